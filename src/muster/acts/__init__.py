@@ -1,0 +1,1 @@
+"""What a person asks for, one file per verb."""

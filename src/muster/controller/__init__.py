@@ -1,0 +1,1 @@
+"""A pure decide() and the thin loop that carries its actions out."""

@@ -1,0 +1,68 @@
+"""What the controller can decide to do. Each is written down with its reason before it is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.domain.attempt import Attempt, Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Lease the slots, claim the cell, have a shim started."""
+
+    cell: str
+    n: int
+    slots: tuple[str, ...]
+    retry_cause: str | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Record how an attempt ended. `release`: a helper of it lives on and must not keep the slot."""
+
+    attempt: Attempt
+    outcome: Outcome
+    ended_boot: float | None
+    release: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Relaunch:
+    """A claimed attempt that no shim has started: start one for the same attempt, or fence it if its slot is taken."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    attempt: Attempt
+    cause: str  # user_stop | timeout
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nudge:
+    """A stopped shim must go on: it alone can write the exit down."""
+
+    attempt: Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class EndShim:
+    """A shim that does not answer is ended; its run is left alone."""
+
+    attempt: Attempt
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Nothing is open and nothing may start: the controller's work is over."""
+
+    complete: bool
+    reason: str
+
+
+Action = Start | Settle | Relaunch | Stop | Nudge | EndShim | End

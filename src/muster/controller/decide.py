@@ -1,0 +1,165 @@
+"""decide(view, now) -> actions: pure, so that the simulator can drive it. The loop obeys."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
+from muster.domain.attempt import Attempt, CellRecord, Sighting
+from muster.domain.state import CampaignState
+from muster.domain.verdict import SETTLED, State, Verdict
+from muster.judge.attempt import outcome_of
+from muster.plan.slots import choose, need
+from muster.plan.standing import Needs, standing
+from muster.ports.executor import Slot
+
+Key = tuple[str, int]
+RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
+SILENT_SHIM_S = 20.0
+SILENT_SHIM_LOOKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that a decision may rest on."""
+
+    state: CampaignState
+    needs: Needs
+    agenda: Sequence[CellRecord]  # cells that are not settled, in the order they should start
+    slots: Sequence[Slot]
+    open: Sequence[Attempt] = ()  # every open attempt, looked at or not
+    verdicts: Mapping[Key, Verdict] = field(default_factory=dict)  # of the open attempts that were looked at
+    sightings: Mapping[Key, Sighting] = field(default_factory=dict)
+    taken: frozenset[str] = frozenset()  # slots that somebody else holds
+    launched: Mapping[Key, float] = field(default_factory=dict)  # when this controller asked for a shim
+    stopping: frozenset[Key] = frozenset()  # stop requests that are out
+
+
+def decide(view: View, now: float) -> list[Action]:
+    actions: list[Action] = []
+    settled: dict[str, CellRecord] = {}
+    for record in _open_records(view):
+        for action in _for_open(view, record, now):
+            actions.append(action)
+            if isinstance(action, Settle):
+                settled[record.cell.id] = _with_outcome(record, action)
+    projected = replace(view.state, cells=ChainMap(settled, view.state.cells))  # type: ignore[arg-type]
+    starts = list(_starts(view, projected, settled))
+    actions.extend(starts)
+    if not starts and not _still_open(view, settled):
+        actions.extend(_end(view, projected))
+    return actions
+
+
+def _open_records(view: View) -> Iterator[CellRecord]:
+    for cell, _ in view.sightings:
+        record = view.state.cells[cell]
+        if record.open:
+            yield record
+
+
+def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
+    attempt = record.open
+    if attempt is None:
+        return
+    seen, verdict = view.sightings[attempt.key], view.verdicts[attempt.key]
+    if verdict.final:
+        ended = seen.exit.boot if seen.exit else None
+        yield Settle(attempt, outcome_of(verdict, seen), ended, release=seen.tree_lives)
+        return
+    if seen.started == "no" and not seen.shim_locked:
+        if now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
+            yield Relaunch(attempt)
+        return
+    yield from _for_shim(attempt, seen)
+    if attempt.key not in view.stopping:
+        yield from _stop(view, record, attempt, seen, now)
+
+
+def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
+    """The shim alone can name the run and write its exit down; one that can't any more is helped on or ended."""
+    waiting = seen.exit is None and (seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing)
+    if not waiting or not seen.shim_locked:
+        return
+    if seen.looks_without_exit > SILENT_SHIM_LOOKS or seen.silent_s > SILENT_SHIM_S:
+        yield EndShim(attempt, "it did not write down what it had to")
+    elif seen.shim == "stopped":
+        yield Nudge(attempt)
+
+
+def _stop(view: View, record: CellRecord, attempt: Attempt, seen: Sighting, now: float) -> Iterator[Action]:
+    if record.stop_because is not None:
+        yield Stop(attempt, "user_stop", record.stop_because)
+        return
+    limit = view.state.campaign.job(record.cell.job).timeout_s
+    if limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
+        yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s")
+
+
+def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord]) -> Iterator[Start]:
+    if state.intent.kind != "running":
+        return
+    free = _free_slots(view, settled)
+    has_gpus = any(slot.kind == "gpu" for slot in view.slots)
+    for planned in view.agenda:
+        if not free:
+            return
+        record = state.cells[planned.cell.id]
+        if record.open:
+            continue
+        where = standing(record, state, view.needs)
+        if not where.startable:
+            continue
+        wanted = need(state.campaign.job(record.cell.job), has_gpus=has_gpus)
+        chosen = choose(wanted, _names(free, "gpu"), _names(free, "cpu"))
+        if chosen is None:
+            continue
+        free = [slot for slot in free if slot.name not in chosen]
+        reason = where.next if where.retry_cause else "first of those that may start"
+        yield Start(record.cell.id, len(record.attempts) + 1, chosen, where.retry_cause, reason)
+
+
+def _free_slots(view: View, settled: Mapping[str, CellRecord]) -> list[Slot]:
+    busy = set(view.taken)
+    for attempt in view.open:
+        if attempt.cell not in settled:
+            busy.update(attempt.slots)
+    return [slot for slot in view.slots if slot.name not in busy]
+
+
+def _names(slots: Sequence[Slot], kind: str) -> list[str]:
+    return [slot.name for slot in slots if slot.kind == kind]
+
+
+def _still_open(view: View, settled: Mapping[str, CellRecord]) -> bool:
+    return any(attempt.cell not in settled for attempt in view.open)
+
+
+def _end(view: View, state: CampaignState) -> Iterator[End]:
+    """Ends only if no start can come of waiting: a slot that somebody else holds comes back."""
+    has_gpus = any(slot.kind == "gpu" for slot in view.slots)
+    every = (_names(view.slots, "gpu"), _names(view.slots, "cpu"))
+    left: list[tuple[CellRecord, State]] = []
+    for planned in view.agenda:
+        record = state.cells[planned.cell.id]
+        where = standing(record, state, view.needs)
+        wanted = need(state.campaign.job(record.cell.job), has_gpus=has_gpus)
+        if where.startable and state.intent.kind == "running" and choose(wanted, *every):
+            return
+        if where.state not in SETTLED:
+            left.append((record, where.state))
+    if not left:
+        yield End(True, "every declared cell is done or given up")
+        return
+    counts: dict[str, int] = {}
+    for _, kind in left:
+        counts[kind] = counts.get(kind, 0) + 1
+    said = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
+    yield End(False, f"nothing runs and nothing may start: {said}")
+
+
+def _with_outcome(record: CellRecord, settle: Settle) -> CellRecord:
+    ended = replace(settle.attempt, outcome=settle.outcome)
+    return replace(record, attempts=(*record.attempts[:-1], ended), stop_because=None)

@@ -1,0 +1,215 @@
+"""The thin loop: wait for something to happen, look, judge, decide, carry out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.agenda import Agenda
+from muster.controller.carry import Carrier
+from muster.controller.decide import View, decide
+from muster.domain.attempt import Attempt, Sighting
+from muster.domain.decision import Decision
+from muster.domain.state import CampaignState
+from muster.domain.verdict import Verdict
+from muster.judge.attempt import judge_attempt
+from muster.ports.clock import Clock
+from muster.ports.executor import Executor
+from muster.ports.lock import Lock
+from muster.ports.probe import Probe
+from muster.ports.store import Committed, Store, Superseded
+from muster.ports.waker import Wake, Waker
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Every floor and period, so that tests can shrink them."""
+
+    poll_s: float = 5.0  # all open attempts are looked at this often, whatever rings
+    beat_s: float = 1.0
+    lease_retry_s: float = 0.25  # a slot that another campaign holds is tried again
+    confirm_s: float = 0.2  # an attempt that is ending is looked at again
+    trouble_s: float = 2.0  # after a write failed
+
+
+@dataclass(slots=True)
+class Ports:
+    store: Store
+    executor: Executor
+    probe: Probe
+    waker: Waker
+    clock: Clock
+    lock: Lock
+
+
+@dataclass(slots=True)
+class Loop:
+    ports: Ports
+    carrier: Carrier
+    state: CampaignState
+    policy: Policy = Policy()
+    agenda: Agenda = field(init=False)
+    trouble: str = ""
+    _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
+    _next_poll: float = 0.0
+    _ended: bool = False
+
+    def __post_init__(self) -> None:
+        self.agenda = Agenda(self.state)
+
+    def run(self) -> None:
+        self._turn(Wake(log=True))
+        while not self._ended:
+            self._turn(self.ports.waker.wait(self._patience()))
+
+    def _turn(self, wake: Wake) -> None:
+        try:
+            self._step(wake)
+            self.trouble = ""
+        except Superseded:
+            self._ended = True  # a newer controller decides now
+            return
+        except OSError as error:
+            # nothing was half done: whatever was claimed is in the log, and the next turn sees it
+            self.trouble = str(error)
+            self.carrier.make_room(error)
+            self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
+        self.ports.lock.beat(self.state.epoch, self.trouble)
+
+    def _step(self, wake: Wake) -> None:
+        if wake.log:
+            self._absorb(self.ports.store.commit([]))
+            if self._ended:
+                return
+        sightings = self.ports.probe.look(self._to_look_at(wake))
+        verdicts = self._judge(sightings)
+        now = self.ports.clock.boot()
+        view = View(
+            state=self.state,
+            needs=self.agenda.needs,
+            agenda=self.agenda.cells,
+            slots=self.ports.executor.slots(),
+            open=self.agenda.open,
+            verdicts=verdicts,
+            sightings=sightings,
+            taken=self.carrier.taken(now),
+            launched=self.carrier.launched,
+            stopping=frozenset(self.carrier.stopping),
+        )
+        actions = decide(view, now)
+        self._carry_out(actions)
+        self._remember(sightings, verdicts, now)
+
+    # -- looking
+
+    def _to_look_at(self, wake: Wake) -> list[Attempt]:
+        now = self.ports.clock.boot()
+        if now >= self._next_poll:
+            self._next_poll = now + self.policy.poll_s
+            return list(self.agenda.open)
+        due = {key for key, at in self._due.items() if at <= now}
+        return [attempt for attempt in self.agenda.open if attempt.key in wake.attempts or attempt.key in due]
+
+    def _judge(self, sightings: dict[Key, Sighting]) -> dict[Key, Verdict]:
+        verdicts = {}
+        for key, seen in sightings.items():
+            record = self.state.cells[key[0]]
+            attempt = record.attempts[key[1] - 1]
+            verdicts[key] = judge_attempt(attempt, seen, self.state.campaign.job(record.cell.job))
+        return verdicts
+
+    def _remember(self, sightings: dict[Key, Sighting], verdicts: dict[Key, Verdict], now: float) -> None:
+        """Whom to watch, and who must be looked at again before the next poll."""
+        for key, seen in sightings.items():
+            self._due.pop(key, None)
+            if verdicts[key].final:
+                self.ports.waker.forget(key)
+                continue
+            if seen.identity and seen.host == "same":
+                self.ports.waker.watch(key, (seen.identity.shim_pid, seen.identity.pid))
+            if verdicts[key].kind in ("ending", "claimed"):
+                self._due[key] = now + self.policy.confirm_s
+            limit = self.state.campaign.job(self.state.cells[key[0]].cell.job).timeout_s
+            if limit is not None and seen.identity and key not in self.carrier.stopping:
+                self._due[key] = min(self._due.get(key, float("inf")), seen.identity.boot + limit + 0.01)
+
+    def _patience(self) -> float:
+        now = self.ports.clock.boot()
+        times = [self.policy.beat_s, self._next_poll - now]
+        times += [at - now for at in self._due.values()]
+        if self.carrier.waits_for_slots:
+            times.append(self.policy.lease_retry_s)
+        return max(0.0, min(times))
+
+    # -- doing
+
+    def _carry_out(self, actions: Sequence[Action]) -> None:
+        settles = [action for action in actions if isinstance(action, Settle)]
+        starts = [action for action in actions if isinstance(action, Start)]
+        if settles or starts:
+            committed, launches = self.carrier.claim(settles, starts, self.state)
+            self._absorb(committed)
+            self.carrier.launch(launches, self.state)
+        for action in actions:
+            match action:
+                case Relaunch(attempt):
+                    self.carrier.relaunch(attempt, self.state)
+                    self._due[attempt.key] = self.ports.clock.boot() + self.policy.confirm_s
+                case Stop():
+                    self.carrier.stop(action, self.state.epoch)
+                case Nudge(attempt):
+                    self.ports.executor.nudge(attempt)
+                case EndShim(attempt, reason):
+                    self.carrier.note(attempt, f"its shim was ended: {reason}")
+                    self.ports.executor.end_shim(attempt)
+                case End(complete, reason):
+                    self._end(complete, reason)
+                case _:
+                    pass
+
+    def _end(self, complete: bool, reason: str) -> None:
+        decision = self.carrier.decision("end", reason, data={"complete": complete})
+        committed = self.ports.store.commit([decision])
+        # somebody may have decided something in the same moment: then the work is not over
+        news = any(event.decision.epoch is None and not event.void for event in committed.seen)
+        self._absorb(committed)
+        self._ended = self._ended or not news
+
+    def _absorb(self, committed: Committed) -> None:
+        """Takes over what the store now says, other people's decisions included."""
+        touched: set[str] = set()
+        everything = False
+        for event in committed.seen:
+            decision = event.decision
+            if decision.kind in ("campaign", "filter", "intent", "hold", "release"):
+                everything = True
+            if decision.cell:
+                touched.add(decision.cell)
+            if decision.kind == "intent" and decision.data.get("intent") == "down" and not event.void:
+                self._ended = True
+            if decision.kind == "stop" and decision.cell:
+                self._look_soon(decision)
+        if everything:
+            self._reload()
+        elif touched:
+            self.agenda.update(self.ports.store.records(touched))
+
+    def _look_soon(self, decision: Decision) -> None:
+        record = self.state.cells.get(decision.cell or "")
+        if record and record.open:
+            self._due[record.open.key] = 0.0
+
+    def _reload(self) -> None:
+        loaded = self.ports.store.load()
+        if loaded is not None:
+            self.state = loaded
+            self.agenda = Agenda(loaded)
+            self.carrier.reconfigure(loaded)
+            self._next_poll = 0.0
+
+
+def keys(attempts: Iterable[Attempt]) -> set[Key]:
+    return {attempt.key for attempt in attempts}

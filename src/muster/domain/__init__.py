@@ -1,0 +1,1 @@
+"""The words of Muster as frozen types; standard library only."""

@@ -1,0 +1,43 @@
+"""A decision: who decided what, when and why. `decisions.jsonl` is a list of them, and the database is folded from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal[
+    "epoch",  # a controller took over; data: pid, ticks
+    "campaign",  # a campaign text was taken in; data: hash, cells
+    "filter",  # what --only leaves out; data: only
+    "intent",  # running | down; data: intent
+    "hold", "release",
+    "start",  # an attempt was claimed; data: the attempt
+    "settle",  # an attempt ended; data: the outcome
+    "retry", "giveup", "accept", "stop", "note",
+    "adopt",  # a run that something else made; data: attempt and outcome
+    "end",  # a controller ended by itself; data: complete
+    "found",  # something a person should hear of
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    kind: str
+    who: str
+    reason: str = ""
+    cell: str | None = None
+    attempt: int | None = None
+    epoch: int | None = None  # of the controller that decided; None: a person
+    at: str = ""  # wall time, for display
+    boot: float = 0.0
+    data: Mapping[str, Any] = field(default_factory=dict)
+    ref: str | None = None  # by which its author asks what became of it
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A decision that came too late or against a rule: kept in the log, without effect."""
+
+    decision: Decision
+    because: str

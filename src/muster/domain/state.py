@@ -1,0 +1,41 @@
+"""All that has been decided about a campaign so far."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.campaign import Campaign
+
+IntentKind = Literal["running", "down", "held"]
+Only = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What a person wants of the campaign, durable. Only `running` is revived."""
+
+    kind: IntentKind = "running"
+    reason: str = ""
+    before: IntentKind = "running"  # what `release` returns to
+
+
+@dataclass(slots=True)
+class CampaignState:
+    campaign: Campaign
+    campaign_hash: str
+    env_file: str
+    intent: Intent
+    epoch: int
+    only: Only = ()
+    cells: MutableMapping[str, CellRecord] = field(default_factory=dict)  # declared order; withdrawn ones at the end
+
+    @property
+    def declared(self) -> list[CellRecord]:
+        return [record for record in self.cells.values() if record.declared]
+
+    @property
+    def open_attempts(self) -> list[Attempt]:
+        return [attempt for record in self.cells.values() if (attempt := record.open)]

@@ -1,0 +1,65 @@
+"""Placeholders in commands and paths: `{seed}`, `{config.args}`, `{last.checkpoint}`.
+
+`{{` and `}}` are braces, `${X}` is left alone for the child's own use. Values go in after the splitting into words, so
+nothing in a value can split, quote or run anything. Only `.args` splits, because it is words by its nature.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+_TOKEN = re.compile(r"\$\{[^}]*\}|\{\{|\}\}|\{([^{}]*)\}")
+_QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """As a POSIX shell splits words; raises ValueError for an open quote."""
+    return tuple(shlex.split(_QUOTED.sub(_join_lines, text)))
+
+
+def _join_lines(match: re.Match[str]) -> str:
+    """A backslash at the end of a line continues it; shlex would make a word of the line break."""
+    token = match.group(0)
+    return token if token.startswith("'") else token.replace("\\\n", "")
+
+
+def stray_brace(text: str) -> int | None:
+    """Where a brace stands that is neither doubled nor part of a placeholder."""
+    rest = _TOKEN.sub(lambda match: "-" * len(match.group(0)), text)
+    return next((index for index, character in enumerate(rest) if character in "{}"), None)
+
+
+def placeholders(text: str) -> Iterator[str]:
+    """The names used in a text, in order."""
+    for match in _TOKEN.finditer(text):
+        if match.group(1) is not None and not match.group(0).startswith("$"):
+            yield match.group(1)
+
+
+def render(text: str, values: Mapping[str, str]) -> str:
+    """The text with values put in; raises KeyError(name) for an unknown placeholder."""
+
+    def put(match: re.Match[str]) -> str:
+        token = match.group(0)
+        if token.startswith("$"):
+            return token
+        if token in ("{{", "}}"):
+            return token[0]
+        return values[match.group(1)]
+
+    return _TOKEN.sub(put, text)
+
+
+def render_words(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
+    """Words with values put in. A word that is only `{axis.args}` becomes as many words as the value has."""
+    result: list[str] = []
+    for word in words:
+        match = _TOKEN.fullmatch(word)
+        name = match.group(1) if match and not word.startswith("$") else None
+        if name is not None and name.endswith(".args"):
+            result.extend(render(part, values) for part in shlex.split(values[name]))
+        else:
+            result.append(render(word, values))
+    return result

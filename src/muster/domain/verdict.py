@@ -1,0 +1,59 @@
+"""What is true of a cell now, how sure we are, and what it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class State(StrEnum):
+    DONE = "DONE"
+    RUNNING = "RUNNING"
+    QUIET = "QUIET"
+    STALLED = "STALLED"
+    DEAD = "DEAD"
+    UNKNOWN = "UNKNOWN"
+    PENDING = "PENDING"
+    BLOCKED = "BLOCKED"
+    HELD = "HELD"
+    GIVEN_UP = "GIVEN_UP"
+
+
+LIVE = frozenset({State.RUNNING, State.QUIET, State.STALLED})
+SETTLED = frozenset({State.DONE, State.GIVEN_UP})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One reading and what it says."""
+
+    signal: str  # process, exit, step, checkpoint, tree, shim, host, ...
+    kind: str  # life | progress | activity | exit | proof | decision: the `class` of the JSON
+    reading: str
+    says: str  # alive, gone, holds, fails, abstains, ...
+    boot: float | None = None  # CLOCK_BOOTTIME of the reading; None: read from a record
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why an attempt ended: `exit_code(137)`, `signal(9)`, `never_started`."""
+
+    kind: str
+    detail: str = ""
+    confidence: str = "proven"  # proven | probable | unknown
+    note: str = ""  # in plain words
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.detail})" if self.detail else self.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    state: State
+    reason: str  # one sentence
+    kind: str | None = None  # starting, orphans, stopped, ...
+    confidence: str = "proven"  # proven | presumed | unknown
+    cause: Cause | None = None
+    evidence: tuple[Evidence, ...] = ()
+    note: str = ""  # e.g. "artifacts complete"
+    final: bool = False  # the attempt has ended and this may be recorded

@@ -1,0 +1,1 @@
+"""Shim, slot leases and the local executor."""

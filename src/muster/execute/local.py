@@ -1,0 +1,171 @@
+"""The local executor: leases, attempt folders, shims on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from muster.domain.attempt import Attempt, Order
+from muster.domain.campaign import Slots
+from muster.execute.gpus import Gpu, find_gpus
+from muster.execute.slots import SlotHouse, close, home, slots_of
+from muster.execute.warm import PYTHON, Warm
+from muster.ports.crash import reach
+from muster.ports.executor import Lease, Slot
+
+
+class LocalExecutor:
+    def __init__(self, state: Path, slots: Slots, find: Callable[[], list[Gpu]] = find_gpus) -> None:
+        self.state = state
+        self.house = SlotHouse(home() / "slots")
+        self.warm = Warm()
+        self.find = find
+        self.configure(slots)
+
+    def configure(self, slots: Slots) -> None:
+        gpus = self.find() if slots.gpus is None else []
+        self._slots = {slot.name: slot for slot in slots_of(slots, gpus, self.house)}
+
+    def folder(self, cell: str, n: int) -> Path:
+        return self.state / "attempts" / cell / str(n)
+
+    def slots(self) -> Sequence[Slot]:
+        return list(self._slots.values())
+
+    # -- leases
+
+    def lease(self, names: Sequence[str]) -> Lease | None:
+        known = [self._slots.get(name) or _unlisted(name) for name in names]
+        return self.house.lease(known)
+
+    def give_back(self, lease: Lease) -> None:
+        close(lease.fds)
+
+    # -- launching
+
+    def launch(self, order: Order, lease: Lease) -> None:
+        folder = self.folder(order.cell, order.n)
+        make_folder(folder)
+        self._write_order(folder, order)
+        self.warm.spawn(str(folder), lease.fds)
+        close(lease.fds)  # shim and run hold it now
+
+    def _write_order(self, folder: Path, order: Order) -> None:
+        """The first order stays: whichever shim wins `started` obeys the same one."""
+        path = folder / "attempt.json"
+        if path.exists():
+            return
+        partial = folder / f".attempt.json.{os.getpid()}"
+        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
+        try:
+            os.write(fd, msgspec.json.encode(order))
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        reach("order.write")
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            pass
+        partial.unlink()
+        reach("order.rename")
+
+    def order(self, attempt: Attempt) -> Order | None:
+        try:
+            return msgspec.json.decode((self.folder(*attempt.key) / "attempt.json").read_bytes(), type=Order)
+        except (OSError, msgspec.MsgspecError):
+            return None
+
+    def revoke(self, attempt: Attempt) -> bool:
+        folder = self.folder(*attempt.key)
+        make_folder(folder)
+        try:
+            fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        except FileExistsError:
+            return False
+        os.write(fd, b"revoked")
+        os.fsync(fd)
+        os.close(fd)
+        reach("revoke.create")
+        sync_folder(folder)
+        return True
+
+    # -- requests to a shim
+
+    def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
+        folder = self.folder(*attempt.key)
+        request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
+        partial = folder / ".stop"
+        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
+        os.write(fd, json.dumps(request).encode())
+        os.fsync(fd)
+        os.close(fd)
+        reach("stop.write")
+        partial.replace(folder / "stop")
+        sync_folder(folder)
+        reach("stop.rename")
+        if not self._signal_shim(folder, signal.SIGUSR1):
+            subprocess.Popen([*PYTHON, "stop", str(folder)], stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
+        reach("stop.poke")
+
+    def nudge(self, attempt: Attempt) -> None:
+        self._signal_shim(self.folder(*attempt.key), signal.SIGCONT)
+
+    def end_shim(self, attempt: Attempt) -> None:
+        self._signal_shim(self.folder(*attempt.key), signal.SIGKILL)
+
+    def release(self, attempt: Attempt) -> None:
+        folder = self.folder(*attempt.key)
+        (folder / "release").touch()
+        self._signal_shim(folder, signal.SIGUSR1)
+
+    def _signal_shim(self, folder: Path, number: signal.Signals) -> bool:
+        """To the process that wrote shim.lock and to no other; False: it is gone."""
+        try:
+            pid, ticks = (int(part) for part in (folder / "shim.lock").read_text().split())
+            fd = os.pidfd_open(pid)
+        except (OSError, ValueError):
+            return False
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+            if int(fields[19]) != ticks or fields[0] in b"ZX":
+                return False
+            signal.pidfd_send_signal(fd, number)
+            return True
+        except OSError:
+            return False
+        finally:
+            os.close(fd)
+
+    def close(self) -> None:
+        self.warm.close()
+
+
+def _unlisted(name: str) -> Slot:
+    """A slot of an attempt that was claimed when the campaign had other slots."""
+    if name.startswith("gpu"):
+        return Slot(name, "gpu", int(name[3:].split(".")[0]))
+    return Slot(name, "cpu")
+
+
+def make_folder(path: Path) -> None:
+    """With its parents, durably: an attempt's facts must not vanish with their folder."""
+    if path.is_dir():
+        return
+    make_folder(path.parent)
+    path.mkdir(exist_ok=True)
+    sync_folder(path.parent)
+
+
+def sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

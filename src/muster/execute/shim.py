@@ -1,0 +1,649 @@
+"""The shim: owns one attempt's command and writes its exit down, whatever happens to everything else.
+
+One file, standard library only, run under `python -I -S`; imports nothing of muster and never opens the database.
+
+    shim.py run FOLDER [FD,FD...]   become the shim of the attempt in FOLDER; the fds are slot leases to pass on
+    shim.py serve FD                stay warm and fork a shim for each request that comes over the socket FD
+    shim.py stop FOLDER             end the tree of an attempt whose shim is gone
+
+The steps are those of PROTOCOL.md; the order of the writes is the protocol, so read it top to bottom.
+"""
+
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import sys
+import time
+
+POINTS = (
+    "shim.lock", "shim.started.create", "shim.started.fsync", "shim.started.dirsync", "shim.fork", "shim.identity.write",
+    "shim.identity.fsync", "shim.identity.rename", "shim.identity.dirsync", "shim.gate", "child.execing", "shim.waiting",
+    "shim.exited", "shim.exit.write", "shim.exit.fsync", "shim.exit.rename", "shim.exit.dirsync", "shim.reaped", "shim.bell",
+)  # fmt: skip
+PR_SET_CHILD_SUBREAPER = 36
+RAISED_OOM_SCORE = "300"  # the kernel should take the run before it takes the shim
+TAIL_BYTES = 4096
+UNEXECUTED = 125  # how the child ends when the gate closes without a word
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def reach(point):
+    """A named crash point: dies (or stops) here when MUSTER_CRASH_AT names it, once if MUSTER_CRASH_ONCE is a path."""
+    wanted = os.environ.get("MUSTER_CRASH_AT")
+    if not wanted:
+        return
+    name, _, how = wanted.partition(":")
+    if name != point:
+        return
+    once = os.environ.get("MUSTER_CRASH_ONCE")
+    if once:
+        try:
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            return
+    os.kill(os.getpid(), signal.SIGSTOP if how == "stop" else signal.SIGKILL)
+
+
+def boottime():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def start_ticks(pid):
+    """Field 22 of /proc/PID/stat; with the pid and the boot id it names a process for ever."""
+    with open(f"/proc/{pid}/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
+
+
+def read_text(path, default=""):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return default
+
+
+class Folder:
+    """The attempt's folder, and the two ways a fact gets into it."""
+
+    def __init__(self, path, ballast):
+        self.path = path
+        self.ballast = ballast
+        self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def read(self, name):
+        try:
+            return json.loads(read_text(os.path.join(self.path, name), "null"))
+        except ValueError:
+            return None
+
+    def create(self, name, text, point):
+        """Exclusive and durable; False if it exists already."""
+        try:
+            fd = self._with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=self.fd))
+        except FileExistsError:
+            return False
+        reach(point + ".create")
+        self._with_room(lambda: os.pwrite(fd, text.encode(), 0))
+        self._with_room(lambda: os.fsync(fd))
+        os.close(fd)
+        reach(point + ".fsync")
+        os.fsync(self.fd)
+        reach(point + ".dirsync")
+        return True
+
+    def write(self, name, value, point):
+        """Write, fsync, rename, fsync the folder: readers see all of it or none."""
+        data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        partial = f".{name}.{os.getpid()}"
+        fd = self._with_room(lambda: os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.fd))
+        self._with_room(lambda: os.pwrite(fd, data, 0))
+        reach(point + ".write")
+        self._with_room(lambda: os.fsync(fd))
+        os.close(fd)
+        reach(point + ".fsync")
+        self._with_room(lambda: os.rename(partial, name, src_dir_fd=self.fd, dst_dir_fd=self.fd))
+        reach(point + ".rename")
+        os.fsync(self.fd)
+        reach(point + ".dirsync")
+
+    def _with_room(self, step):
+        """On a full disk the ballast goes first, so that the cause can still be written."""
+        try:
+            return step()
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+        try:
+            os.unlink(self.ballast)
+        except OSError:
+            pass
+        return step()
+
+
+class Shim:
+    def __init__(self, path, slot_fds):
+        self.slot_fds = slot_fds
+        self.order = json.loads(read_text(os.path.join(path, "attempt.json"), "null"))
+        if not self.order:
+            raise SystemExit(f"no readable attempt.json in {path}")
+        self.folder = Folder(path, self.order["ballast"])
+        self.began = boottime()
+        self.child = 0
+        self.stops = []  # steps taken to end the tree, in order
+        self.stop_epoch = -1
+        self.kill_at = None
+        self.oom_before = oom_kills()
+
+    def run(self):
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        if not self._lock():
+            return 0
+        if not self.folder.create("started", self.order["token"], "shim.started"):
+            return 0
+        wakeup = self._listen()
+        pidfd, errors = self._launch()
+        self._wait_for_exit(pidfd, wakeup)
+        self._write_exit(pidfd, errors)
+        self._linger(wakeup)
+        return 0
+
+    # -- steps 1 to 5: the lock, the one permission to execute, the child behind its gate
+
+    def _lock(self):
+        fd = os.open(os.path.join(self.folder.path, "shim.lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        if not flock_patiently(fd):
+            return False
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()} {start_ticks(os.getpid())}\n".encode(), 0)
+        reach("shim.lock")
+        return True
+
+    def _listen(self):
+        reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in (signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, lambda *_: None)
+        for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+        return reader
+
+    def _launch(self):
+        gate_reader, gate_writer = os.pipe2(os.O_CLOEXEC)
+        error_reader, error_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        tree = os.open(os.path.join(self.folder.path, "tree.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        flock_patiently(tree)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.close(gate_writer)
+                self._become_the_run(gate_reader, error_writer, tree)
+            finally:
+                os._exit(UNEXECUTED)
+        self.child = pid
+        pidfd = os.pidfd_open(pid)
+        for fd in (gate_reader, error_writer, tree):  # the child alone holds tree.lock now
+            os.close(fd)
+        reach("shim.fork")
+        self.folder.write("identity.json", self._identity(pid), "shim.identity")
+        os.write(gate_writer, b"g")
+        os.close(gate_writer)
+        reach("shim.gate")
+        return pidfd, error_reader
+
+    def _identity(self, pid):
+        return {
+            "boot_id": read_text("/proc/sys/kernel/random/boot_id").strip(),
+            "pid_namespace": os.stat("/proc/self/ns/pid").st_ino,
+            "init_ticks": start_ticks(1),
+            "pid": pid,
+            "ticks": start_ticks(pid),
+            "shim_pid": os.getpid(),
+            "shim_ticks": start_ticks(os.getpid()),
+            "token": self.order["token"],
+            "boot": boottime(),
+            "at": time.time(),
+        }
+
+    def _become_the_run(self, gate, errors, tree):
+        signal.set_wakeup_fd(-1)
+        if os.read(gate, 1) != b"g":
+            os._exit(UNEXECUTED)
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        try:
+            with open("/proc/self/oom_score_adj", "w") as file:
+                file.write(RAISED_OOM_SCORE)
+        except OSError:
+            pass
+        for fd in (tree, *self.slot_fds):
+            os.set_inheritable(fd, True)
+        order = self.order
+        try:
+            env = json.loads(read_text(order["env_file"], "{}")) if order.get("env_file") else {}
+            env.update(order["env"])
+            os.chdir(order["cwd"])
+            os.close(os.open("execing", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=self.folder.fd))
+            reach("child.execing")
+            os.execvpe(order["argv"][0], order["argv"], env)
+        except BaseException as error:
+            name = order["cwd"] if not os.path.isdir(order["cwd"]) else order["argv"][0]
+            reason = error.strerror if isinstance(error, OSError) else repr(error)
+            text = f"{reason}: {name!r}"
+            os.write(errors, text.encode("utf-8", "replace")[:TAIL_BYTES])
+            os.write(2, f"muster: the command could not be executed: {text}\n".encode("utf-8", "replace"))
+            os._exit(127)
+
+    # -- step 6: wait, write the exit down, reap, linger
+
+    def _wait_for_exit(self, pidfd, wakeup):
+        reach("shim.waiting")
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.register(wakeup, select.POLLIN)
+        self._obey()
+        while not any(fd == pidfd for fd, _ in poll.poll(self._patience() * 1000)):
+            drain(wakeup)
+            self._reap(keep=self.child)
+            self._obey()
+            self._revive()
+        reach("shim.exited")
+
+    def _patience(self):
+        waits = [self.order["revive_s"]]
+        if self.kill_at is not None:
+            waits.append(max(0.0, self.kill_at - boottime()))
+        return min(waits)
+
+    def _write_exit(self, pidfd, errors):
+        info = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
+        exited = info.si_code == os.CLD_EXITED
+        try:
+            exec_error = os.read(errors, TAIL_BYTES).decode("utf-8", "replace")
+        except BlockingIOError:
+            exec_error = ""
+        facts = {
+            "token": self.order["token"],
+            "pid": self.child,
+            "code": info.si_status if exited else None,
+            "signal": None if exited else info.si_status,
+            "core": info.si_code == os.CLD_DUMPED,
+            "exec_error": exec_error or None,
+            "at": time.time(),
+            "boot": boottime(),
+            "duration_s": boottime() - self.began,
+            "stops": self.stops,
+            "orphans": children(os.getpid(), but=self.child),
+            "evidence": self._last_evidence(),
+        }
+        self.folder.write("exit.json", facts, "shim.exit")
+        os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+        reach("shim.reaped")
+
+    def _last_evidence(self):
+        """What only exists until the run is reaped, and what explains a death best while it is fresh."""
+        return {
+            "cpu_s": cpu_seconds(self.child),
+            "log": tail(os.path.join(self.folder.path, "stderr.log")),
+            "out": tail(os.path.join(self.folder.path, "stdout.log")),
+            "disk_free": free_bytes(self.folder.path),
+            "oom_kills": [self.oom_before, oom_kills()],
+        }
+
+    def _linger(self, wakeup):
+        """Orphans of the run are now our children: stay until they are gone, obey requests, free the slot if told to."""
+        rung = False
+        while self._reap():
+            if not rung:
+                rung = self._bell()
+            select.select([wakeup], [], [], min(self._patience(), 1.0 if self.kill_at else self.order["revive_s"]))
+            drain(wakeup)
+            self._obey()
+            if os.path.exists(os.path.join(self.folder.path, "release")) and not self._gpu_in_use():
+                self._free_slots()
+            self._revive()
+        self._free_slots()
+        self._bell()
+
+    def _reap(self, keep=0):
+        """Collects dead children; True while some live. `keep` stays a zombie until its exit is on disk."""
+        while True:
+            try:
+                info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return False
+            if info is None or info.si_pid == keep:
+                return True
+            os.waitid(os.P_PID, info.si_pid, os.WEXITED)
+
+    def _free_slots(self):
+        for fd in self.slot_fds:  # on one descriptor frees it for all copies
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+    def _gpu_in_use(self):
+        return any(holds_gpu(pid) for pid in descendants(os.getpid()))
+
+    def _bell(self):
+        reach("shim.bell")
+        try:
+            fd = os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:
+            return True  # nobody listens: the next controller reads exit.json
+        try:
+            os.write(fd, f"{self.order['cell']}\t{self.order['n']}\n".encode())
+        except OSError:
+            pass
+        os.close(fd)
+        return True
+
+    # -- step 7: stop requests are files that carry the epoch; the highest seen is obeyed
+
+    def _obey(self):
+        request = self.folder.read("stop")
+        if request and request.get("epoch", -1) > self.stop_epoch:
+            self.stop_epoch = request["epoch"]
+            if self.kill_at is None:
+                self._signal_tree(signal.SIGTERM, request)
+                self.kill_at = boottime() + float(request.get("grace_s", 10))
+        if self.kill_at is not None and boottime() >= self.kill_at:
+            self._signal_tree(signal.SIGKILL, request or {})
+            self.kill_at = boottime() + 1.0
+
+    def _signal_tree(self, number, request):
+        pids = descendants(os.getpid())
+        step = {"signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(),
+                "reason": request.get("reason", "user_stop"), "epoch": self.stop_epoch}  # fmt: skip
+        self.stops.append(step)
+        append_line(os.path.join(self.folder.path, "stopping.jsonl"), step)
+        for pid in pids:
+            try:
+                os.kill(pid, number)  # our own children cannot have been reused: we have not reaped them
+                os.kill(pid, signal.SIGCONT)  # a stopped process acts on TERM only once it goes on
+            except OSError:
+                pass
+
+    # -- a live shim revives a controller that died, as long as the campaign's intent is `running`
+
+    def _revive(self):
+        state = self.order["state"]
+        if boottime() - getattr(self, "looked", self.began) < self.order["revive_s"]:
+            return
+        self.looked = boottime()
+        if read_text(os.path.join(state, "intent")).strip() != "running" or locked(os.path.join(state, "controller.lock")):
+            return
+        argv = self.order["revive"]
+        # Our orphans must not count the controller among them: it has to be adopted by someone above us.
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            try:
+                for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+                    signal.signal(number, signal.SIG_DFL)
+                os.setsid()
+                if os.fork() == 0:
+                    os.execvpe(argv[0], argv, {**os.environ, "MUSTER_REVIVED_BY": "shim"})
+            finally:
+                os._exit(0)
+        os.waitid(os.P_PID, pid, os.WEXITED)
+        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def flock_patiently(fd):
+    """A look at a lock (`locked`, a probe) holds it for microseconds; only a real owner still holds it after this."""
+    for _ in range(20):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            time.sleep(0.005)
+    return False
+
+
+def append_line(path, value):
+    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+    os.write(fd, (json.dumps(value) + "\n").encode())
+    os.fsync(fd)
+    os.close(fd)
+
+
+def locked(path):
+    try:
+        fd = os.open(path, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except OSError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def drain(fd):
+    try:
+        while os.read(fd, 512):
+            pass
+    except OSError:
+        pass
+
+
+def tail(path):
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def free_bytes(path):
+    try:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
+    except OSError:
+        return None
+
+
+def cpu_seconds(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return sum(int(fields[index]) for index in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):
+        return None
+
+
+def oom_kills():
+    """The memory cgroup's oom_kill count, or None where it can't be read."""
+    for line in read_text("/proc/self/cgroup").splitlines():
+        _, controllers, group = line.split(":", 2)
+        base = "/sys/fs/cgroup/memory" if "memory" in controllers.split(",") else "/sys/fs/cgroup" if not controllers else None
+        if base is None:
+            continue
+        name = "memory.oom_control" if controllers else "memory.events"
+        for entry in read_text(f"{base}{group}/{name}").splitlines():
+            if entry.startswith("oom_kill "):
+                return int(entry.split()[1])
+    return None
+
+
+def children(pid, but):
+    """Direct children; None where the kernel does not list them. Orphans of the run have become ours by now."""
+    text = read_text(f"/proc/{pid}/task/{pid}/children", None)
+    return None if text is None else [child for child in map(int, text.split()) if child != but]
+
+
+def descendants(root):
+    """Every live process below root, parents first, by one pass over /proc."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+                if fields[0] != b"Z":
+                    parents.setdefault(int(fields[1]), []).append(int(name))
+            except (OSError, IndexError):
+                continue
+    found, queue = [], [root]
+    while queue:
+        children = parents.get(queue.pop(0), [])
+        found += children
+        queue += children
+    return found
+
+
+def holds_gpu(pid):
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        return True  # what can't be read counts as active
+    for name in names:
+        try:
+            target = os.readlink(f"/proc/{pid}/fd/{name}")
+        except OSError:
+            continue
+        if target.startswith("/dev/nvidia") and target[11:].isdigit():
+            return True
+    return False
+
+
+def enter(path):
+    """Step 1: a session of its own, stdio to files."""
+    try:
+        os.setsid()
+    except OSError:
+        pass  # a group leader already, started in a session of its own
+    null = os.open("/dev/null", os.O_RDONLY)
+    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
+    out = os.open(os.path.join(path, "stdout.log"), flags, 0o644)
+    err = os.open(os.path.join(path, "stderr.log"), flags, 0o644)
+    for source, target in ((null, 0), (out, 1), (err, 2)):
+        os.dup2(source, target)
+    for fd in (null, out, err):
+        if fd > 2:
+            os.close(fd)
+
+
+def run(path, slot_fds):
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    enter(path)
+    return Shim(path, slot_fds).run()
+
+
+def serve(fd):
+    """The warm process. It holds nothing that matters: if it dies, shims are executed instead of forked."""
+    import gc
+    import socket
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps our shims
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    server = socket.socket(fileno=fd)
+    gc.collect()
+    gc.freeze()
+    while True:
+        data, fds, _, _ = socket.recv_fds(server, 65536, 16)
+        if not data:
+            return 0
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                server.close()
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                code = run(data.decode(), list(fds))
+            except BaseException as error:
+                os.write(2, f"muster shim: {error!r}\n".encode())
+            finally:
+                os._exit(code or 0)
+        for slot in fds:
+            os.close(slot)
+
+
+def stop_without_shim(path):
+    """Ends the tree of an attempt whose shim is gone: what `_obey` does, for processes that are not our children."""
+    folder = Folder(path, "")
+    who, request = folder.read("identity.json"), folder.read("stop")
+    token = "MUSTER_ATTEMPT=" + (who or {}).get("token", "")
+    if not who or not request or who["boot_id"] != read_text("/proc/sys/kernel/random/boot_id").strip():
+        return 0
+    deadline = boottime() + float(request.get("grace_s", 10))
+    number = signal.SIGTERM
+    while True:
+        pids = tree_of(who, token.encode())
+        if not pids:
+            return 0
+        append_line(os.path.join(path, "stopping.jsonl"), {
+            "signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(), "reason": request["reason"],
+            "epoch": request["epoch"],
+        })  # fmt: skip
+        signal_exactly(pids, lambda: tree_of(who, token.encode()), number)
+        while boottime() < deadline and tree_of(who, token.encode()):
+            time.sleep(0.05)
+        number, deadline = signal.SIGKILL, boottime() + 1.0
+
+
+def tree_of(who, token):
+    """The run and all that descends from it or carries its token."""
+    found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if carries(pid, token)]
+    try:
+        if start_ticks(who["pid"]) == who["ticks"] and who["pid"] not in found and is_live(who["pid"]):
+            found.append(who["pid"])
+            found += [pid for pid in descendants(who["pid"]) if pid not in found]
+    except OSError:
+        pass
+    return found
+
+
+def carries(pid, token):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return token in file.read().split(b"\0") and is_live(pid)
+    except OSError:
+        return False
+
+
+def is_live(pid):
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
+def signal_exactly(pids, tree, number):
+    """By pidfd, and only to those that are still in the tree once the pidfds are open: a reused pid is not."""
+    held = {}
+    for pid in pids:
+        try:
+            held[pid] = os.pidfd_open(pid)
+        except OSError:
+            pass
+    still = set(tree())
+    for pid, fd in held.items():
+        if pid in still:
+            try:
+                signal.pidfd_send_signal(fd, number)
+            except OSError:
+                pass
+        os.close(fd)
+
+
+def main(argv):
+    if argv[0] == "serve":
+        return serve(int(argv[1]))
+    if argv[0] == "stop":
+        return stop_without_shim(argv[1])
+    return run(argv[1], [int(fd) for fd in argv[2].split(",")] if len(argv) > 2 and argv[2] else [])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,61 @@
+"""Machine-wide slot leases: a flock on `$MUSTER_HOME/slots/<name>`, inherited by shim and run, freed by the kernel."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from muster.domain.campaign import Slots
+from muster.execute.gpus import Gpu
+from muster.ports.executor import Lease, Slot
+
+
+def home() -> Path:
+    given = os.environ.get("MUSTER_HOME")
+    return Path(given) if given else Path.home() / ".local" / "state" / "muster"
+
+
+class SlotHouse:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def lease(self, slots: Sequence[Slot]) -> Lease | None:
+        """All of them or none; never waits. The order of the names keeps two takers from taking halves for ever."""
+        fds: list[int] = []
+        for slot in sorted(slots, key=lambda slot: slot.name):
+            fd = os.open(self.folder / slot.name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+            fds.append(fd)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                close(fds)
+                return None
+        return Lease(tuple(slots), tuple(fds))
+
+    def leased(self, name: str) -> bool:
+        lease = self.lease([Slot(name, "")])
+        if lease:
+            close(lease.fds)
+        return lease is None
+
+
+def close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)
+
+
+def slots_of(wanted: Slots, gpus: Sequence[Gpu], house: SlotHouse) -> list[Slot]:
+    """The campaign's slots. With `gpus: auto` a GPU that others use is left out; one that Muster leased is not others'."""
+    if wanted.gpus is not None:
+        indexes = list(wanted.gpus)
+    else:
+        indexes = [gpu.index for gpu in gpus if not gpu.busy or _ours(gpu.index, wanted.per_gpu, house)]
+    found = [Slot(f"gpu{index}.{share}", "gpu", index) for share in range(wanted.per_gpu) for index in indexes]
+    return found + [Slot(f"cpu{number}", "cpu") for number in range(wanted.cpus)]
+
+
+def _ours(index: int, per_gpu: int, house: SlotHouse) -> bool:
+    return any(house.leased(f"gpu{index}.{share}") for share in range(per_gpu))

@@ -1,0 +1,1 @@
+"""Readings and the time in; verdict, cause and evidence out. Pure."""

@@ -1,0 +1,177 @@
+"""The verdict of one open attempt from one look at it.
+
+In this order: what the attempt's own folder says, then the host's identity, then the processes. Silence is never evidence
+of death, and a process id alone never evidence of life.
+"""
+
+from __future__ import annotations
+
+from muster.domain.attempt import Attempt, Exit, Outcome, ProofReading, Sighting
+from muster.domain.campaign import Job
+from muster.domain.verdict import Cause, Evidence, State, Verdict
+
+LOOKS_TO_CONFIRM = 2
+
+
+def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
+    evidence = _evidence(attempt, seen)
+    if seen.started == "revoked":
+        return _dead(Cause("never_started", note="fenced before any shim could start it"), evidence)
+    if seen.started == "no":
+        return _claimed(attempt, seen, evidence)
+    if seen.exit is not None:
+        return _ended(seen, seen.exit, seen.proof or ProofReading(None), bool(job.proof), evidence)
+    if seen.host != "same":
+        return _other_life(seen, evidence)
+    if seen.identity is None:
+        return _nameless(seen, evidence)
+    if seen.main == "alive":
+        return _alive(seen, evidence)
+    if seen.main == "unread":
+        return Verdict(State.UNKNOWN, "its process can't be read", confidence="unknown", evidence=evidence)
+    return _gone(seen, evidence)
+
+
+def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
+    """A final verdict as it is recorded."""
+    exit_, identity = seen.exit, seen.identity
+    began = identity.at if identity else None
+    return Outcome(
+        verdict=verdict.state,
+        cause=verdict.cause,
+        reason=verdict.reason,
+        note=verdict.note,
+        exit_code=exit_.code if exit_ else None,
+        exit_signal=exit_.signal if exit_ else None,
+        started=began,
+        ended=exit_.at if exit_ else None,
+        duration_s=exit_.duration_s if exit_ else None,
+        output=seen.proof.output if seen.proof else None,
+        evidence=verdict.evidence,
+    )
+
+
+def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    if seen.host == "rebooted" and not seen.shim_locked:
+        cause = Cause("never_started", note="the machine rebooted before it was started")
+        return _dead(cause, evidence)
+    return Verdict(State.PENDING, f"claimed on {', '.join(attempt.slots)}, not started yet", "claimed", evidence=evidence)
+
+
+def _ended(
+    seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evidence: tuple[Evidence, ...]
+) -> Verdict:
+    evidence += proof.evidence
+    complete = exit_.code == 0 and proof.holds is True
+    stopped = exit_.stop_reason is not None
+    if complete and declared:
+        helpers = f"; left behind: {_pids(seen)}" if seen.tree_lives else ""
+        return Verdict(State.DONE, f"exit 0 and its proof holds{helpers}", evidence=evidence, final=True)
+    if seen.tree_lives:
+        reason = f"its main process ended ({_how(exit_)}), but processes of it live on: {_pids(seen)}"
+        return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
+    if complete and not stopped:
+        return Verdict(State.DONE, "exit 0; no proof is declared", evidence=evidence, final=True)
+    if exit_.code == 0 and not stopped and proof.holds is None:
+        return Verdict(State.UNKNOWN, "exit 0, but its proof can't be read", confidence="unknown", evidence=evidence)
+    note = "artifacts complete: its proof holds although it did not exit with 0" if declared and proof.holds else ""
+    return _dead(_cause(exit_, evidence), evidence, note)
+
+
+def _cause(exit_: Exit, evidence: tuple[Evidence, ...]) -> Cause:
+    if exit_.exec_error:
+        return Cause("never_started", note=f"the command could not be executed: {exit_.exec_error}")
+    if exit_.stop_reason:
+        return Cause(exit_.stop_reason, note=f"stopped on request; it ended with {_how(exit_)}")
+    if exit_.code == 0:
+        failed = "; ".join(e.reading for e in evidence if e.kind == "proof" and e.says == "fails")
+        return Cause("early_exit", note=f"exit 0, but its proof fails: {failed}")
+    if exit_.signal is not None:
+        return Cause("signal", str(exit_.signal), note="killed by a signal; who sent it is not known")
+    return Cause("exit_code", str(exit_.code), note=f"the command exited with {exit_.code}")
+
+
+def _other_life(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    if seen.tree_locked or seen.shim_locked:  # the kernel holds locks for living processes only, in any container
+        reason = "its locks are held: it lives in another container on this machine"
+        return Verdict(State.RUNNING, reason, confidence="presumed", evidence=evidence)
+    if seen.host == "rebooted":
+        return _dead(Cause("host_reboot", note="the machine has rebooted since it was started"), evidence)
+    return _dead(Cause("container_restart", note="the container has been restarted since it was started"), evidence)
+
+
+def _nameless(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    if seen.shim_locked:
+        return Verdict(State.PENDING, "its shim is starting it", "claimed", evidence=evidence)
+    return _dead(Cause("never_started", note="its shim died before it opened the gate"), evidence)
+
+
+def _alive(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    pid = seen.identity.pid if seen.identity else 0
+    if not seen.execing and not seen.shim_locked:
+        return Verdict(State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence)
+    reason = f"pid {pid} is alive and the same process that was started"
+    if seen.shim == "gone":
+        reason += "; its shim is gone, so its exit code will be lost"
+    return Verdict(State.RUNNING, reason, evidence=evidence)
+
+
+def _gone(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    if seen.strays or (seen.tree_locked and not seen.shim_locked):
+        reason = f"its main process is gone, but processes of it live on: {_pids(seen)}"
+        return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
+    if seen.shim_locked or seen.looks_without_exit < LOOKS_TO_CONFIRM:
+        reason = "its process has ended; how is not written down yet"
+        return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
+    if not seen.execing:
+        return _dead(Cause("never_started", note="its shim died before the command was executed"), evidence)
+    if seen.stop_reason:
+        note = "stopped on request; its shim was gone, so the exit status is lost"
+        return _dead(Cause(seen.stop_reason, confidence="probable", note=note), evidence)
+    note = "its process is gone and its shim died before it; the exit status is lost"
+    return _dead(Cause("unknown", confidence="unknown", note=note), evidence)
+
+
+def _dead(cause: Cause, evidence: tuple[Evidence, ...], note: str = "") -> Verdict:
+    return Verdict(State.DEAD, cause.note, cause=cause, evidence=evidence, note=note, final=True)
+
+
+def _how(exit_: Exit) -> str:
+    return f"signal {exit_.signal}" if exit_.signal is not None else f"exit {exit_.code}"
+
+
+def _pids(seen: Sighting) -> str:
+    pids = seen.strays or (seen.exit.orphans if seen.exit else None) or ()
+    return "pid " + ", ".join(map(str, pids)) if pids else "processes that hold its tree.lock"
+
+
+def _evidence(attempt: Attempt, seen: Sighting) -> tuple[Evidence, ...]:
+    found = []
+
+    def add(signal: str, kind: str, reading: str, says: str) -> None:
+        found.append(Evidence(signal, kind, reading, says, seen.boot))
+
+    if seen.exit:
+        add("exit", "life", f"exit.json: {_how(seen.exit)} after {seen.exit.duration_s:.1f} s", "ended")
+    if seen.started == "revoked":
+        add("started", "life", "`started` was won by the controller: revoked", "never started")
+    elif seen.started == "no":
+        add("started", "life", "there is no `started` file", "not started")
+    if seen.host != "same":
+        add("host", "life", f"boot id or container differs from attempt {attempt.n}'s", seen.host)
+    if seen.identity and not seen.exit:
+        match = {"alive": "alive, start ticks match", "zombie": "a zombie, not reaped yet", "gone": "gone"}
+        reading = f"pid {seen.identity.pid} {match.get(seen.main, 'can not be read')}"
+        add("process", "life", reading + (f", state {seen.main_state}" if seen.main_state else ""), seen.main)
+    if seen.started == "yes" and not seen.exit:
+        add("tree", "life", f"tree.lock is {'held' if seen.tree_locked else 'free'}", _says(seen.tree_locked))
+        add("shim", "life", f"the shim is {seen.shim}", _says(seen.shim != "gone"))
+        if not seen.execing:
+            add("execing", "life", "there is no `execing` file: the command was not executed yet", "not started")
+    if seen.strays:
+        add("token", "life", f"pid {', '.join(map(str, seen.strays))} carry its token", "alive")
+    return tuple(found)
+
+
+def _says(alive: bool) -> str:
+    return "alive" if alive else "gone"

@@ -1,0 +1,1 @@
+"""Probes of processes and files; readers of steps and checkpoints."""

@@ -1,0 +1,173 @@
+"""Whether a checkpoint is whole: a file or a folder of files, judged by content. Never executes what it opens."""
+
+# Paths are texts here: globs are no paths, and this runs after every exit.
+# ruff: noqa: PTH110, PTH112, PTH114, PTH116, PTH118, PTH119, PTH120, PTH122
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from muster.observe.containers import Broken, Budget, check_npy, check_pickle, check_safetensors, check_zip
+
+_SETTLE_S = 0.05
+_RECENT_S = 2.0
+_MOST_FILES = 20_000
+_SMALL_JSON = 16 << 20
+_MAGIC = ((b"PK\x03\x04", check_zip), (b"\x93NUMPY", check_npy))
+_BY_NAME: dict[str, Callable[[str, Budget], str]] = {
+    ".npz": check_zip,
+    ".npy": check_npy,
+    ".safetensors": check_safetensors,
+    ".pkl": check_pickle,
+    ".pickle": check_pickle,
+}
+_METADATA = frozenset({"_METADATA", "_CHECKPOINT_METADATA"})  # orbax; JSON without the ending
+_MAY_BE_EMPTY = ("commit_success", "__init__.py")
+_UNFINISHED = (".tmp", ".partial", ".incomplete", ".in_progress")
+_NO_WEIGHTS = (".json", ".txt", ".md", ".yaml", ".yml", ".log")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReading:
+    valid: bool
+    how: str  # what was looked at
+    reason: str = ""  # why it is not valid
+    unread: bool = False  # not valid because it could not be read, which proves nothing
+
+
+def open_checkpoint(path: str) -> CheckpointReading:
+    try:
+        how = _check(path, Budget())
+    except Broken as broken:
+        return CheckpointReading(False, "", str(broken))
+    except FileNotFoundError:
+        link = os.path.islink(path)
+        return CheckpointReading(False, "", "a link that leads nowhere" if link else "it does not exist")
+    except OSError as error:
+        return CheckpointReading(False, "", f"it can't be read: {error.strerror or error}", unread=True)
+    return CheckpointReading(True, how)
+
+
+def saved_at(path: str) -> float:
+    """When it was written last: the newest time on a file of it, for a folder's own time stands still."""
+    if not os.path.isdir(path):
+        return os.stat(path).st_mtime
+    times = [os.stat(file).st_mtime for file in _files(path) if os.path.lexists(file)]
+    return max(times, default=os.stat(path).st_mtime)
+
+
+def _check(path: str, budget: Budget) -> str:
+    if os.path.isdir(path):
+        return _check_folder(path, budget)
+    return _check_file(path, budget)
+
+
+def _check_file(path: str, budget: Budget) -> str:
+    size = os.stat(path).st_size
+    if size == 0:
+        raise Broken("it is empty (0 bytes)")
+    check = _check_for(path, size)
+    return check(path, budget) if check else _check_other(path)
+
+
+def _check_for(path: str, size: int) -> Callable[[str, Budget], str] | None:
+    """By the first bytes; by the name only where the format has no mark of its own or the file is too short for it."""
+    with open(path, "rb") as file:
+        head = file.read(16)
+    for magic, check in _MAGIC:
+        if head.startswith(magic[: len(head)]):
+            return check
+    if head[0] == 0x80 and (len(head) < 2 or 2 <= head[1] <= 5):
+        return check_pickle
+    if head[8:9] == b"{" and int.from_bytes(head[:8], "little") <= size:
+        return check_safetensors
+    return _BY_NAME.get(os.path.splitext(path)[1].lower())
+
+
+def _check_other(path: str) -> str:
+    """No known format: all that can be said is that it is there and does not grow any more."""
+    before = os.stat(path)
+    if abs(time.time() - before.st_mtime) < _RECENT_S:
+        time.sleep(_SETTLE_S)
+        if os.stat(path).st_size != before.st_size:
+            raise Broken("it is still being written")
+    return f"{before.st_size} bytes, format not known"
+
+
+def _check_folder(path: str, budget: Budget) -> str:
+    """orbax, flax, Hugging Face, LeRobot: something in it, nothing empty, metadata that parses, known files whole."""
+    name = os.path.basename(os.path.normpath(path))
+    if name.endswith(_UNFINISHED) or ".orbax-checkpoint-tmp" in name:
+        raise Broken("it was never finished: its folder still has a temporary name")
+    files = _files(path)
+    if not files:
+        raise Broken("an empty folder")
+    for file in files:
+        try:
+            _check_part(file, budget)
+        except Broken as broken:
+            raise Broken(f"{os.path.relpath(file, path)}: {broken}") from None
+    names = {os.path.basename(file) for file in files}
+    if "config.json" in names and all(file.endswith(_NO_WEIGHTS) for file in names):  # xgboost's model.json is weights
+        raise Broken(f"a folder of {len(files)} files with no weights among them")
+    return f"folder of {len(files)} files"
+
+
+def _check_part(file: str, budget: Budget) -> None:
+    name = os.path.basename(file)
+    if not os.path.exists(file):
+        raise Broken("a link that leads nowhere")
+    size = os.stat(file).st_size
+    if size == 0:
+        if name.startswith((".", *_MAY_BE_EMPTY)) or name.endswith(".lock"):
+            return
+        raise Broken("empty (0 bytes)")
+    if name in _METADATA or name.endswith(".json"):
+        _check_json(file)
+        return
+    check = _check_for(file, size)
+    if check:
+        check(file, budget)
+
+
+def _check_json(file: str) -> None:
+    if os.stat(file).st_size > _SMALL_JSON:
+        return
+    with open(file, "rb") as opened:
+        text = opened.read()
+    if not file.endswith(".index.json"):
+        _decode(text)
+        return
+    index = _decode(text)
+    shards = index.get("weight_map") if isinstance(index, dict) else None
+    folder = os.path.dirname(file)
+    wanted = {str(shard) for shard in shards.values()} if isinstance(shards, dict) else set()
+    missing = sorted(shard for shard in wanted if not os.path.lexists(os.path.join(folder, shard)))
+    if missing:
+        raise Broken(f"{len(missing)} of {len(wanted)} shards are missing, {missing[0]} first")
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return json.loads(text)  # not msgspec: trainers write bare NaN
+    except (ValueError, RecursionError):
+        raise Broken("its JSON is cut off or damaged") from None
+
+
+def _files(path: str) -> list[str]:
+    """Every file below, links included, bounded."""
+    found: list[str] = []
+    for folder, _, names in os.walk(path, onerror=_give_up):
+        found += (os.path.join(folder, name) for name in names)
+        if len(found) > _MOST_FILES:
+            break
+    return sorted(found)
+
+
+def _give_up(error: OSError) -> None:
+    raise error  # os.walk would skip the folder in silence

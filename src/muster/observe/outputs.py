@@ -1,0 +1,102 @@
+"""Where a run put its files: the declared folder, or the one that fits a glob because the trainer names its own."""
+
+# Paths are texts here: globs are no paths, and this runs after every exit.
+# ruff: noqa: PTH112, PTH113, PTH116, PTH118, PTH120, PTH207
+
+from __future__ import annotations
+
+import glob
+import os
+from dataclasses import dataclass
+
+from muster.domain.attempt import Order
+
+SLACK_S = 2.0  # coarse file times, and a clock that was set a little
+_MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder that fits, and when it was touched."""
+
+    path: str
+    first: float  # the oldest time on it: about when it was made
+    last: float  # the newest time on it
+
+
+def is_glob(path: str) -> bool:
+    return glob.has_magic(path)
+
+
+def find_output(order: Order, since: float | None) -> str | None:
+    """The output of an attempt; of several that fit, the one most likely its own. None: there is none."""
+    if not is_glob(order.output):
+        return order.output if os.path.lexists(order.output) else None
+    found = candidates(order.output, since)
+    return found[0].path if found else None
+
+
+def candidates(pattern: str, since: float | None) -> list[Found]:
+    """What fits an absolute glob and was touched since the start, best first.
+
+    Made since the start beats merely touched since: another run's plots or an `ls`-happy tool may touch an old folder.
+    """
+    # a literal name may happen to hold glob characters: runs/[a]
+    matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
+    found = [_times(match) for match in matches]
+    start = float("-inf") if since is None else since - SLACK_S
+    ours = [each for each in found if each.last >= start]
+    return sorted(ours, key=lambda each: (each.first >= start, each.last, each.path), reverse=True)
+
+
+def artifacts(patterns: tuple[str, ...], output: str | None) -> tuple[str, ...]:
+    """Further files that belong to an attempt: rendered globs, relative to its output."""
+    base = folder_of(output) if output else os.curdir
+    matches = (glob.glob(os.path.join(base, pattern), recursive=True) for pattern in patterns)
+    return tuple(sorted({os.path.normpath(match) for found in matches for match in found}))
+
+
+def folder_of(output: str) -> str:
+    """What relative paths are relative to: an output may be a single file."""
+    return os.path.dirname(output) if os.path.isfile(output) else output
+
+
+def unreadable(pattern: str) -> str | None:
+    """Why nothing could be found where a glob looks, if the reason is that we may not look."""
+    folder = pattern
+    while is_glob(folder) or not os.path.lexists(folder):
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
+    if os.access(folder, os.R_OK | (os.X_OK if os.path.isdir(folder) else 0)):
+        return None
+    return f"{folder} can't be read: permission denied"
+
+
+def _times(path: str) -> Found:
+    """From the folder and its direct entries: a folder's own time stands still while its files grow."""
+    try:
+        own = os.stat(path)
+    except OSError:
+        return Found(path, float("-inf"), float("-inf"))
+    # ctime moves with chmod and rename too, but also when a trainer restores old mtimes: either proves a touch
+    times = [max(own.st_mtime, own.st_ctime)]
+    first = [own.st_mtime]
+    born = getattr(own, "st_birthtime", None)  # not on Linux before Python 3.15
+    for entry in _entries(path):
+        try:
+            stat = entry.stat()
+        except OSError:
+            continue
+        times.append(stat.st_mtime)
+        first.append(stat.st_mtime)
+    return Found(path, born if born is not None else min(first), max(times))
+
+
+def _entries(path: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(path) as entries:
+            return [entry for entry, _ in zip(entries, range(_MOST_ENTRIES), strict=False)]
+    except OSError:
+        return []

@@ -1,0 +1,63 @@
+"""What /proc says about processes: identity, state, the token in an environment."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    pid: int
+    state: str  # R S D T Z ...
+    ticks: int  # start time
+
+
+def process(pid: int) -> Process | None:
+    """None: there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return Process(pid, fields[0].decode(), int(fields[19]))
+
+
+def boot_id() -> str:
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return file.read().strip()
+
+
+def pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
+def init_ticks() -> int:
+    found = process(1)
+    return found.ticks if found else 0
+
+
+def carriers(tokens: set[str]) -> dict[str, list[int]]:
+    """Live processes that carry one of the tokens in their environment: one pass over /proc for all of them."""
+    found: dict[str, list[int]] = {token: [] for token in tokens}
+    wanted = {b"MUSTER_ATTEMPT=" + token.encode(): token for token in tokens}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                environment = file.read()
+        except OSError:
+            continue
+        if b"MUSTER_ATTEMPT=" not in environment:
+            continue
+        for variable in environment.split(b"\0"):
+            token = wanted.get(variable)
+            if token and _lives(int(name)):
+                found[token].append(int(name))
+    return found
+
+
+def _lives(pid: int) -> bool:
+    found = process(pid)
+    return found is not None and found.state not in "ZX"

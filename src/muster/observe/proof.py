@@ -1,0 +1,291 @@
+"""The proof: what turns exit 0 into DONE. Each check leaves one piece of evidence in plain words, with its numbers."""
+
+# Paths are texts here: globs are no paths, and this runs after every exit.
+# ruff: noqa: PTH112, PTH116, PTH118, PTH120, PTH207, PTH208
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.domain.attempt import Exit, Order, ProofReading
+from muster.domain.campaign import CheckpointProof, Job, StepProof
+from muster.domain.cell import Cell
+from muster.domain.template import render
+from muster.domain.verdict import Evidence
+from muster.observe import outputs
+from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved_at
+from muster.observe.steps import last_step
+from muster.observe.window import Window, window_of
+
+HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
+ABSTAINS = "abstains"  # says something worth knowing and decides nothing
+_NO_PROOF = (Evidence("proof", "proof", "no proof declared: exit 0 is enough", HOLDS),)
+_STEPPED = ("jsonl", "csv", "stdout")
+_LATER = ("wandb", "tensorboard")
+_MOST_MATCHES = 16  # files of one glob that are opened: the newest ones
+
+
+class FileProofReader:
+    """Reads the files that a run left behind."""
+
+    def read(self, job: Job, cell: Cell, order: Order, exit: Exit | None) -> ProofReading:  # noqa: A002
+        if not job.proof and not outputs.is_glob(order.output):
+            return ProofReading(True, _NO_PROOF, order.output)  # the hot path: not even a stat
+        window = window_of(order, exit)
+        fits = _fits(order, window)
+        if not job.proof:
+            return ProofReading(True, _NO_PROOF, fits[0] if fits else None)
+        return _Reading(job, order, _values(job, cell, order), fits, window).read()
+
+
+def _fits(order: Order, window: Window | None) -> list[str]:
+    """The outputs that fit, best first."""
+    if outputs.is_glob(order.output):
+        return [found.path for found in outputs.candidates(order.output, window.started if window else None)]
+    return [order.output] if os.path.lexists(order.output) else []
+
+
+def _values(job: Job, cell: Cell, order: Order) -> dict[str, str]:
+    """The placeholders that a path or a number may hold."""
+    values = {"cell": cell.id, "attempt": str(order.n), "out": order.out}
+    if job.steps is not None:
+        values["steps"] = str(job.steps)
+    for axis, value in cell.values:
+        values[axis] = value.name
+        values[f"{axis}.args"] = value.args
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The newest step of one progress source; `value` None: it has none, and `reading` says why."""
+
+    reading: str
+    value: float | None = None
+    unread: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    job: Job
+    order: Order
+    values: Mapping[str, str]
+    fits: list[str]
+    window: Window | None
+
+    @property
+    def output(self) -> str | None:
+        return self.fits[0] if self.fits else None
+
+    @property
+    def base(self) -> str:
+        """What paths are relative to; where no output was found, a folder that does not exist."""
+        return outputs.folder_of(self.output or self.order.output)
+
+    def read(self) -> ProofReading:
+        proof = self.job.proof
+        step = max(self._steps(), key=_rank, default=None)
+        evidence = self._found()
+        if proof.step:
+            evidence.append(self._judge_step(proof.step, step))
+        if proof.checkpoint:
+            evidence += self._judge_checkpoint(proof.checkpoint)
+        evidence += (self._judge_files(pattern) for pattern in proof.files)
+        says = {each.says for each in evidence}
+        holds = False if FAILS in says else None if UNREAD in says else True
+        return ProofReading(holds, tuple(evidence), self.output, step.value if step else None)
+
+    def _found(self) -> list[Evidence]:
+        """Nothing to say about one that is there; but there may be none, or more than one."""
+        pattern = self.order.output
+        if not self.fits:
+            trouble = outputs.unreadable(pattern)
+            missing = f"no folder fits {pattern} since the start" if outputs.is_glob(pattern) else f"no {pattern}"
+            return [_evidence("output", trouble or missing, UNREAD if trouble else FAILS)]
+        if len(self.fits) == 1:
+            return []
+        return [_evidence("output", f"{len(self.fits)} folders fit {pattern}; took {self.output}", ABSTAINS)]
+
+    # -- steps
+
+    def _steps(self) -> list[_Step]:
+        found: list[_Step] = []
+        for source in self.job.progress:
+            if source.kind in _LATER:
+                found.append(_Step(f"{source.kind}: not read yet", unread=True))
+            elif source.kind == "stdout":
+                found.append(self._logged(source.path, source.scale))
+            elif source.kind in _STEPPED and source.step:
+                found.append(self._written(source.kind, source.path, source.step, source.scale))
+        return found
+
+    def _logged(self, regex: str, scale: float) -> _Step:
+        folder = os.path.dirname(self.order.out)
+        for name in ("stdout.log", "stderr.log"):  # Python's logging and progress bars go to stderr
+            step = _read_step(os.path.join(folder, name), "stdout", regex, scale, name)
+            if step.value is not None or step.unread:
+                return step
+        return _Step("stdout: no step matched its pattern")
+
+    def _written(self, kind: str, path: str, key: str, scale: float) -> _Step:
+        try:
+            pattern = self._path(path)
+        except KeyError as error:
+            return _Step(_no_value(path, error), unread=True)
+        matches = _newest_first(pattern)
+        if not matches:
+            trouble = outputs.unreadable(pattern)
+            return _Step(trouble or f"{path}: does not exist", unread=trouble is not None)
+        steps = [_read_step(match, kind, key, scale, self._name(match)) for match in matches[:_MOST_MATCHES]]
+        return max(steps, key=_rank)
+
+    def _judge_step(self, proof: StepProof, step: _Step | None) -> Evidence:
+        try:
+            full = float(render(proof.min, self.values))
+        except KeyError as error:
+            return _evidence("step", _no_value(proof.min, error), UNREAD)
+        except ValueError:
+            return _evidence("step", f"the wanted step '{proof.min}' is no number", UNREAD)
+        wanted = full * (1 - proof.within)
+        text = f"wanted {_number(wanted)}" + (f" of {_number(full)}" if proof.within else "")
+        if step is None:
+            return _evidence("step", f"no progress source holds steps, {text}", UNREAD)
+        if step.value is None:
+            return _evidence("step", f"{step.reading}, {text}", UNREAD if step.unread else FAILS)
+        return _evidence("step", f"{step.reading}, {text}", HOLDS if step.value >= wanted - 1e-6 else FAILS)
+
+    # -- the checkpoint
+
+    def _judge_checkpoint(self, proof: CheckpointProof) -> list[Evidence]:
+        try:
+            pattern = self._path(proof.path)
+        except KeyError as error:
+            return [_evidence("checkpoint", _no_value(proof.path, error), UNREAD)]
+        matches = _newest_first(pattern)
+        if not matches:
+            trouble = outputs.unreadable(pattern)
+            says = UNREAD if trouble else FAILS
+            return [_evidence("checkpoint", trouble or f"{proof.path}: there is no checkpoint", says)]
+        newest, *older = matches[:_MOST_MATCHES]
+        reading = open_checkpoint(newest)
+        if reading.valid:
+            return self._opens(proof, newest, reading)
+        told = f"{self._name(newest)} is no whole checkpoint: {reading.reason}"
+        if reading.unread:
+            return [_evidence("checkpoint", f"{self._name(newest)}: {reading.reason}", UNREAD)]
+        return self._previous(proof, told, older)
+
+    def _opens(self, proof: CheckpointProof, path: str, reading: CheckpointReading) -> list[Evidence]:
+        timed = self._saved(proof, path) if proof.saved_after > 0 else None
+        opens = _evidence("checkpoint", f"{self._name(path)} opens ({reading.how})", HOLDS)
+        return [opens, timed] if timed else [opens]
+
+    def _previous(self, proof: CheckpointProof, told: str, older: list[str]) -> list[Evidence]:
+        """The newest is broken. An older whole one counts only if it is proven to be late enough."""
+        for path in older:
+            reading = open_checkpoint(path)
+            if not reading.valid:
+                continue
+            told += f"; the previous one, {self._name(path)}, opens ({reading.how})"
+            if proof.saved_after <= 0:
+                return [_evidence("checkpoint", f"{told}, but the last save was lost", FAILS)]
+            timed = self._saved(proof, path)
+            return [_evidence("checkpoint", told, ABSTAINS if timed.says == HOLDS else FAILS), timed]
+        return [_evidence("checkpoint", told, FAILS)]
+
+    def _saved(self, proof: CheckpointProof, path: str) -> Evidence:
+        name, wanted = self._name(path), f"wanted after {_percent(proof.saved_after)}"
+        if self.window is None:
+            return _evidence("checkpoint", f"{name}: when the run started and ended is not known, {wanted}", UNREAD)
+        share = self.window.share(saved_at(path), proof.saved_after)
+        if share.value is None:
+            says = FAILS if share.late is False else HOLDS if share.late else ABSTAINS
+            return _evidence("checkpoint", f"{name} {share.why}, {wanted}", says)
+        # rounded down: 89.7 % must not read as the 90 % that was wanted
+        text = f"{name} saved at {_percent(int(share.value * 1000) / 1000)} of the run, {wanted}"
+        return _evidence("checkpoint", text, HOLDS if share.late else FAILS)
+
+    # -- files
+
+    def _judge_files(self, wanted: str) -> Evidence:
+        try:
+            pattern = self._path(wanted)
+        except KeyError as error:
+            return _evidence("files", _no_value(wanted, error), UNREAD)
+        matches = _matches(pattern)
+        if not matches:
+            trouble = outputs.unreadable(pattern)
+            return _evidence("files", trouble or f"{wanted}: no such file", UNREAD if trouble else FAILS)
+        full = sum(map(_has_content, matches))
+        if not full:
+            return _evidence("files", f"{wanted}: {len(matches)} found, all of them empty", FAILS)
+        return _evidence("files", f"{wanted}: {full} found", HOLDS)
+
+    # -- paths
+
+    def _path(self, path: str) -> str:
+        """An absolute glob; values are put in as they are, not as globs. Raises KeyError for an unknown placeholder."""
+        text = render(path, {name: glob.escape(value) for name, value in self.values.items()})
+        return os.path.join(glob.escape(self.base), text)
+
+    def _name(self, path: str) -> str:
+        return os.path.relpath(path, self.base) if path.startswith(self.base) else path
+
+
+def _read_step(path: str, kind: str, key: str, scale: float, name: str) -> _Step:
+    try:
+        value = last_step(path, kind, key)
+    except OSError as error:
+        return _Step(f"{name} can't be read: {error.strerror or error}", unread=True)
+    if value is None:
+        return _Step(f"{name}: no step in it" + ("" if kind == "stdout" else f" (key '{key}')"))
+    scaled = "" if scale == 1.0 else f" x {scale:g} = {_number(value * scale)}"
+    return _Step(f"{name}: last step {_number(value)}{scaled}", value * scale)
+
+
+def _rank(step: _Step) -> tuple[bool, float, bool]:
+    return (step.value is not None, step.value or 0.0, step.unread)
+
+
+def _matches(pattern: str) -> list[str]:
+    if outputs.is_glob(pattern):
+        return glob.glob(pattern, recursive=True)
+    return [pattern] if os.path.lexists(pattern) else []
+
+
+def _newest_first(pattern: str) -> list[str]:
+    found = {os.path.realpath(match): match for match in sorted(_matches(pattern))}  # `last` is a link to one of them
+    return sorted(found.values(), key=lambda match: (_time(match), match), reverse=True)
+
+
+def _time(path: str) -> float:
+    try:
+        return saved_at(path)
+    except OSError:
+        return float("-inf")
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return bool(os.listdir(path)) if os.path.isdir(path) else os.stat(path).st_size > 0
+    except OSError:
+        return False
+
+
+def _evidence(signal: str, reading: str, says: str) -> Evidence:
+    return Evidence(signal, "proof", reading, says)
+
+
+def _no_value(text: str, error: KeyError) -> str:
+    return f"'{text}' asks for {{{error.args[0]}}}, which has no value here"
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else f"{value:.10g}"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.3g} %"

@@ -1,0 +1,102 @@
+"""Sleeps on the bell (a FIFO that shims and commands ring) and on the pidfds of runs and shims."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterable
+from pathlib import Path
+
+from muster.ports.waker import Key, Wake
+
+GONE = -1  # in place of the pidfd of a process that has ended
+
+
+class LocalWaker:
+    def __init__(self, bell: Path) -> None:
+        if not bell.exists():
+            try:
+                os.mkfifo(bell, 0o600)
+            except FileExistsError:
+                pass
+        self._bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)  # our own writer: no end-of-file
+        self._poll = select.poll()
+        self._poll.register(self._bell, select.POLLIN)
+        self._fds: dict[int, Key] = {}  # pidfd -> attempt
+        self._watched: dict[Key, dict[int, int]] = {}  # attempt -> pid -> pidfd
+        self._rest = b""
+
+    def watch(self, key: Key, pids: Iterable[int]) -> None:
+        known = self._watched.setdefault(key, {})
+        for pid in pids:
+            if pid in known:
+                continue
+            try:
+                fd = os.pidfd_open(pid)
+            except OSError:
+                continue  # gone already: the next look says so
+            known[pid] = fd
+            self._fds[fd] = key
+            self._poll.register(fd, select.POLLIN)
+
+    def forget(self, key: Key) -> None:
+        for fd in self._watched.pop(key, {}).values():
+            self._drop(fd)
+
+    def _drop(self, fd: int) -> None:
+        if self._fds.pop(fd, None) is not None:
+            self._poll.unregister(fd)
+            os.close(fd)
+
+    def _fired(self, fd: int) -> Key:
+        """A pidfd fires once and for ever: close it, but remember the pid, so that it is not opened again."""
+        key = self._fds[fd]
+        known = self._watched.get(key, {})
+        known.update({pid: GONE for pid, number in known.items() if number == fd})
+        self._drop(fd)
+        return key
+
+    def wait(self, timeout_s: float) -> Wake:
+        attempts: set[Key] = set()
+        log = False
+        for fd, _ in self._poll.poll(max(0, int(timeout_s * 1000 + 0.999))):
+            if fd != self._bell:
+                attempts.add(self._fired(fd))
+                continue
+            for line in self._ring():
+                cell, _, n = line.partition("\t")
+                if n.isdigit():
+                    attempts.add((cell, int(n)))
+                else:
+                    log = True
+        return Wake(frozenset(attempts), log)
+
+    def _ring(self) -> list[str]:
+        data = self._rest
+        try:
+            while chunk := os.read(self._bell, 65536):
+                data += chunk
+        except BlockingIOError:
+            pass
+        *lines, self._rest = data.split(b"\n")
+        return [line.decode("utf-8", "replace") for line in lines]
+
+    def close(self) -> None:
+        for key in list(self._watched):
+            self.forget(key)
+        os.close(self._bell)
+
+
+def ring(bell: Path, message: str = "log") -> bool:
+    """False: nobody listens."""
+    try:
+        fd = os.open(bell, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        os.write(fd, f"{message}\n".encode())
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

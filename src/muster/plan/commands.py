@@ -1,0 +1,72 @@
+"""A cell's command as it is executed: placeholders filled, environment complete."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import Cell
+from muster.domain.template import render, render_words
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an attempt runs and what it may build on."""
+
+    n: int
+    out: str
+    slots: tuple[str, ...] = ()
+    gpus: tuple[int, ...] = ()
+    port: int = 0
+    outputs: Mapping[str, str] = field(default_factory=dict)  # job -> output of the needed cell
+    last_output: str = ""
+    last_checkpoint: str = ""
+    config_file: str = ""
+
+
+def values(campaign: Campaign, job: Job, cell: Cell, place: Place) -> dict[str, str]:
+    """Every placeholder and its text."""
+    found = {
+        "cell": cell.id,
+        "attempt": str(place.n),
+        "out": place.out,
+        "slot": ",".join(place.slots),
+        "gpu": ",".join(map(str, place.gpus)),
+        "device": ",".join(map(str, range(len(place.gpus)))),
+        "port": str(place.port),
+        "steps": "" if job.steps is None else str(job.steps),
+        "last.output": place.last_output,
+        "last.checkpoint": place.last_checkpoint,
+        "config_file": place.config_file,
+    }
+    found.update({f"{name}.output": path for name, path in place.outputs.items()})
+    for axis, value in cell.values:
+        found[axis] = value.name
+        found[f"{axis}.args"] = value.args
+    return found
+
+
+def command(job: Job, filled: Mapping[str, str]) -> list[str]:
+    """The words to execute; a resume command where there is a checkpoint to resume from."""
+    words = job.resume if job.resume and filled["last.checkpoint"] else job.command
+    within = render_words(job.within, filled)
+    if job.shell:
+        return [*within, "/bin/sh", "-c", render(words[0], filled)]
+    return within + render_words(words, filled)
+
+
+def environment(campaign: Campaign, job: Job, cell: Cell, place: Place, token: str) -> dict[str, str]:
+    """What is added to the recorded environment of `up`."""
+    added = dict(campaign.env)
+    added.update(job.env)
+    for _, value in cell.values:
+        added.update(value.env)
+    added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, place.gpus))
+    added.update(MUSTER_CELL=cell.id, MUSTER_ATTEMPT=token, MUSTER_OUT=place.out)
+    return added
+
+
+def uses_placeholder(job: Job, name: str) -> bool:
+    texts: Sequence[str] = (*job.within, *job.command, *(job.resume or ()), job.output)
+    return any("{" + name + "}" in text for text in texts)

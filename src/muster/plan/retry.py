@@ -1,0 +1,52 @@
+"""What follows a death: a retry by itself, or held until something changed. Never without a recorded cause."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from muster.domain.attempt import CellRecord
+from muster.domain.campaign import Job
+
+AT_ONCE = frozenset({"never_started", "host_reboot", "container_restart", "preempted", "gpu_lost"})
+ONCE = frozenset({"unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """`cause` is set when the cell may start again: it becomes the retry's recorded cause."""
+
+    cause: str | None
+    why: str
+
+
+def after_death(record: CellRecord, job: Job) -> Next:
+    last = record.last
+    if last is None or last.outcome is None or last.outcome.cause is None:
+        return Next(None, "nothing to retry")
+    cause = last.outcome.cause
+    if record.retry_because is not None:
+        return Next(f"{cause}; a person asked: {record.retry_because}", f"retry: {record.retry_because}")
+    if last.outcome.note:
+        return Next(None, "held: artifacts complete; `muster accept` takes them, `muster retry` runs it again")
+    if record.hash and last.hash and record.hash != last.hash and not last.adopted:
+        return Next(f"{cause}; its definition changed since", "retry: its command, config or code changed since")
+    limit = _limit(cause.kind, cause.note, job)
+    same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
+    if limit == 0:
+        return Next(None, f"held: {cause} is not retried by itself; mend it, then `muster retry --because ...`")
+    if same > limit:
+        return Next(None, f"held: {cause} {same} times; `muster retry --because ...` tries again")
+    return Next(str(cause), f"retry by itself after {cause} ({same} of {limit})")
+
+
+def _limit(kind: str, note: str, job: Job) -> int:
+    if kind == "never_started" and note.startswith("the command could not be executed"):
+        return 0  # it would fail in the same way again
+    if kind in AT_ONCE:
+        return job.max_retries
+    return min(1, job.max_retries) if kind in ONCE else 0
+
+
+def _kind(outcome: object) -> str | None:
+    cause = getattr(outcome, "cause", None)
+    return cause.kind if cause else None

@@ -1,0 +1,100 @@
+"""Where a cell stands that has no open attempt: may it start, and if not, why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from muster.domain.attempt import CellRecord
+from muster.domain.cell import Cell
+from muster.domain.state import CampaignState, Only
+from muster.domain.verdict import State
+from muster.plan.retry import after_death
+
+Needs = Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    state: State
+    reason: str
+    next: str
+    startable: bool = False
+    retry_cause: str | None = None
+
+
+def standing(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
+    """For a cell without an open attempt. A hold stops every start, whatever else is true."""
+    done = record.completed
+    if done:
+        return Standing(State.DONE, _how_done(record), "nothing to do")
+    if record.given_up is not None:
+        return Standing(State.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
+    if record.last:
+        return _dead(record, state, needs)
+    if state.intent.kind == "held":
+        return Standing(State.HELD, f"the campaign is held: {state.intent.reason}", "starts after `muster release`")
+    waiting = unmet(record.cell, state, needs)
+    if waiting:
+        return Standing(State.BLOCKED, f"needs {_few(waiting)}", _blocked_next(waiting, state))
+    if not wanted(record.cell, state.only):
+        return Standing(State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it")
+    if state.intent.kind == "down":
+        return Standing(State.PENDING, "the campaign is down", "starts after `muster up`", startable=True)
+    return Standing(State.PENDING, "waits for a slot", "starts when a slot is free", startable=True)
+
+
+def _dead(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
+    last = record.last
+    outcome = last.outcome if last else None
+    reason = (outcome.reason if outcome else "") or "ended"
+    if outcome and outcome.note:
+        reason += f" ({outcome.note})"
+    following = after_death(record, state.campaign.job(record.cell.job))
+    if following.cause is None:
+        return Standing(State.DEAD, reason, following.why)
+    if state.intent.kind == "held":
+        return Standing(State.DEAD, reason, f"{following.why}; held until `muster release`: {state.intent.reason}")
+    waiting = unmet(record.cell, state, needs)
+    if waiting:
+        return Standing(State.DEAD, reason, f"{following.why}, after {_few(waiting)}")
+    if not wanted(record.cell, state.only):
+        return Standing(State.DEAD, reason, f"left out by --only {describe(state.only)}")
+    return Standing(State.DEAD, reason, following.why, startable=True, retry_cause=following.cause)
+
+
+def unmet(cell: Cell, state: CampaignState, needs: Needs) -> list[str]:
+    """The needed cells that are not DONE."""
+    return [need for need in needs.get(cell.id, ()) if not (need in state.cells and state.cells[need].done)]
+
+
+def wanted(cell: Cell, only: Only) -> bool:
+    """Repeated --only are combined by and; commas inside one by or. An axis that the job lacks does not filter it."""
+    names = {axis: value.name for axis, value in cell.values}
+    names["job"] = cell.job
+    return all(names[axis] in values for part in only for axis, values in part.items() if axis in names)
+
+
+def describe(only: Only) -> str:
+    return " --only ".join(f"{axis}={','.join(values)}" for part in only for axis, values in part.items())
+
+
+def _how_done(record: CellRecord) -> str:
+    attempt = record.completed
+    if attempt is None or attempt.outcome is None:
+        return "done"
+    if attempt.accepted is not None:
+        return f"accepted by a person: {attempt.accepted}"
+    return attempt.outcome.reason
+
+
+def _blocked_next(waiting: list[str], state: CampaignState) -> str:
+    given_up = [need for need in waiting if need in state.cells and state.cells[need].given_up is not None]
+    if given_up:
+        return f"can't start: {_few(given_up)} was given up"
+    return "starts when they are DONE" if len(waiting) > 1 else f"starts when {waiting[0]} is DONE"
+
+
+def _few(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -1,0 +1,1 @@
+"""The protocols between the pure rooms and the world."""

@@ -1,0 +1,57 @@
+"""The executor: leases slots, starts shims, delivers stop requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from muster.domain.attempt import Attempt, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place to run: `cpu0`, `gpu6.0`."""
+
+    name: str
+    kind: str  # cpu | gpu
+    gpu: int | None = None  # the physical index
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    slots: tuple[Slot, ...]
+    fds: tuple[int, ...] = ()
+
+
+class Executor(Protocol):
+    def slots(self) -> Sequence[Slot]:
+        """The slots this campaign may use, whether free or not."""
+
+    def lease(self, names: Sequence[str]) -> Lease | None:
+        """All of them or none; None: somebody else has one. Never waits."""
+
+    def give_back(self, lease: Lease) -> None: ...
+
+    def launch(self, order: Order, lease: Lease) -> None:
+        """Writes attempt.json (the first one stays) and has a shim started, which takes the lease over."""
+
+    def order(self, attempt: Attempt) -> Order | None:
+        """attempt.json, if it was written."""
+
+    def revoke(self, attempt: Attempt) -> bool:
+        """Wins `started` itself, so that no shim ever can; False: a shim was first."""
+
+    def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
+        """A stop request for the attempt's whole tree; carried out by its shim, or by us if that is gone."""
+
+    def nudge(self, attempt: Attempt) -> None:
+        """Lets a stopped shim go on."""
+
+    def end_shim(self, attempt: Attempt) -> None:
+        """Ends a shim that does not answer; its run is left alone."""
+
+    def release(self, attempt: Attempt) -> None:
+        """The cell is DONE: a leftover helper without a GPU no longer keeps the slot."""
+
+    def close(self) -> None: ...

@@ -1,0 +1,294 @@
+"""The kinds of value in a campaign file: how each is read, what it is called, and what is said when it is wrong.
+
+Scalars arrive as nodes, so that a reader sees `1e5`, `010` and `"5"` as they were written.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from muster.spec.document import Scalar, describe, shorten
+from muster.spec.scalars import leading_zero, without_underscores
+
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhd])+")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
+_EDIT = re.compile(r"(?P<path>[^@=\s]+)@(?P<op>[a-z]+)=(?P<value>[^@]*)(?P<bounds>(?:@[^@]*)*)")
+_BOUND = re.compile(r"@(max|min)=(.+)")
+EDIT_EXAMPLE = "an edit looks like `ot.reg@mul=1.5` or `ot.window@mul=1.5@max=10` (set, mul or add)"
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the reference calls a kind of value."""
+
+    words: str
+
+
+def wrong(what: str, hint: str = "") -> PydanticCustomError:
+    return PydanticCustomError("muster", "{what}", {"what": what, "hint": hint})
+
+
+def expected(kind: str, value: object, hint: str = "") -> PydanticCustomError:
+    return wrong(f"expected {kind}, found {describe(value)}", hint or hint_for(value))
+
+
+def hint_for(value: object) -> str:
+    """`output: {out}` is a mapping to YAML: the commonest slip with placeholders."""
+    if isinstance(value, dict) and len(value) == 1:
+        name, inner = next(iter(value.items()))
+        if isinstance(inner, Scalar) and inner.value is None and not inner.text:
+            return f'put it in quotes: "{{{name}}}"'
+    if isinstance(value, Scalar) and value.value is None:
+        return "give it a value or remove the key"
+    return ""
+
+
+def closest(name: str, known: list[str]) -> str:
+    """`did you mean 'x'?`, or nothing."""
+    found = get_close_matches(name, known, n=1) or [item for item in known if item.lower() == name.lower()]
+    return f"did you mean '{found[0]}'?" if found else ""
+
+
+def _scalar(kind: str, value: object) -> Scalar:
+    if not isinstance(value, Scalar) or value.value is None:
+        raise expected(kind, value)
+    return value
+
+
+def read_loose(value: object) -> str:
+    scalar = _scalar("text", value)
+    if isinstance(scalar.value, bool):
+        raise expected("text", value, f'put it in quotes: "{scalar.text}"')
+    return scalar.text
+
+
+def read_text(value: object) -> str:
+    text = read_loose(value)
+    if not text.strip():
+        raise wrong("expected text, found an empty one")
+    return text
+
+
+def read_env(value: object) -> str:
+    """As written: an environment holds text only, and `010` or `1e5` must arrive as they are."""
+    scalar = _scalar("text or a number", value) if not _is_null(value) else None
+    if scalar is None:
+        raise expected("text or a number", value, 'write "" for an empty value')
+    if isinstance(scalar.value, bool):
+        raise expected("text or a number", value, f'put it in quotes: "{scalar.text}"')
+    return scalar.text
+
+
+def _is_null(value: object) -> bool:
+    return isinstance(value, Scalar) and value.value is None
+
+
+def read_flag(value: object) -> bool:
+    scalar = _scalar("true or false", value)
+    if not isinstance(scalar.value, bool):
+        other = {"yes": "true", "on": "true", "no": "false", "off": "false"}.get(scalar.text.lower())
+        raise expected("true or false", value, f"write {other}" if other else "")
+    return scalar.value
+
+
+def read_whole(value: object) -> int:
+    kind = "a whole number"
+    scalar = _scalar(kind, value)
+    number = scalar.value
+    if isinstance(number, int) and not isinstance(number, bool):
+        if leading_zero(scalar.text):
+            raise wrong(f"{scalar.text} has a leading zero, which some readers take for octal", f"write {number}")
+        return number
+    raise expected(kind, value, _whole_hint(scalar))
+
+
+def _whole_hint(scalar: Scalar) -> str:
+    number = scalar.value
+    if isinstance(number, float):
+        return f"write {int(number)}" if abs(number) < 1e15 and number == int(number) else ""
+    plain_number = without_underscores(scalar.text)
+    if plain_number is not None:
+        return f"write {plain_number}"
+    return f"write {scalar.text} without quotes" if scalar.quoted and scalar.text.isdecimal() else ""
+
+
+def read_number(value: object) -> float:
+    kind = "a number"
+    scalar = _scalar(kind, value)
+    number = scalar.value
+    if isinstance(number, bool) or not isinstance(number, int | float):
+        raise expected(kind, value, _whole_hint(scalar))
+    try:
+        number = float(number)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise expected("a finite number", value)
+    return number
+
+
+def read_duration(value: object) -> float:
+    kind = "a duration such as 30s, 45m, 12h, 2d or 1h30m"
+    scalar = _scalar(kind, value)
+    text = scalar.text.strip()
+    if isinstance(scalar.value, int | float) and not isinstance(scalar.value, bool):
+        raise wrong(f"{text} has no unit", f"write {text}s, {text}m, {text}h or {text}d")
+    if not _DURATION.fullmatch(text):
+        raise expected(kind, value, _duration_hint(text))
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
+    if not 0 <= seconds < 1e10:
+        raise wrong(f"{text} is too long")
+    return seconds
+
+
+def _duration_hint(text: str) -> str:
+    if match := re.fullmatch(r"(\d+):(\d\d)", text):
+        return f"write {int(match[1])}h{int(match[2])}m or {int(match[1])}m{int(match[2])}s"
+    return "no spaces, and one of the units s, m, h, d after each number"
+
+
+def read_share(value: object) -> float:
+    kind = "a share such as 2% or 0.02"
+    scalar = _scalar(kind, value)
+    if match := _SHARE.fullmatch(scalar.text):
+        share = float(match[1]) / 100
+    elif isinstance(scalar.value, int | float) and not isinstance(scalar.value, bool):
+        share = float(scalar.value) if abs(scalar.value) < 1e9 else math.inf
+    else:
+        raise expected(kind, value)
+    if not 0 <= share <= 1:
+        hint = f"write {scalar.text}%" if 1 < share <= 100 and "%" not in scalar.text else "between 0% and 100%"
+        raise wrong(f"{scalar.text} is not a share of a whole", hint)
+    return share
+
+
+def read_moment(value: object) -> str:
+    kind = "a time with its zone such as 2026-02-22T02:00+08:00"
+    scalar = _scalar(kind, value)
+    try:
+        moment = datetime.fromisoformat(scalar.text)
+    except ValueError:
+        raise expected(kind, value) from None
+    if moment.tzinfo is None:
+        raise wrong(f"{scalar.text} has no time zone", "add it: 2026-02-22T02:00+08:00, or Z for UTC")
+    return scalar.text
+
+
+def read_pattern(value: object) -> str:
+    text = read_text(value)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about notations that a later Python may read otherwise
+            groups = re.compile(text).groups
+    except (re.error, OverflowError, RecursionError) as error:
+        raise wrong(f"not a regular expression: {error}") from None
+    if groups == 0:
+        raise wrong("the regular expression has no group", r"put parentheses around the number: step (\d+)")
+    return text
+
+
+def read_edit(value: object) -> str:
+    text = read_text(value)
+    match = _EDIT.fullmatch(text)
+    if match is None:
+        raise wrong(f"{shorten(text)} is not an edit", EDIT_EXAMPLE)
+    if match["op"] not in ("set", "mul", "add"):
+        raise wrong(f"'@{match['op']}' is no edit", closest(match["op"], ["set", "mul", "add"]) or EDIT_EXAMPLE)
+    if match["op"] != "set" and not _is_number(match["value"]):
+        raise wrong(f"'@{match['op']}' needs a number, found {shorten(match['value'])}", EDIT_EXAMPLE)
+    for bound in re.findall(r"@[^@]*", match["bounds"]):
+        part = _BOUND.fullmatch(bound)
+        if part is None or not _is_number(part[2]):
+            raise wrong(f"{shorten(bound)} is no bound", "bounds are @max=NUMBER and @min=NUMBER")
+    return text
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def choice(*names: str) -> Callable[[object], str]:
+    def read(value: object) -> str:
+        kind = "one of " + ", ".join(names)
+        scalar = _scalar(kind, value)
+        if scalar.text not in names:
+            raise expected(kind, value, closest(scalar.text, list(names)))
+        return scalar.text
+
+    return read
+
+
+def read_axis_scalar(value: object) -> Scalar:
+    kind = "a value (text, a number, true or false)"
+    if isinstance(value, Scalar) and value.value is None:
+        raise wrong("an axis value is empty", 'write a value, or "none" in quotes')
+    if isinstance(value, dict):
+        raise expected(kind, value, "for values with settings write a mapping: {v2_full: {args: ...}}")
+    return _scalar(kind, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A command line as written: one text to be split, or a list of words that are left as they are."""
+
+    texts: tuple[str, ...]
+    is_list: bool = False
+
+
+def read_words(value: object) -> Words:
+    if isinstance(value, list):
+        if not value:
+            raise wrong("the command is empty")
+        return Words(tuple(read_loose(item) for item in value), is_list=True)
+    if isinstance(value, Scalar) and isinstance(value.value, str) and not value.text.strip():
+        raise wrong("the command is empty")
+    return Words((read_text(value),))
+
+
+_WORDS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number"]}}]}
+_DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?[smhd])+$"}
+_SHARE_SCHEMA = {
+    "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": r"^[0-9.]+\s*%$"}]
+}
+_AXIS_SCHEMA = {"type": ["string", "number", "boolean"]}
+_TEXT_SCHEMA = {"type": ["string", "number"]}
+
+Loose = Annotated[str, BeforeValidator(read_loose), WithJsonSchema(_TEXT_SCHEMA), Shown("text")]
+Text = Annotated[str, BeforeValidator(read_text), WithJsonSchema(_TEXT_SCHEMA), Shown("text")]
+EnvText = Annotated[str, BeforeValidator(read_env), WithJsonSchema(_TEXT_SCHEMA), Shown("text or number")]
+Flag = Annotated[bool, BeforeValidator(read_flag), Shown("true or false")]
+Whole = Annotated[int, BeforeValidator(read_whole), Shown("whole number")]
+Number = Annotated[float, BeforeValidator(read_number), Shown("number")]
+Duration = Annotated[float, BeforeValidator(read_duration), WithJsonSchema(_DURATION_SCHEMA), Shown("duration")]
+Share = Annotated[float, BeforeValidator(read_share), WithJsonSchema(_SHARE_SCHEMA), Shown("share")]
+Moment = Annotated[str, BeforeValidator(read_moment), Shown("time with zone")]
+Pattern = Annotated[str, BeforeValidator(read_pattern), Shown("regular expression")]
+Edit = Annotated[str, BeforeValidator(read_edit), Shown("edit")]
+CommandLine = Annotated[
+    Words, PlainValidator(read_words), WithJsonSchema(_WORDS_SCHEMA), Shown("command line, or list of words")
+]
+AxisScalar = Annotated[Scalar, PlainValidator(read_axis_scalar), WithJsonSchema(_AXIS_SCHEMA), Shown("value")]
+
+LIST, MAP, ONE = "«list»", "«map»", "«one»"  # tags of the forms a key may take; never shown
+
+
+def form(value: Any) -> str:
+    """Which of several forms a value has, so that only that one is read and only its mistakes are told."""
+    if isinstance(value, dict):
+        return MAP
+    return LIST if isinstance(value, list) else ONE

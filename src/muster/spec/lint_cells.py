@@ -1,0 +1,99 @@
+"""The matrix of each job: too large, empty, a need without a cell, outputs that two cells would share."""
+
+from __future__ import annotations
+
+import math
+
+from muster.domain.campaign import Campaign
+from muster.domain.campaign import Job as DomainJob
+from muster.domain.cell import Cell, cells_of
+from muster.spec.document import Path
+from muster.spec.lint import Lint
+from muster.spec.outputs import shared_output
+from muster.spec.resolve import axes_of, job_outline
+
+_MOST_CELLS = 100_000
+
+
+def lint_cells(lint: Lint) -> None:
+    if lint.wrong_below(("axes",)) or lint.wrong_below(("loop",)):
+        return
+    outline = Campaign("", axes_of(lint.model, lint.document), ())
+    cells: dict[str, list[Cell]] = {}
+    for name, model in lint.model.jobs.items():
+        if any(lint.wrong_below(("jobs", name, key)) for key in ("axes", "exclude")) or (
+            model.axes is None and lint.axes
+        ):
+            continue
+        job = job_outline(name, model)
+        if _too_many(lint, outline, job):
+            continue
+        cells[name] = list(cells_of(outline, job))
+        if not cells[name]:
+            lint.add(
+                ("jobs", name, "exclude"), f"job '{name}' has no cells: all are excluded", "exclude fewer", key=True
+            )
+        elif not lint.wrong_below(("jobs", name, "output")):
+            _outputs(lint, job, cells[name])
+    for name in cells:
+        _needs(lint, name, cells)
+
+
+def _too_many(lint: Lint, outline: Campaign, job: DomainJob) -> bool:
+    count = math.prod(len(outline.axis(axis).values) for axis in job.axes)
+    if count > _MOST_CELLS:
+        what = f"job '{job.name}' has {count} cells, more than {_MOST_CELLS}"
+        lint.add(("jobs", job.name, "axes"), what, "use fewer axes or values", key=True)
+    return count > _MOST_CELLS
+
+
+def _outputs(lint: Lint, job: DomainJob, cells: list[Cell]) -> None:
+    found = shared_output(job.output, cells)
+    if found is None:
+        return
+    path: Path = ("jobs", job.name, "output")
+    first, second, same = found
+    if same:
+        differing = [axis for axis, value in first.values if value.name != second.value(axis).name]
+        hint = (
+            f"put {' and '.join(f'{{{axis}}}' for axis in differing)} into it, or leave it out: the default is {{out}}"
+        )
+        lint.add(path, f"{first.id} and {second.id} would have the same output", hint)
+    else:
+        what = f"the output of {first.id} also fits what {second.id} writes"
+        hint = "rename a value so that none is a part of another, or put more of the folder's name into the pattern"
+        lint.add(path, what, hint)
+
+
+def _needs(lint: Lint, name: str, cells: dict[str, list[Cell]]) -> None:
+    model = lint.model.jobs[name]
+    for index, need in enumerate(model.needs):
+        if need not in cells or need == name or not cells[need]:
+            continue
+        shared = [axis for axis in model.axes or () if axis in (lint.model.jobs[need].axes or ())]
+        counts: dict[tuple[str, ...], int] = {}
+        for cell in cells[need]:
+            key = _key(cell, shared)
+            counts[key] = counts.get(key, 0) + 1
+        lonely = [cell for cell in cells[name] if _key(cell, shared) not in counts]
+        path: Path = ("jobs", name, "needs", index)
+        if lonely:
+            more = f" (and {len(lonely) - 1} more)" if len(lonely) > 1 else ""
+            what = f"{lonely[0].id}{more} needs a cell of '{need}' that does not exist"
+            lint.add(path, what, f"exclude the same points in '{name}' as in '{need}'")
+        elif max(counts.values()) > 1:
+            _many_outputs(lint, name, need, max(counts.values()))
+
+
+def _many_outputs(lint: Lint, name: str, need: str, count: int) -> None:
+    model = lint.model.jobs[name]
+    for key, words in (("command", model.command), ("resume", model.resume)):
+        if words and any(f"{{{need}.output}}" in text for text in words.texts):
+            what = f"{{{need}.output}} stands for {count} folders: a cell of '{name}' needs {count} cells of '{need}'"
+            hint = f"give '{name}' the axes of '{need}', or let the command find the folders"
+            lint.add(("jobs", name, key), what, hint, part=f"{{{need}.output}}")
+
+
+def _key(cell: Cell, axes: list[str]) -> tuple[str, ...]:
+    names = {axis: value.name for axis, value in cell.values}
+    return tuple(names[axis] for axis in axes)

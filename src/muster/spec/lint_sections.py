@@ -1,0 +1,93 @@
+"""Decision, report, loop, gates, finish: the names in them must stand for something."""
+
+from __future__ import annotations
+
+from muster.domain.template import split_words
+from muster.spec.document import Path, shorten
+from muster.spec.lint import Lint
+
+
+def lint_sections(lint: Lint) -> None:
+    _decision(lint)
+    _report(lint)
+    _loop(lint)
+    for name, gate in lint.model.gates.items():
+        _job(lint, ("gates", name, "job"), gate.job)
+    for index, command in enumerate(lint.model.finish.run if lint.model.finish else ()):
+        try:
+            split_words(command)
+        except ValueError:
+            lint.add(("finish", "run", index), "a quote is opened and never closed", "close it")
+
+
+def _job(lint: Lint, path: Path, name: str) -> None:
+    if name not in lint.jobs:
+        lint.unknown(path, f"there is no job '{name}'", name, lint.jobs)
+
+
+def _decision(lint: Lint) -> None:
+    decision = lint.model.decision
+    if decision is None:
+        return
+    _metric(lint, ("decision", "primary"), decision.primary.metric, decision.primary.split)
+    if decision.limit:
+        _metric(lint, ("decision", "limit"), decision.limit.metric, decision.limit.split)
+    _config(lint, ("decision", "baseline"), decision.baseline)
+    for config in decision.factors:
+        _config(lint, ("decision", "factors", config), config, key=True)
+    best = None if isinstance(decision.checkpoint, str) else decision.checkpoint.best
+    if best is not None and best not in lint.results():
+        lint.unknown(("decision", "checkpoint", "best"), f"no job has a result '{best}'", best, list(lint.results()))
+
+
+def _metric(lint: Lint, path: Path, metric: str, split: str | None) -> None:
+    jobs = lint.results().get(metric)
+    if jobs is None:
+        lint.unknown((*path, "metric"), f"no job has a result '{metric}'", metric, list(lint.results()))
+        return
+    with_split = [job for job in jobs if job in lint.model.jobs and "split" in (lint.model.jobs[job].axes or ())]
+    if split is None:
+        if len(with_split) == len(jobs) and len(lint.values("split")) > 1:
+            hint = f"add `split:`, one of {', '.join(lint.values('split'))}"
+            lint.add(path, f"say on which split '{metric}' counts", hint, key=True)
+    elif split not in lint.values("split"):
+        lint.unknown((*path, "split"), f"axis 'split' has no value {shorten(split)}", split, lint.values("split"))
+    elif not with_split and not any(lint.wrong_below(("jobs", job)) for job in jobs):
+        what = f"'{metric}' is a result of '{jobs[0]}', which has no axis 'split'"
+        lint.add((*path, "split"), what, "remove `split`, or add the axis to the job")
+
+
+def _config(lint: Lint, path: Path, name: str, *, key: bool = False) -> None:
+    if "config" not in lint.axes:
+        lint.add(path, "there is no axis 'config' to compare", "name the axis of what is compared `config`", key=key)
+    elif name not in lint.values("config"):
+        lint.unknown(path, f"axis 'config' has no value {shorten(name)}", name, lint.values("config"), key=key)
+
+
+def _report(lint: Lint) -> None:
+    for index, column in enumerate(lint.model.report.columns if lint.model.report else ()):
+        path: Path = ("report", "columns", index)
+        head, slash, metric = column.rpartition("/")
+        jobs = lint.results().get(metric)
+        splits = lint.values("split")
+        if not slash:
+            lint.add(path, f"expected SPLIT/RESULT or JOB/RESULT, found {shorten(column)}", "as in ood/score")
+        elif head not in lint.jobs and head not in splits:
+            lint.unknown(
+                path, f"{shorten(head)} is neither a job nor a value of axis 'split'", head, [*splits, *lint.jobs]
+            )
+        elif jobs is None:
+            lint.unknown(path, f"no job has a result '{metric}'", metric, list(lint.results()))
+        elif head in lint.jobs and head not in splits and head not in jobs:
+            lint.add(path, f"job '{head}' has no result '{metric}'", f"'{metric}' is a result of {', '.join(jobs)}")
+
+
+def _loop(lint: Lint) -> None:
+    loop = lint.model.loop
+    if loop is None:
+        return
+    _job(lint, ("loop", "job"), loop.job)
+    if not loop.rules and loop.default is None and not lint.wrong_below(("loop",)):
+        lint.add(
+            ("loop",), "the loop has neither rules nor a default", "without them no round follows the first", key=True
+        )

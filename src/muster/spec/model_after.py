@@ -1,0 +1,287 @@
+"""What is made of the runs, in the campaign file: decision, report, loop, gates, notices, finish."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
+
+from muster.spec.base import Model, field, forms
+from muster.spec.document import Scalar, shorten
+from muster.spec.fields import (
+    LIST,
+    MAP,
+    ONE,
+    Edit,
+    Flag,
+    Loose,
+    Number,
+    Shown,
+    Text,
+    Whole,
+    choice,
+    expected,
+    read_text,
+    wrong,
+)
+
+Better = Annotated[Literal["higher", "lower"], BeforeValidator(choice("higher", "lower"))]
+_WINDOW = re.compile(r"(median|mean|min|max) [1-9]\d*")
+_STAGE = re.compile(r"\s*(?P<length>[^:]*):(?P<file>[^|]+)(?P<marks>(\|[^|=]+=[^|]*)*)\s*")
+_SCALAR_SCHEMA: dict[str, Any] = {"type": ["string", "number", "boolean"]}
+
+
+def _read_any(value: object) -> Any:
+    """A value of a kind that only its reader knows: lists and mappings as they are, scalars with their type."""
+    if isinstance(value, dict):
+        return {key: _read_any(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_read_any(item) for item in value]
+    return value.value if isinstance(value, Scalar) else value
+
+
+def _read_scalar(value: object) -> Any:
+    if not isinstance(value, Scalar) or value.value is None:
+        raise expected("a value", value)
+    return value.value
+
+
+def _read_condition(value: object) -> str:
+    text = read_text(value)
+    depth = 0
+    for character in re.sub(r'"[^"]*"|\'[^\']*\'', "", text):
+        depth += {"(": 1, ")": -1}.get(character, 0)
+        if depth < 0:
+            break
+    if depth:
+        raise wrong(f"the parentheses in {shorten(text)} do not match")
+    return text
+
+
+def _read_window(value: object) -> str:
+    kind = "a window such as `median 4` (median, mean, min or max, and how many)"
+    if not isinstance(value, Scalar) or not _WINDOW.fullmatch(value.text):
+        raise expected(kind, value)
+    return value.text
+
+
+def _read_schedule(value: object) -> str:
+    text = read_text(value)
+    for part in text.strip().strip(";").split(";"):
+        match = _STAGE.fullmatch(part)
+        if match is None or not match["length"].isdecimal() or int(match["length"][:9]) < 1:
+            raise wrong(f"{shorten(part)} is no stage", 'a stage is LENGTH:FILE|type=NAME, as in "8:a.json|type=ne"')
+    return text
+
+
+Anything = Annotated[Any, PlainValidator(_read_any), WithJsonSchema({}), Shown("anything")]
+Plain = Annotated[Any, PlainValidator(_read_scalar), WithJsonSchema(_SCALAR_SCHEMA), Shown("value")]
+Condition = Annotated[str, BeforeValidator(_read_condition), Shown("condition")]
+Window = Annotated[str, BeforeValidator(_read_window), Shown("window")]
+Notice = Annotated[
+    Annotated[Text, Tag(ONE)] | Annotated[dict[str, Anything], Tag(MAP)],
+    forms("text or a mapping"),
+    Shown("text or mapping"),
+]
+
+
+class Primary(Model):
+    """The one number that the decision rests on."""
+
+    metric: Text = field(..., "A result of a job.", "score")
+    split: Loose | None = field(None, "A value of the axis `split`; needed if the job has that axis.", "ood")
+    better: Better = field(..., "Which direction is better.", "higher")
+
+
+class Limit(Model):
+    """What a config must keep to be feasible."""
+
+    metric: Text = field(..., "A result of a job.", "cost")
+    split: Loose | None = field(None, "A value of the axis `split`; needed if the job has that axis.", "ood")
+    max: Number | None = field(None, "The mean must not be above this.", "25")
+    min: Number | None = field(None, "The mean must not be below this.", "0.9")
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> Limit:
+        if (self.max is None) == (self.min is None):
+            raise wrong("a limit needs either 'max' or 'min'", "one limit, one bound")
+        return self
+
+
+class BestBy(Model):
+    best: Text = field(..., "The result by which the best checkpoint is chosen.", "score")
+
+
+CheckpointChoice = Annotated[
+    Annotated[Literal["last"], BeforeValidator(choice("last")), Tag(ONE)] | Annotated[BestBy, Tag(MAP)],
+    forms("last or {best: METRIC}"),
+    Shown("`last` or `{best: METRIC}`"),
+]
+
+
+class Decision(Model):
+    """What is decided from the finished matrix. Declared before anything runs."""
+
+    primary: Primary = field(..., "The primary metric.", "{metric: score, split: ood, better: higher}")
+    baseline: Loose = field(..., "The value of the axis `config` that the others are compared with.", "v2_baseline")
+    limit: Limit | None = field(None, "The cost metric and its limit.", "{metric: cost, split: ood, max: 25}")
+    delta: Number | None = field(None, "The smallest difference that matters.", "0.3", gt=0)
+    checkpoint: CheckpointChoice = field("last", "Which checkpoint is evaluated.", "{best: score}")
+    alpha: Number = field(0.05, "Error rate of the comparison, all looks together.", "0.05", gt=0, lt=1)
+    looks: list[Whole] = field([5, 10], "Numbers of seeds at which the result is looked at.", "[5, 10]", min_length=1)
+    power: Number = field(0.8, "Power that the number of further seeds is computed for.", "0.8", gt=0, lt=1)
+    factors: dict[str, dict[str, Plain]] = field(
+        {}, "Factors of each config, for the ablation table.", "{v2_full: {u: 1}}"
+    )
+    notes: list[Text] = field([], "Remarks that go into the decision report.", "[]")
+
+    @model_validator(mode="after")
+    def _looks_grow(self) -> Decision:
+        looks = [0, *self.looks]
+        if any(later <= earlier for earlier, later in itertools.pairwise(looks)):
+            raise wrong("the looks must grow, from 1 on", "write them in order: [5, 10]")
+        return self
+
+
+class Report(Model):
+    """Tables and documents."""
+
+    columns: list[Text] = field(
+        [], "Columns of the main table: SPLIT/RESULT or JOB/RESULT.", "[id/score, train/risk_penalty]"
+    )
+    documents: list[Text] = field([], "Files whose bound numbers are kept up to date.", "[ppt.md]")
+
+
+class Keep(Model):
+    """Which runs the next round builds on."""
+
+    top: Whole = field(..., "How many.", "4", ge=1)
+    by: Condition = field(..., "The expression to rank by.", 'last("eval/success")')
+    better: Better = field("higher", "Which direction is better.", "higher")
+
+
+class Rule(Model):
+    """A condition on a run's metrics and the edits that follow."""
+
+    when: Condition = field(..., "When it fires.", 'last("ot.pi_sum") < 0.05')
+    edit: list[Edit] = field(..., "Edits of the run's config.", '["ot.reg@mul=1.5"]', min_length=1)
+    reason: Text = field(..., "Why, in words; goes into the proposal.", "OT mass too small")
+
+
+class DefaultRule(Model):
+    """What is proposed where no rule fires."""
+
+    edit: list[Edit] = field(..., "Edits of the run's config.", '["ot.lambda_ot@mul=0.9"]', min_length=1)
+    reason: Text = field(..., "Why, in words.", "mild variant")
+
+
+class Stop(Model):
+    no_gain: Whole | None = field(None, "Stop after so many rounds without a gain.", "2", ge=1)
+
+
+class Loop(Model):
+    """Rounds of proposed configs."""
+
+    job: Text = field(..., "The job that runs the proposals; it gets a growing axis `variant`.", "train")
+    base: list[Text] = field(
+        ...,
+        "Configs to begin with: files, globs, or @LIST for a file of names.",
+        "[configs/baseline.json]",
+        min_length=1,
+    )
+    rounds: Whole = field(1, "Rounds at most.", "3", ge=1)
+    variants_per_run: Whole = field(1, "Proposals from each run.", "1", ge=1)
+    repeats: Whole = field(1, "Seeds per variant.", "1", ge=1)
+    keep: Keep | None = field(
+        None, "Which runs the next round builds on. Default: all.", '{top: 4, by: last("eval/success")}'
+    )
+    rules: list[Rule] = field([], "Rules, tried in order.", "")
+    default: DefaultRule | None = field(None, "What is proposed where no rule fires.", "")
+    stop: Stop = field(Stop(), "When to stop before the last round.", "{no_gain: 2}")
+
+
+class GateRead(Model):
+    """The metric stream that a gate reads."""
+
+    jsonl: Text | None = field(None, "A file with one JSON object per line.", "eval_multi_history.jsonl")
+    csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
+    wandb: Text | None = field(None, "A folder with W&B runs.", "wandb")
+    tensorboard: Text | None = field(None, "A folder with TensorBoard event files.", "tb")
+    step: Text = field("step", "The key that holds the step.", "iter")
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> GateRead:
+        kinds = ("jsonl", "csv", "wandb", "tensorboard")
+        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
+            raise wrong(f"exactly one of {', '.join(kinds)} is needed")
+        return self
+
+
+class Bounds(Model):
+    """Bounds of a criterion."""
+
+    min: Number | None = field(None, "At least.", "70")
+    max: Number | None = field(None, "At most.", "0.1")
+    above: Number | None = field(None, "More than.", "0")
+    below: Number | None = field(None, "Less than.", "95")
+    window: Window | None = field(None, "Taken over the last values.", "median 4")
+
+
+class Criterion(Bounds):
+    """A condition on one key of the stream."""
+
+    key: Text = field(..., "The key.", "first_death_p10")
+    by_stage: dict[str, Bounds] = field({}, "Other bounds in some stages.", "{main: {min: 100}}")
+
+    @model_validator(mode="after")
+    def _some_bound(self) -> Criterion:
+        bounds = [self, *self.by_stage.values()]
+        if all(b.min is None and b.max is None and b.above is None and b.below is None for b in bounds):
+            raise wrong("a criterion needs a bound", "add min, max, above or below")
+        return self
+
+
+Tolerance = Annotated[
+    Annotated[Whole, Tag(ONE)] | Annotated[dict[str, Whole], Tag(MAP)],
+    forms("a whole number, or a mapping stage -> whole number"),
+    Shown("whole number, or mapping stage -> whole number"),
+]
+Schedule = Annotated[
+    Annotated[str, BeforeValidator(_read_schedule), Tag(ONE)] | Annotated[list[dict[str, Anything]], Tag(LIST)],
+    forms('text such as "8:a.json|type=ne;15:b.json|type=main", or a list of mappings'),
+    Shown("text, or list of mappings"),
+]
+
+
+class Gate(Model):
+    """A decision over the metric stream of a run: advance, hold, fall back."""
+
+    job: Text = field(..., "The job whose runs it watches.", "train")
+    read: GateRead = field(..., "The metric stream.", "{jsonl: eval_multi_history.jsonl, step: iter}")
+    stage: Text | None = field(None, "The key that holds the stage's name.", "stage")
+    schedule: Schedule | None = field(None, "The stages in order.", '"8:a.json|type=ne;15:a.json|type=main"')
+    success: list[Criterion] = field([], "All must hold for a success.", "[{key: first_death_p10, min: 70}]")
+    failure: list[Criterion] = field([], "Any of them is a failure.", "[{key: first_death_p10, below: 95}]")
+    required: Whole = field(1, "Successes in a row that advance.", "2", ge=1)
+    tolerance: Tolerance = field(0, "Failures in a row that are borne, overall or by stage.", "{default: 2, main: 3}")
+    freeze: Whole = field(0, "Steps after a decision in which nothing is decided.", "5", ge=0)
+    act: Annotated[Literal["notify", "stop", "prune"], BeforeValidator(choice("notify", "stop", "prune"))] = field(
+        "notify", "What a failure leads to.", "stop"
+    )
+
+    @model_validator(mode="after")
+    def _something_to_decide(self) -> Gate:
+        if not self.success and not self.failure:
+            raise wrong("a gate needs success or failure criteria", "add `success: [{key: ..., min: ...}]`")
+        return self
+
+
+class Finish(Model):
+    """What to do when all is done."""
+
+    report: Flag = field(False, "Make the report.", "true")
+    docs: Flag = field(False, "Update the bound documents.", "true")
+    run: list[Text] = field([], "Commands to run then, in order.", '["rclone copy reports remote:sprint"]')
+    shutdown: Flag = field(False, "Power off, with proof that all is done.", "false")

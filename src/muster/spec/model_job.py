@@ -1,0 +1,194 @@
+"""A job in the campaign file: command, output, progress, proof, results."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, Tag, model_validator
+
+from muster.spec.base import Model, field, forms
+from muster.spec.fields import (
+    MAP,
+    ONE,
+    AxisScalar,
+    CommandLine,
+    Duration,
+    EnvText,
+    Flag,
+    Number,
+    Pattern,
+    Share,
+    Shown,
+    Text,
+    Whole,
+    choice,
+    wrong,
+)
+
+Env = dict[str, EnvText]
+PROGRESS_KINDS = ("jsonl", "csv", "wandb", "tensorboard", "stdout", "files", "checkpoint")
+RESULT_KINDS = ("json", "jsonl", "csv", "npz", "stdout")
+
+
+class Uses(Model):
+    """Slots that one cell takes. Default: one slot of the campaign's kind."""
+
+    gpu: Whole | None = field(None, "GPUs; 0 for a job that needs none.", "0", ge=0)
+    cpu: Whole | None = field(None, "CPU slots.", "1", ge=0)
+
+
+class Progress(Model):
+    """One source of progress. Exactly one of the first seven keys says what it is."""
+
+    jsonl: Text | None = field(None, "A file with one JSON object per line.", "metrics.jsonl")
+    csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
+    wandb: Text | None = field(None, "A folder with W&B runs, online or offline.", "wandb")
+    tensorboard: Text | None = field(None, "A folder with TensorBoard event files.", "tb")
+    stdout: Pattern | None = field(None, "Lines of the output; the group is the step.", r"'step[: ]+(\d+)'")
+    files: Text | None = field(None, "Files that appear one after the other.", "replay/*.npz")
+    checkpoint: Text | None = field(None, "A checkpoint, or a glob of checkpoints.", "checkpoint.ckpt")
+    step: Text | None = field(None, "Key or column that holds the step (jsonl and csv: `step`).", "TotalEnvSteps")
+    every: Duration | None = field(None, "How often it is written, where that is known.", "1000s")
+    scale: Number = field(1.0, "Logged step x scale = the job's step.", "0.2", gt=0)
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in PROGRESS_KINDS if getattr(self, kind) is not None)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Progress:
+        _exactly_one(self, PROGRESS_KINDS)
+        if self.stdout is not None:
+            _one_group(self.stdout)
+        if self.step is not None and self.kind in ("stdout", "files", "checkpoint", "tensorboard"):
+            raise wrong(f"'step' means nothing for {self.kind}", "remove it")
+        return self
+
+
+class StepProof(Model):
+    min: Text = field(..., "The step that must have been reached: a number or `{steps}`.", '"{steps}"')
+    within: Share = field(0.0, "How much of it may be missing.", "2%")
+
+
+class CheckpointProof(Model):
+    path: Text = field(..., "The checkpoint that must open.", "checkpoint.ckpt")
+    saved_after: Share = field(0.0, "It must be saved after this share of the run's time.", "90%")
+
+
+class Proof(Model):
+    """What turns exit 0 into DONE. Empty: exit 0 is enough."""
+
+    step: StepProof | None = field(None, "The final step.", '{min: "{steps}", within: 2%}')
+    checkpoint: CheckpointProof | None = field(
+        None, "A checkpoint, and when it was saved.", "{path: last.pt, saved_after: 90%}"
+    )
+    files: list[Text] = field([], "Files that must be there and open.", "[result.json]")
+
+
+class Best(Model):
+    best: Text = field(..., "A result of the same job; the value is taken where that one is best.", "score")
+
+
+class At(Model):
+    at: Best = field(..., "Where to take the value.", "{best: score}")
+
+
+_REDUCE = ("last", "mean", "min", "max")
+_PlainReduce = Annotated[Literal["last", "mean", "min", "max"], BeforeValidator(choice(*_REDUCE))]
+Reduce = Annotated[
+    Annotated[_PlainReduce, Tag(ONE)] | Annotated[At, Tag(MAP)],
+    forms("last, mean, min, max or {at: {best: NAME}}"),
+    Shown("`last`, `mean`, `min`, `max` or `{at: {best: NAME}}`"),
+]
+
+
+class Result(Model):
+    """One number of a finished cell. Exactly one of the first five keys says where it is."""
+
+    json_: Text | None = field(None, "A JSON file.", "result.json", alias="json")
+    jsonl: Text | None = field(None, "A file with one JSON object per line.", "metrics.jsonl")
+    csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
+    npz: Text | None = field(None, "A NumPy archive.", "eval.npz")
+    stdout: Pattern | None = field(None, "A line of the output; the group is the value.", r"'score: ([\d.]+)'")
+    key: Text | None = field(None, "Key, column or array; not for stdout.", "train/risk_penalty")
+    reduce: Reduce = field("last", "Which value, where there are many.", "{at: {best: score}}")
+
+    def path(self, kind: str) -> str | None:
+        value: str | None = self.json_ if kind == "json" else getattr(self, kind)
+        return value
+
+    @property
+    def kind(self) -> str:
+        return next(kind for kind in RESULT_KINDS if self.path(kind) is not None)
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Result:
+        _exactly_one(self, RESULT_KINDS)
+        if self.stdout is None and self.key is None:
+            raise wrong(f"a result from {self.kind} needs a key", "add `key: NAME`")
+        if self.stdout is not None:
+            _one_group(self.stdout)
+            if self.key is not None:
+                raise wrong("'key' means nothing for stdout", "remove it; the group of the expression is the value")
+        return self
+
+
+class Retry(Model):
+    max: Whole = field(3, "How often Muster tries a cell again by itself.", "3", ge=0)
+
+
+class Job(Model):
+    """A kind of work: its axes, its command, what it needs, how its progress and its end are recognised."""
+
+    axes: list[Text] | None = field(None, "Axes whose product is the job's matrix; [] runs once.", "[config, seed]")
+    exclude: list[dict[str, AxisScalar]] = field([], "Points left out of the matrix.", "[{config: v2_full, seed: 4}]")
+    needs: list[Text] = field([], "Jobs whose cells (same values on shared axes) must be DONE first.", "[train]")
+    command: CommandLine = field(
+        ..., "What runs. No shell, unless `shell: true`.", "python train.py --seed {seed} --out {out}"
+    )
+    resume: CommandLine | None = field(
+        None, "Used instead by a later attempt when there is a checkpoint.", "python train.py --from {last.checkpoint}"
+    )
+    shell: Flag = field(False, "Give the command to a shell, as one text.", "true")
+    within: CommandLine | None = field(
+        None, "Words put before the command.", "conda run --no-capture-output -n safedreamer"
+    )
+    cwd: Text | None = field(
+        None, "Folder to run in, relative to the campaign's. Default: the campaign's.", "../SafeDreamer_v2"
+    )
+    env: Env = field({}, "Environment variables of this job.", "{MUJOCO_GL: egl}")
+    steps: Whole | None = field(None, "Steps of one run, for `{steps}`, progress and proof.", "120000", ge=1)
+    uses: Uses = field(Uses(), "Slots that one cell takes. Default: one of the campaign's kind.", "{gpu: 0}")
+    output: Text = field(
+        "{out}", "Folder of the output; a glob where the trainer names it itself.", "runs/*_{config}_*_{seed}"
+    )
+    mkdir: Flag = field(True, "false: the output must not exist when the command starts.", "false")
+    artifacts: list[Text] = field([], "Further files that belong to the attempt.", '["../plots/{config}_*"]')
+    progress: list[Progress] = field([], "Where progress can be seen.", "[{jsonl: metrics.jsonl, step: step}]")
+    proof: Proof = field(Proof(), "What turns exit 0 into DONE.", "{files: [result.json]}")
+    results: dict[str, Result] = field(
+        {}, "Numbers of a finished cell, by name.", "{score: {json: result.json, key: score}}"
+    )
+    retry: Retry = field(Retry(), "How often to try.", "{max: 3}")
+    on_stall: Annotated[Literal["notify", "restart"], BeforeValidator(choice("notify", "restart"))] = field(
+        "notify", "What to do with a stalled run. Nothing is killed unless this says so.", "restart"
+    )
+    grace: Duration | None = field(None, "Time until the first progress is due. Default: learned, 60m at least.", "60m")
+    timeout: Duration | None = field(None, "An attempt is stopped after this time.", "12h", gt=0)
+
+
+def _exactly_one(entry: Progress | Result, kinds: tuple[str, ...]) -> None:
+    given = [kind for kind in kinds if kind in {_alias(name) for name in entry.model_fields_set}]
+    if len(given) != 1:
+        found = " and ".join(f"'{kind}'" for kind in given) or "none"
+        raise wrong(f"exactly one of {', '.join(kinds)} is needed, found {found}", "one source per entry")
+
+
+def _alias(name: str) -> str:
+    return name.rstrip("_")
+
+
+def _one_group(pattern: str) -> None:
+    if re.compile(pattern).groups != 1:
+        raise wrong("the regular expression has more than one group", "write (?:...) for the others")

@@ -1,0 +1,1 @@
+"""The decision log and the SQLite database that is folded from it."""

@@ -1,0 +1,89 @@
+"""Campaigns as they were taken in: `.muster/campaigns/<hash>.json`, immutable, so that the log can refer to them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from muster.domain.campaign import Campaign
+from muster.domain.cell import all_cells
+from muster.domain.errors import MusterError
+from muster.ports.crash import reach
+
+
+class Taken(msgspec.Struct):
+    """What `up` took in: the text for people, the campaign for Muster, the hash of each cell's definition."""
+
+    text: str
+    campaign: Campaign
+    hashes: dict[str, str]
+
+
+def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
+    data = msgspec.json.encode(Taken(text, campaign, dict(hashes)))
+    name = hashlib.sha256(data).hexdigest()[:16]
+    write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
+    return name
+
+
+def save_environment(folder: Path, environment: Mapping[str, str]) -> str:
+    """The environment `up` was called in, for every attempt, whoever starts it. It may hold secrets: mode 0600."""
+    data = json.dumps(dict(sorted(environment.items())), ensure_ascii=False).encode("utf-8", "surrogateescape")
+    path = folder / "env" / f"{hashlib.sha256(data).hexdigest()[:16]}.json"
+    write_durably(path, data, 0o600, "env.write")
+    return str(path)
+
+
+def write_durably(path: Path, data: bytes, mode: int, point: str) -> None:
+    if path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if mode & 0o044 else 0o700)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, mode)
+    try:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(fd, view) :]
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    reach(point)
+    partial.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(folder)
+    os.close(folder)
+
+
+def taken(folder: Path, name: str) -> Taken:
+    path = folder / "campaigns" / f"{name}.json"
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Taken)
+    except (OSError, msgspec.MsgspecError) as error:
+        raise MusterError(
+            f"the campaign that was taken in can't be read: {error}",
+            where=str(path),
+            hint="`muster up` takes campaign.yaml in again; `muster fsck` then rebuilds the state",
+        ) from None
+
+
+def load(folder: Path, name: str) -> Campaign:
+    return taken(folder, name).campaign
+
+
+def cell_rows(folder: Path, name: str) -> list[tuple[str, str, str, str]]:
+    """(id, job, axes as JSON, hash) of every declared cell, in order."""
+    known = taken(folder, name)
+    return [
+        (
+            cell.id,
+            cell.job,
+            json.dumps([[axis, value.name, value.value] for axis, value in cell.values], ensure_ascii=False),
+            known.hashes.get(cell.id, ""),
+        )
+        for cell in all_cells(known.campaign)
+    ]

@@ -1,0 +1,218 @@
+"""What each kind of decision does to the database. One decision at a time, in the order of the log.
+
+A decision that comes too late or against a rule is refused: it stays in the log and in the event table, marked void, and
+changes nothing. So the same log always folds to the same database, whoever folds it.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from muster.domain.decision import Decision
+from muster.store.sql import QUERIES
+
+
+class Refused(Exception):
+    """The reason why a decision has no effect."""
+
+
+# what the fold needs from outside: the cells of a campaign that was taken in, as (id, job, axes JSON, hash)
+CellRows = list[tuple[str, str, str, str]]
+Declared = Callable[[str], CellRows]
+
+
+def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
+    """Applies one decision and writes its event; returns why it was refused, if it was."""
+    void = None
+    db.execute("SAVEPOINT one")
+    try:
+        _guard_epoch(db, decision)
+        handler = _HANDLERS.get(decision.kind)
+        if handler:
+            handler(db, decision, declared)
+    except (Refused, sqlite3.IntegrityError) as refusal:
+        db.execute("ROLLBACK TO one")
+        void = str(refusal)
+    db.execute("RELEASE one")
+    _add_event(db, decision, void)
+    return void
+
+
+def meta(db: sqlite3.Connection, key: str, default: str = "") -> str:
+    row = db.execute(QUERIES["get_meta"], (key,)).fetchone()
+    return row[0] if row else default
+
+
+def set_meta(db: sqlite3.Connection, key: str, value: str) -> None:
+    db.execute(QUERIES["set_meta"], (key, value))
+
+
+def _add_event(db: sqlite3.Connection, d: Decision, void: str | None) -> None:
+    data = json.dumps(d.data, ensure_ascii=False)
+    row = (d.at, d.boot, d.who, d.epoch, d.kind, d.cell, d.attempt, d.reason, data, d.ref, void)
+    db.execute(QUERIES["add_event"], row)
+
+
+def _guard_epoch(db: sqlite3.Connection, decision: Decision) -> None:
+    if decision.epoch is None or decision.kind == "epoch":
+        return
+    current = int(meta(db, "epoch", "0"))
+    if decision.epoch < current:
+        raise Refused(f"decided in epoch {decision.epoch}, the campaign is in epoch {current}")
+
+
+def _epoch(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    if int(d.data["epoch"]) <= int(meta(db, "epoch", "0")):
+        raise Refused("a controller of this epoch or a newer one exists")
+    set_meta(db, "epoch", str(d.data["epoch"]))
+
+
+def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
+    db.execute(QUERIES["withdraw_all"])
+    rows = declared(d.data["hash"])
+    db.executemany(
+        QUERIES["declare_cell"], ((cell, at, job, axes, hash_) for at, (cell, job, axes, hash_) in enumerate(rows))
+    )
+    set_meta(db, "campaign", d.data["hash"])
+    set_meta(db, "env_file", d.data["env_file"])
+    set_meta(db, "only", "[]")
+
+
+def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    set_meta(db, "only", json.dumps(d.data["only"]))
+
+
+def _intent(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    wanted = d.data["intent"]
+    if meta(db, "intent", "down") != "held":
+        set_meta(db, "intent", wanted)
+        set_meta(db, "intent_reason", d.reason)
+    elif wanted == "down":
+        set_meta(db, "intent_before", "down")
+    else:
+        raise Refused(f"the campaign is held: {meta(db, 'intent_reason')}")
+
+
+def _hold(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    before = meta(db, "intent", "down")
+    if before != "held":
+        set_meta(db, "intent_before", before)
+    set_meta(db, "intent", "held")
+    set_meta(db, "intent_reason", d.reason)
+
+
+def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    if meta(db, "intent", "down") != "held":
+        raise Refused("the campaign is not held")
+    set_meta(db, "intent", meta(db, "intent_before", "running"))
+    set_meta(db, "intent_reason", d.reason)
+
+
+def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    intent = meta(db, "intent", "down")
+    if intent != "running":
+        raise Refused(f"the campaign is {intent}: {meta(db, 'intent_reason')}")
+    cell = _cell(db, d)
+    if not cell["declared"] or cell["given_up"] is not None:
+        raise Refused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
+    _claim(db, d, adopted=False)
+    db.execute(QUERIES["set_retry"], (None, d.cell))
+    for slot in d.data["slots"]:
+        db.execute(QUERIES["begin_span"], (slot, d.cell, d.attempt, d.data["boot_id"], d.at, d.boot))
+
+
+def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
+    known = db.execute(QUERIES["attempts_of"], (d.cell,)).fetchall()
+    if d.attempt != len(known) + 1:
+        raise Refused(f"attempt {d.attempt} does not follow {len(known)}")
+    a = d.data
+    db.execute(
+        QUERIES["claim"],
+        (d.cell, d.attempt, a["token"], d.epoch or 0, json.dumps(a["slots"]), a["hash"], d.at, d.boot, a["boot_id"],
+         a.get("retry_cause"), int(adopted)),
+    )  # fmt: skip
+
+
+def _settle(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    outcome = d.data["outcome"]
+    changed = db.execute(QUERIES["settle"], (outcome["verdict"], json.dumps(outcome), d.cell, d.attempt))
+    if changed.rowcount != 1:
+        raise Refused("there is no such attempt")
+    db.execute(QUERIES["set_stop"], (None, d.cell))
+    db.execute(QUERIES["end_spans"], (d.at, d.data.get("ended_boot") or d.boot, d.cell, d.attempt))
+
+
+def _adopt(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
+    if not _cell(db, d)["declared"]:
+        raise Refused("the cell is not declared")
+    _claim(db, d, adopted=True)
+    _settle(db, d, declared)
+
+
+def _retry(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    attempts = _ended(db, d, "retried")
+    if not attempts and _cell(db, d)["given_up"] is None:
+        raise Refused("it has not run yet; it starts by itself when a slot is free")
+    db.execute(QUERIES["set_given_up"], (None, d.cell))
+    db.execute(QUERIES["set_retry"], (d.reason, d.cell))
+
+
+def _giveup(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    _ended(db, d, "given up")
+    db.execute(QUERIES["set_given_up"], (d.reason, d.cell))
+    db.execute(QUERIES["set_retry"], (None, d.cell))
+
+
+def _accept(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    attempts = _ended(db, d, "accepted")
+    if not attempts:
+        raise Refused("it has no attempt to accept")
+    if d.attempt not in {row["n"] for row in attempts}:
+        raise Refused(f"it has no attempt {d.attempt}")
+    db.execute(QUERIES["accept"], (d.reason, d.cell, d.attempt))
+    db.execute(QUERIES["set_retry"], (None, d.cell))
+
+
+def _stop(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    attempts = db.execute(QUERIES["attempts_of"], (_cell(db, d)["id"],)).fetchall()
+    if not attempts or attempts[-1]["outcome"] is not None:
+        raise Refused("it is not running")
+    db.execute(QUERIES["set_stop"], (d.reason, d.cell))
+
+
+def _cell(db: sqlite3.Connection, d: Decision) -> Any:
+    row = db.execute(QUERIES["one_cell"], (d.cell,)).fetchone()
+    if row is None:
+        raise Refused("there is no such cell")
+    return row
+
+
+def _ended(db: sqlite3.Connection, d: Decision, verb: str) -> list[Any]:
+    """The cell's attempts, all ended and none completed."""
+    cell = _cell(db, d)
+    attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
+    if any(row["outcome"] is None for row in attempts):
+        raise Refused(f"it is running and can't be {verb}; stop it first")
+    if any(row["accepted"] is not None or json.loads(row["outcome"])["verdict"] == "DONE" for row in attempts):
+        raise Refused(f"it is DONE and can't be {verb}")
+    return attempts
+
+
+_HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] = {
+    "epoch": _epoch,
+    "campaign": _campaign,
+    "filter": _filter,
+    "intent": _intent,
+    "hold": _hold,
+    "release": _release,
+    "start": _start,
+    "settle": _settle,
+    "adopt": _adopt,
+    "retry": _retry,
+    "giveup": _giveup,
+    "accept": _accept,
+    "stop": _stop,
+}

@@ -1,0 +1,138 @@
+"""controller.lock: one controller per campaign. The file says who holds it and when it last beat."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.ports.clock import Clock
+from muster.ports.crash import reach
+
+LENGTH = 1024
+STALE_S = 10.0  # a controller beats every second; a hung one still holds its lock
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    pid: int
+    ticks: int
+    epoch: int
+    since: float  # wall
+    beat: float  # boot time of the last sign of life
+    trouble: str  # what keeps it from its work
+    alive: bool  # the process exists and is the one that wrote this
+
+
+class ControllerLock:
+    def __init__(self, folder: Path, clock: Clock) -> None:
+        self.path = folder / "controller.lock"
+        self.clock = clock
+        self.fd = -1
+        self._about: dict[str, float | int] = {}
+
+    def take(self) -> bool:
+        """False: someone else holds it."""
+        fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        if not _flock_patiently(fd):
+            os.close(fd)
+            return False
+        self.fd = fd
+        self._about = {"pid": os.getpid(), "ticks": _ticks(os.getpid()) or 0, "since": self.clock.wall()}
+        self.beat(0)
+        reach("lock.taken")
+        return True
+
+    def beat(self, epoch: int, trouble: str = "") -> None:
+        """In place and always of one length: this can be written even where the disk is full."""
+        about = {**self._about, "epoch": epoch, "beat": self.clock.boot(), "trouble": trouble[:200]}
+        os.pwrite(self.fd, json.dumps(about).encode().ljust(LENGTH), 0)
+
+    def give_back(self) -> None:
+        if self.fd >= 0:
+            os.ftruncate(self.fd, 0)
+            os.close(self.fd)
+            self.fd = -1
+
+    def held(self) -> bool:
+        """Whether anyone holds it, without taking it."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except OSError:
+            return True
+        finally:
+            os.close(fd)
+
+    def holder(self) -> Holder | None:
+        try:
+            about = json.loads(self.path.read_text())
+            pid, ticks = int(about["pid"]), int(about["ticks"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        alive = _ticks(pid) == ticks and self.held()
+        return Holder(pid, ticks, int(about["epoch"]), float(about["since"]), float(about["beat"]),
+                      str(about.get("trouble", "")), alive)  # fmt: skip
+
+    def hung(self) -> Holder | None:
+        """The holder, if it lives but has not beaten for long: stopped, or stuck."""
+        holder = self.holder()
+        if holder and holder.alive and self.clock.boot() - holder.beat > STALE_S:
+            return holder
+        return None
+
+    def take_over(self, patience_s: float = 2.0) -> bool:
+        """Takes the lock from a hung holder: kill by pidfd, then lock. A suspended machine gets a moment to beat again."""
+        holder = self.hung()
+        if not holder:
+            return self.take()
+        time.sleep(patience_s)
+        again = self.hung()
+        if again and again.pid == holder.pid and again.beat == holder.beat:
+            kill_exactly(holder.pid, holder.ticks)
+        for _ in range(50):
+            if self.take():
+                return True
+            time.sleep(0.02)
+        return False
+
+
+def _flock_patiently(fd: int) -> bool:
+    """Someone who only looks (`held`) holds the lock for microseconds; a controller still holds it after this."""
+    for _ in range(20):
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            time.sleep(0.005)
+    return False
+
+
+def kill_exactly(pid: int, ticks: int) -> None:
+    """SIGKILL to the process of that pid and start time and to no other, however pids are reused."""
+    try:
+        fd = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        if _ticks(pid) == ticks:
+            signal.pidfd_send_signal(fd, signal.SIGKILL)
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def _ticks(pid: int) -> int | None:
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[19])
+    except (OSError, IndexError, ValueError):
+        return None

@@ -1,0 +1,104 @@
+"""decisions.jsonl: appended and fsynced before anything takes effect. The database is folded from it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from muster.domain.decision import Decision
+from muster.ports.crash import reach
+
+_decode = msgspec.json.Decoder(Decision).decode
+_encode = msgspec.json.Encoder().encode
+
+
+class Log(Protocol):
+    def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
+        """Durably; returns the range of bytes that the new lines take."""
+
+    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
+        """(begin, end, decision) of every whole line from offset on."""
+
+
+def _lines(data: bytes, offset: int) -> Iterator[tuple[int, int, Decision]]:
+    for line in data.splitlines(keepends=True):
+        if not line.endswith(b"\n"):
+            return  # torn by a crash: it never took effect
+        begin, offset = offset, offset + len(line)
+        if line.strip():
+            yield begin, offset, _decode(line)
+
+
+class FileLog:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
+        data = b"".join(_encode(decision) + b"\n" for decision in decisions)
+        fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            begin = self._mend(fd)
+            try:
+                if os.write(fd, data) != len(data):
+                    raise OSError(28, "No space left on device", str(self.path))
+                reach("log.append")
+                os.fsync(fd)
+            except OSError:
+                os.ftruncate(fd, begin)  # all of it or none: a half line would be mended away anyway
+                raise
+            reach("log.fsync")
+            if begin == 0:
+                _sync_folder(self.path.parent)
+            return begin, begin + len(data)
+        finally:
+            os.close(fd)
+
+    def _mend(self, fd: int) -> int:
+        """Cuts off a line that a crash tore; keeps what was torn beside the log. Returns the length."""
+        size = os.fstat(fd).st_size
+        if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
+            return size
+        data = os.pread(fd, size, 0)
+        whole = data.rfind(b"\n") + 1
+        with open(self.path.with_suffix(".torn"), "ab") as torn:
+            torn.write(data[whole:] + b"\n")
+        os.ftruncate(fd, whole)
+        return whole
+
+    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(offset)
+                data = file.read()
+        except FileNotFoundError:
+            return
+        yield from _lines(data, offset)
+
+
+class MemoryLog:
+    """For the simulator and the contract tests."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
+        begin = len(self.data)
+        self.data += b"".join(_encode(decision) + b"\n" for decision in decisions)
+        return begin, len(self.data)
+
+    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
+        yield from _lines(self.data[offset:], offset)
+
+
+def _sync_folder(path: Path) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,48 @@
+"""Where the state may lie: a local disk we can write to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from muster.domain.errors import MusterError
+
+NETWORK = ("nfs", "cifs", "smb", "sshfs", "ceph", "lustre", "gpfs", "glusterfs", "beegfs", "9p", "afs", "orangefs", "davfs")
+
+
+def refuse_bad_place(root: Path) -> None:
+    state = root / ".muster"
+    existing = state if state.exists() else root
+    kind = file_system(existing)
+    if any(kind == name or kind.startswith(name) or kind.endswith(f".{name}") for name in NETWORK):
+        raise MusterError(
+            f"the campaign's folder is on a network file system ({kind}), where locks and SQLite can't be trusted",
+            where=str(existing),
+            hint="keep campaign.yaml on a local disk and let `cwd:` and `output:` point to the network one",
+            code="network_file_system",
+        )
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise MusterError(
+            "the campaign's folder can't be written",
+            where=str(existing),
+            hint="Muster keeps its state in .muster/ beside campaign.yaml; copy the campaign to a folder of yours",
+            code="read_only",
+        )
+
+
+def file_system(path: Path, mounts: str | None = None) -> str:
+    """The type of the mount that holds path, from /proc/self/mountinfo; "" where it can't be told."""
+    if mounts is None:
+        try:
+            mounts = Path("/proc/self/mountinfo").read_text()
+        except OSError:
+            return ""
+    best, kind = "", ""
+    target = str(path.resolve())
+    for line in mounts.splitlines():
+        left, _, right = line.partition(" - ")
+        point = left.split()[4].encode().decode("unicode_escape")
+        inside = target == point or target.startswith(point.rstrip("/") + "/")
+        if inside and len(point) >= len(best):
+            best, kind = point, right.split()[0]
+    return kind

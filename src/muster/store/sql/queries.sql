@@ -1,0 +1,70 @@
+-- name: get_meta
+SELECT value FROM meta WHERE key = ?;
+
+-- name: set_meta
+INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value;
+
+-- name: all_meta
+SELECT key, value FROM meta;
+
+-- name: add_event
+INSERT INTO event (at, boot, who, epoch, kind, cell, attempt, reason, data, ref, void) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: became_of
+SELECT void FROM event WHERE ref = ?;
+
+-- name: events
+-- Newest last; of one cell when it is given.
+SELECT at, boot, who, epoch, kind, cell, attempt, reason, data, void FROM event
+WHERE ?1 IS NULL OR cell = ?1 ORDER BY id;
+
+-- name: withdraw_all
+UPDATE cell SET declared = 0;
+
+-- name: declare_cell
+INSERT INTO cell (id, position, job, axes, declared, hash) VALUES (?, ?, ?, ?, 1, ?)
+ON CONFLICT (id) DO UPDATE SET position = excluded.position, job = excluded.job, axes = excluded.axes, declared = 1,
+  hash = excluded.hash;
+
+-- name: all_cells
+SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because FROM cell
+ORDER BY declared DESC, position;
+
+-- name: one_cell
+SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because FROM cell WHERE id = ?;
+
+-- name: all_attempts
+SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted
+FROM attempt ORDER BY cell, n;
+
+-- name: attempts_of
+SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted
+FROM attempt WHERE cell = ? ORDER BY n;
+
+-- name: claim
+INSERT INTO attempt (cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: settle
+UPDATE attempt SET verdict = ?, outcome = ? WHERE cell = ? AND n = ?;
+
+-- name: accept
+UPDATE attempt SET accepted = ? WHERE cell = ? AND n = ? AND verdict = 'DEAD';
+
+-- name: set_given_up
+UPDATE cell SET given_up = ? WHERE id = ?;
+
+-- name: set_retry
+UPDATE cell SET retry_because = ? WHERE id = ?;
+
+-- name: set_stop
+UPDATE cell SET stop_because = ? WHERE id = ?;
+
+-- name: begin_span
+INSERT INTO span (slot, cell, attempt, boot_id, began_at, began_boot) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: end_spans
+UPDATE span SET ended_at = ?, ended_boot = ? WHERE cell = ? AND attempt = ? AND ended_at IS NULL;
+
+-- name: spans
+SELECT slot, cell, attempt, boot_id, began_at, began_boot, ended_at, ended_boot FROM span ORDER BY began_boot;

@@ -1,0 +1,214 @@
+"""The SQLite store. Only the holder of controller.lock commits; anyone may read or append."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import AxisValue
+from muster.domain.cell import Cell, all_cells
+from muster.domain.decision import Decision, Refusal
+from muster.domain.state import CampaignState, Intent
+from muster.ports.crash import reach
+from muster.ports.store import Committed, Event, Superseded
+from muster.store import campaigns, fold
+from muster.store.log import FileLog, Log
+from muster.store.sql import QUERIES, migrations
+
+_outcome = msgspec.json.Decoder(Outcome).decode
+
+
+class SqliteStore:
+    """`epoch` is that of the controller which writes; None reads and appends only."""
+
+    def __init__(self, folder: Path, *, log: Log | None = None, database: str | None = None) -> None:
+        self.folder = folder
+        self.log: Log = log or FileLog(folder / "decisions.jsonl")
+        self.epoch: int | None = None
+        self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
+        self.db.row_factory = sqlite3.Row
+        self._cells: tuple[str, dict[str, Cell]] = ("", {})
+        self._prepare()
+
+    def _prepare(self) -> None:
+        version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        pending = [(number, script) for number, script in migrations() if number > version]
+        self.db.execute("PRAGMA synchronous = FULL")
+        self.db.execute("PRAGMA foreign_keys = ON")
+        if not pending:
+            return
+        self.db.execute("PRAGMA journal_mode = WAL")
+        for number, script in pending:
+            # one transaction per migration; a second process that lost the race finds the tables there
+            self.db.execute("BEGIN IMMEDIATE")
+            if self.db.execute("PRAGMA user_version").fetchone()[0] >= number:
+                self.db.execute("ROLLBACK")
+                continue
+            for statement in _statements(script):
+                self.db.execute(statement)
+            self.db.execute(f"PRAGMA user_version = {number}")
+            self.db.execute("COMMIT")
+
+    # -- writing
+
+    def append(self, decision: Decision) -> None:
+        self.log.append([decision])
+
+    def commit(self, decisions: Sequence[Decision]) -> Committed:
+        begin, end = self.log.append(decisions) if decisions else (0, 0)
+        reach("fold.begin")
+        refused: list[Refusal] = []
+        seen: list[Event] = []
+        self._begin()
+        try:
+            self._guard()
+            offset = int(fold.meta(self.db, "applied", "0"))
+            for first, last, decision in self.log.read(offset):
+                void = fold.fold(self.db, decision, self._declared)
+                seen.append(Event(decision, void))
+                if void and begin <= first < end:
+                    refused.append(Refusal(decision, void))
+                offset = last
+            if seen:
+                fold.set_meta(self.db, "applied", str(offset))
+            self.db.execute("COMMIT")
+        except BaseException as error:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise _trouble(error) from error
+            raise
+        reach("fold.commit")
+        if any(event.decision.kind in ("intent", "hold", "release") for event in seen):
+            self._publish_intent()
+        return Committed(tuple(refused), tuple(seen))
+
+    def _begin(self) -> None:
+        try:
+            self.db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            raise _trouble(error) from error
+
+    def _guard(self) -> None:
+        current = int(fold.meta(self.db, "epoch", "0"))
+        if self.epoch is not None and current > self.epoch:
+            raise Superseded(f"epoch {current} has begun; this controller is of epoch {self.epoch}")
+
+    def _declared(self, hash_: str) -> fold.CellRows:
+        return campaigns.cell_rows(self.folder, hash_)
+
+    def _publish_intent(self) -> None:
+        """Shims can't open the database: the intent they obey is a file."""
+        partial = self.folder / f".intent.{os.getpid()}"
+        partial.write_text(fold.meta(self.db, "intent", "down") + "\n")
+        reach("fold.intent")
+        partial.replace(self.folder / "intent")
+
+    # -- reading
+
+    def epoch_now(self) -> int:
+        return int(fold.meta(self.db, "epoch", "0"))
+
+    def behind(self) -> bool:
+        return next(self.log.read(int(fold.meta(self.db, "applied", "0"))), None) is not None
+
+    def load(self) -> CampaignState | None:
+        self.db.execute("BEGIN")  # one moment for all the reads
+        try:
+            return self._load()
+        finally:
+            self.db.execute("COMMIT")
+
+    def _load(self) -> CampaignState | None:
+        meta = {row["key"]: row["value"] for row in self.db.execute(QUERIES["all_meta"])}
+        if "campaign" not in meta:
+            return None
+        campaign = campaigns.load(self.folder, meta["campaign"])
+        self._cells = (meta["campaign"], {cell.id: cell for cell in all_cells(campaign)})
+        attempts: dict[str, list[Attempt]] = {}
+        for row in self.db.execute(QUERIES["all_attempts"]):
+            attempts.setdefault(row["cell"], []).append(_attempt(row))
+        cells = {
+            row["id"]: self._record(row, attempts.get(row["id"], [])) for row in self.db.execute(QUERIES["all_cells"])
+        }
+        intent = Intent(
+            meta.get("intent", "down"),  # type: ignore[arg-type]
+            meta.get("intent_reason", ""),
+            meta.get("intent_before", "running"),  # type: ignore[arg-type]
+        )
+        only = tuple({axis: tuple(names) for axis, names in part.items()} for part in json.loads(meta.get("only", "[]")))
+        epoch = int(meta.get("epoch", "0"))
+        return CampaignState(campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells)
+
+    def records(self, cells: Iterable[str]) -> list[CellRecord]:
+        found = []
+        for cell in cells:
+            row = self.db.execute(QUERIES["one_cell"], (cell,)).fetchone()
+            if row:
+                attempts = [_attempt(a) for a in self.db.execute(QUERIES["attempts_of"], (cell,))]
+                found.append(self._record(row, attempts))
+        return found
+
+    def _record(self, row: Any, attempts: list[Attempt]) -> CellRecord:
+        cell = self._cells[1].get(row["id"]) or _withdrawn(row)
+        return CellRecord(
+            cell, row["position"], bool(row["declared"]), row["hash"], tuple(attempts), row["given_up"],
+            row["retry_because"], row["stop_because"],
+        )  # fmt: skip
+
+    def events(self, cell: str | None = None) -> list[Event]:
+        rows = self.db.execute(QUERIES["events"], (cell,))
+        return [
+            Event(
+                Decision(r["kind"], r["who"], r["reason"], r["cell"], r["attempt"], r["epoch"], r["at"], r["boot"],
+                         json.loads(r["data"])),
+                r["void"],
+            )
+            for r in rows
+        ]  # fmt: skip
+
+    def became_of(self, ref: str) -> Event | None:
+        row = self.db.execute(QUERIES["became_of"], (ref,)).fetchone()
+        return Event(Decision("", "", ref=ref), row["void"]) if row else None
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def _trouble(error: sqlite3.OperationalError) -> OSError:
+    """A disk that is full or read-only, as the operating system would say it."""
+    full = "full" in str(error)
+    return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {error}")
+
+
+def _attempt(row: Any) -> Attempt:
+    outcome = _outcome(row["outcome"]) if row["outcome"] else None
+    return Attempt(
+        row["cell"], row["n"], row["token"], row["epoch"], tuple(json.loads(row["slots"])), row["hash"],
+        row["claimed_at"], row["claimed_boot"], row["boot_id"], row["retry_cause"], bool(row["adopted"]), outcome,
+        row["accepted"],
+    )  # fmt: skip
+
+
+def _withdrawn(row: Any) -> Cell:
+    """A cell that is no longer declared, from what its row remembers."""
+    values = tuple((axis, AxisValue(name, value)) for axis, name, value in json.loads(row["axes"]))
+    return Cell(row["id"], row["job"], values)
+
+
+def _statements(script: str) -> list[str]:
+    statements, text = [], ""
+    for line in script.splitlines(keepends=True):
+        text += line
+        if sqlite3.complete_statement(text):
+            statements.append(text)
+            text = ""
+    return statements

@@ -1,0 +1,101 @@
+"""The controller's process: takes the lock and a new epoch, builds the ports, runs the loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+from muster.controller.carry import Carrier
+from muster.controller.loop import Loop, Policy, Ports
+from muster.domain.decision import Decision
+from muster.domain.state import CampaignState
+from muster.execute.local import LocalExecutor
+from muster.execute.orders import LocalComposer, Surroundings
+from muster.observe import process
+from muster.observe.waker import LocalWaker
+from muster.ports.clock import SystemClock, iso
+from muster.ports.crash import reach
+from muster.store.ballast import Ballast
+from muster.store.lock import ControllerLock
+from muster.store.sqlite import SqliteStore
+from muster.wiring.desk import controller_command
+from muster.wiring.looking import CodeCache, Looking
+
+REVIVE_S = 30.0
+
+
+def main(argv: list[str]) -> int:
+    root = Path(argv[0])
+    state = root / ".muster"
+    clock = SystemClock()
+    lock = ControllerLock(state, clock)
+    if not lock.take_over():
+        return 0  # there is a controller
+    reach("lock.taken")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        return run(root, state, clock, lock)
+    finally:
+        lock.give_back()
+
+
+def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> int:
+    store = SqliteStore(state)
+    epoch = store.epoch_now() + 1
+    who = f"controller {os.getpid()}"
+    reason = "revived by a shim" if os.environ.get("MUSTER_REVIVED_BY") else "started"
+    taken = Decision("epoch", who, reason, at=iso(clock.wall()), boot=clock.boot(), epoch=epoch,
+                     data={"epoch": epoch, "pid": os.getpid()})  # fmt: skip
+    store.commit([taken])
+    store.epoch = epoch
+    lock.beat(epoch)
+    reach("epoch.taken")
+    loaded = store.load()
+    if loaded is None or loaded.intent.kind == "down":
+        return 0
+    loop = build(root, state, store, clock, lock, loaded, who)
+    try:
+        loop.run()
+    finally:
+        loop.ports.executor.close()
+        loop.ports.waker.close()
+        store.close()
+    return 0
+
+
+def build(
+    root: Path, state: Path, store: SqliteStore, clock: SystemClock, lock: ControllerLock, loaded: CampaignState, who: str
+) -> Loop:
+    executor = LocalExecutor(state, loaded.campaign.slots)
+    looking = Looking(executor, clock)
+    looking.configure(loaded)
+    waker = LocalWaker(state / "bell")
+    ballast = Ballast(state / "ballast")
+    ballast.lay()
+
+    def configure(fresh: CampaignState) -> None:
+        executor.configure(fresh.campaign.slots)
+        looking.configure(fresh)
+
+    around = Surroundings(
+        root=root,
+        state=state,
+        revive=controller_command(root),
+        revive_s=float(os.environ.get("MUSTER_REVIVE_S", REVIVE_S)),
+        code_of=CodeCache(clock),
+        checkpoint_of=looking.checkpoint_of,
+        configure=configure,
+    )
+    carrier = Carrier(
+        store, executor, waker, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
+        grace_s=float(os.environ.get("MUSTER_GRACE_S", "10")), free_ballast=ballast.free,
+    )  # fmt: skip
+    ports = Ports(store, executor, looking.probe, waker, clock, lock)
+    policy = Policy(poll_s=float(os.environ.get("MUSTER_POLL_S", "5")))
+    return Loop(ports, carrier, loaded, policy)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

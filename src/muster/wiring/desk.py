@@ -1,0 +1,193 @@
+"""One campaign as a command opens it: its folders, its store, its controller."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from muster.domain.decision import Decision
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.state import CampaignState
+from muster.observe.waker import ring
+from muster.ports.clock import Clock, SystemClock, iso
+from muster.store.lock import ControllerLock, Holder
+from muster.store.place import refuse_bad_place
+from muster.store.sqlite import SqliteStore
+
+FILE = "campaign.yaml"
+PATIENCE_S = 30.0
+
+
+@dataclass(slots=True)
+class Desk:
+    root: Path
+    store: SqliteStore
+    lock: ControllerLock
+    clock: Clock
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".muster"
+
+    @property
+    def file(self) -> Path:
+        return self.root / FILE
+
+    @classmethod
+    def open(cls, start: Path) -> Desk:
+        """The campaign of a folder or of one above it, as git finds its repository."""
+        root = find_root(start)
+        if not (root / ".muster" / "campaign.db").exists() and not (root / ".muster" / "decisions.jsonl").exists():
+            raise UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
+        return cls._build(root)
+
+    @classmethod
+    def create(cls, start: Path) -> Desk:
+        root = find_root(start)
+        refuse_bad_place(root)
+        (root / ".muster").mkdir(exist_ok=True)
+        return cls._build(root)
+
+    @classmethod
+    def _build(cls, root: Path) -> Desk:
+        clock = SystemClock()
+        state = root / ".muster"
+        desk = cls(root, SqliteStore(state), ControllerLock(state, clock), clock)
+        if desk.store.behind() and not desk.lock.held():
+            desk._settle([])  # decisions that a crash left unfolded
+        return desk
+
+    def load(self) -> CampaignState:
+        state = self.store.load()
+        if state is None:
+            raise UsageError("this campaign has not been started", where=str(self.root), hint="start it with `muster up`")
+        return state
+
+    # -- a person's decisions
+
+    def person(self, kind: str, reason: str = "", *, cell: str | None = None, attempt: int | None = None,
+               data: Mapping[str, Any] | None = None) -> Decision:  # fmt: skip
+        who = f"{_user()}@{socket.gethostname()}"
+        ref = secrets.token_hex(8)
+        at = iso(self.clock.wall())
+        return Decision(kind, who, reason, cell, attempt, None, at, self.clock.boot(), data or {}, ref)
+
+    def decide(self, decisions: Sequence[Decision]) -> list[str | None]:
+        """Durable in the log, then folded by the controller, or by us where there is none. Why each was refused."""
+        if not self._settle(decisions):
+            self._hand_over(decisions)
+        answers = [self.store.became_of(decision.ref or "") for decision in decisions]
+        return [answer.void if answer else None for answer in answers]
+
+    def _settle(self, decisions: Sequence[Decision]) -> bool:
+        """As a controller for a moment; False: there is a real one."""
+        if self.lock.held() or not self.lock.take():
+            return False
+        try:
+            epoch = int(self.store.epoch_now()) + 1
+            turn = Decision("epoch", f"pid {os.getpid()}", "a command decides", at=iso(self.clock.wall()),
+                            boot=self.clock.boot(), epoch=epoch, data={"epoch": epoch, "pid": os.getpid()})  # fmt: skip
+            self.lock.beat(epoch)
+            self.store.commit([turn, *decisions])
+        finally:
+            self.lock.give_back()
+        return True
+
+    def _hand_over(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            self.store.append(decision)
+        ring(self.state / "bell")
+        deadline = time.monotonic() + PATIENCE_S
+        last = decisions[-1].ref or ""
+        while self.store.became_of(last) is None:
+            if not self.lock.held() and self._settle([]):
+                return
+            if time.monotonic() > deadline:
+                raise MusterError(
+                    "the controller does not answer; the decision is recorded and takes effect when it does",
+                    where=str(self.root),
+                    hint="`muster status` shows whether it hangs; `muster up` takes over from one that does",
+                )
+            ring(self.state / "bell")
+            time.sleep(0.005)
+
+    # -- the controller
+
+    def controller(self) -> Holder | None:
+        holder = self.lock.holder()
+        return holder if holder and holder.alive else None
+
+    def start_controller(self) -> None:
+        """Detached from the terminal and from us; whoever finds the lock taken ends at once."""
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
+        with open(self.state / "controller.log", "ab") as log:
+            subprocess.Popen(
+                controller_command(self.root),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=self.root,
+                env=environment,
+            )
+
+    def revive(self) -> bool:
+        """Any command revives a dead controller while the intent is `running` and there is something to do."""
+        if os.environ.get("MUSTER_ATTEMPT"):  # from inside a run we would become part of its tree
+            return False
+        with contextlib.suppress(OSError):
+            if (self.state / "intent").read_text().strip() != "running" or self.lock.held():
+                return False
+            self.start_controller()
+            return True
+        return False
+
+    def await_controller(self, timeout_s: float = PATIENCE_S) -> Holder | None:
+        """Until one has taken its epoch; None: it ended already, or never came."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            holder = self.controller()
+            if holder and holder.epoch > 0:
+                return holder
+            time.sleep(0.005)
+        return None
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def find_root(start: Path) -> Path:
+    start = start.absolute()
+    if not start.is_dir():
+        raise UsageError(f"there is no folder {start}", where=str(start))
+    for folder in (start, *start.parents):
+        if (folder / FILE).is_file():
+            return folder
+    raise UsageError(
+        f"there is no {FILE} here or in a folder above", where=str(start), hint="write one with `muster init`, or use -C DIR"
+    )
+
+
+def controller_command(root: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", "muster.wiring.controller", str(root))
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
+def with_reason(decision: Decision, reason: str) -> Decision:
+    return replace(decision, reason=reason)
