@@ -14,6 +14,7 @@ import msgspec
 from muster.domain.attempt import Attempt, Order
 from muster.domain.campaign import Slots
 from muster.execute.gpus import Gpu, find_gpus
+from muster.execute.paths import attempt_folder
 from muster.execute.slots import SlotHouse, close, home, slots_of
 from muster.execute.warm import PYTHON, Warm
 from muster.ports.crash import reach
@@ -33,7 +34,7 @@ class LocalExecutor:
         self._slots = {slot.name: slot for slot in slots_of(slots, gpus, self.house)}
 
     def folder(self, cell: str, n: int) -> Path:
-        return self.state / "attempts" / cell / str(n)
+        return attempt_folder(self.state, cell, n)
 
     def slots(self) -> Sequence[Slot]:
         return list(self._slots.values())
@@ -77,10 +78,7 @@ class LocalExecutor:
         reach("order.rename")
 
     def order(self, attempt: Attempt) -> Order | None:
-        try:
-            return msgspec.json.decode((self.folder(*attempt.key) / "attempt.json").read_bytes(), type=Order)
-        except (OSError, msgspec.MsgspecError):
-            return None
+        return read_order(self.folder(*attempt.key))
 
     def revoke(self, attempt: Attempt) -> bool:
         folder = self.folder(*attempt.key)
@@ -145,6 +143,13 @@ class LocalExecutor:
 
     def close(self) -> None:
         self.warm.close()
+
+
+def read_order(folder: Path) -> Order | None:
+    try:
+        return msgspec.json.decode((folder / "attempt.json").read_bytes(), type=Order)
+    except (OSError, msgspec.MsgspecError):
+        return None
 
 
 def _unlisted(name: str) -> Slot:

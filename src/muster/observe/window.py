@@ -32,22 +32,27 @@ class Window:
     duration_s: float
 
     def share(self, saved: float, wanted: float) -> Share:
-        length = max(self.duration_s, 1e-3)
-        if saved > self.ended + _SLACK_S:
-            after = f"{saved - self.ended:.0f} s after the run's end by the clock"
-            return Share(None, None, f"was saved {after}: can't be compared")
-        by_start = min(1.0, (saved - self.started) / length) if not self._jumped else (saved - self.started) / length
+        slack = _SLACK_S / max(self.duration_s, 1e-3)
+        by_start, by_end = self._by_start(saved), self._by_end(saved)
+        if not self._jumped and saved > self.ended + _SLACK_S:
+            return Share(
+                None, None, f"was saved {saved - self.ended:.0f} s after the run's end by the clock: can't be compared"
+            )
+        if not self._jumped and by_start < -slack:
+            return Share(None, False, f"was saved {self.started - saved:.0f} s before the run started")
         if not self._jumped:
-            if by_start < -_SLACK_S / length:
-                return Share(None, False, f"was saved {self.started - saved:.0f} s before the run started")
-            return _share(max(0.0, by_start), wanted)
+            return _share(by_start, wanted)
         # saved before the jump, or after it: each reading is right in one of the two cases
-        by_end = 1 - (self.ended - saved) / length
-        possible = [each for each in (by_start, by_end) if -_SLACK_S / length <= each <= 1 + _SLACK_S / length]
-        shares = [_share(min(1.0, max(0.0, each)), wanted) for each in possible]
-        if shares and len({each.late for each in shares}) == 1:
+        shares = [_share(each, wanted) for each in (by_start, by_end) if -slack <= each <= 1 + slack]
+        if len({each.late for each in shares}) == 1:
             return shares[-1]
         return Share(None, None, "can't be compared with the run: the clock jumped while it ran")
+
+    def _by_start(self, saved: float) -> float:
+        return (saved - self.started) / max(self.duration_s, 1e-3)
+
+    def _by_end(self, saved: float) -> float:
+        return 1 - (self.ended - saved) / max(self.duration_s, 1e-3)
 
     @property
     def _jumped(self) -> bool:
@@ -55,6 +60,7 @@ class Window:
 
 
 def _share(value: float, wanted: float) -> Share:
+    value = min(1.0, max(0.0, value))
     return Share(value, value >= wanted)
 
 

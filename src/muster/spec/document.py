@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from muster.spec.scalars import Value
@@ -164,15 +164,3 @@ def shorten(text: str, most: int = 60) -> str:
 
 def dotted(path: Path) -> str:
     return ".".join(str(part) for part in path)
-
-
-def scalars(node: Node) -> Iterator[Scalar]:
-    if isinstance(node, Scalar):
-        yield node
-    elif isinstance(node, Items):
-        for item in node.items:
-            yield from scalars(item)
-    else:
-        for key, value in node.entries:
-            yield key
-            yield from scalars(value)

@@ -49,13 +49,8 @@ def _name(lint: Lint, name: str) -> None:
 
 def _axes(lint: Lint, name: str, job: Job) -> None:
     path: Path = ("jobs", name, "axes")
-    if (
-        job.axes is None
-        and lint.axes
-        and not lint.whole.has(path)
-        and not _is_loop(lint, name)
-        and not lint.misspelt(path[:-1], "axes")
-    ):
+    unsaid = not lint.whole.has(path) and not lint.misspelt(("jobs", name), "axes")
+    if unsaid and lint.axes and not _is_loop(lint, name):
         hint = f"add `axes: [{', '.join(lint.axes)}]`, or `axes: []` for a job that runs once"
         lint.add(("jobs", name), f"'axes' is missing in jobs.{name}", hint, key=True)
     for index, axis in enumerate(job.axes or ()):

@@ -33,8 +33,8 @@ def mistakes_of(error: ValidationError, document: Document) -> list[Mistake]:
     return [_mistake(item, document) for item in errors if item["loc"] not in misspelt]
 
 
-def paths_of(error: ValidationError) -> list[tuple[str, Path]]:
-    return [(item["type"], path_of(item["loc"])) for item in error.errors(include_url=False, include_input=False)]
+def paths_of(error: ValidationError) -> list[Path]:
+    return [path_of(item["loc"]) for item in error.errors(include_url=False, include_input=False)]
 
 
 def path_of(loc: tuple[int | str, ...]) -> Path:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from ruamel.yaml.error import MarkedYAMLError
 
 from muster.domain.errors import Mistake
 
+_PLACEHOLDER = re.compile(r"\{[a-z_.]+\}")
 _NOTATION = "this is not YAML: "
 
 
@@ -55,6 +58,8 @@ def _colon(row: str) -> tuple[str, str]:
 
 
 def _brace_hint(row: str, closing: str | None) -> str:
+    if closing and _PLACEHOLDER.search(row):
+        return "inside { } and [ ] a text with placeholders must be in quotes"
     if ": {" in row or "[{" in row or "- {" in row:
         return 'a value that begins with a placeholder must be in quotes: "{out}/file"'
     if ': "' in row or ": '" in row:

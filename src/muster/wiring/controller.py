@@ -69,7 +69,7 @@ def build(
     root: Path, state: Path, store: SqliteStore, clock: SystemClock, lock: ControllerLock, loaded: CampaignState, who: str
 ) -> Loop:
     executor = LocalExecutor(state, loaded.campaign.slots)
-    looking = Looking(executor, clock)
+    looking = Looking(executor.folder, clock)
     looking.configure(loaded)
     waker = LocalWaker(state / "bell")
     ballast = Ballast(state / "ballast")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from muster.domain.attempt import Attempt, Exit, ProofReading
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
 from muster.domain.state import CampaignState
-from muster.execute.local import LocalExecutor
+from muster.execute.local import read_order
 from muster.observe.attempts import AttemptProbe
 from muster.observe.code import code_identity
 from muster.observe.proof import FileProofReader
@@ -21,10 +22,10 @@ CODE_FRESH_S = 10.0
 class Looking:
     """Eyes on the attempts of one campaign."""
 
-    def __init__(self, executor: LocalExecutor, clock: Clock) -> None:
-        self.executor = executor
+    def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock) -> None:
+        self.folder_of = folder_of
         self.proofs = FileProofReader()
-        self.probe = AttemptProbe(executor.folder, clock, self._proof)
+        self.probe = AttemptProbe(folder_of, clock, self._proof)
         self._state: CampaignState | None = None
 
     def configure(self, state: CampaignState) -> None:
@@ -33,13 +34,13 @@ class Looking:
     def _proof(self, attempt: Attempt, exit_: Exit) -> ProofReading:
         assert self._state is not None
         cell = self._state.cells[attempt.cell].cell
-        order = self.executor.order(attempt)
+        order = read_order(self.folder_of(*attempt.key))
         if order is None:
             return ProofReading(None)
         return self.proofs.read(self._state.campaign.job(cell.job), cell, order, exit_)
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
-        order = self.executor.order(attempt)
+        order = read_order(self.folder_of(*attempt.key))
         return self.proofs.last_checkpoint(job, cell, order) if order else None
 
 

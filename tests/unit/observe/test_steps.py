@@ -112,7 +112,7 @@ def test_any_prefix_gives_the_last_whole_row(tmp_path_factory: pytest.TempPathFa
         (b"Epoch,TotalEnvSteps,Metrics/EpRet\n0,1000,1.5\n1,2000,1.6\n", 2000),
         (b"\xef\xbb\xbfTotalEnvSteps,x\r\n1000,1\r\n", 1000),
         (b'Epoch,"TotalEnvSteps",note\n0,1000,"a, b"\n1,2000,"c ""d"""\n', 2000),
-        (b'TotalEnvSteps,note\n1000,x\n2000,"two\nlines"\n', 1000),
+        (b'TotalEnvSteps,note\n1000,x\n2000,"two\nlines"\n', 2000),
         (b"Epoch,TotalEnvSteps\n0,1000\n1,20", 1000),
         (b"Epoch,TotalEnvSteps\n0,1000\n1,200000", 200000),
         (b"TotalEnvSteps,Epoch\n1000,0\n2000,1", 2000),

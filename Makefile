@@ -1,0 +1,38 @@
+# Every target sets up what it needs: nothing but Python 3.11+, pip and make is expected on the machine.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: setup demo test test-all bench lint docs clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
+	@touch $(READY)
+
+demo: $(READY)
+	$(BIN)/muster demo
+
+test: $(READY)
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+
+bench: $(READY)
+	$(BIN)/python bench/run.py
+
+lint: $(READY)
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+docs: $(READY)
+	$(BIN)/python -m muster.spec.reference > docs/campaign.md
+
+clean:
+	rm -rf .venv

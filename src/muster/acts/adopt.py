@@ -1,0 +1,261 @@
+"""`muster adopt`: takes in runs that something else produced. Matches folders to cells, proves them, accounts for them.
+
+Nothing is believed for its name alone: a folder is adopted only if it belongs to exactly one cell and the job's own proof
+holds for it. What is not adopted is listed with the reason.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from muster.acts.run_match import Candidate, Refusal, Search
+from muster.acts.run_times import RunTimes, run_times
+from muster.domain.attempt import CellRecord, Exit, Order, Outcome, ProofReading
+from muster.domain.campaign import Job, Proof, StepProof
+from muster.domain.decision import Decision
+from muster.domain.state import CampaignState
+from muster.domain.verdict import Evidence, State
+from muster.ports.proof import ProofReader
+
+_EARLY, _FINAL = 0.10, 0.90  # a checkpoint before the first is hardly trained, one after the second is the last
+_JUST_NOW_S = 60.0
+_USUAL_CHECKPOINTS = ("checkpoint*", "*.ckpt", "*.pt", "*.pth", "checkpoints/*")
+
+
+class Matched(NamedTuple):
+    cell: str
+    path: str
+    how: str
+
+
+class Proved(NamedTuple):
+    cell: str
+    outcome: Outcome
+    evidence: tuple[Evidence, ...]
+    attempt: int
+    hash: str
+    retry_cause: str | None
+
+
+class Refused(NamedTuple):
+    what: str  # a path, a pattern or a row
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    matched: tuple[Matched, ...] = ()
+    proved: tuple[Proved, ...] = ()
+    refused: tuple[Refused, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A matched folder after its proof was read."""
+
+    path: str
+    how: str
+    candidate: Candidate
+    times: RunTimes | None
+    reading: ProofReading
+
+
+def find_runs(
+    state: CampaignState, folder: Path, patterns: Sequence[str], status_tsv: Path | None, proofs: ProofReader
+) -> Adoption:
+    """What there is to adopt. `folder` is the campaign's; nothing is changed."""
+    search = _search(state, folder, patterns, status_tsv)
+    matched: dict[str, list[tuple[Candidate, str]]] = {}
+    refusals: list[Refusal] = search.refused
+    for candidate in search.found.values():
+        match = search.cell_of(candidate)
+        if isinstance(match, Refusal):
+            refusals.append(match)
+        else:
+            matched.setdefault(match[0], []).append((candidate, match[1]))
+    proved: list[Proved] = []
+    for cell in [cell for cell in state.cells if cell in matched]:
+        found, refused = _settle(state, state.cells[cell], matched[cell], proofs)
+        proved += found
+        refusals += refused
+    pairs = [Matched(cell, run.path, how) for cell, runs in matched.items() for run, how in runs]
+    return Adoption(tuple(pairs), tuple(proved), tuple(Refused(each.what, each.reason) for each in refusals))
+
+
+def decisions(adoption: Adoption, who: str, at: str, boot: float, boot_id: str) -> list[Decision]:
+    return [
+        Decision(
+            kind="adopt",
+            who=who,
+            reason=proved.outcome.reason,
+            cell=proved.cell,
+            attempt=proved.attempt,
+            at=at,
+            boot=boot,
+            data={
+                "token": secrets.token_hex(16),
+                "slots": [],
+                "hash": proved.hash,
+                "boot_id": boot_id,
+                "retry_cause": proved.retry_cause,
+                "outcome": msgspec.to_builtins(proved.outcome),
+                "path": proved.outcome.output,
+            },
+        )
+        for proved in adoption.proved
+    ]
+
+
+def _search(state: CampaignState, folder: Path, patterns: Sequence[str], status_tsv: Path | None) -> Search:
+    search = Search(state, folder)
+    for pattern in patterns:
+        search.add_pattern(pattern)
+    if status_tsv:
+        search.add_table(status_tsv)
+    if not patterns and not status_tsv:
+        search.add_outputs()
+    return search
+
+
+def _settle(
+    state: CampaignState, record: CellRecord, found: list[tuple[Candidate, str]], proofs: ProofReader
+) -> tuple[list[Proved], list[Refusal]]:
+    """Of all folders that fit one cell the newest proven one; the others with the reason why not."""
+    closed = _closed(record)
+    if closed:
+        return [], [Refusal(candidate.path, f"{record.cell.id} {closed}") for candidate, _ in found]
+    job = state.campaign.job(record.cell.job)
+    runs = [_read(job, record, candidate, how, proofs) for candidate, how in found]
+    runs.sort(key=lambda run: (run.times.ended if run.times else 0.0, run.path), reverse=True)
+    taken = next((run for run in runs if run.reading.holds), None)
+    refused = [Refusal(run.path, _why_not(run, taken)) for run in runs if run is not taken]
+    return ([_proved(job, record, taken)] if taken else []), refused
+
+
+def _closed(record: CellRecord) -> str | None:
+    """Why a cell takes no run in."""
+    if record.completed:
+        return f"is DONE already (attempt {record.completed.n})"
+    if record.open:
+        return f"is running (attempt {record.open.n}): stop it first"
+    if record.given_up is not None:
+        return f"is given up: {record.given_up}"
+    return None
+
+
+def _read(job: Job, record: CellRecord, candidate: Candidate, how: str, proofs: ProofReader) -> _Run:
+    path, row = candidate.path, candidate.row
+    times = run_times(Path(path), row.window if row else None)
+    if times is None:
+        nothing = Evidence("output", "proof", "the folder has no file", "fails")
+        return _Run(path, how, candidate, None, ProofReading(False, (nothing,)))
+    asked = _provable(job, vouched=bool(row and row.status))
+    if asked is None:
+        says = "no proof is declared, the exit code is not known, and no status table vouches for it"
+        return _Run(
+            path, how, candidate, times, ProofReading(None, (Evidence("proof", "proof", says, "can't be read"),))
+        )
+    window = None if times.lost else Exit(None, None, times.ended, 0.0, times.duration_s)
+    return _Run(path, how, candidate, times, proofs.read(asked, record.cell, _order(record, path), window))
+
+
+def _provable(job: Job, *, vouched: bool) -> Job | None:
+    """The job with a proof that can stand in for the exit code, which nobody wrote down; None: there is none."""
+    if job.proof or vouched:
+        return job
+    if job.steps is None or not any(source.step or source.kind == "stdout" for source in job.progress):
+        return None
+    return replace(job, proof=Proof(step=StepProof("{steps}", within=0.02)))
+
+
+def _order(record: CellRecord, path: str) -> Order:
+    """As if Muster had started it: the run's folder is its output, and its log is looked for there."""
+    return Order(
+        cell=record.cell.id, n=len(record.attempts) + 1, token="adopted", epoch=0, argv=(), cwd=path, env={}, env_file="",
+        slots=(), out=str(Path(path, "out")), output=path, hash=record.hash, claimed_at="", claimed_boot=0.0, boot_id="",
+        retry_cause=None, resumed_from=None, state="", bell="", ballast="", revive=(), revive_s=0.0,
+        axes=record.cell.axes, code={},
+    )  # fmt: skip
+
+
+def _why_not(run: _Run, taken: _Run | None) -> str:
+    if run.reading.holds:
+        return f"superseded by {Path(taken.path).name}, which is newer" if taken else "superseded"
+    says = "fails" if run.reading.holds is False else "can't be read"
+    readings = "; ".join(each.reading for each in run.reading.evidence if each.says == says)
+    return f"proof {says}: {readings}"
+
+
+def _proved(job: Job, record: CellRecord, run: _Run) -> Proved:
+    times = run.times
+    last = record.last
+    match = Evidence("match", "decision", f"{run.path}: {run.how}", "belongs to it")
+    outcome = Outcome(
+        verdict=State.DONE,
+        reason=f"adopted: {run.how}; {_proof_in_words(run)}",
+        note="; ".join(_notes(job, run)),
+        started=times.started if times else None,
+        ended=times.ended if times else None,
+        duration_s=times.duration_s if times else None,
+        output=run.path,
+        evidence=(match, *run.reading.evidence),
+    )
+    cause = None
+    if last is not None:
+        ended = (last.outcome.cause or last.outcome.verdict) if last.outcome else "open"
+        cause = f"adopted after attempt {last.n} ended: {ended}"
+    return Proved(record.cell.id, outcome, outcome.evidence, len(record.attempts) + 1, record.hash, cause)
+
+
+def _proof_in_words(run: _Run) -> str:
+    row = run.candidate.row
+    if any(each.signal != "proof" for each in run.reading.evidence):
+        return "its proof holds"
+    return f"no proof is declared, its status is '{row.status}'" if row else "no proof is declared"
+
+
+def _notes(job: Job, run: _Run) -> list[str]:
+    notes = ["the exit code is not known"]
+    if run.times is None:
+        return notes
+    if 0 <= time.time() - run.times.ended < _JUST_NOW_S:
+        notes.append("its files changed within the last minute: it may still be running")
+    if run.times.lost:
+        notes.append("its files' times are those of a copy: when the checkpoint was saved can't be told")
+    elif job.proof.checkpoint is None or job.proof.checkpoint.saved_after <= 0:
+        notes += _early_checkpoint(job, run, run.times)
+    return notes
+
+
+def _early_checkpoint(job: Job, run: _Run, times: RunTimes) -> list[str]:
+    """Nobody asked when the checkpoint was saved; the reference story says why somebody should."""
+    declared = [source.path for source in job.progress if source.kind == "checkpoint"]
+    if job.proof.checkpoint:
+        declared.append(job.proof.checkpoint.path)
+    saved = [_newest(path) for pattern in declared or _USUAL_CHECKPOINTS for path in _globbed(run.path, pattern)]
+    if not saved or times.duration_s <= 0:
+        return []
+    share = min(1.0, max(0.0, (max(saved) - times.started) / times.duration_s))
+    if share >= _FINAL:
+        return []
+    guess = "probably untrained weights" if share < _EARLY else "not the final weights"
+    return [f"the checkpoint was saved at {share * 100:.0f} % of the run: {guess}"]
+
+
+def _globbed(run: str, pattern: str) -> list[Path]:
+    try:
+        return list(Path(run).glob(pattern))
+    except (ValueError, NotImplementedError):  # an absolute or empty pattern
+        return []
+
+
+def _newest(path: Path) -> float:
+    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    return max((each.stat().st_mtime for each in files if each.exists()), default=0.0)

@@ -1,0 +1,56 @@
+"""Before anything is spent: can the commands be found, do the folders exist?"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import Cell, cells_of
+from muster.domain.errors import Mistake
+from muster.plan.commands import Place, command, environment, values
+
+
+def preflight(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
+    return [mistake for job in campaign.jobs for mistake in _job(campaign, job, root, environ)]
+
+
+def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) -> Iterator[Mistake]:
+    cwd = job.cwd or root
+    if not Path(cwd).is_dir():
+        yield Mistake(f"job {job.name}: its folder {cwd} does not exist", hint="mend `cwd:` or create it",
+                      path=f"jobs.{job.name}.cwd")  # fmt: skip
+        return
+    said: set[str] = set()
+    for cell in cells_of(campaign, job):
+        program = _program(campaign, job, cell)
+        if program and program not in said and not _found(program, cwd, _path(campaign, job, cell, environ)):
+            said.add(program)
+            yield Mistake(
+                f"job {job.name}: the command {program!r} was not found (cell {cell.id})",
+                hint=f"is it installed, and is the right environment active? It is looked for in PATH and in {cwd}",
+                path=f"jobs.{job.name}.command",
+            )
+
+
+def _program(campaign: Campaign, job: Job, cell: Cell) -> str | None:
+    place = Place(n=1, out="", outputs=dict.fromkeys(job.needs, ""))
+    try:
+        words = command(job, values(campaign, job, cell, place))
+    except (KeyError, ValueError):
+        return None
+    return words[0] if words else None
+
+
+def _path(campaign: Campaign, job: Job, cell: Cell, environ: Mapping[str, str]) -> str:
+    added = environment(campaign, job, cell, Place(n=1, out=""), "")
+    return added.get("PATH", environ.get("PATH", os.defpath))
+
+
+def _found(program: str, cwd: str, path: str) -> bool:
+    if "/" in program:
+        file = Path(cwd) / program
+        return file.is_file() and os.access(file, os.X_OK)
+    return shutil.which(program, path=path) is not None

@@ -1,0 +1,223 @@
+"""Which cell a run folder belongs to: by its name, by its own config file, by a row of a status table."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muster.acts.run_config import Claim, claims, configs_in
+from muster.acts.status_table import Row, jobs_for, read_table
+from muster.domain.attempt import CellRecord
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import Cell, cell_id
+from muster.domain.state import CampaignState
+from muster.domain.template import placeholders, render
+
+Named = dict[str, frozenset[str]]  # cell id -> the axes that the name decided
+
+
+@dataclass
+class Candidate:
+    """A run folder, and what its name or a table says of it before anything in it was read."""
+
+    path: str
+    named: Named = field(default_factory=dict)  # empty: nothing yet, its config file must say
+    how: str = ""
+    row: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    what: str  # a path, a pattern or a row
+    reason: str
+
+
+class Search:
+    """Collects candidates; what can't be one is in `refused`."""
+
+    def __init__(self, state: CampaignState, folder: Path) -> None:
+        self.campaign: Campaign = state.campaign
+        self.records: list[CellRecord] = state.declared
+        self.cells: dict[str, Cell] = {record.cell.id: record.cell for record in self.records}
+        self.folder = folder
+        self.found: dict[str, Candidate] = {}  # by real path
+        self.refused: list[Refusal] = []
+        self._globs: dict[str, list[str]] = {}
+        self.by_output = self._by_output()
+
+    # -- from patterns
+
+    def add_outputs(self) -> None:
+        """What fits the jobs' own `output:`."""
+        for real, (path, named) in self.by_output.items():
+            self.found.setdefault(real, Candidate(path, named, "its name fits the job's output"))
+        if not any(_renderable(job) for job in self.campaign.jobs):
+            self.refused.append(Refusal("adopt", "no job names an output folder of its own: give a pattern"))
+
+    def add_pattern(self, pattern: str) -> None:
+        axes = list(dict.fromkeys(placeholders(pattern)))
+        unknown = [name for name in axes if name not in {axis.name for axis in self.campaign.axes}]
+        if unknown:
+            self.refused.append(Refusal(pattern, f"{{{unknown[0]}}} is no axis of this campaign"))
+            return
+        fits = 0
+        for cell_name, path in self._fitting(pattern, axes):
+            fits += 1
+            candidate = self.found.setdefault(os.path.realpath(path), Candidate(path, how=f"its name fits {pattern}"))
+            if cell_name:
+                candidate.named[cell_name] = candidate.named.get(cell_name, frozenset()) | frozenset(axes)
+        if not fits:
+            self.refused.append(Refusal(pattern, "it fits no folder"))
+
+    def _fitting(self, pattern: str, axes: Sequence[str]) -> Iterator[tuple[str | None, str]]:
+        """(cell, folder); without placeholders no cell is named."""
+        if not axes:
+            yield from ((None, path) for path in self._folders(pattern, (self.folder, Path.cwd())))
+            return
+        for cell in self.cells.values():
+            values = {axis: glob.escape(value.name) for axis, value in cell.values}
+            if set(axes) <= set(values):
+                for path in self._folders(render(pattern, values), (self.folder, Path.cwd())):
+                    yield cell.id, path
+
+    def _by_output(self) -> dict[str, tuple[str, Named]]:
+        found: dict[str, tuple[str, Named]] = {}
+        for cell in self.cells.values():
+            job = self.campaign.job(cell.job)
+            if not _renderable(job):
+                continue
+            for path in self._folders(_output(job, cell), (Path(job.cwd or self.folder),)):
+                _, named = found.setdefault(os.path.realpath(path), (path, {}))
+                named[cell.id] = frozenset(set(placeholders(job.output)) & set(job.axes))
+        return found
+
+    def _folders(self, pattern: str, bases: Sequence[Path]) -> list[str]:
+        """Folders that fit, from the first base where any does; never Muster's own."""
+        for base in bases:
+            full = str(Path(glob.escape(str(base)), pattern))
+            if full not in self._globs:
+                matches = map(os.path.normpath, glob.glob(full, recursive=True))  # noqa: PTH207 - pathlib globs no absolute pattern
+                self._globs[full] = sorted(path for path in matches if Path(path).is_dir() and "/.muster" not in path)
+            if self._globs[full]:
+                return self._globs[full]
+        return []
+
+    # -- from a status table
+
+    def add_table(self, table: Path) -> None:
+        for row in read_table(table, self.campaign):
+            if row.trouble:
+                self._refuse_row(row, row.trouble)
+            else:
+                self._add_row(row, table)
+
+    def _add_row(self, row: Row, table: Path) -> None:
+        named: Named = {}
+        for job in jobs_for(row, self.campaign.jobs):
+            name = cell_id(job.name, [row.values[axis] for axis in job.axes])
+            if name in self.cells:
+                named[name] = frozenset(job.axes)
+        if not named:
+            self._refuse_row(row, "it names no declared cell")
+            return
+        for path in self._folders_of(row, table, named):
+            self.found[os.path.realpath(path)] = Candidate(path, dict(named), f"{row.label} of {table.name}", row)
+
+    def _folders_of(self, row: Row, table: Path, named: Named) -> list[str]:
+        if row.folder is None:
+            fitting = [path for path, names in self._known() if set(names) & set(named)]
+            if not fitting:
+                self._refuse_row(row, "it names no run folder, and none fits its cell")
+            return fitting
+        bases = [table.parent, self.folder, Path.cwd(), *(Path(job.cwd) for job in self.campaign.jobs if job.cwd)]
+        found = next((path for base in bases if (path := base / row.folder).is_dir()), None)
+        if found is None:
+            self._refuse_row(row, f"run folder {row.folder} does not exist")
+            return []
+        return [os.path.normpath(found)]
+
+    def _known(self) -> list[tuple[str, Named]]:
+        """Folders by name: those of the patterns that were given, else those of the jobs' outputs."""
+        given = [(candidate.path, candidate.named) for candidate in self.found.values() if candidate.row is None]
+        return given or list(self.by_output.values())
+
+    def _refuse_row(self, row: Row, reason: str) -> None:
+        self.refused.append(Refusal(f"{row.label}{f' ({row.folder})' if row.folder else ''}", f"{row.label}: {reason}"))
+        if row.trouble and row.folder:  # a run that the table calls failed is not taken in by its name either
+            for real in [real for real in self.found if real.endswith("/" + Path(row.folder).name)]:
+                del self.found[real]
+
+    # -- the decision
+
+    def cell_of(self, candidate: Candidate) -> tuple[str, str] | Refusal:
+        """The one cell that the folder belongs to, and how that is known."""
+        named = self._named(candidate)
+        if isinstance(named, Refusal):
+            return named
+        configs = configs_in(Path(candidate.path))
+        said: dict[str, Claim] = {}
+        for axis in self.campaign.axes:
+            found = claims(configs, axis)
+            other = next((each for each in found if each.value != found[0].value), None)
+            if other:
+                reason = f"{found[0].where} says {found[0].value}, but {other.where} says {other.value}"
+                return Refusal(candidate.path, f"its config contradicts itself: {reason}")
+            if found:
+                said[axis.name] = found[0]
+        return self._decide(candidate, named, said)
+
+    def _named(self, candidate: Candidate) -> Named | Refusal:
+        """The cells that its name allows, by the pattern or table and by the jobs' outputs together."""
+        _, by_output = self.by_output.get(os.path.realpath(candidate.path), ("", {}))
+        if not candidate.named or not by_output:
+            return candidate.named or by_output
+        both = {cell: axes | by_output[cell] for cell, axes in candidate.named.items() if cell in by_output}
+        if both:
+            return both
+        says, fits = _few(candidate.named), _few(by_output)
+        return Refusal(candidate.path, f"{candidate.how} says {says}, but its name fits {fits}")
+
+    def _decide(self, candidate: Candidate, named: Named, said: Mapping[str, Claim]) -> tuple[str, str] | Refusal:
+        fitting, against = [], ""
+        for cell in [self.cells[name] for name in named] or list(self.cells.values()):
+            by_name = named.get(cell.id, frozenset())
+            wrong = next(
+                (each for each in cell.values if each[0] in said and said[each[0]].value != each[1].name), None
+            )
+            if wrong:
+                claim = said[wrong[0]]
+                against = (
+                    f"its name says {cell.id}, but {claim.where} says {claim.value}: the label contradicts the config"
+                )
+            elif all(axis in by_name or axis in said for axis, _ in cell.values):
+                fitting.append(cell.id)
+        if len(fitting) == 1:
+            how = candidate.how if named else ", ".join(claim.where for claim in said.values())
+            return fitting[0], how + (" and its config agrees" if named and said else "")
+        if fitting:
+            return Refusal(candidate.path, f"it fits {len(fitting)} cells: {_few(fitting)}")
+        if named and against:
+            return Refusal(candidate.path, against)
+        told = ", ".join(f"{claim.where} = {claim.value}" for claim in said.values()) or "nothing"
+        return Refusal(candidate.path, f"no declared cell: its name says nothing, its config file says {told}")
+
+
+def _few(cells: Sequence[str] | Named) -> str:
+    names = list(cells)
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _renderable(job: Job) -> bool:
+    """Whether its output can be looked for: `{out}` lies in Muster's own folders."""
+    known = {*job.axes, "steps", "cell", "attempt", "gpu", "slot", "device", "port"}
+    return set(placeholders(job.output)) <= known
+
+
+def _output(job: Job, cell: Cell) -> str:
+    values = dict.fromkeys(("attempt", "gpu", "slot", "device", "port"), "*")
+    values |= {"cell": glob.escape(cell.id), "steps": str(job.steps)}
+    values |= {axis: glob.escape(value.name) for axis, value in cell.values}
+    return render(job.output, values)

@@ -1,0 +1,176 @@
+"""The truth now: every declared cell with its verdict, from a fresh look at what is open and the record of what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.domain.attempt import Attempt, CellRecord, Sighting
+from muster.domain.cell import needed_cells
+from muster.domain.state import CampaignState
+from muster.domain.verdict import LIVE, SETTLED, Evidence, State, Verdict
+from muster.judge.attempt import judge_attempt
+from muster.plan.standing import Standing, standing
+from muster.ports.clock import iso
+
+STATES = ("DONE", "RUNNING", "QUIET", "STALLED", "DEAD", "UNKNOWN", "PENDING", "BLOCKED", "HELD", "GIVEN_UP")
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CellStatus:
+    record: CellRecord
+    verdict: Verdict
+    next: str
+    startable: bool = False
+    pid: int | None = None
+    since: str | None = None
+    output: str | None = None
+    step: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStatus:
+    alive: bool
+    pid: int | None = None
+    since: str | None = None
+    hung_s: float | None = None
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    state: CampaignState
+    as_of: str
+    boot: float
+    controller: ControllerStatus
+    cells: tuple[CellStatus, ...]
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        return all(cell.verdict.state in SETTLED for cell in self.cells)
+
+    @property
+    def going_on(self) -> bool:
+        """Something lives, or is going to without anybody's help."""
+        if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in self.cells):
+            return True
+        return self.state.intent.kind == "running" and any(cell.startable for cell in self.cells)
+
+    @property
+    def exit(self) -> int:
+        return 0 if self.complete else 4 if self.going_on else 3
+
+
+def survey(
+    state: CampaignState, sightings: Mapping[Key, Sighting], controller: ControllerStatus, wall: float, boot: float
+) -> Status:
+    needs = needed_cells(state.campaign, [record.cell for record in state.declared])
+    cells = tuple(_cell(record, state, needs, sightings) for record in state.declared)
+    counts = dict.fromkeys(STATES, 0)
+    for cell in cells:
+        counts[cell.verdict.state] += 1
+    return Status(state, iso(wall), boot, controller, cells, counts)
+
+
+def _cell(
+    record: CellRecord, state: CampaignState, needs: Mapping[str, tuple[str, ...]], sightings: Mapping[Key, Sighting]
+) -> CellStatus:
+    attempt = record.open
+    if attempt and attempt.key in sightings:
+        return _open(record, attempt, sightings[attempt.key], state)
+    if attempt:
+        unseen = Verdict(State.UNKNOWN, "it could not be looked at", confidence="unknown")
+        return CellStatus(record, unseen, "look again")
+    return _closed(record, standing(record, state, needs))
+
+
+def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState) -> CellStatus:
+    verdict = judge_attempt(attempt, seen, state.campaign.job(record.cell.job))
+    following = "nothing to do"
+    if verdict.kind == "orphans":
+        following = "no other attempt starts while they live; `muster stop` ends them"
+    elif verdict.final:
+        following = "being recorded" if state.intent.kind == "running" else "recorded by the next `muster up`"
+    elif record.stop_because is not None:
+        following = f"being stopped: {record.stop_because}"
+    return CellStatus(
+        record,
+        verdict,
+        following,
+        pid=seen.identity.pid if seen.identity and seen.main == "alive" else None,
+        since=iso(seen.identity.at) if seen.identity else attempt.claimed_at,
+        output=seen.proof.output if seen.proof else None,
+        step=seen.proof.step if seen.proof else None,
+    )
+
+
+def _closed(record: CellRecord, where: Standing) -> CellStatus:
+    shown = record.completed or record.last
+    outcome = shown.outcome if shown else None
+    cause = outcome.cause if outcome and where.state == State.DEAD else None
+    verdict = Verdict(
+        where.state,
+        where.reason,
+        confidence=cause.confidence if cause else "proven",
+        cause=cause,
+        evidence=outcome.evidence if outcome and where.state in (State.DONE, State.DEAD) else (),
+        note=outcome.note if outcome else "",
+    )
+    since = iso(outcome.ended) if outcome and outcome.ended else shown.claimed_at if shown else None
+    return CellStatus(
+        record, verdict, where.next, where.startable, since=since, output=outcome.output if outcome else None
+    )
+
+
+def as_json(status: Status) -> dict[str, Any]:
+    """The object of `muster status --json`: a contract."""
+    state = status.state
+    controller = status.controller
+    return {
+        "muster": 1,
+        "campaign": state.campaign.name,
+        "as_of": status.as_of,
+        "intent": state.intent.kind,
+        "controller": {"alive": controller.alive, "pid": controller.pid, "since": controller.since,
+                       "trouble": controller.trouble or None},
+        "complete": status.complete,
+        "declared": len(status.cells),
+        "counts": dict(status.counts),
+        "cells": [cell_json(cell, status) for cell in status.cells],
+        "money": None,
+    }  # fmt: skip
+
+
+def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
+    record, verdict = cell.record, cell.verdict
+    last = record.completed or record.last
+    job = status.state.campaign.job(record.cell.job)
+    return {
+        "cell": record.cell.id,
+        "job": record.cell.job,
+        "axes": record.cell.axes,
+        "verdict": str(verdict.state),
+        "kind": verdict.kind,
+        "confidence": verdict.confidence,
+        "cause": str(verdict.cause) if verdict.cause else None,
+        "reason": verdict.reason,
+        "next": cell.next,
+        "attempt": last.n if last else None,
+        "attempt_count": len(record.attempts),
+        "pid": cell.pid,
+        "slot": ",".join(last.slots) if last and last.open else None,
+        "step": cell.step,
+        "target": job.steps,
+        "eta": None,
+        "since": cell.since,
+        "output": cell.output,
+        "evidence": [evidence_json(item, status.boot) for item in verdict.evidence],
+    }
+
+
+def evidence_json(item: Evidence, boot: float) -> dict[str, Any]:
+    age = round(boot - item.boot, 3) if item.boot is not None and 0 <= boot - item.boot else None
+    return {"signal": item.signal, "class": item.kind, "reading": item.reading, "age_s": age, "says": item.says}

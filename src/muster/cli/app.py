@@ -1,0 +1,93 @@
+"""The frame: finds a command's file only when it is called, and turns every failure into one clear message."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import click
+import typer
+from typer.core import TyperGroup
+
+from muster.domain.errors import MusterError
+
+# in the order a newcomer meets them
+COMMANDS = (
+    "demo", "init", "schema", "check", "plan", "up", "status", "why", "wait", "logs", "stop", "down", "hold", "release",
+    "retry", "giveup", "accept", "note", "adopt", "manifest", "fsck",
+)  # fmt: skip
+
+
+class Lazy(TyperGroup):
+    """Imports `muster.cli.<command>` when it is asked for: `muster status` must not pay for `muster up`."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = typer.main.get_command(importlib.import_module(f"muster.cli.{name}").app)
+        command.name = name
+        return command
+
+
+app = typer.Typer(
+    cls=Lazy,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example:  muster -C my_campaign up --detach   then   muster -C my_campaign status",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from muster import __version__
+
+        print(f"muster {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def frame(
+    ctx: typer.Context,
+    folder: Annotated[
+        Path, typer.Option("-C", metavar="DIR", help="Work as if started in DIR, as in git.", show_default=False)
+    ] = Path(),
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Runs campaigns of machine-learning experiments to the end and tells the truth about them."""
+    ctx.obj = folder
+
+
+def run(argv: list[str] | None = None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    try:
+        result: Any = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has had enough: no word about it at exit either
+        return 0
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except click.exceptions.Exit as leaving:
+        return leaving.exit_code
+    except Exception as error:  # no traceback ever reaches a user
+        from muster.cli.failure import report
+
+        return report(error, arguments)
+
+
+def open_folder(ctx: typer.Context) -> Path:
+    found: Any = ctx.find_root().obj
+    return found if isinstance(found, Path) else Path()
+
+
+__all__ = ["MusterError", "app", "open_folder", "run"]

@@ -1,0 +1,88 @@
+"""The live view of `up` and `wait`: a bar and the grid on a terminal, a line per change elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from muster.acts.status import CellStatus, Status
+from muster.cli.grid import grids, legend
+from muster.cli.status import cell_line, show
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+
+REFRESH_S = 0.5
+TOLD = ("DONE", "DEAD", "STALLED", "UNKNOWN", "GIVEN_UP")
+
+
+def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -> Status:
+    """Until it is over, the time is up, or Ctrl-C: which detaches and changes nothing."""
+    screen = not quiet and sys.stdout.isatty()
+    view = Screen() if screen else None
+    told: dict[str, str] = {}
+    deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    found = look(desk)
+    try:
+        while True:
+            if view:
+                view.draw(found)
+            elif not quiet:
+                _tell(found, told)
+            if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
+                break
+            if not found.controller.alive and not found.controller.pid:
+                desk.revive()
+            wait = REFRESH_S if deadline is None else max(0.01, min(REFRESH_S, deadline - time.monotonic()))
+            time.sleep(wait)
+            found = look(desk)
+    except KeyboardInterrupt:
+        if not quiet:
+            print("\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it")
+    finally:
+        if view:
+            view.close()
+    if not quiet and not found.going_on:
+        show(found)
+    return found
+
+
+def _tell(found: Status, told: dict[str, str]) -> None:
+    for cell in found.cells:
+        now = _key(cell)
+        if cell.verdict.state in TOLD and told.get(cell.record.cell.id) != now:
+            told[cell.record.cell.id] = now
+            print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
+
+
+def _key(cell: CellStatus) -> str:
+    return f"{cell.verdict.state}{cell.verdict.kind}{len(cell.record.attempts)}"
+
+
+class Screen:
+    """rich, imported only here: a pipe never pays for it."""
+
+    def __init__(self) -> None:
+        from rich.live import Live
+
+        self.live = Live(auto_refresh=False, transient=True)
+        self.live.start()
+
+    def draw(self, found: Status) -> None:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        settled = found.counts["DONE"] + found.counts["GIVEN_UP"]
+        head = Table.grid(padding=(0, 1))
+        head.add_row(
+            Text(found.state.campaign.name, style="bold"),
+            ProgressBar(total=max(1, len(found.cells)), completed=settled, width=40),
+            Text(f"{settled}/{len(found.cells)}  {found.as_of[11:19]}  Ctrl-C detaches"),
+        )
+        lines = [Text.from_ansi(line) for line in grids(found)]
+        running = [Text.from_ansi(cell_line(cell)) for cell in found.cells if cell.record.open][:16]
+        self.live.update(Group(head, *lines, Text.from_ansi(legend(found)), *running), refresh=True)
+
+    def close(self) -> None:
+        self.live.stop()

@@ -1,0 +1,26 @@
+"""Colour that survives NO_COLOR and pipes, without the cost of importing a library for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TextIO
+
+CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+def paint(text: str, colour: str, *, stream: TextIO | None = None) -> str:
+    return f"\033[{CODES[colour]}m{text}\033[0m" if colour and coloured(stream or sys.stdout) else text
+
+
+def coloured(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def utf8(stream: TextIO | None = None) -> bool:
+    encoding = getattr(stream or sys.stdout, "encoding", None) or ""
+    return encoding.lower().replace("-", "") == "utf8"

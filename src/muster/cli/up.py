@@ -1,0 +1,91 @@
+"""muster up"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from muster.acts.status import as_json
+from muster.acts.take_in import Changes
+from muster.cli.app import open_folder
+from muster.domain.errors import MusterError
+from muster.wiring.desk import FILE, Desk, find_root
+from muster.wiring.survey import look
+from muster.wiring.taking import checked, parse_only, take_in
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
+def up(
+    ctx: typer.Context,
+    detach: Annotated[bool, typer.Option("--detach", help="Hand over and return; do not stay attached.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Run only these: AXIS=VALUE[,VALUE...]. Repeated: combined by and.")
+    ] = None,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print the final status as one JSON object.")] = False,
+) -> int:
+    """Runs the campaign to its goal. Ctrl-C only detaches: the runs and their controller live on.
+
+    Exit code: 0 complete (with --detach: handed over), 3 stopped short, 4 detached while still going on.
+    """
+    root = find_root(open_folder(ctx))
+    found = checked(root / FILE)
+    chosen = parse_only(found.campaign, only or [])
+    if found.warnings:
+        from muster.cli.mistakes import show
+
+        show(str(root / FILE), found.warnings)
+    desk = Desk.create(root)
+    changes = take_in(desk, found, chosen)
+    if not as_json_:
+        tell(changes)
+    start(desk)
+    if detach:
+        return handed_over(desk, as_json_)
+    from muster.cli.live import follow
+
+    last = follow(desk, quiet=as_json_)
+    if as_json_:
+        sys.stdout.write(json.dumps(as_json(last), ensure_ascii=False) + "\n")
+    return last.exit
+
+
+def start(desk: Desk) -> None:
+    """One controller, whoever starts it; a hung one is taken over from by the one we start."""
+    if desk.controller() is None or desk.lock.hung():
+        if not look(desk).going_on:
+            return
+        desk.start_controller()
+        if desk.await_controller() is None and look(desk).going_on:
+            raise MusterError(
+                "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
+            )
+
+
+def handed_over(desk: Desk, as_json_: bool) -> int:
+    holder = desk.controller()
+    if as_json_:
+        sys.stdout.write(json.dumps(as_json(look(desk)), ensure_ascii=False) + "\n")
+    else:
+        pid = f"controller {holder.pid}" if holder else "the controller has ended already"
+        print(f"handed over to {pid}; `muster status` tells the truth, `muster wait` waits")
+    return 0
+
+
+def tell(changes: Changes) -> None:
+    """An edited campaign: which cells it changes, and that finished ones are kept."""
+    for cells, text in (
+        (changes.new, "new cells"),
+        (changes.gone, "cells that are no longer declared (their attempts are kept)"),
+        (changes.changed, "cells whose definition changed"),
+        (changes.changed_done, "DONE cells whose definition changed (kept, with their old hash)"),
+    ):
+        if cells:
+            more = f" and {len(cells) - 8} more" if len(cells) > 8 else ""
+            print(f"{len(cells)} {text}: {', '.join(cells[:8])}{more}")
+    if changes.code_changed:
+        print("the code changed since the campaign was last taken in; held cells may start again")

@@ -1,0 +1,112 @@
+"""Reads a campaign file and takes it in: the text, the cells and their hashes, the environment, the filter."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.acts.preflight import preflight
+from muster.acts.take_in import Changes, changes, hashes
+from muster.domain.campaign import Campaign
+from muster.domain.cell import all_cells
+from muster.domain.decision import Decision
+from muster.domain.errors import CampaignInvalid, Mistake, UsageError
+from muster.domain.state import Only
+from muster.observe.code import code_identity
+from muster.plan.standing import describe, wanted
+from muster.store import campaigns
+from muster.wiring.desk import Desk
+
+OURS = ("MUSTER_ATTEMPT", "MUSTER_CELL", "MUSTER_OUT", "MUSTER_CRASH_AT", "MUSTER_CRASH_ONCE", "MUSTER_REVIVED_BY")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    text: str
+    campaign: Campaign
+    warnings: tuple[Mistake, ...]
+
+
+def read(file: Path) -> Read:
+    """The campaign, or every mistake in it."""
+    from muster.spec import read_campaign
+
+    try:
+        text = file.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = file.read_bytes()[: error.start].count(b"\n") + 1
+        mistake = Mistake("the file is not UTF-8 text", line, 1, "save it as UTF-8")
+        raise CampaignInvalid(str(file), (mistake,)) from None
+    parsed = read_campaign(text, file=str(file), folder=str(file.parent))
+    return Read(text, parsed.campaign, parsed.warnings)
+
+
+def checked(file: Path) -> Read:
+    """As `read`, and its commands and folders exist."""
+    found = read(file)
+    mistakes = preflight(found.campaign, str(file.parent), os.environ)
+    if mistakes:
+        raise CampaignInvalid(str(file), tuple(mistakes))
+    return found
+
+
+def parse_only(campaign: Campaign, texts: list[str]) -> Only:
+    """`seed=2,3`: values that exist, of axes that exist."""
+    import difflib
+
+    only = []
+    for text in texts:
+        axis, sign, values = text.partition("=")
+        names = {a.name: [v.name for v in a.values] for a in campaign.axes} | {"job": [j.name for j in campaign.jobs]}
+        if not sign or axis not in names:
+            near = difflib.get_close_matches(axis, names, 1)
+            hint = f"did you mean {near[0]}?" if near else f"axes are {', '.join(names)}"
+            raise UsageError(f"--only {text}: there is no axis {axis!r}", hint=f"{hint} Write --only seed=2,3")
+        chosen = tuple(value.strip() for value in values.split(","))
+        for value in chosen:
+            if value not in names[axis]:
+                near = difflib.get_close_matches(value, names[axis], 1)
+                hint = f"did you mean {near[0]}?" if near else f"values are {', '.join(names[axis][:10])}"
+                raise UsageError(f"--only {text}: the axis {axis} has no value {value!r}", hint=hint)
+        only.append({axis: chosen})
+    return tuple(only)
+
+
+def take_in(desk: Desk, found: Read, only: Only) -> Changes:
+    """Taken in durably, under the intent `running`. A campaign that is held refuses."""
+    before = desk.store.load()
+    if before and before.intent.kind == "held":
+        raise held(before.intent.reason)
+    hashed = hashes(found.campaign, str(desk.root), code_identity)
+    what = changes(before, hashed) if before else Changes()
+    name = campaigns.save(desk.state, found.text, found.campaign, hashed)
+    environment = {key: value for key, value in os.environ.items() if key not in OURS}
+    env_file = campaigns.save_environment(desk.state, environment)
+    decisions = [desk.person("campaign", _describe(what), data={"hash": name, "env_file": env_file})]
+    if only:
+        decisions.append(_filter(desk, found.campaign, only))
+    decisions.append(desk.person("intent", "muster up", data={"intent": "running"}))
+    refused = [why for why in desk.decide(decisions) if why]
+    if refused:
+        raise held(refused[0])
+    return what
+
+
+def held(reason: str) -> UsageError:
+    error = UsageError(f"the campaign is held: {reason}", hint="`muster release` lets it go on", code="held")
+    error.exit = 3
+    return error
+
+
+def _filter(desk: Desk, campaign: Campaign, only: Only) -> Decision:
+    left_out = [cell.id for cell in all_cells(campaign) if not wanted(cell, only)]
+    data = {"only": [{axis: list(values) for axis, values in part.items()} for part in only], "left_out": left_out}
+    return desk.person("filter", f"--only {describe(only)} leaves out {len(left_out)} cells", data=data)
+
+
+def _describe(what: Changes) -> str:
+    said = [f"{len(cells)} {word}" for word, cells in
+            (("new", what.new), ("gone", what.gone), ("changed", what.changed), ("changed after DONE", what.changed_done))
+            if cells]  # fmt: skip
+    return "taken in" + (f": {', '.join(said)}" if said else "")

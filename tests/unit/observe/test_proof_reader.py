@@ -1,0 +1,314 @@
+"""The proof on real files: what holds, what fails, what can't be told, and in which words."""
+
+import json
+import os
+import pickle
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.domain.attempt import Exit, Order, ProofReading
+from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, StepProof
+from muster.domain.cell import Cell
+from muster.observe.outputs import artifacts, find_output
+from muster.observe.proof import FileProofReader
+
+CELL = Cell("train/v2_full/2", "train", (("config", AxisValue("v2_full", "v2_full")), ("seed", AxisValue("2", 2))))
+ENDED = 1_800_000_000.0
+EXIT = Exit(code=0, signal=None, at=ENDED, boot=5000.0, duration_s=1000.0)
+STARTED = ENDED - 1000.0
+JSONL = Progress("jsonl", "metrics.jsonl", "step")
+
+
+def job(proof: Proof = Proof(), progress: tuple[Progress, ...] = (JSONL,), **more: Any) -> Job:  # noqa: B008
+    return Job("train", ("config", "seed"), ("x",), steps=120_000, proof=proof, progress=progress, **more)
+
+
+@pytest.fixture
+def attempt(tmp_path: Path) -> Path:
+    folder = tmp_path / "attempt"
+    (folder / "out").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def order(attempt: Path) -> Order:
+    out = str(attempt / "out")
+    return Order(
+        cell=CELL.id, n=1, token="tok", epoch=1, argv=(), cwd="/", env={}, env_file="", slots=(), out=out, output=out, hash="",
+        claimed_at="", claimed_boot=0.0, boot_id="", retry_cause=None, resumed_from=None, state="", bell="", ballast="",
+        revive=(), revive_s=0.0, axes={}, code={},
+    )  # fmt: skip
+
+
+def read(job: Job, order: Order, exit: Exit | None = EXIT) -> ProofReading:
+    return FileProofReader().read(job, CELL, order, exit)
+
+
+def told(reading: ProofReading) -> list[tuple[str, str]]:
+    assert all(each.kind == "proof" for each in reading.evidence)
+    return [(each.reading, each.says) for each in reading.evidence]
+
+
+def put(path: Path, data: bytes = b"x", at: float = ENDED) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.utime(path, (at, at))
+    return path
+
+
+def steps(folder: Path, last: int, name: str = "metrics.jsonl") -> Path:
+    return put(folder / name, b"".join(json.dumps({"step": n}).encode() + b"\n" for n in (1, last)))
+
+
+WHOLE = pickle.dumps({"w": list(range(100))})
+
+
+# -- no proof
+
+
+def test_no_proof_needs_nothing_and_costs_nothing(order: Order) -> None:
+    reading = read(job(), order)
+    assert reading.holds is True
+    assert told(reading) == [("no proof declared: exit 0 is enough", "holds")]
+    assert reading.output == order.output
+    reader, plain = FileProofReader(), job()
+    began = time.perf_counter()
+    for _ in range(1000):
+        reader.read(plain, CELL, order, EXIT)
+    assert time.perf_counter() - began < 0.1  # 100 microseconds each would be slow
+
+
+# -- steps
+
+
+@pytest.mark.parametrize(("last", "says"), [(120_000, "holds"), (117_600, "holds"), (117_599, "fails"), (40_000, "fails")])
+def test_steps(order: Order, last: int, says: str) -> None:
+    steps(Path(order.out), last)
+    reading = read(job(Proof(step=StepProof("{steps}", 0.02))), order)
+    assert told(reading) == [(f"metrics.jsonl: last step {last}, wanted 117600 of 120000", says)]
+    assert reading.holds is (says == "holds")
+    assert reading.step == last
+
+
+def test_steps_are_scaled_and_the_best_source_counts(order: Order) -> None:
+    steps(Path(order.out), 600_000)
+    steps(Path(order.out), 5, "other/eval.jsonl")
+    sources = (replace(JSONL, scale=0.2), Progress("jsonl", "*/eval.jsonl", "step"), Progress("files", "replay/*.npz"))
+    reading = read(job(Proof(step=StepProof("{steps}")), sources), order)
+    assert told(reading) == [("metrics.jsonl: last step 600000 x 0.2 = 120000, wanted 120000", "holds")]
+    assert reading.step == 120_000
+
+
+def test_missing_metrics_fail_and_unread_sources_abstain(order: Order) -> None:
+    proof = Proof(step=StepProof("{steps}"))
+    assert told(read(job(proof), order)) == [("metrics.jsonl: does not exist, wanted 120000", "fails")]
+    reading = read(job(proof, (Progress("wandb", "wandb/latest-run", "_step"),)), order)
+    assert reading.holds is None
+    assert told(reading) == [("wandb: not read yet, wanted 120000", "can't be read")]
+    assert read(job(proof, ()), order).holds is None
+    put(Path(order.out) / "metrics.jsonl", b'{"loss": 1}\n')
+    assert told(read(job(proof), order)) == [("metrics.jsonl: no step in it (key 'step'), wanted 120000", "fails")]
+
+
+def test_console_steps(order: Order, attempt: Path) -> None:
+    console = job(Proof(step=StepProof("100")), (Progress("stdout", r"step:(\d+)"),))
+    assert read(console, order).holds is False
+    put(attempt / "stderr.log", b"step:100\n")
+    assert told(read(console, order)) == [("stderr.log: last step 100, wanted 100", "holds")]
+    put(attempt / "stdout.log", b"step:90\nstep:9")
+    assert read(console, order).holds is False
+
+
+def test_unknown_placeholder_is_said(order: Order) -> None:
+    reading = read(replace(job(Proof(step=StepProof("{steps}"))), steps=None), order)
+    assert reading.holds is None
+    assert "has no value here" in told(reading)[0][0]
+
+
+# -- checkpoints
+
+
+def checkpoint(path: str = "checkpoint.ckpt", after: float = 0.9) -> Job:
+    return job(Proof(checkpoint=CheckpointProof(path, after)))
+
+
+@pytest.mark.parametrize(
+    ("at", "holds", "words"),
+    [
+        (30, False, "checkpoint.ckpt saved at 3 % of the run, wanted after 90 %"),
+        (899, False, "checkpoint.ckpt saved at 89.9 % of the run, wanted after 90 %"),
+        (900, True, "checkpoint.ckpt saved at 90 % of the run, wanted after 90 %"),
+        (1001, True, "checkpoint.ckpt saved at 100 % of the run, wanted after 90 %"),
+        (4600, True, "checkpoint.ckpt was saved 3600 s after the run's end by the clock: can't be compared, wanted after 90 %"),
+        (-60, False, "checkpoint.ckpt was saved 60 s before the run started, wanted after 90 %"),
+    ],
+)
+def test_when_a_checkpoint_was_saved(order: Order, at: float, holds: bool, words: str) -> None:
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE, STARTED + at)
+    reading = read(checkpoint(), order)
+    assert reading.holds is holds
+    assert told(reading)[-1][0] == words
+    assert "opens (pickle" in told(reading)[0][0]
+
+
+def stamp(attempt: Path, started: float, ended: float) -> None:
+    put(attempt / "started", b"tok", started)
+    put(attempt / "exit.json", b"{}", ended)
+
+
+def test_the_attempts_own_files_beat_the_recorded_wall_time(order: Order, attempt: Path) -> None:
+    off = 7200.0  # the clock that stamps files is two hours behind
+    stamp(attempt, STARTED - off, ENDED - off)
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE, ENDED - off - 5)
+    assert read(checkpoint(), order).holds is True
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE, STARTED - off + 5)
+    assert read(checkpoint(), order).holds is False
+    put(attempt / "started", b"another token", STARTED - off)
+    assert "before the run started" in told(read(checkpoint(), order))[-1][0]
+
+
+@pytest.mark.parametrize("jump", [3600.0, -600.0, -3600.0])
+@pytest.mark.parametrize(("before", "at"), [(True, 1.0), (False, 995.0)])
+def test_a_clock_that_jumps_changes_no_verdict(order: Order, attempt: Path, jump: float, before: bool, at: float) -> None:
+    stamp(attempt, STARTED, ENDED + jump)
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE, STARTED + at + (0 if before else jump))
+    assert read(checkpoint(), order).holds is not before
+
+
+def test_broken_newest_names_the_previous(order: Order) -> None:
+    out = Path(order.out)
+    put(out / "epoch-40.ckpt", WHOLE, STARTED + 800)
+    put(out / "epoch-50.ckpt", WHOLE[:-5], STARTED + 1000)
+    reading = read(checkpoint("epoch-*.ckpt"), order)
+    assert reading.holds is False
+    assert "epoch-50.ckpt is no whole checkpoint: the pickle is cut off" in told(reading)[0][0]
+    assert "the previous one, epoch-40.ckpt, opens" in told(reading)[0][0]
+    assert "epoch-40.ckpt saved at 80 % of the run" in told(reading)[1][0]
+    assert read(checkpoint("epoch-*.ckpt", 0.5), order).holds is True
+    # without saved_after nothing shows that the older one is late enough
+    assert read(checkpoint("epoch-*.ckpt", 0.0), order).holds is False
+
+
+@pytest.mark.parametrize("data", [b"", WHOLE[:-1], WHOLE[:1]])
+def test_truncated_checkpoint_is_refused(order: Order, data: bytes) -> None:
+    put(Path(order.out) / "checkpoint.ckpt", data)
+    reading = read(checkpoint(after=0.0), order)
+    assert reading.holds is False
+    assert "no whole checkpoint" in told(reading)[0][0]
+
+
+def test_missing_checkpoint_and_unknown_window(order: Order) -> None:
+    assert told(read(checkpoint(), order)) == [("checkpoint.ckpt: there is no checkpoint", "fails")]
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE)
+    reading = read(checkpoint(), order, None)
+    assert reading.holds is None
+    assert "is not known" in told(reading)[-1][0]
+
+
+def test_unreadable_checkpoint_is_no_failure(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(Path(order.out) / "checkpoint.ckpt", WHOLE)
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("muster.observe.checkpoints._check", refuse)
+    assert read(checkpoint(), order).holds is None
+
+
+def test_a_linked_last_checkpoint_counts_once(order: Order) -> None:
+    out = Path(order.out)
+    put(out / "checkpoints/000100/model.bin", b"weights", ENDED - 10)
+    (out / "checkpoints/last").symlink_to("000100")
+    assert read(checkpoint("checkpoints/*"), order).holds is True
+    assert read(checkpoint("checkpoints/last"), order).holds is True
+
+
+# -- files
+
+
+def test_files(order: Order) -> None:
+    wanted = job(Proof(files=("result.json", "replay/*.npz", "{config}_{seed}.csv")))
+    out = Path(order.out)
+    put(out / "result.json", b"{}")
+    put(out / "replay/1.npz", b"")
+    reading = read(wanted, order)
+    assert told(reading) == [
+        ("result.json: 1 found", "holds"),
+        ("replay/*.npz: 1 found, all of them empty", "fails"),
+        ("{config}_{seed}.csv: no such file", "fails"),
+    ]
+    put(out / "replay/2.npz")
+    put(out / "v2_full_2.csv")
+    assert read(wanted, order).holds is True
+
+
+# -- outputs
+
+
+@pytest.fixture
+def named(order: Order, tmp_path: Path) -> Order:
+    return replace(order, output=str(tmp_path / "runs" / "*_v2_full_*_2"))
+
+
+def run(tmp_path: Path, stamp: str, at: float, grown: float | None = None) -> Path:
+    folder = tmp_path / "runs" / f"{stamp}_v2_full_task_2"
+    put(folder / "config.yaml", at=at)
+    put(folder / "metrics.jsonl", b'{"step": 9}\n', grown or at)
+    os.utime(folder, (at, at))
+    return folder
+
+
+def test_the_folder_made_since_the_start_is_the_output(named: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time()
+    old, mine, touched = (run(tmp_path, name, now - ago) for name, ago in (("a", 5000), ("b", 50), ("c", 4000)))
+    put(touched / "plot.png", at=now)
+    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
+    assert find_output(named, now - 100) == str(mine)
+    assert find_output(named, now - 10) == str(touched)
+    assert find_output(named, None) == str(touched)
+    assert find_output(named, now + 100) is None
+    assert str(old) not in {find_output(named, now - 4500)}
+    ended = replace(EXIT, at=now, duration_s=100.0)
+    reading = read(job(Proof(step=StepProof("9"))), named, ended)
+    assert reading.holds is True
+    assert reading.output == str(mine)
+    assert "2 folders fit" in told(reading)[0][0]
+
+
+def _without_ctime(stat: Any) -> Any:
+    """ctime can't be set back in a test: every folder here was made just now."""
+
+    class Times:
+        def __init__(self, real: os.stat_result) -> None:
+            self.st_mtime = self.st_ctime = real.st_mtime
+            self.st_mode, self.st_size = real.st_mode, real.st_size
+
+    return lambda path, **more: Times(stat(path, **more))
+
+
+def test_no_folder_fits(named: Order) -> None:
+    reading = read(job(Proof(step=StepProof("9"))), named)
+    assert reading.holds is False
+    assert reading.output is None
+    assert "no folder fits" in told(reading)[0][0]
+    assert read(job(), named).output is None
+
+
+def test_literal_outputs(order: Order, tmp_path: Path) -> None:
+    assert find_output(order, ENDED) == order.out
+    assert find_output(replace(order, output=str(tmp_path / "none")), None) is None
+    odd = tmp_path / "runs[1]"
+    odd.mkdir()
+    assert find_output(replace(order, output=str(odd)), None) == str(odd)
+    steps(odd, 120_000)
+    assert read(job(Proof(step=StepProof("{steps}"))), replace(order, output=str(odd)), None).holds is True
+
+
+def test_artifacts(tmp_path: Path) -> None:
+    put(tmp_path / "plots/v2_full_a.png")
+    (tmp_path / "out").mkdir()
+    assert artifacts(("../plots/v2_full_*",), str(tmp_path / "out")) == (str(tmp_path / "plots/v2_full_a.png"),)
