@@ -1,7 +1,7 @@
 """`muster adopt`: takes in runs that something else produced. Matches folders to cells, proves them, accounts for them.
 
-Nothing is believed for its name alone: a folder is adopted only if it belongs to exactly one cell and the job's own proof
-holds for it. What is not adopted is listed with the reason.
+Nothing is believed for its name alone: a folder is adopted only if it belongs to exactly one cell and the job's own
+proof holds for it. What is not adopted is listed with the reason.
 """
 
 from __future__ import annotations
@@ -178,10 +178,10 @@ def _provable(job: Job, *, vouched: bool) -> Job | None:
 def _order(record: CellRecord, path: str) -> Order:
     """As if Muster had started it: the run's folder is its output, and its log is looked for there."""
     return Order(
-        cell=record.cell.id, n=len(record.attempts) + 1, token="adopted", epoch=0, argv=(), cwd=path, env={}, env_file="",
-        slots=(), out=str(Path(path, "out")), output=path, hash=record.hash, claimed_at="", claimed_boot=0.0, boot_id="",
-        retry_cause=None, resumed_from=None, state="", bell="", ballast="", revive=(), revive_s=0.0,
-        axes=record.cell.axes, code={},
+        cell=record.cell.id, n=len(record.attempts) + 1, token="adopted", epoch=0, argv=(), cwd=path, env={},
+        env_file="", slots=(), out=str(Path(path, "out")), output=path, hash=record.hash, claimed_at="",
+        claimed_boot=0.0, boot_id="", retry_cause=None, resumed_from=None, state="", bell="", ballast="", revive=(),
+        revive_s=0.0, axes=record.cell.axes, code={},
     )  # fmt: skip
 
 

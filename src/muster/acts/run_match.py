@@ -110,7 +110,9 @@ class Search:
     def add_table(self, table: Path) -> None:
         for row in read_table(table, self.campaign):
             if row.trouble:
-                self._refuse_row(row, row.trouble)
+                self._refuse(row, row.trouble)
+                # a run that the table calls failed is not taken in by its name either
+                self.found.pop(os.path.realpath(self._folder_of(row, table) or ""), None)
             else:
                 self._add_row(row, table)
 
@@ -121,7 +123,7 @@ class Search:
             if name in self.cells:
                 named[name] = frozenset(job.axes)
         if not named:
-            self._refuse_row(row, "it names no declared cell")
+            self._refuse(row, "it names no declared cell")
             return
         for path in self._folders_of(row, table, named):
             self.found[os.path.realpath(path)] = Candidate(path, dict(named), f"{row.label} of {table.name}", row)
@@ -130,25 +132,26 @@ class Search:
         if row.folder is None:
             fitting = [path for path, names in self._known() if set(names) & set(named)]
             if not fitting:
-                self._refuse_row(row, "it names no run folder, and none fits its cell")
+                self._refuse(row, "it names no run folder, and none fits its cell")
             return fitting
-        bases = [table.parent, self.folder, Path.cwd(), *(Path(job.cwd) for job in self.campaign.jobs if job.cwd)]
-        found = next((path for base in bases if (path := base / row.folder).is_dir()), None)
+        found = self._folder_of(row, table)
         if found is None:
-            self._refuse_row(row, f"run folder {row.folder} does not exist")
-            return []
-        return [os.path.normpath(found)]
+            self._refuse(row, f"run folder {row.folder} does not exist")
+        return [found] if found else []
+
+    def _folder_of(self, row: Row, table: Path) -> str | None:
+        if row.folder is None:
+            return None
+        bases = [table.parent, self.folder, Path.cwd(), *(Path(job.cwd) for job in self.campaign.jobs if job.cwd)]
+        return next((os.path.normpath(path) for base in bases if (path := base / row.folder).is_dir()), None)
 
     def _known(self) -> list[tuple[str, Named]]:
         """Folders by name: those of the patterns that were given, else those of the jobs' outputs."""
-        given = [(candidate.path, candidate.named) for candidate in self.found.values() if candidate.row is None]
+        given = [(candidate.path, candidate.named) for candidate in self.found.values() if candidate.named]
         return given or list(self.by_output.values())
 
-    def _refuse_row(self, row: Row, reason: str) -> None:
-        self.refused.append(Refusal(f"{row.label}{f' ({row.folder})' if row.folder else ''}", f"{row.label}: {reason}"))
-        if row.trouble and row.folder:  # a run that the table calls failed is not taken in by its name either
-            for real in [real for real in self.found if real.endswith("/" + Path(row.folder).name)]:
-                del self.found[real]
+    def _refuse(self, row: Row, reason: str) -> None:
+        self.refused.append(Refusal(row.label, f"{row.label}: {reason}"))
 
     # -- the decision
 
@@ -201,8 +204,16 @@ class Search:
             return Refusal(candidate.path, f"it fits {len(fitting)} cells: {_few(fitting)}")
         if named and against:
             return Refusal(candidate.path, against)
-        told = ", ".join(f"{claim.where} = {claim.value}" for claim in said.values()) or "nothing"
-        return Refusal(candidate.path, f"no declared cell: its name says nothing, its config file says {told}")
+        return Refusal(candidate.path, f"no declared cell: {self._unsaid(named, said)}")
+
+    def _unsaid(self, named: Named, said: Mapping[str, Claim]) -> str:
+        """What keeps a folder without contradiction from having a cell."""
+        known = set(said).union(*named.values()) if named else set(said)
+        jobs = {self.cells[name].job for name in named} or {job.name for job in self.campaign.jobs}
+        missing = [axis for job in self.campaign.jobs if job.name in jobs for axis in job.axes if axis not in known]
+        if missing:
+            return f"neither its name nor a config file says its {missing[0]}"
+        return "its config says " + ", ".join(f"{claim.where} = {claim.value}" for claim in said.values())
 
 
 def _few(cells: Sequence[str] | Named) -> str:

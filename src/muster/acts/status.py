@@ -1,4 +1,4 @@
-"""The truth now: every declared cell with its verdict, from a fresh look at what is open and the record of what is not."""
+"""The truth now: a fresh look at what is open, the record of what is not."""
 
 from __future__ import annotations
 
@@ -172,5 +172,5 @@ def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
 
 
 def evidence_json(item: Evidence, boot: float) -> dict[str, Any]:
-    age = round(boot - item.boot, 3) if item.boot is not None and 0 <= boot - item.boot else None
+    age = round(boot - item.boot, 3) if item.boot is not None and boot - item.boot >= 0 else None
     return {"signal": item.signal, "class": item.kind, "reading": item.reading, "age_s": age, "says": item.says}

@@ -22,8 +22,8 @@ _ALIKE = (
     ("split", "eval_split"),
 )
 _STATUS = ("status", "state", "result", "outcome", "verdict")
-_FOLDER = ("run_dir", "rundir", "run_folder", "logdir", "log_dir", "run_path", "output_dir", "outdir", "output", "folder",
-           "dir", "path", "run")  # fmt: skip
+_FOLDER = ("run_dir", "rundir", "run_folder", "logdir", "log_dir", "run_path", "output_dir", "outdir", "output",
+           "folder", "dir", "path", "run")  # fmt: skip
 _CHECKPOINT = ("checkpoint", "ckpt", "checkpoint_path")
 _START = ("started", "start", "start_time", "begin", "started_at")
 _END = ("ended", "end", "end_time", "finished", "finish", "finished_at", "ended_at")

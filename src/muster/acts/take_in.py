@@ -49,7 +49,9 @@ def hashes(campaign: Campaign, root: str, code_of: CodeOf) -> dict[str, str]:
 
 def changes(before: CampaignState, after: Mapping[str, str]) -> Changes:
     old = {record.cell.id: record for record in before.declared}
-    changed, changed_done, code = [], [], False
+    changed: list[str] = []
+    changed_done: list[str] = []
+    code = False
     for name, record in old.items():
         if name not in after or not record.hash:
             continue

@@ -8,11 +8,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import click
 import typer
 from typer.core import TyperGroup
-
-from muster.domain.errors import MusterError
 
 # in the order a newcomer meets them
 COMMANDS = (
@@ -24,14 +21,14 @@ COMMANDS = (
 class Lazy(TyperGroup):
     """Imports `muster.cli.<command>` when it is asked for: `muster status` must not pay for `muster up`."""
 
-    def list_commands(self, _ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
 
-    def get_command(self, _ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        if cmd_name not in COMMANDS:
             return None
-        command = typer.main.get_command(importlib.import_module(f"muster.cli.{name}").app)
-        command.name = name
+        command = typer.main.get_command(importlib.import_module(f"muster.cli.{cmd_name}").app)
+        command.name = cmd_name
         return command
 
 
@@ -75,9 +72,9 @@ def run(argv: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has had enough: no word about it at exit either
         return 0
-    except (KeyboardInterrupt, click.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         return 130
-    except click.exceptions.Exit as leaving:
+    except typer.Exit as leaving:
         return leaving.exit_code
     except Exception as error:  # no traceback ever reaches a user
         from muster.cli.failure import report
@@ -88,6 +85,3 @@ def run(argv: list[str] | None = None) -> int:
 def open_folder(ctx: typer.Context) -> Path:
     found: Any = ctx.find_root().obj
     return found if isinstance(found, Path) else Path()
-
-
-__all__ = ["MusterError", "app", "open_folder", "run"]

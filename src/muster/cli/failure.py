@@ -10,10 +10,13 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-import click
+import typer
 
 from muster.cli.paint import paint
 from muster.domain.errors import CampaignInvalid, MusterError
+
+# typer carries a click of its own; this is the base of its errors, whichever click it is
+WRONG_USE = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
 def report(error: Exception, arguments: Sequence[str]) -> int:
@@ -37,17 +40,19 @@ def report(error: Exception, arguments: Sequence[str]) -> int:
 def _facts(error: Exception) -> tuple[dict[str, Any], int]:
     if isinstance(error, CampaignInvalid):
         mistakes = [
-            {"line": m.line, "column": m.column, "path": m.path, "message": m.message, "hint": m.hint} for m in error.mistakes
+            {"line": m.line, "column": m.column, "path": m.path, "message": m.message, "hint": m.hint}
+            for m in error.mistakes
         ]
         return _one(error.code, error.message, error.file, "mend them all; nothing was changed") | {
             "mistakes": mistakes
         }, error.exit
     if isinstance(error, MusterError):
         return _one(error.code, error.message, error.where, error.hint), error.exit
-    if isinstance(error, click.ClickException):
-        ctx = getattr(error, "ctx", None)
+    if isinstance(error, WRONG_USE):
+        wrong: Any = error
+        ctx = getattr(wrong, "ctx", None)
         hint = f"see `{ctx.command_path} --help`" if ctx else "see `muster --help`"
-        return _one("usage", error.format_message(), "", hint), 2
+        return _one("usage", wrong.format_message(), "", hint), 2
     if isinstance(error, OSError):
         return _one("os_error", error.strerror or str(error), str(error.filename or ""), _mend(error)), 1
     return _one("internal", f"something unexpected happened: {type(error).__name__}: {error}", "", _kept(error)), 1

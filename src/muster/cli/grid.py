@@ -8,10 +8,17 @@ from muster.acts.status import CellStatus, Status
 from muster.cli.paint import paint, utf8
 
 MARKS = {
-    "DONE": ("✔", "D", "green"), "RUNNING": ("▶", "R", "blue"), "QUIET": ("◐", "Q", "cyan"), "STALLED": ("⏸", "S", "yellow"),
-    "DEAD": ("✘", "X", "red"), "UNKNOWN": ("?", "?", "magenta"), "PENDING": ("·", ".", "dim"), "BLOCKED": ("○", "o", "dim"),
-    "HELD": ("‖", "H", "yellow"), "GIVEN_UP": ("—", "-", "dim"),
-}  # fmt: skip
+    "DONE": ("✔", "D", "green"),
+    "RUNNING": ("▶", "R", "blue"),
+    "QUIET": ("◐", "Q", "cyan"),
+    "STALLED": ("⏸", "S", "yellow"),
+    "DEAD": ("✘", "X", "red"),
+    "UNKNOWN": ("?", "?", "magenta"),
+    "PENDING": ("·", ".", "dim"),
+    "BLOCKED": ("○", "o", "dim"),
+    "HELD": ("‖", "H", "yellow"),
+    "GIVEN_UP": ("—", "-", "dim"),
+}
 
 
 def mark(state: str) -> str:

@@ -37,7 +37,9 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
             found = look(desk)
     except KeyboardInterrupt:
         if not quiet:
-            print("\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it")
+            print(
+                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
+            )
     finally:
         if view:
             view.close()

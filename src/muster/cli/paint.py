@@ -6,7 +6,16 @@ import os
 import sys
 from typing import TextIO
 
-CODES = {"red": "31", "green": "32", "yellow": "33", "blue": "34", "magenta": "35", "cyan": "36", "dim": "2", "bold": "1"}
+CODES = {
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "dim": "2",
+    "bold": "1",
+}
 
 
 def paint(text: str, colour: str, *, stream: TextIO | None = None) -> str:

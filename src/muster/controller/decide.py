@@ -45,7 +45,7 @@ def decide(view: View, now: float) -> list[Action]:
             actions.append(action)
             if isinstance(action, Settle):
                 settled[record.cell.id] = _with_outcome(record, action)
-    projected = replace(view.state, cells=ChainMap(settled, view.state.cells))  # type: ignore[arg-type]
+    projected = replace(view.state, cells=ChainMap(settled, view.state.cells))
     starts = list(_starts(view, projected, settled))
     actions.extend(starts)
     if not starts and not _still_open(view, settled):

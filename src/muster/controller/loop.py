@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
@@ -209,7 +209,3 @@ class Loop:
             self.agenda = Agenda(loaded)
             self.carrier.reconfigure(loaded)
             self._next_poll = 0.0
-
-
-def keys(attempts: Iterable[Attempt]) -> set[Key]:
-    return {attempt.key for attempt in attempts}

@@ -1,4 +1,4 @@
-"""A decision: who decided what, when and why. `decisions.jsonl` is a list of them, and the database is folded from it."""
+"""A decision: who decided what, when and why. The database is folded from a list of them, `decisions.jsonl`."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def read_order(folder: Path) -> Order | None:
 def _unlisted(name: str) -> Slot:
     """A slot of an attempt that was claimed when the campaign had other slots."""
     if name.startswith("gpu"):
-        return Slot(name, "gpu", int(name[3:].split(".")[0]))
+        return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")
 
 

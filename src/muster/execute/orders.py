@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import glob
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class LocalComposer:
             env_file=state.env_file,
             slots=attempt.slots,
             out=place.out,
-            output=os.path.join(cwd, render(job.output, filled)),  # noqa: PTH118 - the output may be a glob
+            output=_output(job, filled, cwd),
             hash=attempt.hash,
             claimed_at=attempt.claimed_at,
             claimed_boot=attempt.claimed_boot,
@@ -110,6 +110,13 @@ class LocalComposer:
                 default = str(self.around.state / "attempts" / need / str(completed.n) / "out")
                 found.setdefault(state.cells[need].cell.job, []).append(path or default)
         return {job: paths[0] for job, paths in found.items() if len(paths) == 1}
+
+
+def _output(job: Job, filled: Mapping[str, str], cwd: str) -> str:
+    """Where the run writes, perhaps a glob; a value such as `[a]` is a name in it and no pattern."""
+    if job.output == "{out}":
+        return filled["out"]
+    return str(Path(glob.escape(cwd)) / render(job.output, {name: glob.escape(text) for name, text in filled.items()}))
 
 
 def _free_port() -> int:

@@ -9,6 +9,8 @@ One file, standard library only, run under `python -I -S`; imports nothing of mu
 The steps are those of PROTOCOL.md; the order of the writes is the protocol, so read it top to bottom.
 """
 
+from __future__ import annotations
+
 import ctypes
 import errno
 import fcntl
@@ -19,10 +21,22 @@ import signal
 import sys
 import time
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself would cost the shim half a megabyte
+    from typing import Any
+
 POINTS = (
-    "shim.lock", "shim.started.create", "shim.started.fsync", "shim.started.dirsync", "shim.fork", "shim.identity.write",
-    "shim.identity.fsync", "shim.identity.rename", "shim.identity.dirsync", "shim.gate", "child.execing", "shim.waiting",
-    "shim.exited", "shim.exit.write", "shim.exit.fsync", "shim.exit.rename", "shim.exit.dirsync", "shim.reaped", "shim.bell",
+    "shim.lock",
+    "shim.started.create", "shim.started.fsync", "shim.started.dirsync",
+    "shim.fork",
+    "shim.identity.write", "shim.identity.fsync", "shim.identity.rename", "shim.identity.dirsync",
+    "shim.gate",
+    "child.execing",
+    "shim.waiting",
+    "shim.exited",
+    "shim.exit.write", "shim.exit.fsync", "shim.exit.rename", "shim.exit.dirsync",
+    "shim.reaped",
+    "shim.bell",
 )  # fmt: skip
 PR_SET_CHILD_SUBREAPER = 36
 RAISED_OOM_SCORE = "300"  # the kernel should take the run before it takes the shim
@@ -32,7 +46,7 @@ UNEXECUTED = 125  # how the child ends when the gate closes without a word
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def reach(point):
+def reach(point: str) -> None:
     """A named crash point: dies (or stops) here when MUSTER_CRASH_AT names it, once if MUSTER_CRASH_ONCE is a path."""
     wanted = os.environ.get("MUSTER_CRASH_AT")
     if not wanted:
@@ -49,17 +63,17 @@ def reach(point):
     os.kill(os.getpid(), signal.SIGSTOP if how == "stop" else signal.SIGKILL)
 
 
-def boottime():
+def boottime() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-def start_ticks(pid):
+def start_ticks(pid: int) -> int:
     """Field 22 of /proc/PID/stat; with the pid and the boot id it names a process for ever."""
     with open(f"/proc/{pid}/stat", "rb") as file:
         return int(file.read().rpartition(b")")[2].split()[19])
 
 
-def read_text(path, default=""):
+def read_text(path: str, default: str = "") -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -70,18 +84,18 @@ def read_text(path, default=""):
 class Folder:
     """The attempt's folder, and the two ways a fact gets into it."""
 
-    def __init__(self, path, ballast):
+    def __init__(self, path: str, ballast: str) -> None:
         self.path = path
         self.ballast = ballast
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
-    def read(self, name):
+    def read(self, name: str) -> Any:
         try:
             return json.loads(read_text(os.path.join(self.path, name), "null"))
         except ValueError:
             return None
 
-    def create(self, name, text, point):
+    def create(self, name: str, text: str, point: str) -> bool:
         """Exclusive and durable; False if it exists already."""
         try:
             fd = self._with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=self.fd))
@@ -96,7 +110,7 @@ class Folder:
         reach(point + ".dirsync")
         return True
 
-    def write(self, name, value, point):
+    def write(self, name: str, value: object, point: str) -> None:
         """Write, fsync, rename, fsync the folder: readers see all of it or none."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
         partial = f".{name}.{os.getpid()}"
@@ -111,7 +125,7 @@ class Folder:
         os.fsync(self.fd)
         reach(point + ".dirsync")
 
-    def _with_room(self, step):
+    def _with_room(self, step: Any) -> Any:
         """On a full disk the ballast goes first, so that the cause can still be written."""
         try:
             return step()
@@ -126,20 +140,20 @@ class Folder:
 
 
 class Shim:
-    def __init__(self, path, slot_fds):
+    def __init__(self, path: str, slot_fds: list[int]) -> None:
         self.slot_fds = slot_fds
         self.order = json.loads(read_text(os.path.join(path, "attempt.json"), "null"))
         if not self.order:
             raise SystemExit(f"no readable attempt.json in {path}")
         self.folder = Folder(path, self.order["ballast"])
-        self.began = boottime()
+        self.began = self.looked = boottime()
         self.child = 0
-        self.stops = []  # steps taken to end the tree, in order
+        self.stops: list[dict[str, Any]] = []  # steps taken to end the tree, in order
         self.stop_epoch = -1
-        self.kill_at = None
+        self.kill_at: float | None = None
         self.oom_before = oom_kills()
 
-    def run(self):
+    def run(self) -> int:
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         if not self._lock():
             return 0
@@ -154,7 +168,7 @@ class Shim:
 
     # -- steps 1 to 5: the lock, the one permission to execute, the child behind its gate
 
-    def _lock(self):
+    def _lock(self) -> bool:
         fd = os.open(os.path.join(self.folder.path, "shim.lock"), os.O_CREAT | os.O_RDWR, 0o644)
         if not flock_patiently(fd):
             return False
@@ -163,7 +177,7 @@ class Shim:
         reach("shim.lock")
         return True
 
-    def _listen(self):
+    def _listen(self) -> int:
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGUSR1):
@@ -172,7 +186,7 @@ class Shim:
             signal.signal(number, signal.SIG_IGN)
         return reader
 
-    def _launch(self):
+    def _launch(self) -> tuple[int, int]:
         gate_reader, gate_writer = os.pipe2(os.O_CLOEXEC)
         error_reader, error_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         tree = os.open(os.path.join(self.folder.path, "tree.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
@@ -195,7 +209,7 @@ class Shim:
         reach("shim.gate")
         return pidfd, error_reader
 
-    def _identity(self, pid):
+    def _identity(self, pid: int) -> dict[str, Any]:
         return {
             "boot_id": read_text("/proc/sys/kernel/random/boot_id").strip(),
             "pid_namespace": os.stat("/proc/self/ns/pid").st_ino,
@@ -209,7 +223,7 @@ class Shim:
             "at": time.time(),
         }
 
-    def _become_the_run(self, gate, errors, tree):
+    def _become_the_run(self, gate: int, errors: int, tree: int) -> None:
         signal.set_wakeup_fd(-1)
         if os.read(gate, 1) != b"g":
             os._exit(UNEXECUTED)
@@ -241,7 +255,7 @@ class Shim:
 
     # -- step 6: wait, write the exit down, reap, linger
 
-    def _wait_for_exit(self, pidfd, wakeup):
+    def _wait_for_exit(self, pidfd: int, wakeup: int) -> None:
         reach("shim.waiting")
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
@@ -254,14 +268,15 @@ class Shim:
             self._revive()
         reach("shim.exited")
 
-    def _patience(self):
-        waits = [self.order["revive_s"]]
+    def _patience(self) -> float:
+        waits: list[float] = [self.order["revive_s"]]
         if self.kill_at is not None:
             waits.append(max(0.0, self.kill_at - boottime()))
         return min(waits)
 
-    def _write_exit(self, pidfd, errors):
+    def _write_exit(self, pidfd: int, errors: int) -> None:
         info = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
+        assert info  # it blocks until there is one
         exited = info.si_code == os.CLD_EXITED
         try:
             exec_error = os.read(errors, TAIL_BYTES).decode("utf-8", "replace")
@@ -285,7 +300,7 @@ class Shim:
         os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         reach("shim.reaped")
 
-    def _last_evidence(self):
+    def _last_evidence(self) -> dict[str, Any]:
         """What only exists until the run is reaped, and what explains a death best while it is fresh."""
         return {
             "cpu_s": cpu_seconds(self.child),
@@ -295,8 +310,8 @@ class Shim:
             "oom_kills": [self.oom_before, oom_kills()],
         }
 
-    def _linger(self, wakeup):
-        """Orphans of the run are now our children: stay until they are gone, obey requests, free the slot if told to."""
+    def _linger(self, wakeup: int) -> None:
+        """Orphans of the run are our children now: stay until they are gone, obey, free the slot if told to."""
         rung = False
         while self._reap():
             if not rung:
@@ -310,7 +325,7 @@ class Shim:
         self._free_slots()
         self._bell()
 
-    def _reap(self, keep=0):
+    def _reap(self, keep: int = 0) -> bool:
         """Collects dead children; True while some live. `keep` stays a zombie until its exit is on disk."""
         while True:
             try:
@@ -321,14 +336,14 @@ class Shim:
                 return True
             os.waitid(os.P_PID, info.si_pid, os.WEXITED)
 
-    def _free_slots(self):
+    def _free_slots(self) -> None:
         for fd in self.slot_fds:  # on one descriptor frees it for all copies
             fcntl.flock(fd, fcntl.LOCK_UN)
 
-    def _gpu_in_use(self):
+    def _gpu_in_use(self) -> bool:
         return any(holds_gpu(pid) for pid in descendants(os.getpid()))
 
-    def _bell(self):
+    def _bell(self) -> bool:
         reach("shim.bell")
         try:
             fd = os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK)
@@ -343,7 +358,7 @@ class Shim:
 
     # -- step 7: stop requests are files that carry the epoch; the highest seen is obeyed
 
-    def _obey(self):
+    def _obey(self) -> None:
         request = self.folder.read("stop")
         if request and request.get("epoch", -1) > self.stop_epoch:
             self.stop_epoch = request["epoch"]
@@ -354,7 +369,7 @@ class Shim:
             self._signal_tree(signal.SIGKILL, request or {})
             self.kill_at = boottime() + 1.0
 
-    def _signal_tree(self, number, request):
+    def _signal_tree(self, number: int, request: dict[str, Any]) -> None:
         pids = descendants(os.getpid())
         step = {"signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(),
                 "reason": request.get("reason", "user_stop"), "epoch": self.stop_epoch}  # fmt: skip
@@ -369,12 +384,14 @@ class Shim:
 
     # -- a live shim revives a controller that died, as long as the campaign's intent is `running`
 
-    def _revive(self):
+    def _revive(self) -> None:
         state = self.order["state"]
-        if boottime() - getattr(self, "looked", self.began) < self.order["revive_s"]:
+        if boottime() - self.looked < self.order["revive_s"]:
             return
         self.looked = boottime()
-        if read_text(os.path.join(state, "intent")).strip() != "running" or locked(os.path.join(state, "controller.lock")):
+        if read_text(os.path.join(state, "intent")).strip() != "running" or locked(
+            os.path.join(state, "controller.lock")
+        ):
             return
         argv = self.order["revive"]
         # Our orphans must not count the controller among them: it has to be adopted by someone above us.
@@ -394,7 +411,7 @@ class Shim:
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def flock_patiently(fd):
+def flock_patiently(fd: int) -> bool:
     """A look at a lock (`locked`, a probe) holds it for microseconds; only a real owner still holds it after this."""
     for _ in range(20):
         try:
@@ -405,14 +422,14 @@ def flock_patiently(fd):
     return False
 
 
-def append_line(path, value):
+def append_line(path: str, value: object) -> None:
     fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
     os.write(fd, (json.dumps(value) + "\n").encode())
     os.fsync(fd)
     os.close(fd)
 
 
-def locked(path):
+def locked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDWR)
     except OSError:
@@ -426,7 +443,7 @@ def locked(path):
         os.close(fd)
 
 
-def drain(fd):
+def drain(fd: int) -> None:
     try:
         while os.read(fd, 512):
             pass
@@ -434,7 +451,7 @@ def drain(fd):
         pass
 
 
-def tail(path):
+def tail(path: str) -> str:
     try:
         with open(path, "rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
@@ -443,7 +460,7 @@ def tail(path):
         return ""
 
 
-def free_bytes(path):
+def free_bytes(path: str) -> int | None:
     try:
         stat = os.statvfs(path)
         return stat.f_bavail * stat.f_frsize
@@ -451,7 +468,7 @@ def free_bytes(path):
         return None
 
 
-def cpu_seconds(pid):
+def cpu_seconds(pid: int) -> float | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -460,11 +477,17 @@ def cpu_seconds(pid):
         return None
 
 
-def oom_kills():
+def oom_kills() -> int | None:
     """The memory cgroup's oom_kill count, or None where it can't be read."""
     for line in read_text("/proc/self/cgroup").splitlines():
         _, controllers, group = line.split(":", 2)
-        base = "/sys/fs/cgroup/memory" if "memory" in controllers.split(",") else "/sys/fs/cgroup" if not controllers else None
+        base = (
+            "/sys/fs/cgroup/memory"
+            if "memory" in controllers.split(",")
+            else "/sys/fs/cgroup"
+            if not controllers
+            else None
+        )
         if base is None:
             continue
         name = "memory.oom_control" if controllers else "memory.events"
@@ -474,15 +497,15 @@ def oom_kills():
     return None
 
 
-def children(pid, but):
+def children(pid: int, but: int) -> list[int] | None:
     """Direct children; None where the kernel does not list them. Orphans of the run have become ours by now."""
-    text = read_text(f"/proc/{pid}/task/{pid}/children", None)
-    return None if text is None else [child for child in map(int, text.split()) if child != but]
+    text = read_text(f"/proc/{pid}/task/{pid}/children", "unlisted")
+    return None if text == "unlisted" else [child for child in map(int, text.split()) if child != but]
 
 
-def descendants(root):
+def descendants(root: int) -> list[int]:
     """Every live process below root, parents first, by one pass over /proc."""
-    parents = {}
+    parents: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -492,7 +515,8 @@ def descendants(root):
                     parents.setdefault(int(fields[1]), []).append(int(name))
             except (OSError, IndexError):
                 continue
-    found, queue = [], [root]
+    found: list[int] = []
+    queue = [root]
     while queue:
         children = parents.get(queue.pop(0), [])
         found += children
@@ -500,7 +524,7 @@ def descendants(root):
     return found
 
 
-def holds_gpu(pid):
+def holds_gpu(pid: int) -> bool:
     try:
         names = os.listdir(f"/proc/{pid}/fd")
     except OSError:
@@ -515,7 +539,7 @@ def holds_gpu(pid):
     return False
 
 
-def enter(path):
+def enter(path: str) -> None:
     """Step 1: a session of its own, stdio to files."""
     try:
         os.setsid()
@@ -532,13 +556,13 @@ def enter(path):
             os.close(fd)
 
 
-def run(path, slot_fds):
+def run(path: str, slot_fds: list[int]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     enter(path)
     return Shim(path, slot_fds).run()
 
 
-def serve(fd):
+def serve(fd: int) -> int:
     """The warm process. It holds nothing that matters: if it dies, shims are executed instead of forked."""
     import gc
     import socket
@@ -568,7 +592,7 @@ def serve(fd):
             os.close(slot)
 
 
-def stop_without_shim(path):
+def stop_without_shim(path: str) -> int:
     """Ends the tree of an attempt whose shim is gone: what `_obey` does, for processes that are not our children."""
     folder = Folder(path, "")
     who, request = folder.read("identity.json"), folder.read("stop")
@@ -591,7 +615,7 @@ def stop_without_shim(path):
         number, deadline = signal.SIGKILL, boottime() + 1.0
 
 
-def tree_of(who, token):
+def tree_of(who: dict[str, Any], token: bytes) -> list[int]:
     """The run and all that descends from it or carries its token."""
     found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if carries(pid, token)]
     try:
@@ -603,7 +627,7 @@ def tree_of(who, token):
     return found
 
 
-def carries(pid, token):
+def carries(pid: int, token: bytes) -> bool:
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return token in file.read().split(b"\0") and is_live(pid)
@@ -611,7 +635,7 @@ def carries(pid, token):
         return False
 
 
-def is_live(pid):
+def is_live(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
@@ -619,7 +643,7 @@ def is_live(pid):
         return False
 
 
-def signal_exactly(pids, tree, number):
+def signal_exactly(pids: list[int], tree: Any, number: int) -> None:
     """By pidfd, and only to those that are still in the tree once the pidfds are open: a reused pid is not."""
     held = {}
     for pid in pids:
@@ -637,7 +661,7 @@ def signal_exactly(pids, tree, number):
         os.close(fd)
 
 
-def main(argv):
+def main(argv: list[str]) -> int:
     if argv[0] == "serve":
         return serve(int(argv[1]))
     if argv[0] == "stop":

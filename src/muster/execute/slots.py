@@ -48,7 +48,7 @@ def close(fds: Sequence[int]) -> None:
 
 
 def slots_of(wanted: Slots, gpus: Sequence[Gpu], house: SlotHouse) -> list[Slot]:
-    """The campaign's slots. With `gpus: auto` a GPU that others use is left out; one that Muster leased is not others'."""
+    """The campaign's slots. With `gpus: auto` those that others use are left out; what Muster leased is not others'."""
     if wanted.gpus is not None:
         indexes = list(wanted.gpus)
     else:

@@ -1,7 +1,7 @@
 """The verdict of one open attempt from one look at it.
 
-In this order: what the attempt's own folder says, then the host's identity, then the processes. Silence is never evidence
-of death, and a process id alone never evidence of life.
+In this order: what the attempt's own folder says, then the host's identity, then the processes. Silence is never
+evidence of death, and a process id alone never evidence of life.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -
     if seen.host == "rebooted" and not seen.shim_locked:
         cause = Cause("never_started", note="the machine rebooted before it was started")
         return _dead(cause, evidence)
-    return Verdict(State.PENDING, f"claimed on {', '.join(attempt.slots)}, not started yet", "claimed", evidence=evidence)
+    return Verdict(
+        State.PENDING, f"claimed on {', '.join(attempt.slots)}, not started yet", "claimed", evidence=evidence
+    )
 
 
-def _ended(
-    seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evidence: tuple[Evidence, ...]
-) -> Verdict:
+def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
     evidence += proof.evidence
     complete = exit_.code == 0 and proof.holds is True
     stopped = exit_.stop_reason is not None
@@ -109,7 +109,9 @@ def _nameless(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
 def _alive(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
     pid = seen.identity.pid if seen.identity else 0
     if not seen.execing and not seen.shim_locked:
-        return Verdict(State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence)
+        return Verdict(
+            State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence
+        )
     reason = f"pid {pid} is alive and the same process that was started"
     if seen.shim == "gone":
         reason += "; its shim is gone, so its exit code will be lost"

@@ -38,7 +38,7 @@ class FileProofReader:
         fits = _fits(order, window)
         if not job.proof:
             return ProofReading(True, _NO_PROOF, fits[0] if fits else None)
-        return _Reading(job, order, _values(job, cell, order), fits, window).read()
+        return _Reading(job, order, path_values(job, cell, order), fits, window).read()
 
 
 def _fits(order: Order, window: Window | None) -> list[str]:
@@ -48,7 +48,7 @@ def _fits(order: Order, window: Window | None) -> list[str]:
     return [order.output] if os.path.lexists(order.output) else []
 
 
-def _values(job: Job, cell: Cell, order: Order) -> dict[str, str]:
+def path_values(job: Job, cell: Cell, order: Order) -> dict[str, str]:
     """The placeholders that a path or a number may hold."""
     values = {"cell": cell.id, "attempt": str(order.n), "out": order.out}
     if job.steps is not None:
@@ -135,7 +135,7 @@ class _Reading:
             pattern = self._path(path)
         except KeyError as error:
             return _Step(_no_value(path, error), unread=True)
-        matches = _newest_first(pattern)
+        matches = newest_first(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
             return _Step(trouble or f"{path}: does not exist", unread=trouble is not None)
@@ -164,7 +164,7 @@ class _Reading:
             pattern = self._path(proof.path)
         except KeyError as error:
             return [_evidence("checkpoint", _no_value(proof.path, error), UNREAD)]
-        matches = _newest_first(pattern)
+        matches = newest_first(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
             says = UNREAD if trouble else FAILS
@@ -256,7 +256,7 @@ def _matches(pattern: str) -> list[str]:
     return [pattern] if os.path.lexists(pattern) else []
 
 
-def _newest_first(pattern: str) -> list[str]:
+def newest_first(pattern: str) -> list[str]:
     found = {os.path.realpath(match): match for match in sorted(_matches(pattern))}  # `last` is a link to one of them
     return sorted(found.values(), key=lambda match: (_time(match), match), reverse=True)
 

@@ -65,7 +65,9 @@ def estimate(state: CampaignState, slots: int) -> Estimate:
     seconds = sum(known[record.cell.job] for record in todo)
     wall = seconds / max(1, slots)
     count = sum(1 for record in state.declared if record.done)
-    return Estimate(len(todo), seconds, wall, _money(state.campaign, seconds, wall), f"the median of {count} finished cells")
+    return Estimate(
+        len(todo), seconds, wall, _money(state.campaign, seconds, wall), f"the median of {count} finished cells"
+    )
 
 
 def _money(campaign: Campaign, slot_seconds: float, wall_seconds: float) -> float | None:

@@ -38,7 +38,9 @@ def standing(record: CellRecord, state: CampaignState, needs: Needs) -> Standing
     if waiting:
         return Standing(State.BLOCKED, f"needs {_few(waiting)}", _blocked_next(waiting, state))
     if not wanted(record.cell, state.only):
-        return Standing(State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it")
+        return Standing(
+            State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it"
+        )
     if state.intent.kind == "down":
         return Standing(State.PENDING, "the campaign is down", "starts after `muster up`", startable=True)
     return Standing(State.PENDING, "waits for a slot", "starts when a slot is free", startable=True)

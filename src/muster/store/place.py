@@ -7,7 +7,21 @@ from pathlib import Path
 
 from muster.domain.errors import MusterError
 
-NETWORK = ("nfs", "cifs", "smb", "sshfs", "ceph", "lustre", "gpfs", "glusterfs", "beegfs", "9p", "afs", "orangefs", "davfs")
+NETWORK = (
+    "nfs",
+    "cifs",
+    "smb",
+    "sshfs",
+    "ceph",
+    "lustre",
+    "gpfs",
+    "glusterfs",
+    "beegfs",
+    "9p",
+    "afs",
+    "orangefs",
+    "davfs",
+)
 
 
 def refuse_bad_place(root: Path) -> None:

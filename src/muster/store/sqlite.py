@@ -140,11 +140,13 @@ class SqliteStore:
             row["id"]: self._record(row, attempts.get(row["id"], [])) for row in self.db.execute(QUERIES["all_cells"])
         }
         intent = Intent(
-            meta.get("intent", "down"),  # type: ignore[arg-type]
+            meta.get("intent", "down"),
             meta.get("intent_reason", ""),
-            meta.get("intent_before", "running"),  # type: ignore[arg-type]
+            meta.get("intent_before", "running"),
         )
-        only = tuple({axis: tuple(names) for axis, names in part.items()} for part in json.loads(meta.get("only", "[]")))
+        only = tuple(
+            {axis: tuple(names) for axis, names in part.items()} for part in json.loads(meta.get("only", "[]"))
+        )
         epoch = int(meta.get("epoch", "0"))
         return CampaignState(campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells)
 

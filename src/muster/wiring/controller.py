@@ -66,7 +66,13 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
 
 
 def build(
-    root: Path, state: Path, store: SqliteStore, clock: SystemClock, lock: ControllerLock, loaded: CampaignState, who: str
+    root: Path,
+    state: Path,
+    store: SqliteStore,
+    clock: SystemClock,
+    lock: ControllerLock,
+    loaded: CampaignState,
+    who: str,
 ) -> Loop:
     executor = LocalExecutor(state, loaded.campaign.slots)
     looking = Looking(executor.folder, clock)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ class Desk:
         """The campaign of a folder or of one above it, as git finds its repository."""
         root = find_root(start)
         if not (root / ".muster" / "campaign.db").exists() and not (root / ".muster" / "decisions.jsonl").exists():
-            raise UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
+            raise not_started(root)
         return cls._build(root)
 
     @classmethod
@@ -70,7 +70,7 @@ class Desk:
     def load(self) -> CampaignState:
         state = self.store.load()
         if state is None:
-            raise UsageError("this campaign has not been started", where=str(self.root), hint="start it with `muster up`")
+            raise not_started(self.root)
         return state
 
     # -- a person's decisions
@@ -174,8 +174,14 @@ def find_root(start: Path) -> Path:
         if (folder / FILE).is_file():
             return folder
     raise UsageError(
-        f"there is no {FILE} here or in a folder above", where=str(start), hint="write one with `muster init`, or use -C DIR"
+        f"there is no {FILE} here or in a folder above",
+        where=str(start),
+        hint="write one with `muster init`, or use -C DIR",
     )
+
+
+def not_started(root: Path) -> UsageError:
+    return UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
 
 
 def controller_command(root: Path) -> tuple[str, ...]:
@@ -187,7 +193,3 @@ def _user() -> str:
         return getpass.getuser()
     except (KeyError, OSError):
         return str(os.getuid())
-
-
-def with_reason(decision: Decision, reason: str) -> Decision:
-    return replace(decision, reason=reason)

@@ -14,6 +14,7 @@ from muster.execute.local import read_order
 from muster.observe.attempts import AttemptProbe
 from muster.observe.code import code_identity
 from muster.observe.proof import FileProofReader
+from muster.observe.resume import last_checkpoint
 from muster.ports.clock import Clock
 
 CODE_FRESH_S = 10.0
@@ -41,7 +42,7 @@ class Looking:
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
         order = read_order(self.folder_of(*attempt.key))
-        return self.proofs.last_checkpoint(job, cell, order) if order else None
+        return last_checkpoint(job, cell, order) if order else None
 
 
 class CodeCache:

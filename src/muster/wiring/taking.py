@@ -106,7 +106,6 @@ def _filter(desk: Desk, campaign: Campaign, only: Only) -> Decision:
 
 
 def _describe(what: Changes) -> str:
-    said = [f"{len(cells)} {word}" for word, cells in
-            (("new", what.new), ("gone", what.gone), ("changed", what.changed), ("changed after DONE", what.changed_done))
-            if cells]  # fmt: skip
+    named = {"new": what.new, "gone": what.gone, "changed": what.changed, "changed after DONE": what.changed_done}
+    said = [f"{len(cells)} {word}" for word, cells in named.items() if cells]
     return "taken in" + (f": {', '.join(said)}" if said else "")

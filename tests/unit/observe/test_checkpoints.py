@@ -24,7 +24,9 @@ def npz() -> bytes:
     inner = io.BytesIO()
     np.savez(inner, deep=np.ones(3))
     # bytes of a whole archive inside: a cut right behind it leaves an end record that is not the file's own
-    np.savez(file, w=np.arange(12.0).reshape(3, 4), name=np.array(["é", "ab"]), raw=np.frombuffer(inner.getvalue(), "u1"))
+    np.savez(
+        file, w=np.arange(12.0).reshape(3, 4), name=np.array(["é", "ab"]), raw=np.frombuffer(inner.getvalue(), "u1")
+    )
     return file.getvalue()
 
 
@@ -49,7 +51,11 @@ def safetensors(extra: int = 0) -> bytes:
 
 
 def pickled(protocol: int = 4) -> bytes:
-    value = {"agent": {f"layer{n}": np.arange(50.0) for n in range(5)}, "step": 12, "order": collections.OrderedDict(a=1)}
+    value = {
+        "agent": {f"layer{n}": np.arange(50.0) for n in range(5)},
+        "step": 12,
+        "order": collections.OrderedDict(a=1),
+    }
     return pickle.dumps(value, protocol)
 
 
@@ -82,7 +88,9 @@ def test_whole_ones_open(put: Any, name: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(name=st.sampled_from(sorted(WHOLE)), data=st.data())
-def test_every_strict_prefix_is_refused(tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject) -> None:
+def test_every_strict_prefix_is_refused(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: st.DataObject
+) -> None:
     whole = WHOLE[name]
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])

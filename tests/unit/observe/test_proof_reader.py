@@ -44,8 +44,8 @@ def order(attempt: Path) -> Order:
     )  # fmt: skip
 
 
-def read(job: Job, order: Order, exit: Exit | None = EXIT) -> ProofReading:
-    return FileProofReader().read(job, CELL, order, exit)
+def read(job: Job, order: Order, ended: Exit | None = EXIT) -> ProofReading:
+    return FileProofReader().read(job, CELL, order, ended)
 
 
 def told(reading: ProofReading) -> list[tuple[str, str]]:
@@ -85,7 +85,9 @@ def test_no_proof_needs_nothing_and_costs_nothing(order: Order) -> None:
 # -- steps
 
 
-@pytest.mark.parametrize(("last", "says"), [(120_000, "holds"), (117_600, "holds"), (117_599, "fails"), (40_000, "fails")])
+@pytest.mark.parametrize(
+    ("last", "says"), [(120_000, "holds"), (117_600, "holds"), (117_599, "fails"), (40_000, "fails")]
+)
 def test_steps(order: Order, last: int, says: str) -> None:
     steps(Path(order.out), last)
     reading = read(job(Proof(step=StepProof("{steps}", 0.02))), order)
@@ -143,7 +145,11 @@ def checkpoint(path: str = "checkpoint.ckpt", after: float = 0.9) -> Job:
         (899, False, "checkpoint.ckpt saved at 89.9 % of the run, wanted after 90 %"),
         (900, True, "checkpoint.ckpt saved at 90 % of the run, wanted after 90 %"),
         (1001, True, "checkpoint.ckpt saved at 100 % of the run, wanted after 90 %"),
-        (4600, True, "checkpoint.ckpt was saved 3600 s after the run's end by the clock: can't be compared, wanted after 90 %"),
+        (
+            4600,
+            True,
+            "checkpoint.ckpt was saved 3600 s after the run's end by the clock: can't be compared, wanted after 90 %",
+        ),
         (-60, False, "checkpoint.ckpt was saved 60 s before the run started, wanted after 90 %"),
     ],
 )
@@ -173,7 +179,9 @@ def test_the_attempts_own_files_beat_the_recorded_wall_time(order: Order, attemp
 
 @pytest.mark.parametrize("jump", [3600.0, -600.0, -3600.0])
 @pytest.mark.parametrize(("before", "at"), [(True, 1.0), (False, 995.0)])
-def test_a_clock_that_jumps_changes_no_verdict(order: Order, attempt: Path, jump: float, before: bool, at: float) -> None:
+def test_a_clock_that_jumps_changes_no_verdict(
+    order: Order, attempt: Path, jump: float, before: bool, at: float
+) -> None:
     stamp(attempt, STARTED, ENDED + jump)
     put(Path(order.out) / "checkpoint.ckpt", WHOLE, STARTED + at + (0 if before else jump))
     assert read(checkpoint(), order).holds is not before
@@ -262,7 +270,9 @@ def run(tmp_path: Path, stamp: str, at: float, grown: float | None = None) -> Pa
     return folder
 
 
-def test_the_folder_made_since_the_start_is_the_output(named: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_made_since_the_start_is_the_output(
+    named: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     now = time.time()
     old, mine, touched = (run(tmp_path, name, now - ago) for name, ago in (("a", 5000), ("b", 50), ("c", 4000)))
     put(touched / "plot.png", at=now)

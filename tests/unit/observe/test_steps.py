@@ -97,7 +97,9 @@ def test_huge_file_without_a_newline_returns_quickly(log: Path) -> None:
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=40), st.data())
-def test_any_prefix_gives_the_last_whole_row(tmp_path_factory: pytest.TempPathFactory, steps: list[int], data: st.DataObject) -> None:
+def test_any_prefix_gives_the_last_whole_row(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[int], data: st.DataObject
+) -> None:
     text = b"".join(json.dumps({"loss": float("nan"), "step": step}).encode() + b"\n" for step in steps)
     cut = data.draw(st.integers(0, len(text)))
     path = tmp_path_factory.getbasetemp() / "prefix.jsonl"
