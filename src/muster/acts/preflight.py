@@ -25,7 +25,7 @@ def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) ->
         return
     said: set[str] = set()
     for cell in cells_of(campaign, job):
-        program = _program(campaign, job, cell)
+        program = _program(job, cell)
         if program and program not in said and not _found(program, cwd, _path(campaign, job, cell, environ)):
             said.add(program)
             yield Mistake(
@@ -35,10 +35,10 @@ def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) ->
             )
 
 
-def _program(campaign: Campaign, job: Job, cell: Cell) -> str | None:
+def _program(job: Job, cell: Cell) -> str | None:
     place = Place(n=1, out="", outputs=dict.fromkeys(job.needs, ""))
     try:
-        words = command(job, values(campaign, job, cell, place))
+        words = command(job, values(job, cell, place))
     except (KeyError, ValueError):
         return None
     return words[0] if words else None

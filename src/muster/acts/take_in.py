@@ -72,7 +72,7 @@ def changes(before: CampaignState, after: Mapping[str, str]) -> Changes:
 def _definition(campaign: Campaign, job: Job, cell: Cell, cwd: str, files: dict[str, str]) -> str:
     """Of what is executed, with stand-ins for what differs from attempt to attempt."""
     place = Place(n=0, out="{out}", slots=("{slot}",), outputs={need: f"{{{need}.output}}" for need in job.needs})
-    filled = {**values(campaign, job, cell, place), "gpu": "{gpu}", "device": "{device}", "port": "{port}"}
+    filled = {**values(job, cell, place), "gpu": "{gpu}", "device": "{device}", "port": "{port}"}
     words = command(job, filled)
     resume = command(job, {**filled, "last.checkpoint": "{last.checkpoint}"}) if job.resume else []
     env = environment(campaign, job, cell, place, "")

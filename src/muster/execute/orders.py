@@ -47,7 +47,7 @@ class LocalComposer:
         cell, job = record.cell, state.campaign.job(record.cell.job)
         folder = self.around.state / "attempts" / attempt.cell / str(attempt.n)
         place = self._place(attempt, state, job, cell, lease, str(folder / "out"))
-        filled = values(state.campaign, job, cell, place)
+        filled = values(job, cell, place)
         cwd = job.cwd or str(self.around.root)
         if job.mkdir and job.output == "{out}":
             Path(place.out).mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,11 @@ from muster.domain.template import render
 from muster.observe.checkpoints import open_checkpoint
 from muster.observe.outputs import find_output, folder_of
 from muster.observe.proof import newest_first, path_values
+from muster.observe.window import started_at
 
 
 def last_checkpoint(job: Job, cell: Cell, order: Order) -> str | None:
-    output = find_output(order, None)
+    output = find_output(order, started_at(order))
     if output is None:
         return None
     patterns = [source.path for source in job.progress if source.kind == "checkpoint"]

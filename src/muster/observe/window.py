@@ -68,12 +68,16 @@ def window_of(order: Order, exit_: Exit | None) -> Window | None:
     """From the attempt's own files where they exist: the clock that stamped them stamped the checkpoint too."""
     if exit_ is None:
         return None
-    folder = os.path.dirname(order.out)
-    if _text(os.path.join(folder, "started")) == order.token:
-        started, ended = (_time(os.path.join(folder, name)) for name in ("started", "exit.json"))
-        if started is not None and ended is not None:
-            return Window(started, ended, exit_.duration_s)
+    started, ended = started_at(order), _time(os.path.join(os.path.dirname(order.out), "exit.json"))
+    if started is not None and ended is not None:
+        return Window(started, ended, exit_.duration_s)
     return Window(exit_.at - exit_.duration_s, exit_.at, exit_.duration_s)
+
+
+def started_at(order: Order) -> float | None:
+    """When its shim took the attempt, by the clock that stamps files; None: it never did."""
+    path = os.path.join(os.path.dirname(order.out), "started")
+    return _time(path) if _text(path) == order.token else None
 
 
 def _text(path: str) -> str | None:

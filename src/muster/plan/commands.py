@@ -25,7 +25,7 @@ class Place:
     config_file: str = ""
 
 
-def values(campaign: Campaign, job: Job, cell: Cell, place: Place) -> dict[str, str]:
+def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
     """Every placeholder and its text."""
     found = {
         "cell": cell.id,

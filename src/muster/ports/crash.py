@@ -1,7 +1,7 @@
 """Named crash points: every write, fsync, rename and commit that the protocol rests on has one.
 
-`MUSTER_CRASH_AT=name` kills the process there, `name:stop` stops it; with `MUSTER_CRASH_ONCE=path` only the first process
-to get there. Tests enumerate POINTS. The shim imports nothing of muster and keeps a list of its own.
+`MUSTER_CRASH_AT=name` kills the process there, `name:stop` stops it; with `MUSTER_CRASH_ONCE=path` only the first
+process to get there. Tests enumerate POINTS. The shim imports nothing of muster and keeps a list of its own.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What each kind of decision does to the database. One decision at a time, in the order of the log.
 
-A decision that comes too late or against a rule is refused: it stays in the log and in the event table, marked void, and
-changes nothing. So the same log always folds to the same database, whoever folds it.
+A decision that comes too late or against a rule is refused: it stays in the log and in the event table, marked void,
+and changes nothing. So the same log always folds to the same database, whoever folds it.
 """
 
 from __future__ import annotations

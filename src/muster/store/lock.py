@@ -90,7 +90,7 @@ class ControllerLock:
         return None
 
     def take_over(self, patience_s: float = 2.0) -> bool:
-        """Takes the lock from a hung holder: kill by pidfd, then lock. A suspended machine gets a moment to beat again."""
+        """Takes the lock from a hung holder: kill by pidfd, then lock. After a suspend it gets a moment."""
         holder = self.hung()
         if not holder:
             return self.take()

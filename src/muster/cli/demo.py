@@ -1,0 +1,88 @@
+"""muster demo"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.acts.status import Status
+from muster.cli.paint import paint
+from muster.cli.status import show
+from muster.wiring.demo import Demo, lay_out
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example:  muster demo my-demo")
+def demo(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A new folder for it; default: muster-demo.", show_default=False),
+    ] = None,
+) -> int:
+    """A real sprint on this machine: 4 configs x 5 seeds of training, evaluated on 2 splits, with faults on the way.
+
+    A run and the controller are killed while it runs; it completes all the same. Takes one to two minutes.
+    """
+    started = time.monotonic()
+    place = lay_out(folder)
+    teller = Teller()
+    teller.say(f"a real training campaign in {place}: 4 configs x 5 seeds, then 40 evaluations, 2 at a time")
+    running = Demo.start(place, teller.say, teller.draw)
+    try:
+        last = running.run()
+    except KeyboardInterrupt:
+        teller.close()
+        print(f"\ndetached; it goes on. `muster -C {place} status` tells the truth, `muster down --runs` ends it")
+        return 4
+    teller.close()
+    print()
+    show(last)
+    print()
+    _sum_up(last, place, time.monotonic() - started)
+    return last.exit
+
+
+def _sum_up(last: Status, place: Path, seconds: float) -> None:
+    attempts = sum(len(cell.record.attempts) for cell in last.cells)
+    again = [cell.record.cell.id for cell in last.cells if len(cell.record.attempts) > 1]
+    print(
+        f"{len(last.cells)} cells, {attempts} attempts in {seconds:.0f} s; more than one: {', '.join(again) or 'none'}"
+    )
+    print(f"look around:  muster -C {place} why {again[0] if again else last.cells[0].record.cell.id}")
+
+
+class Teller:
+    """On a terminal a bar that stays at the bottom; in a pipe one line per event."""
+
+    def __init__(self) -> None:
+        self.screen = sys.stdout.isatty()
+        self.started = time.monotonic()
+        self.shown = -1
+
+    def say(self, text: str) -> None:
+        self._clear()
+        stamp = paint(f"[{time.monotonic() - self.started:5.1f} s]", "dim")
+        print(f"{stamp} {paint(text, 'yellow') if text.startswith('FAULT') else text}", flush=True)
+
+    def draw(self, status: Status) -> None:
+        done, total = status.counts["DONE"], len(status.cells)
+        if self.screen:
+            full = 40 * done // max(1, total)
+            bar = paint("━" * full, "green") + paint("━" * (40 - full), "dim")
+            sys.stdout.write(f"\r\033[K{bar} {done}/{total} done, {status.counts['RUNNING']} running")
+            sys.stdout.flush()
+        elif done // 10 > self.shown // 10:
+            self.say(f"{done} of {total} cells done")
+        self.shown = done
+
+    def _clear(self) -> None:
+        if self.screen:
+            sys.stdout.write("\r\033[K")
+
+    def close(self) -> None:
+        self._clear()

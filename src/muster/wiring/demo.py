@@ -1,0 +1,159 @@
+"""The demo: a real sprint on this machine, with a run and the controller killed on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.acts.status import CellStatus, Status
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.verdict import State
+from muster.store.lock import kill_exactly
+from muster.wiring.desk import FILE, Desk
+from muster.wiring.survey import look
+from muster.wiring.taking import checked, take_in
+
+POLL_S = 0.1
+PATIENCE_S = 60.0
+KILL_RUN_AFTER = 3  # cells done
+KILL_CONTROLLER_AFTER = 8
+Say = Callable[[str], None]
+Draw = Callable[[Status], None]
+
+
+def example() -> Path:
+    """examples/safe_nav: beside the source in a clone, inside the package when installed."""
+    here = Path(__file__).resolve()
+    for place in (here.parents[1] / "_examples" / "safe_nav", here.parents[3] / "examples" / "safe_nav"):
+        if (place / FILE).is_file():
+            return place
+    raise MusterError("examples/safe_nav was not found", hint="it is part of the repository and of the package")
+
+
+def lay_out(folder: Path | None) -> Path:
+    """A folder of its own for the demo; never over something that is there."""
+    if folder is None:
+        names = ("muster-demo", *(f"muster-demo-{n}" for n in range(2, 1000)))
+        folder = next(Path(name) for name in names if not Path(name).exists())
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} exists and is not empty", where=str(folder.absolute()), hint="name a new folder")
+    shutil.copytree(example(), folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".muster"))
+    return folder.absolute()
+
+
+@dataclass(slots=True)
+class Demo:
+    desk: Desk
+    say: Say
+    draw: Draw
+
+    @classmethod
+    def start(cls, folder: Path, say: Say, draw: Draw) -> Demo:
+        # the example's `python` must be the one that Muster runs in: it has numpy
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+        found = checked(folder / FILE)
+        desk = Desk.create(folder)
+        take_in(desk, found, ())
+        desk.start_controller()
+        desk.await_controller()
+        return cls(desk, say, draw)
+
+    def run(self) -> Status:
+        """To the end, whatever we kill on the way."""
+        self._until(lambda s: s.counts["DONE"] >= KILL_RUN_AFTER)
+        while (name := self._kill_a_run()) is not None and not self._died(name):
+            self.say(f"  {name} had just finished; another one, then")
+        self._until(lambda s: s.counts["DONE"] >= KILL_CONTROLLER_AFTER)
+        self._kill_the_controller()
+        return self._until(lambda s: not s.going_on)
+
+    def _kill_a_run(self) -> str | None:
+        status = self._until(lambda s: self._victim(s) is not None)
+        victim = self._victim(status)
+        if victim is None or victim.pid is None:
+            return None
+        name = victim.record.cell.id
+        self.say(f"FAULT 1: killing the run {name} with SIGKILL (pid {victim.pid})")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(victim.pid, signal.SIGKILL)
+        return name
+
+    def _died(self, name: str) -> bool:
+        """Waits for the verdict, then asks for the retry that only a person may ask for."""
+        status = self._until(lambda s: _of(s, name).record.open is None)
+        cell = _of(status, name)
+        if cell.verdict.state != State.DEAD:
+            return False
+        self.say(f"  {name} is DEAD, cause {cell.verdict.cause}: {cell.verdict.reason}")
+        self.say(f"  next: {cell.next}")
+        self.say(f'  $ muster retry {name} --because "the demo killed it on purpose"')
+        self.desk.decide([self.desk.person("retry", "the demo killed it on purpose", cell=name)])
+        self._until(lambda s: len(_of(s, name).record.attempts) > 1)
+        self.say(
+            "  attempt 2 resumes from the last checkpoint" if _resumed(self.desk, name) else "  attempt 2 has started"
+        )
+        return True
+
+    def _kill_the_controller(self) -> None:
+        holder = self.desk.controller()
+        if holder is None:
+            return
+        self.say(f"FAULT 2: killing the controller with SIGKILL (pid {holder.pid})")
+        kill_exactly(holder.pid, holder.ticks)
+        deadline = time.monotonic() + PATIENCE_S
+        while self.desk.lock.held() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        alive = [cell.record.cell.id for cell in self._look().cells if cell.verdict.state == State.RUNNING]
+        self.say(f"  without a controller, still RUNNING by their own processes: {', '.join(alive) or 'none'}")
+        self.desk.revive()
+        fresh = self.desk.await_controller()
+        if fresh:
+            self.say(
+                f"  revived: controller {fresh.pid} (epoch {fresh.epoch}) has adopted them; nothing was started twice"
+            )
+
+    def _victim(self, status: Status) -> CellStatus | None:
+        """The youngest run that has a checkpoint to resume from."""
+        running = [cell for cell in status.cells if cell.pid is not None and cell.record.cell.job == "train"]
+        ready = [cell for cell in running if list(self._out(cell).glob("checkpoint*"))]
+        return max(ready, key=lambda cell: cell.since or "", default=None)
+
+    def _out(self, cell: CellStatus) -> Path:
+        return self.desk.state / "attempts" / cell.record.cell.id / str(len(cell.record.attempts)) / "out"
+
+    def _until(self, reached: Callable[[Status], bool]) -> Status:
+        while True:
+            status = self._look()
+            self.draw(status)
+            if reached(status) or not status.going_on:
+                return status
+            if not self.desk.lock.held():
+                self.desk.revive()
+            time.sleep(POLL_S)
+
+    def _look(self) -> Status:
+        return look(self.desk)
+
+
+def _of(status: Status, name: str) -> CellStatus:
+    return next(cell for cell in status.cells if cell.record.cell.id == name)
+
+
+def _resumed(desk: Desk, name: str) -> bool:
+    from muster.execute.local import read_order
+    from muster.execute.paths import attempt_folder
+
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        order = read_order(attempt_folder(desk.state, name, 2))
+        if order:
+            return order.resumed_from is not None
+        time.sleep(0.01)
+    return False

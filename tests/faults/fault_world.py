@@ -1,0 +1,365 @@
+"""A campaign of real processes in a folder of its own, and the means to hurt it, to watch it and to count what really ran.
+
+The counter is independent of Muster: every job appends `begin CELL ATTEMPT PID` and `end CELL ATTEMPT PID` to a file of its
+own, and holds a flock of its cell, so that two executions of one cell at the same time are seen as `overlap`.
+"""
+
+import collections
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from muster.acts.status import as_json
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+from muster.wiring.taking import checked, take_in
+
+SHIM = Path(sys.modules["muster"].__file__ or "").parent / "execute" / "shim.py"
+PATIENCE_S = 60.0  # two busy cores: a deadline, never a delay
+
+JOB = """\
+exec 9>>"$COUNT.$(echo "$1" | tr / _).lock"
+flock -n 9 || echo "overlap $1 $2 $$" >> "$COUNT"
+echo "begin $1 $2 $$" >> "$COUNT"
+body() {{ :; {body}
+}}
+body "$1" "$2"
+code=$?
+echo "end $1 $2 $$" >> "$COUNT"
+exit $code
+"""
+
+
+def until(true: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S, every_s: float = 0.01) -> Any:
+    """What `true` returned first that counts as true; fails with `what` when the time is up."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        found = true()
+        if found:
+            return found
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timeout_s:g} s: {what}")
+        time.sleep(every_s)
+
+
+def ticks(pid: int) -> int | None:
+    """Start ticks of a process that is not a zombie; None: there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def letter(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0].decode()
+    except OSError:
+        return "X"
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> bool:
+    try:
+        os.kill(pid, number)
+        return True
+    except ProcessLookupError:
+        return False
+
+
+@dataclass
+class Counted:
+    """What the jobs themselves wrote down."""
+
+    begins: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
+    ends: collections.Counter[tuple[str, int]] = field(default_factory=collections.Counter)
+    overlaps: list[str] = field(default_factory=list)
+
+    @property
+    def executions(self) -> int:
+        return sum(self.begins.values())
+
+    def of(self, cell: str) -> list[int]:
+        """Attempts of a cell that were executed, with repetitions."""
+        return sorted(n for (name, n), times in self.begins.items() if name == cell for _ in range(times))
+
+
+@dataclass
+class World:
+    root: Path
+    home: Path
+    env: dict[str, str]  # of everything that is started here
+    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    # -- the campaign
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".muster"
+
+    @property
+    def count(self) -> Path:
+        return self.root / "count"
+
+    def campaign(
+        self, jobs: str, *, seeds: int = 2, cpus: int = 2, body: str = "", axes: str = "", env: str = ""
+    ) -> None:
+        """`body` is shell, run by every `sh job.sh {cell} {attempt}`; the cell is $1, the attempt $2."""
+        self.root.mkdir(exist_ok=True)
+        (self.root / "job.sh").write_text(JOB.format(body=body))
+        lines = ["muster: 1", "campaign: faults", "axes:", f"  seed: {list(range(seeds))}", *axes.splitlines()]
+        lines += [f"slots: {{gpus: 0, cpus: {cpus}}}", f"env: {{COUNT: '{self.count}'{env}}}", "jobs:", jobs]
+        (self.root / "campaign.yaml").write_text("\n".join(lines) + "\n")
+
+    def take_in(self) -> None:
+        """What `muster up` does before it starts a controller, without the cost of a process."""
+        with self.desk(create=True) as desk:
+            take_in(desk, checked(desk.file), ())
+
+    @contextlib.contextmanager
+    def desk(self, create: bool = False) -> Iterator[Desk]:
+        desk = Desk.create(self.root) if create else Desk.open(self.root)
+        try:
+            yield desk
+        finally:
+            desk.close()
+
+    # -- processes
+
+    def muster(self, *words: str, timeout_s: float = PATIENCE_S, env: Mapping[str, str] | None = None) -> Any:
+        command = [sys.executable, "-m", "muster", "-C", str(self.root), *words]
+        given = {**self.env, **(env or {})}
+        return subprocess.run(command, env=given, capture_output=True, text=True, timeout=timeout_s, cwd="/")
+
+    def start(self, *command: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
+        given = {**self.env, **(env or {})}
+        with open(self.root / "harness.log", "ab") as log:
+            more = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log, "cwd": "/", **more}
+            process = subprocess.Popen(list(command), env=given, **more)
+        self.children.append(process)
+        return process
+
+    def controller(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        command = (sys.executable, "-m", "muster.wiring.controller", str(self.root))
+        return self.start(*command, env=env, start_new_session=True)
+
+    def up(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+        return self.start(sys.executable, "-m", "muster", "-C", str(self.root), "up", "--detach", env=env)
+
+    def holder(self) -> int | None:
+        """The pid of the live controller, as the lock says it."""
+        try:
+            about = json.loads((self.state / "controller.lock").read_text())
+        except (OSError, ValueError):
+            return None
+        pid = int(about["pid"])
+        return pid if ticks(pid) == int(about["ticks"]) else None
+
+    def armed(self, point: str) -> dict[str, str]:
+        return {"MUSTER_CRASH_AT": point, "MUSTER_CRASH_ONCE": str(self.marker)}
+
+    @property
+    def marker(self) -> Path:
+        return self.root / "hit"
+
+    def ours(self) -> list[int]:
+        """Every live process that carries this world's MUSTER_HOME: shims, runs, helpers, controllers, commands."""
+        mark = f"MUSTER_HOME={self.home}".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0") and ticks(int(name)):
+                        found.append(int(name))
+        return found
+
+    def controllers(self) -> list[int]:
+        """Live controller processes, whether they hold the lock or not."""
+        return [pid for pid in self.ours() if b"muster.wiring.controller" in _command(pid)]
+
+    def close(self) -> None:
+        """Ends all that was started here, by pid, and sees that nothing is left."""
+        deadline = time.monotonic() + PATIENCE_S
+        while left := self.ours():
+            assert time.monotonic() < deadline, f"still there: {left}"
+            for pid in left:
+                kill(pid)
+            self.reap()
+            time.sleep(0.01)
+        for child in self.children:
+            kill(child.pid) if child.poll() is None else None
+            child.wait(timeout=PATIENCE_S)
+
+    def reap(self) -> None:
+        for child in self.children:
+            child.poll()
+
+    # -- what an attempt's folder says
+
+    def folder(self, cell: str, n: int = 1) -> Path:
+        return self.state / "attempts" / cell / str(n)
+
+    def identity(self, cell: str, n: int = 1) -> dict[str, Any] | None:
+        return _json(self.folder(cell, n) / "identity.json")
+
+    def exit(self, cell: str, n: int = 1) -> dict[str, Any] | None:
+        return _json(self.folder(cell, n) / "exit.json")
+
+    def running(self, cell: str, n: int = 1) -> int:
+        """The pid of the run, once its command is really executing."""
+
+        def executing() -> int | None:
+            found = self.identity(cell, n)
+            return found["pid"] if found and self.counted().begins[(cell, n)] and ticks(found["pid"]) else None
+
+        return int(until(executing, f"{cell} attempt {n} runs"))
+
+    def shim(self, cell: str, n: int = 1) -> int:
+        found = until(lambda: self.identity(cell, n), f"{cell} attempt {n} has an identity")
+        return int(found["shim_pid"])
+
+    # -- what Muster says
+
+    def status(self) -> dict[str, Any]:
+        with self.desk() as desk:
+            return as_json(look(desk))
+
+    def cell(self, name: str) -> dict[str, Any]:
+        return next(cell for cell in self.status()["cells"] if cell["cell"] == name)
+
+    def until_cell(self, name: str, true: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
+        def look_at() -> dict[str, Any] | None:
+            found = self.cell(name)
+            return found if true(found) else None
+
+        found: dict[str, Any] = until(look_at, f"{name} is {what}", every_s=0.03)
+        return found
+
+    def say(self, kind: str, reason: str = "the test says so", *, cell: str | None = None, **data: Any) -> str | None:
+        """A person's decision; why it was refused."""
+        with self.desk() as desk:
+            return desk.decide([desk.person(kind, reason, cell=cell, data=data)])[0]
+
+    def over(self) -> bool:
+        """Nothing runs, nothing will, and no controller is left."""
+        return self.holder() is None and not self._going_on()
+
+    def _going_on(self) -> bool:
+        with self.desk() as desk:
+            return look(desk).going_on
+
+    def finish(self, *, retry: bool = True, expect: str = "") -> dict[str, Any]:
+        """Controllers are started until nothing is left to do; held cells are retried by a person. The last status."""
+        for _ in range(20):
+            if self.holder() is None and self._going_on():
+                self.controller()
+            until(self.over_or_dead, f"the campaign ends {expect}: {self.trouble()}", every_s=0.02)
+            if self._going_on():
+                continue
+            status = self.status()
+            dead = [cell["cell"] for cell in status["cells"] if cell["verdict"] == "DEAD"]
+            if not retry or not dead:
+                return status
+            for cell in dead:
+                self.say("retry", "the test wants it done", cell=cell)
+        raise AssertionError(f"it never ended: {self.trouble()}")
+
+    def over_or_dead(self) -> bool:
+        """The campaign is over, or has lost its controller."""
+        self.reap()
+        return self.holder() is None
+
+    def trouble(self) -> str:
+        with contextlib.suppress(Exception):
+            status = self.status()
+            open_ = [
+                f"{c['cell']} {c['verdict']} {c['kind']} {c['reason']}"
+                for c in status["cells"]
+                if c["verdict"] != "DONE"
+            ]
+            logs = "".join(_text(self.root / "harness.log")[-2000:] + _text(self.state / "controller.log")[-2000:])
+            return f"{status['controller']} {open_} {logs}"
+        return "no status"
+
+    # -- what really happened, read without Muster's help
+
+    def counted(self) -> Counted:
+        found = Counted()
+        for line in _text(self.count).splitlines():
+            word, cell, n, _ = line.split()
+            if word == "overlap":
+                found.overlaps.append(line)
+            else:
+                (found.begins if word == "begin" else found.ends)[(cell, int(n))] += 1
+        return found
+
+    def rows(self, query: str) -> list[sqlite3.Row]:
+        db = sqlite3.connect(f"file:{self.state / 'campaign.db'}?mode=ro", uri=True)
+        try:
+            db.row_factory = sqlite3.Row
+            return db.execute(query).fetchall()
+        finally:
+            db.close()
+
+    def check(self, *, cells: int, exits: Mapping[str, int] | None = None) -> Counted:
+        """The promises, from campaign.db and the jobs' own counter: nothing lost, nothing twice, no retry without cause."""
+        counted = self.counted()
+        twice = {key: times for key, times in counted.begins.items() if times > 1}
+        assert not twice, f"executed more than once: {twice}"
+        assert not counted.overlaps, counted.overlaps
+        declared = [row["id"] for row in self.rows("SELECT id FROM cell WHERE declared")]
+        assert len(declared) == cells
+        attempts: dict[str, list[sqlite3.Row]] = {cell: [] for cell in declared}
+        for row in self.rows("SELECT * FROM attempt ORDER BY cell, n"):
+            attempts[row["cell"]].append(row)
+        known = {(row["cell"], row["n"]) for rows in attempts.values() for row in rows}
+        assert set(counted.begins) <= known, "something ran that no attempt stands for"
+        for cell, rows in attempts.items():
+            self._check_cell(cell, rows, counted, exits or {})
+        return counted
+
+    def _check_cell(self, cell: str, rows: list[sqlite3.Row], counted: Counted, exits: Mapping[str, int]) -> None:
+        assert [row["n"] for row in rows] == list(range(1, len(rows) + 1)), f"{cell}: attempts are lost"
+        assert all(row["retry_cause"] for row in rows[1:]), f"{cell}: a retry without a cause"
+        assert not [row["n"] for row in rows if row["verdict"] is None], f"{cell} has an open attempt"
+        done = [row for row in rows if row["verdict"] == "DONE"]
+        if cell in exits:
+            assert not done
+            codes = {json.loads(row["outcome"])["exit_code"] for row in rows if counted.ends[(cell, row["n"])]}
+            assert codes <= {exits[cell], None}, f"{cell} ended with {codes}, not {exits[cell]}"
+            assert exits[cell] in codes
+            return
+        assert len(done) == 1, f"{cell}: {len(done)} completed attempts, {[row['outcome'] for row in rows]}"
+        assert done[0] is rows[-1], f"{cell}: an attempt after it was DONE"
+        assert json.loads(done[0]["outcome"])["exit_code"] == 0
+        assert counted.ends[(cell, done[0]["n"])] == 1, f"{cell} is DONE, but it did not run to its end"
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
