@@ -17,9 +17,11 @@ import msgspec
 
 from muster.acts.run_match import Candidate, Refusal, Search
 from muster.acts.run_times import RunTimes, run_times
-from muster.domain.attempt import CellRecord, Exit, Order, Outcome, ProofReading
+from muster.domain.attempt import CellRecord, Outcome
 from muster.domain.campaign import Job, Proof, StepProof
 from muster.domain.decision import Decision
+from muster.domain.order import Order
+from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Evidence, State
 from muster.ports.proof import ProofReader

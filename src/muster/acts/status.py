@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from muster.domain.attempt import Attempt, CellRecord, Sighting
+from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
 from muster.domain.verdict import LIVE, SETTLED, Evidence, State, Verdict
-from muster.judge.attempt import judge_attempt
 from muster.plan.standing import Standing, standing
 from muster.ports.clock import iso
+
+if TYPE_CHECKING:
+    from muster.domain.sighting import Sighting
 
 STATES = ("DONE", "RUNNING", "QUIET", "STALLED", "DEAD", "UNKNOWN", "PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 Key = tuple[str, int]
@@ -57,7 +59,8 @@ class Status:
         """Something lives, or is going to without anybody's help."""
         if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in self.cells):
             return True
-        return self.state.intent.kind == "running" and any(cell.startable for cell in self.cells)
+        # an attempt that ended and is not recorded yet: others may wait for it
+        return self.state.intent.kind == "running" and any(cell.startable or cell.record.open for cell in self.cells)
 
     @property
     def exit(self) -> int:
@@ -88,6 +91,8 @@ def _cell(
 
 
 def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState) -> CellStatus:
+    from muster.judge.attempt import judge_attempt  # a campaign at rest needs no judge
+
     verdict = judge_attempt(attempt, seen, state.campaign.job(record.cell.job))
     following = "nothing to do"
     if verdict.kind == "orphans":

@@ -1,7 +1,9 @@
 """The command line: one file per command, no logic."""
 
+import sys
+
 
 def main() -> None:
-    from muster.cli.app import run
+    from muster.cli.leaving import leave
 
-    raise SystemExit(run())
+    raise SystemExit(leave(sys.argv[1:]))

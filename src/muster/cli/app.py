@@ -1,15 +1,16 @@
-"""The frame: finds a command's file only when it is called, and turns every failure into one clear message."""
+"""The frame: finds a command's file only when it is called."""
 
 from __future__ import annotations
 
+import difflib
 import importlib
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from muster.domain.errors import UsageError
 
 # in the order a newcomer meets them
 COMMANDS = (
@@ -30,6 +31,13 @@ class Lazy(TyperGroup):
         command = typer.main.get_command(importlib.import_module(f"muster.cli.{cmd_name}").app)
         command.name = cmd_name
         return command
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            near = difflib.get_close_matches(args[0], COMMANDS, 1)
+            hint = f"did you mean `muster {near[0]}`?" if near else "see `muster --help`"
+            raise UsageError(f"there is no command {args[0]!r}", hint=hint)
+        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(
@@ -63,23 +71,14 @@ def frame(
     ctx.obj = folder
 
 
-def run(argv: list[str] | None = None) -> int:
-    arguments = sys.argv[1:] if argv is None else argv
+def run(arguments: list[str]) -> int:
     try:
         result: Any = app(arguments, standalone_mode=False)
-        sys.stdout.flush()
-        return result if isinstance(result, int) else 0
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has had enough: no word about it at exit either
-        return 0
-    except (KeyboardInterrupt, typer.Abort):
+    except typer.Abort:
         return 130
     except typer.Exit as leaving:
         return leaving.exit_code
-    except Exception as error:  # no traceback ever reaches a user
-        from muster.cli.failure import report
-
-        return report(error, arguments)
+    return result if isinstance(result, int) else 0
 
 
 def open_folder(ctx: typer.Context) -> Path:

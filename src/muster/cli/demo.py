@@ -11,7 +11,7 @@ import typer
 
 from muster.acts.status import Status
 from muster.cli.paint import paint
-from muster.cli.status import show
+from muster.cli.telling import show
 from muster.wiring.demo import Demo, lay_out
 
 app = typer.Typer()

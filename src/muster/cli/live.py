@@ -7,7 +7,7 @@ import time
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
-from muster.cli.status import cell_line, show
+from muster.cli.telling import cell_line, show
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 

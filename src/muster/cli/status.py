@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from typing import Annotated
 
 import typer
 
-from muster.acts.status import CellStatus, Status, as_json
 from muster.cli.app import open_folder
-from muster.cli.grid import grids, legend, mark
-from muster.cli.paint import paint
-from muster.wiring.desk import Desk
-from muster.wiring.survey import look
+from muster.cli.telling import tell
 
 app = typer.Typer()
-LISTED = 40
 
 
 @app.command(epilog="Example:  muster status --json | jq .counts")
@@ -30,65 +22,4 @@ def status(
 
     Exit code: 0 complete, 3 stopped short, 4 still going on.
     """
-    desk = Desk.open(open_folder(ctx))
-    while True:
-        found = look(desk)
-        if found.going_on and not found.controller.alive:
-            desk.revive()
-        if as_json_:
-            sys.stdout.write(json.dumps(as_json(found), ensure_ascii=False) + "\n")
-        else:
-            if watch and sys.stdout.isatty():
-                sys.stdout.write("\033[H\033[2J")
-            show(found)
-        if not watch or not found.going_on:
-            return found.exit
-        time.sleep(1)
-
-
-def show(found: Status) -> None:
-    done = found.counts["DONE"]
-    head = f"{found.state.campaign.name}: {done} of {len(found.cells)} cells done"
-    print(f"{paint(head, 'bold')}   as of {found.as_of[11:19]}   {controller_line(found)}")
-    print()
-    for line in grids(found):
-        print(line)
-    print(legend(found))
-    left = [cell for cell in found.cells if cell.verdict.state not in ("DONE", "PENDING", "BLOCKED")]
-    left.sort(key=lambda cell: cell.verdict.state not in ("DEAD", "UNKNOWN", "STALLED"))
-    if left:
-        print()
-    for cell in left[:LISTED]:
-        print(cell_line(cell))
-    if len(left) > LISTED:
-        print(f"  and {len(left) - LISTED} more; `muster status --json` has them all")
-    print(closing_line(found))
-
-
-def controller_line(found: Status) -> str:
-    intent = found.state.intent
-    if intent.kind == "held":
-        return paint(f"held: {intent.reason}", "yellow")
-    controller = found.controller
-    if controller.trouble:
-        return paint(f"controller {controller.pid}: {controller.trouble}", "red")
-    if controller.alive:
-        return f"controller {controller.pid}"
-    return "down" if intent.kind == "down" else "no controller"
-
-
-def cell_line(cell: CellStatus) -> str:
-    verdict, record = cell.verdict, cell.record
-    kind = f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
-    attempt = f" attempt {record.last.n}" if record.last else ""
-    text = f"  {mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{kind}, {verdict.reason}"
-    return text if cell.next == "nothing to do" else f"{text}. Next: {cell.next}"
-
-
-def closing_line(found: Status) -> str:
-    if found.complete:
-        return paint("complete", "green")
-    if found.going_on:
-        return "still going on; `muster why CELL` shows the evidence"
-    missing = sum(count for state, count in found.counts.items() if state not in ("DONE", "GIVEN_UP"))
-    return paint(f"stopped short: {missing} cells are missing and nothing runs", "yellow")
+    return tell(open_folder(ctx), as_json_=as_json_, watch=watch)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from muster.controller.actions import Settle, Start, Stop
-from muster.domain.attempt import Attempt, Order
+from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
+from muster.domain.order import Order
 from muster.domain.state import CampaignState
 from muster.ports.clock import Clock, iso
 from muster.ports.crash import reach

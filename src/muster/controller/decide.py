@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
-from muster.domain.attempt import Attempt, CellRecord, Sighting
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import SETTLED, State, Verdict
 from muster.judge.attempt import outcome_of

@@ -9,8 +9,9 @@ from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Set
 from muster.controller.agenda import Agenda
 from muster.controller.carry import Carrier
 from muster.controller.decide import View, decide
-from muster.domain.attempt import Attempt, Sighting
+from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
+from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Verdict
 from muster.judge.attempt import judge_attempt

@@ -1,82 +1,11 @@
-"""One execution of a cell's command, and the facts its folder holds."""
+"""One execution of a cell's command, and how it ended."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
 
 from muster.domain.cell import Cell
 from muster.domain.verdict import Cause, Evidence, State
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """What names a process for ever: a pid alone is reused."""
-
-    boot_id: str
-    pid_namespace: int
-    init_ticks: int
-    pid: int
-    ticks: int
-    shim_pid: int
-    shim_ticks: int
-    boot: float
-    at: float
-
-
-@dataclass(frozen=True, slots=True)
-class Exit:
-    """exit.json: how the command ended, as the shim saw it."""
-
-    code: int | None
-    signal: int | None
-    at: float
-    boot: float
-    duration_s: float
-    core: bool = False
-    exec_error: str | None = None
-    stop_reason: str | None = None  # a stop that was carried out: user_stop, timeout, budget_stop
-    orphans: tuple[int, ...] | None = None  # processes of the run that outlived it; None: can't be told
-    log: str = ""  # last bytes of stderr
-
-
-@dataclass(frozen=True, slots=True)
-class ProofReading:
-    """What the proof found; `holds` is None where nothing could be read."""
-
-    holds: bool | None
-    evidence: tuple[Evidence, ...] = ()
-    output: str | None = None  # the output folder that was found
-    step: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """Everything one look at an open attempt showed."""
-
-    boot: float
-    started: Literal["no", "yes", "revoked"]
-    execing: bool = False
-    identity: Identity | None = None
-    exit: Exit | None = None
-    host: Literal["same", "rebooted", "restarted"] = "same"
-    main: Literal["alive", "zombie", "gone", "unread"] = "unread"
-    main_state: str = ""  # the letter of /proc/PID/stat
-    shim: Literal["alive", "stopped", "gone"] = "gone"
-    shim_locked: bool = False
-    tree_locked: bool = False
-    stop_reason: str | None = None  # a stop was asked for, whether or not it has been carried out
-    strays: tuple[int, ...] = ()  # live processes that carry the token, the main one apart
-    proof: ProofReading | None = None
-    looks_without_exit: int = 0  # consecutive looks that found it gone without exit.json
-    silent_s: float = 0.0  # how long a started attempt has had no identity
-
-    @property
-    def tree_lives(self) -> bool:
-        """Something of the run may still execute although its main process has ended."""
-        if self.exit is not None and self.exit.orphans == ():
-            return False  # the shim is the tree's reaper and saw that nothing was left
-        return self.tree_locked or bool(self.strays) or (self.exit is not None and self.shim_locked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,34 +83,3 @@ class CellRecord:
     @property
     def done(self) -> bool:
         return self.completed is not None
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """attempt.json: what the shim is to do. Written once, obeyed by whichever shim wins."""
-
-    cell: str
-    n: int
-    token: str
-    epoch: int
-    argv: tuple[str, ...]
-    cwd: str
-    env: dict[str, str]
-    env_file: str
-    slots: tuple[str, ...]
-    out: str
-    output: str  # the output, perhaps a glob
-    hash: str
-    claimed_at: str
-    claimed_boot: float
-    boot_id: str
-    retry_cause: str | None
-    resumed_from: str | None
-    state: str  # the campaign's .muster folder
-    bell: str
-    ballast: str
-    revive: tuple[str, ...]
-    revive_s: float
-    axes: dict[str, Any]
-    code: dict[str, Any]
-    muster: int = 1

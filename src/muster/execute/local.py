@@ -11,8 +11,9 @@ from pathlib import Path
 
 import msgspec
 
-from muster.domain.attempt import Attempt, Order
+from muster.domain.attempt import Attempt
 from muster.domain.campaign import Slots
+from muster.domain.order import Order
 from muster.execute.gpus import Gpu, find_gpus
 from muster.execute.paths import attempt_folder
 from muster.execute.slots import SlotHouse, close, home, slots_of

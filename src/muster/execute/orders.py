@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.domain.attempt import Attempt, Order
+from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell, needed_cells
+from muster.domain.order import Order
 from muster.domain.state import CampaignState
 from muster.domain.template import render
 from muster.plan.commands import Place, command, environment, uses_placeholder, values

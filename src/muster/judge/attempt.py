@@ -6,8 +6,9 @@ evidence of death, and a process id alone never evidence of life.
 
 from __future__ import annotations
 
-from muster.domain.attempt import Attempt, Exit, Outcome, ProofReading, Sighting
+from muster.domain.attempt import Attempt, Outcome
 from muster.domain.campaign import Job
+from muster.domain.sighting import Exit, ProofReading, Sighting
 from muster.domain.verdict import Cause, Evidence, State, Verdict
 
 LOOKS_TO_CONFIRM = 2

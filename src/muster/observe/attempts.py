@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-from muster.domain.attempt import Attempt, Exit, Identity, ProofReading, Sighting
+from muster.domain.attempt import Attempt
+from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
 from muster.observe import process
 from muster.ports.clock import Clock
 

@@ -9,7 +9,7 @@ import glob
 import os
 from dataclasses import dataclass
 
-from muster.domain.attempt import Order
+from muster.domain.order import Order
 
 SLACK_S = 2.0  # coarse file times, and a clock that was set a little
 _MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files

@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.domain.attempt import Exit, Order, ProofReading
 from muster.domain.campaign import CheckpointProof, Job, StepProof
 from muster.domain.cell import Cell
+from muster.domain.order import Order
+from muster.domain.sighting import Exit, ProofReading
 from muster.domain.template import render
 from muster.domain.verdict import Evidence
 from muster.observe import outputs

@@ -7,9 +7,9 @@ from __future__ import annotations
 import glob
 import os
 
-from muster.domain.attempt import Order
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
+from muster.domain.order import Order
 from muster.domain.template import render
 from muster.observe.checkpoints import open_checkpoint
 from muster.observe.outputs import find_output, folder_of

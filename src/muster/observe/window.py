@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from muster.domain.attempt import Exit, Order
+from muster.domain.order import Order
+from muster.domain.sighting import Exit
 
 _SLACK_S = 2.0  # coarse file times
 _DRIFT = 0.01  # wall and boot clock may differ by that share of a run before it counts as a jump

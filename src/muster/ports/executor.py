@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.domain.attempt import Attempt, Order
+from muster.domain.attempt import Attempt
+from muster.domain.order import Order
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from muster.domain.attempt import Attempt, Sighting
+from muster.domain.attempt import Attempt
+from muster.domain.sighting import Sighting
 
 
 class Probe(Protocol):

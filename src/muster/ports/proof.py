@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from muster.domain.attempt import Exit, Order, ProofReading
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
+from muster.domain.order import Order
+from muster.domain.sighting import Exit, ProofReading
 
 
 class ProofReader(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ class Taken(msgspec.Struct):
 
 def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
     data = msgspec.json.encode(Taken(text, campaign, dict(hashes)))
-    name = hashlib.sha256(data).hexdigest()[:16]
+    name = _digest(data)
     write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
     return name
 
@@ -34,9 +33,15 @@ def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str])
 def save_environment(folder: Path, environment: Mapping[str, str]) -> str:
     """The environment `up` was called in, for every attempt, whoever starts it. It may hold secrets: mode 0600."""
     data = json.dumps(dict(sorted(environment.items())), ensure_ascii=False).encode("utf-8", "surrogateescape")
-    path = folder / "env" / f"{hashlib.sha256(data).hexdigest()[:16]}.json"
+    path = folder / "env" / f"{_digest(data)}.json"
     write_durably(path, data, 0o600, "env.write")
     return str(path)
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # not at the top: reading needs none, and it loads OpenSSL
+
+    return hashlib.sha256(data).hexdigest()[:16]
 
 
 def write_durably(path: Path, data: bytes, mode: int, point: str) -> None:

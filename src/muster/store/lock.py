@@ -14,7 +14,9 @@ from muster.ports.clock import Clock
 from muster.ports.crash import reach
 
 LENGTH = 1024
-STALE_S = 10.0  # a controller beats every second; a hung one still holds its lock
+STALE_S = float(
+    os.environ.get("MUSTER_STALE_S", "10")
+)  # a controller beats every second; a hung one still holds its lock
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,7 @@ class ControllerLock:
             return holder
         return None
 
-    def take_over(self, patience_s: float = 2.0) -> bool:
+    def take_over(self, patience_s: float = STALE_S / 5) -> bool:
         """Takes the lock from a hung holder: kill by pidfd, then lock. After a suspend it gets a moment."""
         holder = self.hung()
         if not holder:

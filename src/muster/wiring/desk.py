@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
 import os
-import secrets
-import socket
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -77,8 +73,8 @@ class Desk:
 
     def person(self, kind: str, reason: str = "", *, cell: str | None = None, attempt: int | None = None,
                data: Mapping[str, Any] | None = None) -> Decision:  # fmt: skip
-        who = f"{_user()}@{socket.gethostname()}"
-        ref = secrets.token_hex(8)
+        who = f"{_user()}@{os.uname().nodename}"
+        ref = os.urandom(8).hex()
         at = iso(self.clock.wall())
         return Decision(kind, who, reason, cell, attempt, None, at, self.clock.boot(), data or {}, ref)
 
@@ -129,6 +125,8 @@ class Desk:
 
     def start_controller(self) -> None:
         """Detached from the terminal and from us; whoever finds the lock taken ends at once."""
+        import subprocess  # not at the top: `status` has no use for it
+
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
         with open(self.state / "controller.log", "ab") as log:
             subprocess.Popen(
@@ -189,6 +187,8 @@ def controller_command(root: Path) -> tuple[str, ...]:
 
 
 def _user() -> str:
+    import getpass
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

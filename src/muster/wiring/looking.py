@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from muster.domain.attempt import Attempt, Exit, ProofReading
+from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
+from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import CampaignState
 from muster.execute.local import read_order
 from muster.observe.attempts import AttemptProbe

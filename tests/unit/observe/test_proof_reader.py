@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from muster.domain.attempt import Exit, Order, ProofReading
 from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, StepProof
 from muster.domain.cell import Cell
+from muster.domain.order import Order
+from muster.domain.sighting import Exit, ProofReading
 from muster.observe.outputs import artifacts, find_output
 from muster.observe.proof import FileProofReader
 

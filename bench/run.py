@@ -1,0 +1,188 @@
+"""Figures of speed, each with its floor in the same run, because this machine may be shared and slow.
+
+    make bench            all of them
+    python bench/run.py launch gap status   some of them
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sqlite3
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+MUSTER = [sys.executable, "-m", "muster"]
+FAILED: list[str] = []
+
+
+def say(name: str, figure: str, goal: str, good: bool) -> None:
+    print(f"{'ok  ' if good else 'MISS'} {name:<44} {figure:<44} goal: {goal}", flush=True)
+    if not good:
+        FAILED.append(name)
+
+
+@contextmanager
+def campaign(text: str) -> Iterator[Path]:
+    root = Path(tempfile.mkdtemp(prefix="muster-bench-"))
+    os.environ["MUSTER_HOME"] = str(root / "home")
+    (root / "campaign.yaml").write_text(text)
+    try:
+        yield root
+    finally:
+        muster(root, "down", "--runs")
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def muster(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*MUSTER, "-C", str(root), *arguments], capture_output=True, text=True, check=False)
+
+
+def matrix(cells: int, command: str, slots: int = 2) -> str:
+    seeds = ", ".join(map(str, range(cells)))
+    return (
+        f"muster: 1\ncampaign: bench\naxes: {{seed: [{seeds}]}}\nslots: {{gpus: 0, cpus: {slots}}}\n"
+        f"jobs: {{train: {{axes: [seed], command: {command}}}}}\n"
+    )
+
+
+def spawn_floor(count: int = 300) -> float:
+    """Milliseconds for one /bin/true, two at a time, by posix_spawn."""
+    began, live = time.perf_counter(), 0
+    for _ in range(count):
+        if live == 2:
+            os.wait()
+            live -= 1
+        os.posix_spawn("/bin/true", ["true"], {})
+        live += 1
+    while live:
+        os.wait()
+        live -= 1
+    return (time.perf_counter() - began) / count * 1000
+
+
+def python_floor() -> float:
+    return median_ms([sys.executable, "-c", "pass"])
+
+
+def median_ms(command: list[str], times: int = 15) -> float:
+    spent = []
+    for _ in range(times):
+        began = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        spent.append(time.perf_counter() - began)
+    return statistics.median(spent) * 1000
+
+
+def launch() -> None:
+    count = 300
+    floor = statistics.median(spawn_floor(count) for _ in range(3))
+    with campaign(matrix(count, "/bin/true")) as root:
+        muster(root, "up")
+        db = sqlite3.connect(root / ".muster" / "campaign.db")
+        (first,) = db.execute("SELECT min(boot) FROM event WHERE kind = 'start'").fetchone()
+        (last,) = db.execute("SELECT max(boot) FROM event WHERE kind = 'settle'").fetchone()
+        (done,) = db.execute("SELECT count(*) FROM attempt WHERE verdict = 'DONE'").fetchone()
+    each = (last - first) / count * 1000
+    say("launch of a no-op attempt, 2 slots, 300", f"{each:.2f} ms = {each / floor:.1f} x {floor:.2f} ms ({done} done)",
+        "<= 25 x the floor", each / floor <= 25 and done == count)  # fmt: skip
+
+
+def gap() -> None:
+    """From the moment a run's exit is seen to the moment the next one on that slot is let go."""
+    with campaign(matrix(200, "sleep 0.03")) as root:
+        muster(root, "up")
+        facts = []
+        for folder in (root / ".muster" / "attempts" / "train").glob("*/*"):
+            order = json.loads((folder / "attempt.json").read_text())
+            began = json.loads((folder / "identity.json").read_text())["boot"]
+            ended = json.loads((folder / "exit.json").read_text())["boot"]
+            facts.append((order["slots"][0], began, ended))
+    facts.sort()
+    gaps = [b[1] - a[2] for a, b in zip(facts, facts[1:], strict=False) if a[0] == b[0]]
+    p50, p99 = statistics.median(gaps) * 1000, statistics.quantiles(gaps, n=100)[98] * 1000
+    say("idle gap of a slot between two attempts", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms ({len(gaps)} gaps)",
+        "p50 <= 10 ms, p99 <= 40 ms", p50 <= 10 and p99 <= 40)  # fmt: skip
+
+
+def status() -> None:
+    for cells, goal in ((20, 12), (10_000, 40)):
+        with campaign(finished(cells)) as root:
+            muster(root, "up", "--only", "seed=0")
+            floor = python_floor()
+            spent = median_ms([*MUSTER, "-C", str(root), "status"])
+        say(f"muster status, cold, {cells} cells", f"{spent:.0f} ms = {spent / floor:.1f} x {floor:.1f} ms",
+            f"<= {goal} x python -c pass", spent / floor <= goal)  # fmt: skip
+
+
+def finished(cells: int) -> str:
+    side = max(1, cells // 100) if cells > 100 else 1
+    configs = ", ".join(f"c{i}" for i in range(side))
+    seeds = ", ".join(map(str, range(cells // side)))
+    return (
+        f"muster: 1\ncampaign: bench\naxes: {{config: [{configs}], seed: [{seeds}]}}\nslots: {{gpus: 0, cpus: 2}}\n"
+        "jobs: {train: {axes: [config, seed], command: /bin/true}}\n"
+    )
+
+
+def hundred() -> None:
+    """100 live runs: what the controller and a shim cost, and how soon the truth is back after a kill."""
+    with campaign(matrix(100, "sleep 600", slots=100)) as root:
+        muster(root, "up", "--detach")
+        wait_for(lambda: len(list((root / ".muster/attempts/train").glob("*/1/execing"))) == 100)
+        pid = controller(root)
+        before, began = cpu_seconds(pid), time.monotonic()
+        time.sleep(20)
+        share = (cpu_seconds(pid) - before) / (time.monotonic() - began) * 100
+        size = rss_mb(pid)
+        say("controller with 100 live runs", f"{share:.2f} % of a core, {size:.1f} MB", "<= 1 %, 80 MB", share <= 1 and size <= 80)
+        shims = [int((f / "shim.lock").read_text().split()[0]) for f in (root / ".muster/attempts/train").glob("*/1")]
+        largest = max(rss_mb(shim) for shim in shims)
+        say("RSS of a shim", f"{largest:.1f} MB (largest of {len(shims)})", "<= 12 MB", largest <= 12)
+        os.kill(pid, signal.SIGKILL)
+        began = time.monotonic()
+        while True:
+            found = json.loads(muster(root, "status", "--json").stdout)
+            if found["controller"]["alive"] and found["counts"]["RUNNING"] == 100:
+                break
+        took = time.monotonic() - began
+        say("killed controller to true status, 100 runs", f"{took:.2f} s (status {found['counts']['RUNNING']} RUNNING)",
+            "<= 2 s", took <= 2)  # fmt: skip
+
+
+def controller(root: Path) -> int:
+    return int(json.loads((root / ".muster" / "controller.lock").read_text())["pid"])
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rss_mb(pid: int) -> float:
+    text = Path(f"/proc/{pid}/status").read_text()
+    return int(text.split("VmRSS:")[1].split()[0]) / 1024
+
+
+def wait_for(reached: Callable[[], bool], timeout_s: float = 60) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not reached():
+        if time.monotonic() > deadline:
+            raise TimeoutError("the bench campaign did not get going")
+        time.sleep(0.02)
+
+
+BENCHES = {"launch": launch, "gap": gap, "status": status, "hundred": hundred}
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or BENCHES:
+        BENCHES[name]()
+    sys.exit(1 if FAILED else 0)

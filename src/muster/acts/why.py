@@ -1,0 +1,164 @@
+"""Why a cell has its verdict: the evidence, every attempt with its cause, who decided what, what happens next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.acts.status import CellStatus, Status, cell_json, evidence_json
+from muster.domain.attempt import Attempt
+from muster.domain.cell import needed_cells
+from muster.domain.verdict import Cause, Evidence
+from muster.ports.clock import iso
+from muster.ports.store import Event
+
+TAIL_BYTES = 4096
+TAIL_LINES = 12
+FolderOf = Callable[[str, int], Path]
+
+MEANING = {
+    "DONE": "It is finished and will not run again.",
+    "RUNNING": "It is alive.",
+    "QUIET": "It is alive and advances; only its log is silent. That is no reason to restart it.",
+    "STALLED": "It is alive but does not advance. Nothing is killed by itself.",
+    "DEAD": "It is not running. What it wrote is kept.",
+    "UNKNOWN": "It can't be told just now, so it is called neither running nor dead.",
+    "PENDING": "It has not started yet. Nothing is wrong with it.",
+    "BLOCKED": "It has not started: other cells must be DONE first.",
+    "HELD": "It has not started: a person holds the campaign.",
+    "GIVEN_UP": "A person gave it up. It counts as settled, and reports count it as missing.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStory:
+    """One attempt as people and programs are told about it."""
+
+    attempt: Attempt
+    verdict: str
+    cause: str | None
+    confidence: str
+    reason: str
+    started: str | None
+    ended: str | None
+    duration_s: float | None
+    code: int | None
+    signal: int | None
+    output: str | None
+    evidence: tuple[Evidence, ...]
+    log: str | None  # None: Muster has none, the run was adopted
+    err: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    cell: CellStatus
+    attempts: tuple[AttemptStory, ...]
+    decisions: tuple[Event, ...]
+    needs: tuple[tuple[str, str], ...]  # (cell, its verdict)
+
+
+def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: FolderOf) -> Story:
+    record = cell.record
+    attempts = tuple(_told(attempt, cell, folder_of(*attempt.key)) for attempt in record.attempts)
+    needed = needed_cells(status.state.campaign, [each.cell for each in status.state.declared]).get(record.cell.id, ())
+    verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
+    return Story(cell, attempts, tuple(events), tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed))
+
+
+def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:
+    log, err = (str(path) if (path := folder / name).exists() else None for name in ("stdout.log", "stderr.log"))
+    outcome = attempt.outcome
+    if outcome is None:
+        facts = _exit_facts(folder, attempt.token)
+        verdict = cell.verdict
+        return AttemptStory(
+            attempt, str(verdict.state), _text(verdict.cause), verdict.confidence, verdict.reason, cell.since,
+            iso(facts["at"]) if facts and verdict.final else None, facts.get("duration_s"), facts.get("code"),
+            facts.get("signal"), cell.output, verdict.evidence, log, err,
+        )  # fmt: skip
+    cause = outcome.cause
+    return AttemptStory(
+        attempt, str(outcome.verdict), _text(cause), cause.confidence if cause else "proven", outcome.reason,
+        iso(outcome.started) if outcome.started else None, iso(outcome.ended) if outcome.ended else None, outcome.duration_s,
+        outcome.exit_code, outcome.exit_signal, outcome.output, outcome.evidence, log, err,
+    )  # fmt: skip
+
+
+def _text(cause: Cause | None) -> str | None:
+    return str(cause) if cause else None
+
+
+def _exit_facts(folder: Path, token: str) -> dict[str, Any]:
+    """exit.json of an attempt that has ended and is not recorded yet."""
+    try:
+        facts = json.loads((folder / "exit.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return facts if isinstance(facts, dict) and facts.get("token") == token else {}
+
+
+def tail(path: str | None) -> list[str]:
+    """The last lines of a log."""
+    if path is None:
+        return []
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - TAIL_BYTES))
+            data = file.read()
+    except OSError:
+        return []
+    lines = data.decode("utf-8", "replace").splitlines()
+    if size > TAIL_BYTES:
+        lines = lines[1:]  # the first of them is cut off
+    return lines[-TAIL_LINES:]
+
+
+def as_json(told: Story, status: Status) -> dict[str, Any]:
+    """The object of `muster why --json`: a contract."""
+    return {
+        **cell_json(told.cell, status),
+        "attempts": [_attempt_json(each, status.boot) for each in told.attempts],
+        "cadence": None,
+        "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
+        "decisions": [_decision_json(event) for event in told.decisions],
+    }
+
+
+def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:
+    attempt = told.attempt
+    return {
+        "n": attempt.n,
+        "verdict": told.verdict,
+        "cause": told.cause,
+        "confidence": told.confidence,
+        "reason": told.reason,
+        "started": told.started,
+        "ended": told.ended,
+        "duration_s": told.duration_s,
+        "exit": {"code": told.code, "signal": told.signal},
+        "evidence": [evidence_json(item, boot) for item in told.evidence],
+        "log": told.log,
+        "err": told.err,
+        "output": told.output,
+        "retry_cause": attempt.retry_cause,
+        "accepted": attempt.accepted,
+        "adopted": attempt.adopted,
+    }
+
+
+def _decision_json(event: Event) -> dict[str, Any]:
+    decision = event.decision
+    return {
+        "at": decision.at,
+        "who": decision.who,
+        "what": decision.kind,
+        "attempt": decision.attempt,
+        "why": decision.reason,
+        "refused": event.void,
+        "evidence": decision.data.get("evidence") if decision.kind == "note" else None,
+    }

@@ -1,0 +1,108 @@
+"""muster adopt"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from muster.acts.adopt import Proved
+from muster.cli.app import open_folder
+from muster.cli.paint import paint
+from muster.wiring.adopting import Adopted
+from muster.wiring.adopting import adopt as adopt_runs
+from muster.wiring.desk import FILE, find_root
+
+app = typer.Typer()
+HARMLESS = ("superseded", "is DONE already")
+
+
+@app.command(epilog="Example:  muster adopt 'runs/*_{config}_*_{seed}' --dry-run")
+def adopt(
+    ctx: typer.Context,
+    patterns: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PATTERN]...", help="Run folders: globs, {axis} stands for a value. Default: `output:`."
+        ),
+    ] = None,
+    status_tsv: Annotated[
+        Path | None, typer.Option("--status-tsv", metavar="FILE", help="A table of runs that a script kept.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be adopted; record nothing.")] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Takes in runs that something else produced: matches folders to cells, proves them, accounts for them.
+
+    Starts nothing, and what was adopted is never run again. Exit code: 0 all that was found is in, 1 nothing could be
+    adopted, 3 some was refused.
+    """
+    root = find_root(open_folder(ctx))
+    table = None if status_tsv is None else status_tsv.absolute()
+    found = adopt_runs(root, patterns or [], table, dry_run=dry_run)
+    if as_json_:
+        sys.stdout.write(json.dumps(as_json(found, dry_run), ensure_ascii=False) + "\n")
+    else:
+        if found.warnings:
+            from muster.cli.mistakes import show
+
+            show(str(root / FILE), found.warnings)
+        tell(found, dry_run)
+    return exit_code(found)
+
+
+def exit_code(found: Adopted) -> int:
+    """A folder that gave way to a newer one of the same cell, or whose cell is in already, is no failure."""
+    if any(not any(word in refused.reason for word in HARMLESS) for refused in found.refused):
+        return 3 if found.taken else 1
+    return 0 if found.taken or found.refused else 1
+
+
+def tell(found: Adopted, dry_run: bool) -> None:
+    verb = "would adopt" if dry_run else "adopted"
+    how = {(match.cell, match.path): match.how for match in found.found.matched}
+    for proved in found.taken:
+        path = proved.outcome.output or ""
+        print(f"  {paint('✔', 'green')} {proved.cell}: {path} ({how.get((proved.cell, path), '')})")
+        if proved.outcome.note:
+            print(f"      note: {proved.outcome.note}")
+    for refused in found.refused:
+        print(f"  {paint('✘', 'yellow')} {refused.what}: {refused.reason}")
+    if not found.taken and not found.refused:
+        print("  no run folder was found")
+    left = found.declared - found.done
+    end = "nothing was recorded" if dry_run else f"{found.done} of {found.declared} cells are done"
+    print(f"{verb} {len(found.taken)}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
+    if found.taken and left and not dry_run:
+        print(f"`muster plan` shows the {left} cells that are missing; `muster up` runs them and nothing that is done")
+
+
+def as_json(found: Adopted, dry_run: bool) -> dict[str, Any]:
+    how = {(match.cell, match.path): match.how for match in found.found.matched}
+    return {
+        "dry_run": dry_run,
+        "adopted": [_proved(proved, how) for proved in found.taken],
+        "refused": [{"what": refused.what, "reason": refused.reason} for refused in found.refused],
+        "taken_in": found.took_in,
+        "declared": found.declared,
+        "done": found.done,
+    }
+
+
+def _proved(proved: Proved, how: dict[tuple[str, str], str]) -> dict[str, Any]:
+    outcome = proved.outcome
+    return {
+        "cell": proved.cell,
+        "attempt": proved.attempt,
+        "path": outcome.output,
+        "how": how.get((proved.cell, outcome.output or ""), ""),
+        "reason": outcome.reason,
+        "note": outcome.note,
+        "evidence": [
+            {"signal": item.signal, "class": item.kind, "reading": item.reading, "says": item.says}
+            for item in proved.evidence
+        ],
+    }

@@ -1,0 +1,56 @@
+"""Cells as people name them: `train/v2_full/2`, or a glob; and the look that every reading command starts with."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from muster.acts.status import Status
+from muster.domain.cell import matching
+from muster.domain.errors import UsageError
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+
+FEW = 5
+
+
+def looked(desk: Desk) -> Status:
+    """The truth now; revives a controller that died while something should be going on."""
+    found = look(desk)
+    if found.going_on and not found.controller.alive:
+        desk.revive()
+    return found
+
+
+def is_glob(pattern: str, names: Sequence[str]) -> bool:
+    """A value may hold glob characters: a name that exists is a name."""
+    return pattern not in names and any(character in pattern for character in "*?[")
+
+
+def resolve(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The cells that are meant, in declared order; every pattern must fit at least one."""
+    found, useless = matching(patterns, names)
+    if useless:
+        raise unknown(useless[0], names)
+    return found
+
+
+def one(pattern: str, names: Sequence[str]) -> str:
+    found = resolve([pattern], names)
+    if len(found) > 1:
+        few = ", ".join(found[:FEW]) + (" ..." if len(found) > FEW else "")
+        raise UsageError(f"{pattern!r} fits {len(found)} cells, and one is needed", hint=f"name one of: {few}")
+    return found[0]
+
+
+def unknown(pattern: str, names: Sequence[str]) -> UsageError:
+    inside = [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
+    near = difflib.get_close_matches(pattern, names, 3, 0.5)
+    if inside:
+        hint = f"'{pattern.rstrip('/')}/*' fits {len(inside)} cells, such as {inside[0]}"
+    elif near:
+        hint = f"did you mean {' or '.join(near)}?"
+    else:
+        few = ", ".join(names[:FEW]) + (" ..." if len(names) > FEW else "")
+        hint = f"cells are {few}" if names else "this campaign has no cells"
+    return UsageError(f"there is no cell {pattern!r}", hint=hint, code="unknown_cell")

@@ -1,0 +1,60 @@
+"""What `retry`, `giveup`, `accept` and `stop` share: whom they mean, and what each cell is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from muster.acts.decisions import concerns
+from muster.acts.status import Status
+from muster.cli.cells import is_glob, resolve
+from muster.cli.paint import paint
+from muster.cli.up import start
+from muster.domain.decision import Decision
+from muster.domain.errors import MusterError, UsageError
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+
+VERBS = {"stop": "stopped", "retry": "retried", "giveup": "given up", "accept": "accepted"}
+
+
+def meant(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
+    """Every cell that was named, and of those that a glob fits the ones the verb is about."""
+    if not patterns:
+        raise UsageError("name the cells", hint=f"muster {verb} 'train/*/2', or '*' for all of them")
+    names = [cell.record.cell.id for cell in found.cells]
+    chosen = resolve(patterns, names)
+    named = {pattern for pattern in patterns if not is_glob(pattern, names)}
+    left = [
+        cell.record.cell.id
+        for cell in found.cells
+        if cell.record.cell.id in named or (cell.record.cell.id in chosen and concerns(verb, cell))
+    ]
+    if not left:
+        count = f"none of the {len(chosen)} cells that fit" if len(chosen) > 1 else f"{chosen[0]} is none that"
+        raise MusterError(
+            f"nothing to do: {count} can be {VERBS[verb]} now", hint="`muster status` shows where each stands"
+        )
+    return left
+
+
+def carry(desk: Desk, decisions: Sequence[Decision], done: str) -> tuple[list[str], int]:
+    """Decides; tells each cell that was refused why. Returns the others, and the exit code."""
+    accepted = []
+    for decision, refused in zip(decisions, desk.decide(decisions), strict=True):
+        cell = decision.cell or ""
+        if refused:
+            refuse(cell, done, refused)
+        else:
+            accepted.append(cell)
+    return accepted, 0 if len(accepted) == len(decisions) else 1
+
+
+def refuse(cell: str, done: str, why: str) -> None:
+    print(f"{cell}: {paint('not ' + done, 'yellow')}: {why}")
+
+
+def go_on(desk: Desk) -> Status:
+    """Starts a controller where the decision gives it something to do; returns where everything stands."""
+    if desk.load().intent.kind == "running":
+        start(desk)
+    return look(desk)

@@ -1,0 +1,86 @@
+"""muster down"""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from muster.cli.app import open_folder
+from muster.cli.durations import seconds
+from muster.cli.stop import STILL_GOING_ON, await_end
+from muster.domain.errors import MusterError
+from muster.domain.state import CampaignState
+from muster.wiring.desk import Desk
+from muster.wiring.stopping import Stopping
+from muster.wiring.survey import look
+
+app = typer.Typer()
+PATIENCE_S = 15.0
+NAMED = 8
+
+
+@app.command(epilog="Example:  muster down --runs")
+def down(
+    ctx: typer.Context,
+    runs: Annotated[bool, typer.Option("--runs", help="Stop the runs too.")] = False,
+    timeout: Annotated[str, typer.Option(help="With --runs: wait at most this long for their end.")] = "60s",
+) -> int:
+    """Ends the controller, so that nothing new starts until `muster up`. The runs live on unless you say --runs.
+
+    Exit code: 0 down, 4 something still lives when the time is up.
+    """
+    limit = seconds(timeout)
+    desk = Desk.open(open_folder(ctx))
+    state = desk.load()
+    if _is_down(state) and desk.controller() is None and not (runs and state.open_attempts):
+        print("the campaign is down already")
+        _tell_living(desk)
+        return 0
+    # in one breath: a slot that a stopped run gives back must not be taken by the next cell
+    stops = [desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in state.open_attempts if runs]
+    desk.decide([*stops, desk.person("intent", "muster down", data={"intent": "down"})])
+    _await_free_lock(desk)
+    print("the campaign is down; nothing starts until `muster up`")
+    if not runs:
+        _tell_living(desk)
+        return 0
+    return _end_runs(desk, limit)
+
+
+def _is_down(state: CampaignState) -> bool:
+    intent = state.intent
+    return intent.kind == "down" or (intent.kind == "held" and intent.before == "down")
+
+
+def _await_free_lock(desk: Desk) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while holder := desk.controller():
+        if time.monotonic() > deadline:
+            raise MusterError(
+                f"the controller (pid {holder.pid}) has not ended yet; the decision is recorded",
+                where=str(desk.state / "controller.lock"),
+                hint="`muster status` shows what keeps it",
+            )
+        time.sleep(0.02)
+
+
+def _end_runs(desk: Desk, limit: float) -> int:
+    records = desk.load().cells.values()
+    later = [a for record in records if (a := record.open) and record.stop_because is None]  # claimed in between
+    if later:
+        desk.decide([desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in later])
+    attempts = desk.load().open_attempts
+    late = await_end(desk, Stopping(desk), attempts, limit)
+    if attempts:
+        print("`muster retry CELL --because ...` takes a stopped cell up again")
+    return STILL_GOING_ON if late else 0
+
+
+def _tell_living(desk: Desk) -> None:
+    living = [cell.record.cell.id for cell in look(desk).cells if cell.record.open and not cell.verdict.final]
+    if living:
+        more = f" and {len(living) - NAMED} more" if len(living) > NAMED else ""
+        plural = "run was left alone and lives" if len(living) == 1 else "runs were left alone and live"
+        print(f"{len(living)} {plural} on: {', '.join(living[:NAMED])}{more}; `muster down --runs` stops them too")

@@ -1,0 +1,31 @@
+"""Durations as people write them, always with a unit: 90s, 10m, 2h."""
+
+from __future__ import annotations
+
+import re
+
+from muster.domain.errors import UsageError
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+
+
+def seconds(text: str, option: str = "--timeout") -> float:
+    """`1h30m` -> 5400.0"""
+    wanted = text.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", wanted):
+        raise UsageError(f"{option} {text}: of what?", hint=f"add the unit: {wanted}s, {wanted}m or {wanted}h")
+    if not re.fullmatch(rf"({_PART.pattern}\s*)+", wanted):
+        raise UsageError(f"{option} {text}: not a duration", hint="write it as 90s, 10m, 2h or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(wanted))
+
+
+def span(seconds_: float) -> str:
+    """A duration for people: 0.4 s, 12 s, 3 min, 2.1 h."""
+    if seconds_ < 10:
+        return f"{seconds_:.1f} s"
+    if seconds_ < 120:
+        return f"{seconds_:.0f} s"
+    if seconds_ < 7200:
+        return f"{seconds_ / 60:.0f} min"
+    return f"{seconds_ / 3600:.1f} h" if seconds_ < 172800 else f"{seconds_ / 86400:.1f} d"

@@ -1,0 +1,34 @@
+"""muster giveup"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.acts.decisions import given
+from muster.cli.app import open_folder
+from muster.cli.cells import looked
+from muster.cli.deciding import carry, meant
+from muster.wiring.desk import Desk
+from muster.wiring.stopping import Stopping
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example:  muster giveup train/v2_full/4 --because 'this seed diverges'")
+def giveup(
+    ctx: typer.Context,
+    cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],
+    because: Annotated[str, typer.Option(help="Why it will never be done.", show_default=False)],
+) -> int:
+    """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
+    reason = given(because)
+    desk = Desk.open(open_folder(ctx))
+    found = looked(desk)
+    Stopping(desk).record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    names = meant("giveup", cells, looked(desk))
+    accepted, code = carry(desk, [desk.person("giveup", reason, cell=name) for name in names], "given up")
+    for name in accepted:
+        print(f"{name}: given up; reports count it as missing, `muster retry` takes it up again")
+    return code

@@ -1,0 +1,36 @@
+"""How every command ends: an exit code, and at worst one clear message. No traceback ever reaches a user."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+
+def leave(arguments: list[str]) -> int:
+    try:
+        code = _command(arguments)()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader has had enough: no word about it at exit either
+        return 0
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        from muster.cli.failure import report
+
+        return report(error, arguments)
+
+
+def _command(arguments: list[str]) -> Callable[[], int]:
+    """`muster [-C DIR] status [--json]` goes straight to its answer; everything else through typer."""
+    at, words = (arguments[1], arguments[2:]) if arguments[:1] == ["-C"] and len(arguments) > 2 else (".", arguments)
+    if words in (["status"], ["status", "--json"]):
+        from muster.cli.telling import tell
+
+        return lambda: tell(Path(at), as_json_=len(words) == 2)
+    from muster.cli.app import run
+
+    return lambda: run(arguments)

@@ -1,0 +1,145 @@
+"""muster logs"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from muster.cli.app import open_folder
+from muster.cli.cells import looked, one
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.errors import MusterError, UsageError
+from muster.execute.paths import attempt_folder
+from muster.judge.attempt import judge_attempt
+from muster.wiring.desk import Desk
+
+app = typer.Typer()
+POLL_S = 0.1
+CHUNK = 1 << 16
+
+
+@app.command(epilog="Example:  muster logs train/v2_full/2 -f --err")
+def logs(
+    ctx: typer.Context,
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="A cell, or a glob that fits one.", show_default=False)],
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on until the attempt has ended.")] = False,
+    err: Annotated[bool, typer.Option("--err", help="stderr instead of stdout.")] = False,
+    attempt: Annotated[
+        int | None,
+        typer.Option("--attempt", metavar="N", help="Not the newest attempt but this one.", show_default=False),
+    ] = None,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object with the text in it.")] = False,
+) -> int:
+    """The output of a cell's newest attempt, byte for byte. Ctrl-C ends the following and nothing else."""
+    if follow and as_json_:
+        raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
+    desk = Desk.open(open_folder(ctx))
+    cells = looked(desk).state.cells
+    record = cells[one(cell, list(cells))]
+    wanted = _attempt(record, attempt)
+    name = "stderr.log" if err else "stdout.log"
+    path = attempt_folder(desk.state, *wanted.key) / name
+    if wanted.adopted:
+        where = wanted.outcome.output if wanted.outcome else None
+        raise MusterError(
+            f"attempt {wanted.n} of {record.cell.id} was adopted; Muster has no log of it", where=where or ""
+        )
+    if as_json_:
+        _as_json(wanted, path)
+        return 0
+    try:
+        _copy(desk, wanted, path, follow=follow)
+    except KeyboardInterrupt:
+        pass
+    return 0
+
+
+def _attempt(record: CellRecord, number: int | None) -> Attempt:
+    if record.last is None:
+        raise MusterError(
+            f"{record.cell.id} has not run yet, so there is no log",
+            hint=f"`muster why {record.cell.id}` says what it waits for",
+        )
+    if number is None:
+        return record.last
+    if not 1 <= number <= len(record.attempts):
+        raise UsageError(
+            f"{record.cell.id} has no attempt {number}", hint=f"it has attempts 1 to {len(record.attempts)}"
+        )
+    return record.attempts[number - 1]
+
+
+def _as_json(attempt: Attempt, path: Path) -> None:
+    data = path.read_bytes() if path.exists() else b""
+    facts = {"cell": attempt.cell, "attempt": attempt.n, "path": str(path), "bytes": len(data)}
+    sys.stdout.write(json.dumps({**facts, "text": data.decode("utf-8", "replace")}, ensure_ascii=False) + "\n")
+
+
+def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool) -> None:
+    tail = Tail(path, sys.stdout.buffer)
+    ended = _Ended(desk, attempt)
+    while True:
+        over = not follow or ended()  # asked before the reading: what was written before the end is printed
+        tail.copy()
+        if over:
+            return
+        time.sleep(POLL_S)
+
+
+class Tail:
+    """Copies what is new in a file; one that was cut or replaced is read from its start."""
+
+    def __init__(self, path: Path, to: BinaryIO) -> None:
+        self.path, self.to = path, to
+        self.file: BinaryIO | None = None
+
+    def copy(self) -> None:
+        if self.file is None or self._replaced(self.file):
+            try:
+                fresh = open(self.path, "rb")  # noqa: SIM115
+            except FileNotFoundError:
+                return
+            if self.file:
+                self._rest(self.file)
+                self.file.close()
+            self.file = fresh
+        if os.fstat(self.file.fileno()).st_size < self.file.tell():
+            self.file.seek(0)
+        self._rest(self.file)
+
+    def _rest(self, file: BinaryIO) -> None:
+        while data := file.read(CHUNK):
+            self.to.write(data)
+        self.to.flush()
+
+    def _replaced(self, file: BinaryIO) -> bool:
+        try:
+            return self.path.stat().st_ino != os.fstat(file.fileno()).st_ino
+        except FileNotFoundError:
+            return False
+
+
+class _Ended:
+    """Whether an attempt has ended: recorded, or seen by our own eyes where nobody records."""
+
+    def __init__(self, desk: Desk, attempt: Attempt) -> None:
+        from muster.wiring.looking import Looking
+
+        self.desk, self.attempt = desk, attempt
+        self.looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
+        self.state = desk.load()
+        self.looking.configure(self.state)
+
+    def __call__(self) -> bool:
+        cell, n = self.attempt.key
+        if not self.desk.store.records([cell])[0].attempts[n - 1].open:
+            return True
+        seen = self.looking.probe.look([self.attempt])[self.attempt.key]
+        job = self.state.campaign.job(self.state.cells[cell].cell.job)
+        return judge_attempt(self.attempt, seen, job).final

@@ -1,0 +1,39 @@
+"""muster note"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.acts.decisions import given, pointed_at
+from muster.cli.app import open_folder
+from muster.cli.cells import resolve
+from muster.wiring.desk import Desk
+
+app = typer.Typer()
+
+
+@app.command(
+    epilog="Example:  muster note 'the loss is NaN from here on' --cell train/v2_full/2 --evidence run.log:412"
+)
+def note(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was found.", show_default=False)],
+    cell: Annotated[str | None, typer.Option(metavar="CELL", help="The cell it is about.", show_default=False)] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:LINE", help="Where it can be seen; the line is kept.", show_default=False),
+    ] = None,
+) -> int:
+    """Writes a finding down, with its evidence. It goes into the record."""
+    said = given(text, "the note")
+    folder = open_folder(ctx)
+    pointed = pointed_at(evidence, folder) if evidence is not None else None
+    desk = Desk.open(folder)
+    cells: list[str | None] = list(resolve([cell], list(desk.load().cells))) if cell is not None else [None]
+    data = {"evidence": pointed} if pointed else {}
+    desk.decide([desk.person("note", said, cell=name, data=data) for name in cells])
+    about = f" about {', '.join(name for name in cells if name)}" if cell is not None else ""
+    print(f"noted{about}" + (f", with line {pointed['line']} of {pointed['file']}" if pointed else ""))
+    return 0

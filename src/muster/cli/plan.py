@@ -1,0 +1,153 @@
+"""muster plan"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+
+from muster.cli.app import open_folder
+from muster.cli.grid import grids, legend
+from muster.cli.paint import paint
+from muster.plan.outlook import WouldNot
+from muster.wiring.desk import FILE, find_root
+from muster.wiring.planning import Foreseen, foresee
+
+app = typer.Typer()
+LISTED = 40
+
+
+@app.command(epilog="Example:  muster plan --json | jq '.would_run[].cell'")
+def plan(
+    ctx: typer.Context,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """The matrix as a grid, what would run in which order, why the rest would not, hours and money. Starts nothing."""
+    root = find_root(open_folder(ctx))
+    found = foresee(root)
+    if as_json_:
+        sys.stdout.write(json.dumps(as_json(found), ensure_ascii=False) + "\n")
+        return 0
+    if found.warnings:
+        from muster.cli.mistakes import show
+
+        show(str(root / FILE), found.warnings)
+    for line in lines(found):
+        print(line)
+    return 0
+
+
+def lines(found: Foreseen) -> Iterator[str]:
+    status, seen = found.status, found.outlook
+    done = status.counts["DONE"]
+    yield paint(f"{status.state.campaign.name}: {len(status.cells)} cells declared, {done} done", "bold")
+    yield ""
+    yield from grids(status)
+    yield legend(status)
+    yield ""
+    yield from _changes(found)
+    later = [other for other in seen.others if other.later]
+    more = f"; {len(later)} more follow when what they need is DONE" if later else ""
+    yield paint(f"would run now: {len(seen.would_run)} of {len(status.cells)} cells{more}", "bold")
+    for item in seen.would_run[:LISTED]:
+        yield f"  {item.position:>3}. {item.cell}: {item.why}"
+    if len(seen.would_run) > LISTED:
+        yield f"  and {len(seen.would_run) - LISTED} more; `muster plan --json` has them all"
+    for other in later[:LISTED]:
+        yield f"    then {other.cell}: {other.reason}"
+    if len(later) > LISTED:
+        yield f"    and {len(later) - LISTED} more"
+    yield from _left(found)
+    yield f"expected: {_estimate(found)}"
+
+
+def _left(found: Foreseen) -> Iterator[str]:
+    """What would not run although it is not done: each is named, with the reason."""
+    verdicts = {cell.record.cell.id: cell for cell in found.status.cells}
+    left = [other for other in found.outlook.others if not other.later and other.verdict != "DONE"]
+    if left:
+        yield f"would not run: {len(left)}"
+    for other in left[:LISTED]:
+        now = verdicts[other.cell]
+        yield f"  {now.verdict.state} {other.cell}: {now.verdict.reason}. Next: {now.next}"
+    if len(left) > LISTED:
+        yield f"  and {len(left) - LISTED} more"
+
+
+def _changes(found: Foreseen) -> Iterator[str]:
+    what = found.changes
+    if not what:
+        return
+    yield "`muster up` would take in what changed since the last time:"
+    for cells, text in (
+        (what.new, "new cells"),
+        (what.gone, "cells no longer declared (their attempts are kept)"),
+        (what.changed, "cells whose definition changed"),
+        (what.changed_done, "DONE cells whose definition changed (kept, with their old hash)"),
+    ):
+        if cells:
+            more = f" and {len(cells) - 8} more" if len(cells) > 8 else ""
+            yield f"  {len(cells)} {text}: {', '.join(cells[:8])}{more}"
+    if what.code_changed:
+        yield "  the code changed"
+    yield ""
+
+
+def _estimate(found: Foreseen) -> str:
+    expected = found.estimate
+    if expected.slot_seconds is None or expected.wall_seconds is None:
+        return f"unknown: {expected.basis}"
+    if not expected.cells:
+        return expected.basis
+    money = found.status.state.campaign.money
+    price = f", {expected.money:.2f} {money.currency}" if money and expected.money is not None else ""
+    hours = f"{_hours(expected.wall_seconds)} on {found.slots} slot{'s' if found.slots != 1 else ''}"
+    return f"{hours}, {_hours(expected.slot_seconds)} of slot time{price} ({expected.basis})"
+
+
+def _hours(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
+
+
+def as_json(found: Foreseen) -> dict[str, Any]:
+    expected, what, state = found.estimate, found.changes, found.status.state
+    return {
+        "muster": 1,
+        "campaign": state.campaign.name,
+        "as_of": found.status.as_of,
+        "started": found.started,
+        "declared": len(found.status.cells),
+        "counts": dict(found.status.counts),
+        "would_run": [{"cell": i.cell, "why": i.why, "position": i.position} for i in found.outlook.would_run],
+        "not": [_other(other, found) for other in found.outlook.others],
+        "changes": {"new": what.new, "gone": what.gone, "changed": what.changed, "changed_done": what.changed_done,
+                    "code_changed": what.code_changed},
+        "estimate": {
+            "cells": expected.cells,
+            "slots": found.slots,
+            "slot_hours": _in_hours(expected.slot_seconds),
+            "wall_hours": _in_hours(expected.wall_seconds),
+            "money": expected.money,
+            "currency": state.campaign.money.currency if state.campaign.money else None,
+            "basis": expected.basis,
+        },
+    }  # fmt: skip
+
+
+def _other(other: WouldNot, found: Foreseen) -> dict[str, Any]:
+    """An open attempt was looked at; everything else stands as planned."""
+    if other.verdict is None:
+        now = next(cell for cell in found.status.cells if cell.record.cell.id == other.cell)
+        return {"cell": other.cell, "verdict": str(now.verdict.state), "reason": now.verdict.reason, "next": now.next,
+                "later": False}  # fmt: skip
+    return {"cell": other.cell, "verdict": str(other.verdict), "reason": other.reason, "next": other.next,
+            "later": other.later}  # fmt: skip
+
+
+def _in_hours(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds / 3600, 4)

@@ -1,0 +1,49 @@
+"""muster retry"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.acts.decisions import given, when
+from muster.acts.status import CellStatus
+from muster.cli.app import open_folder
+from muster.cli.cells import looked
+from muster.cli.deciding import carry, go_on, meant
+from muster.domain.state import Intent
+from muster.wiring.desk import Desk
+from muster.wiring.stopping import Stopping
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example:  muster retry train/v2_full/2 --because 'more memory since'")
+def retry(
+    ctx: typer.Context,
+    cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],
+    because: Annotated[str, typer.Option(help="What changed, so that it may go well now.", show_default=False)],
+) -> int:
+    """Lets dead or given-up cells start again. The reason is recorded with the new attempt."""
+    reason = given(because)
+    desk = Desk.open(open_folder(ctx))
+    found = looked(desk)
+    Stopping(desk).record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    before = looked(desk)
+    names = meant("retry", cells, before)
+    accepted, code = carry(desk, [desk.person("retry", reason, cell=name) for name in names], "retried")
+    if accepted:
+        tried = {cell.record.cell.id: len(cell.record.attempts) for cell in before.cells}
+        after = {cell.record.cell.id: cell for cell in go_on(desk).cells}
+        for name in accepted:
+            print(f"{name}: {_told(after[name], tried[name], desk.load().intent)}")
+    return code
+
+
+def _told(cell: CellStatus, tried: int, intent: Intent) -> str:
+    count = len(cell.record.attempts)
+    if count > tried:
+        return f"retried; attempt {count} is {cell.verdict.state}"
+    if intent.kind == "running" and not cell.startable:
+        return f"to be retried; {cell.next}"
+    return f"to be retried; {when(intent)}"

@@ -1,0 +1,75 @@
+"""muster stop"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.acts.decisions import given
+from muster.cli.app import open_folder
+from muster.cli.cells import looked
+from muster.cli.deciding import carry, meant
+from muster.cli.durations import seconds, span
+from muster.domain.attempt import Attempt
+from muster.wiring.desk import Desk
+from muster.wiring.stopping import Stopping
+
+app = typer.Typer()
+STILL_GOING_ON = 4
+
+
+@app.command(epilog="Example:  muster stop 'train/v2_full/*' --because 'wrong learning rate'")
+def stop(
+    ctx: typer.Context,
+    cells: Annotated[
+        list[str] | None, typer.Argument(metavar="CELL...", help="Cells, or globs: 'train/*/2'.", show_default=False)
+    ] = None,
+    because: Annotated[str, typer.Option(help="Why, for the record.")] = "asked by a person",
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until they have ended.")] = True,
+    timeout: Annotated[str, typer.Option(help="Wait at most this long.")] = "60s",
+) -> int:
+    """Stops running cells: the whole process tree, written down. They stay stopped until `muster retry`.
+
+    Exit code: 0 stopped, 1 something was not running, 4 something still lives when the time is up.
+    """
+    reason, limit = given(because), seconds(timeout)
+    desk = Desk.open(open_folder(ctx))
+    found = looked(desk)
+    stopping = Stopping(desk)
+    state = stopping.record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    decisions = [
+        desk.person("stop", reason, cell=name, attempt=last.n if (last := state.cells[name].last) else None)
+        for name in meant("stop", cells or [], found)
+    ]
+    names, code = carry(desk, decisions, "stopped")
+    attempts = [attempt for name in names if (attempt := desk.load().cells[name].open)]
+    if not wait:
+        stopping.ask(attempts)
+        for name in names:
+            print(f"{name}: a stop was requested")
+        return code
+    late = await_end(desk, stopping, attempts, limit)
+    return STILL_GOING_ON if late else code
+
+
+def await_end(desk: Desk, stopping: Stopping, attempts: list[Attempt], limit: float) -> bool:
+    """Tells what became of each; True: some still live when the time is up."""
+    left = {attempt.key for attempt in stopping.until_ended({attempt.key for attempt in attempts}, limit)}
+    cells = desk.load().cells
+    for attempt in attempts:
+        if attempt.key in left:
+            print(f"{attempt.cell}: still alive after {span(limit)}; the request stands, `muster why` shows it")
+        else:
+            print(f"{attempt.cell}: {_became(cells[attempt.cell].attempts[attempt.n - 1])}")
+    return bool(left)
+
+
+def _became(attempt: Attempt) -> str:
+    outcome = attempt.outcome
+    if outcome is None or outcome.cause is None:
+        return f"had ended: {outcome.verdict if outcome else ''}, {outcome.reason if outcome else ''}"
+    took = f" after {span(outcome.duration_s)}" if outcome.duration_s is not None else ""
+    if outcome.cause.kind == "user_stop":
+        return f"stopped{took}"
+    return f"had ended{took}: {outcome.verdict}({outcome.cause}), {outcome.reason}"

@@ -1,0 +1,143 @@
+"""muster why"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from muster.acts.status import Status
+from muster.acts.why import MEANING, AttemptStory, Story, as_json, story, tail
+from muster.cli.app import open_folder
+from muster.cli.cells import is_glob, looked, resolve
+from muster.cli.durations import span
+from muster.cli.grid import mark
+from muster.cli.paint import paint
+from muster.domain.verdict import Evidence
+from muster.execute.paths import attempt_folder
+from muster.ports.store import Event
+from muster.wiring.desk import Desk
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example:  muster why train/v2_full/2")
+def why(
+    ctx: typer.Context,
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="A cell, or a glob: 'train/*/2'.", show_default=False)],
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Why a cell has its verdict: the evidence, all attempts with their causes, what happens next."""
+    desk = Desk.open(open_folder(ctx))
+    found = looked(desk)
+    names = [each.record.cell.id for each in found.cells]
+    chosen = set(resolve([cell], names))
+    stories = [
+        story(found, each, desk.store.events(each.record.cell.id), lambda name, n: attempt_folder(desk.state, name, n))
+        for each in found.cells
+        if each.record.cell.id in chosen
+    ]
+    if as_json_:
+        objects = [as_json(told, found) for told in stories]
+        shown = objects if is_glob(cell, names) and len(objects) > 1 else objects[0]
+        sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
+        return 0
+    for number, told in enumerate(stories):
+        if number:
+            print()
+        for line in lines(told, found):
+            print(line)
+    return 0
+
+
+def lines(told: Story, status: Status) -> Iterator[str]:
+    cell, verdict = told.cell, told.cell.verdict
+    kind = f"({verdict.kind})" if verdict.kind else ""
+    name = paint(cell.record.cell.id, "bold")
+    yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
+    yield f"  {MEANING[verdict.state]}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
+    if cell.since:
+        yield f"  since  {_moment(cell.since)}"
+    yield f"  next   {cell.next}"
+    if verdict.evidence:
+        yield from _evidence(verdict.evidence, status.boot)
+    if told.needs:
+        yield _title("Needs")
+        yield from (f"  {mark(state)} {need}  {state}" for need, state in told.needs)
+    if told.attempts:
+        yield _title("Attempts")
+        for each in told.attempts:
+            yield from _attempt(each, last=each is told.attempts[-1])
+    if told.decisions:
+        yield _title("Decisions")
+        yield from (_decision(event) for event in told.decisions)
+
+
+def _title(text: str) -> str:
+    return "\n" + paint(text, "bold")
+
+
+def _evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]:
+    yield _title("Evidence")
+    rows = [("signal", "class", "reading", "age", "says")]
+    for item in evidence:
+        age = span(boot - item.boot) if item.boot is not None and boot >= item.boot else ""
+        rows.append((item.signal, item.kind, item.reading, age, item.says))
+    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    for number, row in enumerate(rows):
+        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        yield "  " + (paint(line, "dim") if number == 0 else line)
+
+
+def _attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
+    attempt = told.attempt
+    said = [f"{mark(told.verdict)} attempt {attempt.n}: {told.verdict}"]
+    if told.cause:
+        said.append(f"{told.cause} ({told.confidence})")
+    if told.started:
+        said.append(f"started {_moment(told.started)}")
+    if told.ended:
+        said.append(f"ended {_moment(told.ended)}")
+    if told.duration_s is not None:
+        said.append(f"took {span(told.duration_s)}")
+    if told.signal is not None:
+        said.append(f"ended by signal {told.signal}")
+    elif told.code is not None:
+        said.append(f"exit code {told.code}")
+    yield "  " + ", ".join(said)
+    yield f"      {told.reason}"
+    for label, text in (("started because", attempt.retry_cause), ("accepted", attempt.accepted)):
+        if text:
+            yield f"      {label}: {text}"
+    if attempt.adopted:
+        yield "      adopted: something else ran it"
+    for label, path in (("output", told.output), ("log", told.log), ("errors", told.err)):
+        if path:
+            yield f"      {label:<7}{path}"
+    if last and told.verdict == "DEAD" and (found := tail(told.err)):
+        yield "      the last lines of stderr.log:"
+        yield from (f"        | {_plain(line)}" for line in found)
+
+
+def _decision(event: Event) -> str:
+    decision = event.decision
+    attempt = f" of attempt {decision.attempt}" if decision.attempt is not None else ""
+    text = f"  {_moment(decision.at)}  {decision.who}: {decision.kind}{attempt}"
+    if decision.reason:
+        text += f", {decision.reason}"
+    pointed = decision.data.get("evidence") if decision.kind == "note" else None
+    if pointed:
+        text += f" [{pointed['file']}:{pointed['line']}: {pointed['text']}]"
+    return text + (paint(f"  REFUSED: {event.void}", "yellow") if event.void else "")
+
+
+def _moment(iso: str) -> str:
+    return iso[:19].replace("T", " ")
+
+
+def _plain(line: str) -> str:
+    """A progress bar's last state, and no codes that would play with the terminal."""
+    return "".join(character for character in line.rpartition("\r")[2] if character.isprintable() or character == "\t")

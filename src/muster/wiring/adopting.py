@@ -1,0 +1,104 @@
+"""Takes in runs that something else produced. The campaign is taken in with them, and nothing starts."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
+from muster.acts.take_in import hashes
+from muster.domain.decision import Decision
+from muster.domain.errors import Mistake, MusterError
+from muster.domain.state import CampaignState
+from muster.observe import process
+from muster.observe.code import code_identity
+from muster.observe.proof import FileProofReader
+from muster.plan.outlook import as_if_taken_in
+from muster.ports.clock import iso
+from muster.store import campaigns
+from muster.wiring.desk import FILE, Desk
+from muster.wiring.planning import was_begun
+from muster.wiring.taking import OURS, Read, read
+
+
+@dataclass(frozen=True, slots=True)
+class Adopted:
+    found: Adoption
+    taken: tuple[Proved, ...]  # in the record now; with a dry run: what would be
+    refused: tuple[Refused, ...]
+    took_in: bool  # campaign.yaml was taken in on the way
+    declared: int
+    done: int
+    warnings: tuple[Mistake, ...]
+
+
+def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: bool) -> Adopted:
+    read_now = read(root / FILE)
+    desk = None if dry_run and not was_begun(root) else Desk.open(root) if dry_run else Desk.create(root)
+    before = desk.store.load() if desk else None
+    outdated = before is None or _outdated(root, before, read_now)
+    # a campaign that runs takes a new text in only by `muster up`: its new cells would start
+    take = outdated and (before is None or before.intent.kind != "running")
+    warnings = read_now.warnings
+    if outdated and not take:
+        warnings = (*warnings, _differs())
+    if take and desk and not dry_run:
+        take_in_only(desk, read_now, before)
+    state = _state(root, desk, read_now, before, dry_run=dry_run and take)
+    found = find_runs(state, root, patterns, table, FileProofReader())
+    taken, late = (found.proved, ()) if dry_run or desk is None else record(desk, found)
+    done = sum(cell.done for cell in state.declared) + len(taken)
+    return Adopted(found, taken, (*found.refused, *late), take and not dry_run, len(state.declared), done, warnings)
+
+
+def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
+    """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
+    hashed = hashes(found.campaign, str(desk.root), code_identity)
+    name = campaigns.save(desk.state, found.text, found.campaign, hashed)
+    environment = {key: value for key, value in os.environ.items() if key not in OURS}
+    env_file = campaigns.save_environment(desk.state, environment)
+    taking = [desk.person("campaign", "taken in by adopt", data={"hash": name, "env_file": env_file})]
+    if before and before.only:  # a filter that was written down outlives the new text
+        only = [{axis: list(values) for axis, values in part.items()} for part in before.only]
+        taking.append(desk.person("filter", "kept while adopting", data={"only": only}))
+    refused = [why for why in desk.decide(taking) if why]
+    if refused:
+        raise MusterError(f"the campaign could not be taken in: {refused[0]}", where=str(desk.root))
+
+
+def record(desk: Desk, found: Adoption) -> tuple[tuple[Proved, ...], tuple[Refused, ...]]:
+    """Durably; what came too late (its cell started meanwhile) is refused and named."""
+    who = desk.person("adopt").who
+    made = decisions(found, who, iso(desk.clock.wall()), desk.clock.boot(), process.boot_id())
+    if not made:
+        return (), ()
+    named: list[Decision] = [replace(decision, ref=secrets.token_hex(8)) for decision in made]
+    answers = desk.decide(named)
+    taken = tuple(proved for proved, why in zip(found.proved, answers, strict=True) if not why)
+    late = tuple(
+        Refused(proved.outcome.output or proved.cell, f"{proved.cell}: {why}")
+        for proved, why in zip(found.proved, answers, strict=True)
+        if why
+    )
+    return taken, late
+
+
+def _state(root: Path, desk: Desk | None, found: Read, before: CampaignState | None, *, dry_run: bool) -> CampaignState:
+    if desk is None or dry_run:
+        return as_if_taken_in(found.campaign, hashes(found.campaign, str(root), code_identity), before)
+    return desk.load()
+
+
+def _outdated(root: Path, before: CampaignState, found: Read) -> bool:
+    return campaigns.taken(root / ".muster", before.campaign_hash).text != found.text
+
+
+def _differs() -> Mistake:
+    return Mistake(
+        "it differs from the campaign that runs; runs are matched to the one that runs",
+        hint="`muster up` takes the new text in",
+        level="warning",
+    )

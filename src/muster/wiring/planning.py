@@ -1,0 +1,69 @@
+"""What a campaign would do now, whether or not it was ever started. Changes nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.acts.status import ControllerStatus, Status, survey
+from muster.acts.take_in import Changes, changes, hashes
+from muster.domain.campaign import Campaign
+from muster.domain.errors import Mistake
+from muster.observe.code import code_identity
+from muster.plan.order import Estimate, estimate
+from muster.plan.outlook import Outlook, as_if_taken_in, outlook
+from muster.ports.clock import SystemClock
+from muster.wiring.desk import FILE, Desk
+from muster.wiring.survey import look
+from muster.wiring.taking import read
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    status: Status
+    outlook: Outlook
+    changes: Changes  # what `up` would take in; empty before the first time
+    estimate: Estimate
+    slots: int
+    started: bool  # whether the campaign was ever taken in
+    warnings: tuple[Mistake, ...]
+
+
+def foresee(root: Path) -> Foreseen:
+    found = read(root / FILE)
+    hashed = hashes(found.campaign, str(root), code_identity)
+    desk = Desk.open(root) if was_begun(root) else None
+    before = desk.store.load() if desk else None
+    state = as_if_taken_in(found.campaign, hashed, before)
+    if desk and before:
+        status = look(desk, state)
+    else:
+        clock = SystemClock()
+        status = survey(state, {}, ControllerStatus(False), clock.wall(), clock.boot())
+    slots = slot_count(found.campaign)
+    return Foreseen(
+        status,
+        outlook(state),
+        changes(before, hashed) if before else Changes(),
+        estimate(state, slots),
+        slots,
+        before is not None,
+        found.warnings,
+    )
+
+
+def was_begun(root: Path) -> bool:
+    state = root / ".muster"
+    return (state / "campaign.db").exists() or (state / "decisions.jsonl").exists()
+
+
+def slot_count(campaign: Campaign) -> int:
+    """GPU slots where there are any, else CPU slots; for an estimate, not for a lease."""
+    slots = campaign.slots
+    if slots.gpus is None:
+        from muster.execute.gpus import find_gpus
+
+        gpus = sum(not gpu.busy for gpu in find_gpus())
+    else:
+        gpus = len(slots.gpus)
+    return gpus * slots.per_gpu or slots.cpus

@@ -1,0 +1,27 @@
+"""Writes the status tables for people who grep."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from muster.acts.status import Status
+from muster.acts.tsv import status_tsv
+from muster.wiring.desk import Desk
+
+
+def write_status_tsv(desk: Desk, status: Status) -> list[Path]:
+    """One file per job under reports/status/, each replaced as a whole: a reader never sees half a table."""
+    folder = desk.root / "reports" / "status"
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for job in status.state.campaign.jobs:
+        file = folder / f"{job.name}_status_latest.tsv"
+        partial = folder / f".{file.name}.{os.getpid()}"
+        try:
+            partial.write_text(status_tsv(status, job.name), encoding="utf-8")
+            partial.replace(file)
+        finally:
+            partial.unlink(missing_ok=True)
+        written.append(file)
+    return written
