@@ -1,4 +1,4 @@
-"""One row per cell, for people who grep: `reports/status/<job>_status_latest.tsv`. `adopt --status-tsv` reads it too."""
+"""One row per cell, for people who grep: `reports/status/<job>_status_latest.tsv`. `adopt --status-tsv` reads it."""
 
 from __future__ import annotations
 

@@ -83,8 +83,8 @@ def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:
     cause = outcome.cause
     return AttemptStory(
         attempt, str(outcome.verdict), _text(cause), cause.confidence if cause else "proven", outcome.reason,
-        iso(outcome.started) if outcome.started else None, iso(outcome.ended) if outcome.ended else None, outcome.duration_s,
-        outcome.exit_code, outcome.exit_signal, outcome.output, outcome.evidence, log, err,
+        iso(outcome.started) if outcome.started else None, iso(outcome.ended) if outcome.ended else None,
+        outcome.duration_s, outcome.exit_code, outcome.exit_signal, outcome.output, outcome.evidence, log, err,
     )  # fmt: skip
 
 

@@ -28,7 +28,10 @@ def accept(
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "its proof holds",
 ) -> int:
-    """Takes the last attempt of a dead cell as DONE although it did not exit with 0. Its proof is read again and must hold."""
+    """Takes the last attempt of a dead cell as DONE although it did not exit with 0.
+
+    Its proof is read again and must hold.
+    """
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
     found = looked(desk)

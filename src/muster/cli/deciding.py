@@ -29,7 +29,7 @@ def meant(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
         for cell in found.cells
         if cell.record.cell.id in named or (cell.record.cell.id in chosen and concerns(verb, cell))
     ]
-    if not left:
+    if not left and verb != "stop":
         count = f"none of the {len(chosen)} cells that fit" if len(chosen) > 1 else f"{chosen[0]} is none that"
         raise MusterError(
             f"nothing to do: {count} can be {VERBS[verb]} now", hint="`muster status` shows where each stands"

@@ -22,6 +22,7 @@ from muster.wiring.desk import Desk
 app = typer.Typer()
 POLL_S = 0.1
 CHUNK = 1 << 16
+MEMORY = 64
 
 
 @app.command(epilog="Example:  muster logs train/v2_full/2 -f --err")
@@ -98,6 +99,7 @@ class Tail:
     def __init__(self, path: Path, to: BinaryIO) -> None:
         self.path, self.to = path, to
         self.file: BinaryIO | None = None
+        self.last = b""  # what was copied last: still there if the file has only grown
 
     def copy(self) -> None:
         if self.file is None or self._replaced(self.file):
@@ -108,14 +110,15 @@ class Tail:
             if self.file:
                 self._rest(self.file)
                 self.file.close()
-            self.file = fresh
-        if os.fstat(self.file.fileno()).st_size < self.file.tell():
+            self.file, self.last = fresh, b""
+        if os.pread(self.file.fileno(), len(self.last), self.file.tell() - len(self.last)) != self.last:
             self.file.seek(0)
         self._rest(self.file)
 
     def _rest(self, file: BinaryIO) -> None:
         while data := file.read(CHUNK):
             self.to.write(data)
+            self.last = (self.last + data)[-MEMORY:]
         self.to.flush()
 
     def _replaced(self, file: BinaryIO) -> bool:

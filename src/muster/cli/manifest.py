@@ -42,6 +42,7 @@ def manifest(
     """Every file that the campaign created or changed, with absolute paths and sizes."""
     desk = Desk.open(open_folder(ctx))
     state = looked(desk).state
+    desk.close()  # the database's own side files are gone with its last reader
 
     def output_of(attempt: Attempt) -> str | None:
         order = read_order(attempt_folder(desk.state, *attempt.key))

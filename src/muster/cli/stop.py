@@ -42,6 +42,9 @@ def stop(
         desk.person("stop", reason, cell=name, attempt=last.n if (last := state.cells[name].last) else None)
         for name in meant("stop", cells or [], found)
     ]
+    if not decisions:
+        print("nothing of it runs")
+        return 0
     names, code = carry(desk, decisions, "stopped")
     attempts = [attempt for name in names if (attempt := desk.load().cells[name].open)]
     if not wait:

@@ -36,6 +36,14 @@ class Relaunch:
 
 
 @dataclass(frozen=True, slots=True)
+class Fence:
+    """A claimed attempt that a person wants stopped before any shim has started it: none may any more."""
+
+    attempt: Attempt
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     attempt: Attempt
     cause: str  # user_stop | timeout
@@ -65,4 +73,4 @@ class End:
     reason: str
 
 
-Action = Start | Settle | Relaunch | Stop | Nudge | EndShim | End
+Action = Start | Settle | Relaunch | Fence | Stop | Nudge | EndShim | End

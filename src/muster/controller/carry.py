@@ -136,6 +136,12 @@ class Carrier:
         self.executor.stop(attempt, epoch=epoch, reason=action.cause, grace_s=self.grace_s)
         self.stopping.add(attempt.key)
 
+    def fence(self, attempt: Attempt, reason: str) -> None:
+        """The request first: it says why the attempt was revoked."""
+        self.note(attempt, f"stopped before it was started: {reason}")
+        self.executor.stop(attempt, epoch=self.epoch, reason="user_stop", grace_s=self.grace_s)
+        self.executor.revoke(attempt)
+
     # -- decisions
 
     def decision(

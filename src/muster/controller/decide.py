@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
@@ -49,7 +49,9 @@ def decide(view: View, now: float) -> list[Action]:
     projected = replace(view.state, cells=ChainMap(settled, view.state.cells))
     starts = list(_starts(view, projected, settled))
     actions.extend(starts)
-    if not starts and not _still_open(view, settled):
+    if view.state.intent.kind == "down":
+        actions.extend(_leave(view, settled))
+    elif not starts and not _still_open(view, settled):
         actions.extend(_end(view, projected))
     return actions
 
@@ -72,11 +74,18 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
         return
     if seen.started == "no" and not seen.shim_locked:
         if now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
-            yield Relaunch(attempt)
+            yield from _unstarted(view, record, attempt)
         return
     yield from _for_shim(attempt, seen)
     if attempt.key not in view.stopping:
         yield from _stop(view, record, attempt, seen, now)
+
+
+def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Action]:
+    if record.stop_because is not None:
+        yield Fence(attempt, record.stop_because)
+    elif view.state.intent.kind != "down":
+        yield Relaunch(attempt)
 
 
 def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
@@ -136,6 +145,13 @@ def _names(slots: Sequence[Slot], kind: str) -> list[str]:
 
 def _still_open(view: View, settled: Mapping[str, CellRecord]) -> bool:
     return any(attempt.cell not in settled for attempt in view.open)
+
+
+def _leave(view: View, settled: Mapping[str, CellRecord]) -> Iterator[End]:
+    """A campaign that is down: its runs are left alone, but those that a person wants stopped are seen to their end."""
+    waiting = [a for a in view.open if a.cell not in settled and view.state.cells[a.cell].stop_because is not None]
+    if not waiting:
+        yield End(False, "the campaign is down")
 
 
 def _end(view: View, state: CampaignState) -> Iterator[End]:

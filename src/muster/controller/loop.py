@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from muster.controller.actions import Action, End, EndShim, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
 from muster.controller.carry import Carrier
 from muster.controller.decide import View, decide
@@ -159,6 +159,9 @@ class Loop:
                 case Relaunch(attempt):
                     self.carrier.relaunch(attempt, self.state)
                     self._due[attempt.key] = self.ports.clock.boot() + self.policy.confirm_s
+                case Fence(attempt, reason):
+                    self.carrier.fence(attempt, reason)
+                    self._due[attempt.key] = 0.0
                 case Stop():
                     self.carrier.stop(action, self.state.epoch)
                 case Nudge(attempt):
@@ -189,8 +192,6 @@ class Loop:
                 everything = True
             if decision.cell:
                 touched.add(decision.cell)
-            if decision.kind == "intent" and decision.data.get("intent") == "down" and not event.void:
-                self._ended = True
             if decision.kind == "stop" and decision.cell:
                 self._look_soon(decision)
         if everything:

@@ -34,4 +34,5 @@ class Order:
     revive_s: float
     axes: dict[str, Any]
     code: dict[str, Any]
+    mkdir: bool = True  # whether {out} must exist when the command starts
     muster: int = 1

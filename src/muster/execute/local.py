@@ -53,7 +53,10 @@ class LocalExecutor:
 
     def launch(self, order: Order, lease: Lease) -> None:
         folder = self.folder(order.cell, order.n)
-        make_folder(folder)
+        # not synced: the shim syncs the innermost folder, and a lost one can only mean that the machine went down
+        folder.mkdir(parents=True, exist_ok=True)
+        if order.mkdir:
+            Path(order.out).mkdir(exist_ok=True)
         self._write_order(folder, order)
         self.warm.spawn(str(folder), lease.fds)
         close(lease.fds)  # shim and run hold it now
@@ -66,8 +69,7 @@ class LocalExecutor:
         partial = folder / f".attempt.json.{os.getpid()}"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
         try:
-            os.write(fd, msgspec.json.encode(order))
-            os.fsync(fd)
+            os.write(fd, msgspec.json.encode(order))  # synced by the shim, off the way to the run
         finally:
             os.close(fd)
         reach("order.write")
@@ -83,7 +85,7 @@ class LocalExecutor:
 
     def revoke(self, attempt: Attempt) -> bool:
         folder = self.folder(*attempt.key)
-        make_folder(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         try:
             fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
@@ -99,6 +101,7 @@ class LocalExecutor:
 
     def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
         folder = self.folder(*attempt.key)
+        folder.mkdir(parents=True, exist_ok=True)
         request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
         partial = folder / ".stop"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
@@ -109,7 +112,7 @@ class LocalExecutor:
         partial.replace(folder / "stop")
         sync_folder(folder)
         reach("stop.rename")
-        if not self._signal_shim(folder, signal.SIGUSR1):
+        if not self._signal_shim(folder, signal.SIGUSR1) and (folder / "identity.json").exists():
             subprocess.Popen([*PYTHON, "stop", str(folder)], stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
         reach("stop.poke")
 
@@ -158,15 +161,6 @@ def _unlisted(name: str) -> Slot:
     if name.startswith("gpu"):
         return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")
-
-
-def make_folder(path: Path) -> None:
-    """With its parents, durably: an attempt's facts must not vanish with their folder."""
-    if path.is_dir():
-        return
-    make_folder(path.parent)
-    path.mkdir(exist_ok=True)
-    sync_folder(path.parent)
 
 
 def sync_folder(path: Path) -> None:

@@ -50,8 +50,6 @@ class LocalComposer:
         place = self._place(attempt, state, job, cell, lease, str(folder / "out"))
         filled = values(job, cell, place)
         cwd = job.cwd or str(self.around.root)
-        if job.mkdir and job.output == "{out}":
-            Path(place.out).mkdir(parents=True, exist_ok=True)
         return Order(
             cell=cell.id,
             n=attempt.n,
@@ -63,6 +61,7 @@ class LocalComposer:
             env_file=state.env_file,
             slots=attempt.slots,
             out=place.out,
+            mkdir=job.mkdir,
             output=_output(job, filled, cwd),
             hash=attempt.hash,
             claimed_at=attempt.claimed_at,

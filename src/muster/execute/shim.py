@@ -39,8 +39,9 @@ POINTS = (
     "shim.bell",
 )  # fmt: skip
 PR_SET_CHILD_SUBREAPER = 36
-RAISED_OOM_SCORE = "300"  # the kernel should take the run before it takes the shim
+RAISED_OOM_SCORE = b"300"  # the kernel should take the run before it takes the shim
 TAIL_BYTES = 4096
+HOST: dict[str, Any] = {}
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -69,16 +70,45 @@ def boottime() -> float:
 
 def start_ticks(pid: int) -> int:
     """Field 22 of /proc/PID/stat; with the pid and the boot id it names a process for ever."""
-    with open(f"/proc/{pid}/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
+    return int(stat_fields(pid)[19])
+
+
+def stat_fields(pid: int) -> list[bytes]:
+    """Of /proc/PID/stat, from the state letter on."""
+    return read_bytes(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+
+
+def read_bytes(path: str) -> bytes:
+    """By plain system calls: Python's file objects cost a launch half a millisecond."""
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        data = os.read(fd, 65536)
+        while data and len(data) % 65536 == 0:
+            more = os.read(fd, 65536)
+            if not more:
+                break
+            data += more
+        return data
+    finally:
+        os.close(fd)
 
 
 def read_text(path: str, default: str = "") -> str:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
+        return read_bytes(path).decode("utf-8", "replace")
     except OSError:
         return default
+
+
+def host() -> dict[str, Any]:
+    """What tells this life of the machine from any other. It can't change while we live: the warm process asks once."""
+    if not HOST:
+        HOST.update(
+            boot_id=read_text("/proc/sys/kernel/random/boot_id").strip(),
+            pid_namespace=os.stat("/proc/self/ns/pid").st_ino,
+            init_ticks=start_ticks(1),
+        )
+    return HOST
 
 
 class Folder:
@@ -151,7 +181,7 @@ class Shim:
         self.stops: list[dict[str, Any]] = []  # steps taken to end the tree, in order
         self.stop_epoch = -1
         self.kill_at: float | None = None
-        self.oom_before = oom_kills()
+        self.oom_before: int | None = None
 
     def run(self) -> int:
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -207,13 +237,19 @@ class Shim:
         os.write(gate_writer, b"g")
         os.close(gate_writer)
         reach("shim.gate")
+        self.oom_before = oom_kills()
+        self._sync_order()
         return pidfd, error_reader
+
+    def _sync_order(self) -> None:
+        """attempt.json must outlive a power cut if exit.json does; while the run starts this costs nobody time."""
+        fd = os.open("attempt.json", os.O_RDONLY, dir_fd=self.folder.fd)
+        os.fsync(fd)
+        os.close(fd)
 
     def _identity(self, pid: int) -> dict[str, Any]:
         return {
-            "boot_id": read_text("/proc/sys/kernel/random/boot_id").strip(),
-            "pid_namespace": os.stat("/proc/self/ns/pid").st_ino,
-            "init_ticks": start_ticks(1),
+            **host(),
             "pid": pid,
             "ticks": start_ticks(pid),
             "shim_pid": os.getpid(),
@@ -225,33 +261,44 @@ class Shim:
 
     def _become_the_run(self, gate: int, errors: int, tree: int) -> None:
         signal.set_wakeup_fd(-1)
+        trouble: BaseException | None = None
+        try:  # all that can be done before the gate opens, while the shim writes down who we are
+            env = self._prepare(tree)
+        except BaseException as error:
+            trouble = error
         if os.read(gate, 1) != b"g":
             os._exit(UNEXECUTED)
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         try:
-            with open("/proc/self/oom_score_adj", "w") as file:
-                file.write(RAISED_OOM_SCORE)
+            if trouble:
+                raise trouble
+            os.close(os.open("execing", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=self.folder.fd))
+            reach("child.execing")
+            os.execvpe(self.order["argv"][0], self.order["argv"], env)
+        except BaseException as error:
+            self._confess(errors, error)
+            os._exit(127)
+
+    def _prepare(self, tree: int) -> dict[str, str]:
+        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        try:
+            score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+            os.write(score, RAISED_OOM_SCORE)
+            os.close(score)
         except OSError:
             pass
         for fd in (tree, *self.slot_fds):
             os.set_inheritable(fd, True)
-        order = self.order
-        try:
-            env = json.loads(read_text(order["env_file"], "{}")) if order.get("env_file") else {}
-            env.update(order["env"])
-            os.chdir(order["cwd"])
-            os.close(os.open("execing", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=self.folder.fd))
-            reach("child.execing")
-            os.execvpe(order["argv"][0], order["argv"], env)
-        except BaseException as error:
-            name = order["cwd"] if not os.path.isdir(order["cwd"]) else order["argv"][0]
-            reason = error.strerror if isinstance(error, OSError) else repr(error)
-            text = f"{reason}: {name!r}"
-            os.write(errors, text.encode("utf-8", "replace")[:TAIL_BYTES])
-            os.write(2, f"muster: the command could not be executed: {text}\n".encode("utf-8", "replace"))
-            os._exit(127)
+        env: dict[str, str] = json.loads(read_bytes(self.order["env_file"])) if self.order.get("env_file") else {}
+        env.update(self.order["env"])
+        os.chdir(self.order["cwd"])
+        return env
+
+    def _confess(self, errors: int, error: BaseException) -> None:
+        name = self.order["argv"][0] if os.path.isdir(self.order["cwd"]) else self.order["cwd"]
+        text = f"{error.strerror if isinstance(error, OSError) else repr(error)}: {name!r}"
+        os.write(errors, text.encode("utf-8", "replace")[:TAIL_BYTES])
+        os.write(2, f"muster: the command could not be executed: {text}\n".encode("utf-8", "replace"))
 
     # -- step 6: wait, write the exit down, reap, linger
 
@@ -470,8 +517,7 @@ def free_bytes(path: str) -> int | None:
 
 def cpu_seconds(pid: int) -> float | None:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+        fields = stat_fields(pid)
         return sum(int(fields[index]) for index in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
     except (OSError, ValueError):
         return None
@@ -509,8 +555,7 @@ def descendants(root: int) -> list[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
-                with open(f"/proc/{name}/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
+                fields = stat_fields(int(name))
                 if fields[0] != b"Z":
                     parents.setdefault(int(fields[1]), []).append(int(name))
             except (OSError, IndexError):
@@ -571,8 +616,10 @@ def serve(fd: int) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     server = socket.socket(fileno=fd)
+    host()
     gc.collect()
     gc.freeze()
+    gc.disable()  # a shim makes no garbage worth the pages that a collection would copy
     while True:
         data, fds, _, _ = socket.recv_fds(server, 65536, 16)
         if not data:
@@ -597,7 +644,7 @@ def stop_without_shim(path: str) -> int:
     folder = Folder(path, "")
     who, request = folder.read("identity.json"), folder.read("stop")
     token = "MUSTER_ATTEMPT=" + (who or {}).get("token", "")
-    if not who or not request or who["boot_id"] != read_text("/proc/sys/kernel/random/boot_id").strip():
+    if not who or not request or any(who[name] != value for name, value in host().items()):
         return 0
     deadline = boottime() + float(request.get("grace_s", 10))
     number = signal.SIGTERM
@@ -637,9 +684,8 @@ def carries(pid: int, token: bytes) -> bool:
 
 def is_live(pid: int) -> bool:
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
+        return stat_fields(pid)[0] not in (b"Z", b"X")
+    except (OSError, IndexError):
         return False
 
 

@@ -16,6 +16,8 @@ LOOKS_TO_CONFIRM = 2
 
 def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
     evidence = _evidence(attempt, seen)
+    if seen.started == "revoked" and seen.stop_reason:
+        return _dead(Cause(seen.stop_reason, note="stopped on request before it was started"), evidence)
     if seen.started == "revoked":
         return _dead(Cause("never_started", note="fenced before any shim could start it"), evidence)
     if seen.started == "no":
@@ -54,8 +56,7 @@ def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
 
 def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
     if seen.host == "rebooted" and not seen.shim_locked:
-        cause = Cause("never_started", note="the machine rebooted before it was started")
-        return _dead(cause, evidence)
+        return _dead(Cause("host_reboot", note="the machine rebooted; no trace shows that it had started"), evidence)
     return Verdict(
         State.PENDING, f"claimed on {', '.join(attempt.slots)}, not started yet", "claimed", evidence=evidence
     )

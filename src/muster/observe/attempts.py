@@ -44,6 +44,9 @@ class AttemptProbe:
         # exit.json first: everything read after it is at least as new, so "gone and no exit" can't be a race of ours
         exit_ = _read_exit(folder / "exit.json", attempt.token)
         boot = self.clock.boot()
+        if exit_ and exit_.orphans == ():  # the usual end: the tree's reaper saw that nothing is left to look for
+            identity = _read_identity(folder / "identity.json")
+            return Sighting(boot, "yes", True, identity, exit_, proof=self.read_proof(attempt, exit_))
         started = _read_text(folder / "started")
         if started is None:
             shim, locked = _shim(folder), _locked(folder / "shim.lock")

@@ -112,16 +112,21 @@ def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
 
 
 def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
-    intent = meta(db, "intent", "down")
-    if intent != "running":
-        raise Refused(f"the campaign is {intent}: {meta(db, 'intent_reason')}")
     cell = _cell(db, d)
-    if not cell["declared"] or cell["given_up"] is not None:
-        raise Refused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
+    if not d.data.get("recovered"):  # fsck found its folder: it did start, whatever is wanted now
+        _may_start(db, cell)
     _claim(db, d, adopted=False)
     db.execute(QUERIES["set_retry"], (None, d.cell))
     for slot in d.data["slots"]:
         db.execute(QUERIES["begin_span"], (slot, d.cell, d.attempt, d.data["boot_id"], d.at, d.boot))
+
+
+def _may_start(db: sqlite3.Connection, cell: Any) -> None:
+    intent = meta(db, "intent", "down")
+    if intent != "running":
+        raise Refused(f"the campaign is {intent}: {meta(db, 'intent_reason')}")
+    if not cell["declared"] or cell["given_up"] is not None:
+        raise Refused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
 
 
 def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:

@@ -24,12 +24,14 @@ class Log(Protocol):
     def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
         """(begin, end, decision) of every whole line from offset on."""
 
+    def size(self) -> int:
+        """Its length in bytes."""
+
 
 def _lines(data: bytes, offset: int) -> Iterator[tuple[int, int, Decision]]:
-    for line in data.splitlines(keepends=True):
-        if not line.endswith(b"\n"):
-            return  # torn by a crash: it never took effect
-        begin, offset = offset, offset + len(line)
+    *whole, _torn = data.split(b"\n")  # a last line without its end was torn by a crash: it never took effect
+    for line in whole:
+        begin, offset = offset, offset + len(line) + 1
         if line.strip():
             yield begin, offset, _decode(line)
 
@@ -40,9 +42,8 @@ class FileLog:
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
         data = b"".join(_encode(decision) + b"\n" for decision in decisions)
-        fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+        fd = self._open()
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
             begin = self._mend(fd)
             try:
                 if os.write(fd, data) != len(data):
@@ -58,6 +59,21 @@ class FileLog:
             return begin, begin + len(data)
         finally:
             os.close(fd)
+
+    def _open(self) -> int:
+        """The log, locked; not one that fsck has replaced while we waited for the lock."""
+        while True:
+            fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_nlink:
+                return fd
+            os.close(fd)
+
+    def size(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
 
     def _mend(self, fd: int) -> int:
         """Cuts off a line that a crash tore; keeps what was torn beside the log. Returns the length."""
@@ -91,6 +107,9 @@ class MemoryLog:
         begin = len(self.data)
         self.data += b"".join(_encode(decision) + b"\n" for decision in decisions)
         return begin, len(self.data)
+
+    def size(self) -> int:
+        return len(self.data)
 
     def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
         yield from _lines(self.data[offset:], offset)

@@ -6,7 +6,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from muster.domain.attempt import Attempt, CellRecord, Outcome
 from muster.domain.campaign import AxisValue
 from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
+from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState, Intent
 from muster.ports.crash import reach
 from muster.ports.store import Committed, Event, Superseded
@@ -36,7 +37,19 @@ class SqliteStore:
         self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
         self.db.row_factory = sqlite3.Row
         self._cells: tuple[str, dict[str, Cell]] = ("", {})
-        self._prepare()
+        try:
+            self._prepare()
+            self._compare_log()
+        except (sqlite3.DatabaseError, MusterError) as error:
+            self.db.close()
+            raise (_trouble(error) if isinstance(error, sqlite3.DatabaseError) else error) from None
+
+    def _compare_log(self) -> None:
+        """A log that lost its end would swallow every new decision: the fold would never come to them."""
+        if int(fold.meta(self.db, "applied", "0")) > self.log.size():
+            raise _damaged("decisions.jsonl is shorter than what campaign.db has seen of it")
+        if not self.log.size() and (self.folder / "attempts").is_dir():  # or finished work would run again
+            raise _damaged("decisions.jsonl is gone, and there are attempts")
 
     def _prepare(self) -> None:
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
@@ -71,7 +84,7 @@ class SqliteStore:
         try:
             self._guard()
             offset = int(fold.meta(self.db, "applied", "0"))
-            for first, last, decision in self.log.read(offset):
+            for first, last, decision in self._unseen():
                 void = fold.fold(self.db, decision, self._declared)
                 seen.append(Event(decision, void))
                 if void and begin <= first < end:
@@ -83,7 +96,7 @@ class SqliteStore:
         except BaseException as error:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.OperationalError):
+            if isinstance(error, sqlite3.DatabaseError):
                 raise _trouble(error) from error
             raise
         reach("fold.commit")
@@ -94,8 +107,15 @@ class SqliteStore:
     def _begin(self) -> None:
         try:
             self.db.execute("BEGIN IMMEDIATE")
-        except sqlite3.OperationalError as error:
+        except sqlite3.DatabaseError as error:
             raise _trouble(error) from error
+
+    def _unseen(self) -> Iterator[tuple[int, int, Decision]]:
+        """What the log holds beyond the database."""
+        try:
+            yield from self.log.read(int(fold.meta(self.db, "applied", "0")))
+        except msgspec.MsgspecError as error:
+            raise _damaged("decisions.jsonl has a line that can't be read", str(error)) from None
 
     def _guard(self) -> None:
         current = int(fold.meta(self.db, "epoch", "0"))
@@ -118,14 +138,17 @@ class SqliteStore:
         return int(fold.meta(self.db, "epoch", "0"))
 
     def behind(self) -> bool:
-        return next(self.log.read(int(fold.meta(self.db, "applied", "0"))), None) is not None
+        return next(self._unseen(), None) is not None
 
     def load(self) -> CampaignState | None:
-        self.db.execute("BEGIN")  # one moment for all the reads
         try:
-            return self._load()
-        finally:
-            self.db.execute("COMMIT")
+            self.db.execute("BEGIN")  # one moment for all the reads
+            try:
+                return self._load()
+            finally:
+                self.db.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            raise _trouble(error) from error
 
     def _load(self) -> CampaignState | None:
         meta = {row["key"]: row["value"] for row in self.db.execute(QUERIES["all_meta"])}
@@ -185,10 +208,19 @@ class SqliteStore:
         self.db.close()
 
 
-def _trouble(error: sqlite3.OperationalError) -> OSError:
-    """A disk that is full or read-only, as the operating system would say it."""
+def _trouble(error: sqlite3.DatabaseError) -> Exception:
+    """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
+    if type(error) is sqlite3.DatabaseError:  # its subclasses mean other things
+        return _damaged("campaign.db is damaged", str(error))
+    if not isinstance(error, sqlite3.OperationalError):
+        return error
     full = "full" in str(error)
     return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {error}")
+
+
+def _damaged(what: str, detail: str = "") -> MusterError:
+    hint = "it rebuilds the state from decisions.jsonl and the attempt folders; runs are left alone"
+    return MusterError(f"{what}: run `muster fsck`", where=detail, hint=hint, code="damaged")
 
 
 def _attempt(row: Any) -> Attempt:

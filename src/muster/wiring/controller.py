@@ -53,7 +53,7 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     lock.beat(epoch)
     reach("epoch.taken")
     loaded = store.load()
-    if loaded is None or loaded.intent.kind == "down":
+    if loaded is None:
         return 0
     loop = build(root, state, store, clock, lock, loaded, who)
     try:

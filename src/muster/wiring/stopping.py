@@ -15,7 +15,7 @@ from muster.domain.decision import Decision
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Verdict
-from muster.execute.local import LocalExecutor, make_folder
+from muster.execute.local import LocalExecutor
 from muster.execute.paths import attempt_folder
 from muster.judge.attempt import judge_attempt, outcome_of
 from muster.wiring.desk import Desk
@@ -110,7 +110,7 @@ class Stopping:
                 if sighting.started == "no" and not sighting.shim_locked:
                     self._fence(attempt, sighting)
                     continue
-                make_folder(self.executor.folder(*attempt.key))
+                self.executor.folder(*attempt.key).mkdir(parents=True, exist_ok=True)
                 self.executor.stop(attempt, epoch=epoch, reason="user_stop", grace_s=grace_s())
                 self._asked.add(attempt.key)
         finally:

@@ -1,0 +1,337 @@
+"""Rebuilds campaign.db from decisions.jsonl and the attempt folders, beside the old one, and puts it in its place.
+
+The log is the truth and the database its fold. What the log lost is taken from whoever still knows it: the old
+database's own events first, then the attempt folders, of which each holds the order it was started with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from muster.domain.attempt import Outcome
+from muster.domain.decision import Decision
+from muster.domain.errors import MusterError
+from muster.domain.order import Order
+from muster.domain.verdict import Cause, State
+from muster.store import campaigns, fold
+from muster.store.log_mending import Mended, mend_log
+from muster.store.old_database import Old, compare, dump, in_use, read_old
+from muster.store.sqlite import SqliteStore
+
+DATABASE = "campaign.db"
+KEPT = "campaign.db.before-fsck"
+_BEAT_EVERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Who rebuilds, and when; `beat` shows a sign of life, for a lock that is silent too long is taken over."""
+
+    who: str
+    at: str
+    boot: float
+    beat: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    cells: int = 0
+    attempts: int = 0
+    decisions: int = 0
+    ended: tuple[str, ...] = ()  # open attempts whose exit is known: the controller judges them
+    old: str = "sound"  # sound | missing | damaged: ...
+    behind: int = 0  # decisions that the old database had not seen
+    differences: tuple[str, ...] = ()  # between the old database and the fold of the same decisions
+    torn: tuple[str, ...] = ()  # lines of the log that could not be read, now in decisions.torn
+    restored: int = 0  # decisions that the log had lost and the old database knew
+    recovered: tuple[str, ...] = ()  # attempts that only their folders knew
+    unplaced: tuple[str, ...] = ()  # folders that fit nothing, with the reason
+    folderless: tuple[str, ...] = ()  # ended attempts whose folder is gone
+
+
+def rebuild(folder: Path, asked: Asked) -> Findings:
+    """The caller holds controller.lock. Nothing is replaced before the new database is complete."""
+    old = read_old(folder / DATABASE)
+    try:
+        mended = mend_log(folder, old.events, _first_decisions(folder, asked))
+        _need_snapshots(folder, mended)
+        asked.beat()
+        target = folder / f"{DATABASE}.rebuilding"
+        _remove(target)
+        store = SqliteStore(folder, database=str(target))
+        try:
+            findings = _fill(store, old, mended, asked)
+            store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            store.close()
+        _swap(folder, target, old)
+    finally:
+        if old.db:
+            old.db.close()
+    final = SqliteStore(folder)
+    final._publish_intent()
+    final.close()
+    return findings
+
+
+def missing_snapshots(folder: Path) -> list[str]:
+    """Campaigns that the log refers to and that can't be read."""
+    mended = mend_log(folder, [], [], change=False)
+    return _missing(folder, mended)
+
+
+def old_hashes(folder: Path) -> dict[str, str]:
+    """The hash of each declared cell as the old database has it; {} where it can't be read."""
+    old = read_old(folder / DATABASE)
+    if old.db:
+        old.db.close()
+    return {row["id"]: row["hash"] for row in old.dump.get("cell", {}).values() if row["declared"]}
+
+
+# -- the new one
+
+
+def _fill(store: SqliteStore, old: Old, mended: Mended, asked: Asked) -> Findings:
+    """The first decisions are those that the old database has seen; after them the two must be the same."""
+    known = len(old.events)
+    db = store.db
+    db.execute("BEGIN IMMEDIATE")
+    differences: tuple[str, ...] = ()
+    if old.says == "sound" and known == 0:
+        differences = tuple(compare(old.dump, dump(db)))
+    for count, (_, end, decision) in enumerate(mended.entries, 1):
+        fold.fold(db, decision, store._declared)
+        fold.set_meta(db, "applied", str(end))
+        if count == known:
+            differences = tuple(compare(old.dump, dump(db)))
+        if count % _BEAT_EVERY == 0:
+            asked.beat()
+    recovered, unplaced = _recover(store, asked)
+    db.execute("COMMIT")
+    attempts = db.execute("SELECT cell, n, outcome, adopted FROM attempt ORDER BY cell, n").fetchall()
+    return Findings(
+        cells=db.execute("SELECT count(*) FROM cell WHERE declared").fetchone()[0],
+        attempts=len(attempts),
+        decisions=len(mended.entries),
+        ended=tuple(
+            _name(row["cell"], row["n"])
+            for row in attempts
+            if row["outcome"] is None and (_folder(store.folder, row["cell"], row["n"]) / "exit.json").exists()
+        ),
+        old=old.says,
+        behind=max(0, len(mended.entries) - known) if old.says == "sound" else 0,
+        differences=differences,
+        torn=mended.torn,
+        restored=mended.restored,
+        recovered=recovered,
+        unplaced=unplaced,
+        folderless=tuple(
+            _name(row["cell"], row["n"])
+            for row in attempts
+            if row["outcome"] and not row["adopted"] and not _folder(store.folder, row["cell"], row["n"]).is_dir()
+        ),
+    )
+
+
+def _recover(store: SqliteStore, asked: Asked) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Attempts that have a folder and no `start`: one is made from the folder's own order, and written to the log."""
+    db = store.db
+    rows = db.execute("SELECT cell, n, token FROM attempt").fetchall()
+    known = {(row["cell"], row["n"]): row["token"] for row in rows}
+    orders, unplaced = _orders(store.folder)
+    made: list[Decision] = []
+    recovered: list[str] = []
+    for key, order in sorted(orders.items()):
+        name = _name(*key)
+        if key in known:
+            if known[key] != order.token:
+                unplaced.append(f"{name}: its folder belongs to another attempt of that number")
+            continue
+        wanted = [_start(order, asked), *_ending(db, order, (order.cell, order.n + 1) in orders, asked)]
+        refusal = _try(store, wanted)
+        if refusal:
+            unplaced.append(f"{name}: {refusal}")
+        else:
+            made += wanted
+            recovered.append(name)
+    if made:
+        _, end = store.log.append(made)  # the fact in the file first; the transaction around us is committed after
+        fold.set_meta(db, "applied", str(end))
+    return tuple(recovered), tuple(unplaced)
+
+
+def _try(store: SqliteStore, decisions: list[Decision]) -> str | None:
+    """All of them, or none of them and the reason."""
+    store.db.execute("SAVEPOINT trial")
+    for decision in decisions:
+        refusal = fold.fold(store.db, decision, store._declared)
+        if refusal:
+            store.db.execute("ROLLBACK TO trial")
+            store.db.execute("RELEASE trial")
+            return refusal
+    store.db.execute("RELEASE trial")
+    return None
+
+
+def _start(order: Order, asked: Asked) -> Decision:
+    data = {
+        "token": order.token,
+        "slots": list(order.slots),
+        "hash": order.hash,
+        "boot_id": order.boot_id,
+        "retry_cause": order.retry_cause,
+        "recovered": True,
+    }
+    reason = f"recovered from its folder by fsck at {asked.at}: the log had no record of it"
+    return Decision(
+        "start", asked.who, reason, order.cell, order.n, None, order.claimed_at, order.claimed_boot, data
+    )  # fmt: skip
+
+
+def _ending(db: sqlite3.Connection, order: Order, followed: bool, asked: Asked) -> list[Decision]:
+    """Its settlement, if the log has one that came to nothing without the start; else only where a retry followed.
+
+    An attempt with exit.json and without either is left open: the controller judges it.
+    """
+    rows = db.execute(
+        "SELECT kind, who, reason, at, boot, data FROM event WHERE cell = ? AND attempt = ? AND void IS NOT NULL "
+        "AND kind IN ('settle', 'accept') ORDER BY id",
+        (order.cell, order.n),
+    ).fetchall()
+    found = {row["kind"]: row for row in rows}
+    again = [
+        Decision(row["kind"], row["who"], row["reason"], order.cell, order.n, None, row["at"], row["boot"],
+                 json.loads(row["data"]))
+        for kind in ("settle", "accept") if (row := found.get(kind)) and "settle" in found
+    ]  # fmt: skip
+    if again or not followed:
+        return again
+    reason = "how it ended was lost with the log; a retry followed, so it had ended"
+    outcome = Outcome(State.DEAD, Cause("unknown", confidence="unknown", note=reason), reason)
+    data = {"outcome": msgspec.to_builtins(outcome)}
+    return [Decision("settle", asked.who, reason, order.cell, order.n, None, asked.at, asked.boot, data)]
+
+
+# -- the folders
+
+
+def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
+    """attempt.json of every attempt folder, and those that can't be read."""
+    found: dict[tuple[str, int], Order] = {}
+    bad: list[str] = []
+    for path, folders, files in os.walk(folder / "attempts"):
+        if "attempt.json" not in files:
+            continue
+        folders.clear()  # below it lie the run's own files
+        try:
+            order = msgspec.json.decode(Path(path, "attempt.json").read_bytes(), type=Order)
+        except (OSError, msgspec.MsgspecError) as error:
+            bad.append(f"{path}: attempt.json can't be read: {error}")
+            continue
+        if _folder(folder, order.cell, order.n) == Path(path):
+            found[order.cell, order.n] = order
+        else:
+            bad.append(f"{path}: it says that it is {_name(order.cell, order.n)}, whose folder is another")
+    return found, bad
+
+
+def _folder(state: Path, cell: str, n: int) -> Path:
+    return state / "attempts" / cell / str(n)
+
+
+def _name(cell: str, n: int) -> str:
+    return f"{cell} attempt {n}"
+
+
+def _first_decisions(folder: Path, asked: Asked) -> list[Decision]:
+    """For a log that is lost altogether: the campaigns that were taken in, oldest first. Nothing starts from them."""
+    snapshots = sorted((folder / "campaigns").glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime)
+    env = max((folder / "env").glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
+    reason = f"recovered from its snapshot by fsck at {asked.at}: the log was lost"
+    return [
+        Decision("campaign", asked.who, reason, at=asked.at, boot=asked.boot,
+                 data={"hash": path.stem, "env_file": str(env or "")})
+        for path in snapshots
+    ]  # fmt: skip
+
+
+def _missing(folder: Path, mended: Mended) -> list[str]:
+    names = {str(decision.data.get("hash")): None for _, _, decision in mended.entries if decision.kind == "campaign"}
+    missing = []
+    for name in names:
+        try:
+            campaigns.taken(folder, name)
+        except MusterError:
+            missing.append(name)
+    return missing
+
+
+def _need_snapshots(folder: Path, mended: Mended) -> None:
+    missing = _missing(folder, mended)
+    if not any(decision.kind == "campaign" for _, _, decision in mended.entries) and (folder / "attempts").is_dir():
+        raise MusterError(
+            "there is nothing to rebuild from: neither the log nor a snapshot says which campaign was taken in",
+            where=str(folder),
+            hint="restore decisions.jsonl or campaigns/ from a backup; attempts/ still holds what the runs left",
+            code="snapshot_missing",
+        )
+    if missing:
+        raise MusterError(
+            f"the campaign that was taken in as {missing[0]} is missing: its cells can't be known without it",
+            where=str(folder / "campaigns" / f"{missing[0]}.json"),
+            hint="restore that file from a backup, or put campaign.yaml back as it was then; then `muster fsck` again",
+            code="snapshot_missing",
+        )
+
+
+def restore_snapshot(folder: Path, name: str, taken: campaigns.Taken) -> bool:
+    """Writes a snapshot again if it is bit for bit the one that is missing."""
+    if hashlib.sha256(msgspec.json.encode(taken)).hexdigest()[:16] != name:
+        return False
+    return campaigns.save(folder, taken.text, taken.campaign, taken.hashes) == name
+
+
+# -- putting it in place
+
+
+def _swap(folder: Path, target: Path, old: Old) -> None:
+    """At every moment there is a whole campaign.db, and never the write-ahead log of another one beside it."""
+    path, kept = folder / DATABASE, folder / KEPT
+    if old.db:
+        _settle_wal(old.db)
+    _remove(kept)
+    for suffix in ("-wal", "-shm", "-journal"):
+        left = Path(f"{path}{suffix}")
+        if left.exists():
+            left.replace(f"{kept}{suffix}")
+    if path.exists():
+        os.link(path, kept)
+    target.replace(path)
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def _settle_wal(db: sqlite3.Connection) -> None:
+    """Everything into the file itself; succeeds only if nobody else has the database open."""
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        mode = db.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+    except sqlite3.OperationalError:
+        mode = "in use"
+    if mode != "delete":
+        raise in_use()
+    db.close()
+
+
+def _remove(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

@@ -1,0 +1,140 @@
+"""Mends decisions.jsonl: lines that can't be read are set aside, and what was lost is put back in its order."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from muster.domain.decision import Decision
+
+_decode = msgspec.json.Decoder(Decision).decode
+_encode = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    entries: tuple[tuple[int, int, Decision], ...]  # begin, end, decision
+    torn: tuple[str, ...] = ()  # "line 12: {..."
+    restored: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    data: bytes  # as it stands in the file: a newer version's fields must survive
+    decision: Decision
+    begin: int = -1
+
+    @property
+    def key(self) -> bytes:
+        return _encode(self.decision)
+
+
+def mend_log(folder: Path, seen: Sequence[Decision], first: Sequence[Decision], *, change: bool = True) -> Mended:
+    """`seen` are the decisions that the database has folded, `first` those to begin a lost log with.
+
+    A log without a fault is left as it is, byte for byte.
+    """
+    path = folder / "decisions.jsonl"
+    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644) if change else os.open(_existing(path), os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX if change else fcntl.LOCK_SH)  # nobody appends meanwhile
+        good, bad = _read(fd)
+        whole, restored = _merged(good, seen)
+        if not any(line.decision.kind == "campaign" for line in whole):
+            whole = [*map(_line, first), *whole]
+        if bad or len(whole) != len(good):
+            if change:
+                _set_aside(path.with_suffix(".torn"), [line for _, line in bad])
+                _rewrite(path, whole)
+            whole = _placed(whole)
+    finally:
+        os.close(fd)
+    entries = tuple((line.begin, line.begin + len(line.data) + 1, line.decision) for line in whole)
+    return Mended(entries, tuple(f"line {number}: {_shown(line)}" for number, line in bad), restored)
+
+
+def _existing(path: Path) -> str:
+    return str(path) if path.exists() else os.devnull
+
+
+def _line(decision: Decision) -> _Line:
+    return _Line(_encode(decision), decision)
+
+
+def _read(fd: int) -> tuple[list[_Line], list[tuple[int, bytes]]]:
+    """The decisions, and (line number, bytes) of what is none. A last line without its end never took effect."""
+    blocks: list[bytes] = []
+    while block := os.pread(fd, 1 << 24, sum(map(len, blocks))):
+        blocks.append(block)
+    lines = b"".join(blocks).split(b"\n")
+    good: list[_Line] = []
+    bad: list[tuple[int, bytes]] = []
+    begin = 0
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            try:
+                decision = _decode(line)
+                if number == len(lines):
+                    bad.append((number, line))
+                else:
+                    good.append(_Line(line, decision, begin))
+            except msgspec.MsgspecError:
+                bad.append((number, line))
+        begin += len(line) + 1
+    return good, bad
+
+
+def _merged(good: Sequence[_Line], seen: Sequence[Decision]) -> tuple[list[_Line], int]:
+    """The log's decisions with those that only the database knows, in its order; how many these are."""
+    known = list(map(_line, seen))
+    here: dict[bytes, list[_Line]] = {}
+    for line in good:
+        here.setdefault(line.key, []).append(line)
+    missing = Counter(line.key for line in known) - Counter(line.key for line in good)
+    restored = sum(missing.values())
+    if not restored:
+        return list(good), 0
+    folded = [here[line.key].pop(0) if here.get(line.key) else line for line in known]
+    beyond = sorted((line for lines in here.values() for line in lines), key=lambda line: line.begin)
+    return [*folded, *beyond], restored
+
+
+def _placed(lines: Sequence[_Line]) -> list[_Line]:
+    placed, at = [], 0
+    for line in lines:
+        placed.append(_Line(line.data, line.decision, at))
+        at += len(line.data) + 1
+    return placed
+
+
+def _set_aside(path: Path, lines: Sequence[bytes]) -> None:
+    if not lines:
+        return
+    with open(path, "ab") as torn:
+        torn.write(b"".join(line + b"\n" for line in lines))
+        torn.flush()
+        os.fsync(torn.fileno())
+
+
+def _rewrite(path: Path, lines: Sequence[_Line]) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    with open(partial, "wb") as file:
+        file.write(b"".join(line.data + b"\n" for line in lines))
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+def _shown(line: bytes) -> str:
+    text = line.decode("utf-8", "replace")
+    clean = "".join(character if character.isprintable() else "?" for character in text)
+    return clean if len(clean) <= 80 else clean[:79] + "…"

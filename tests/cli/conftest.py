@@ -1,0 +1,164 @@
+"""Campaigns of real processes, each in a folder and a machine-wide home of its own; nothing outlives its test."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 30.0
+
+# a run says that it has started, then waits for a word at its gate: the exit code it shall end with
+GATED = """\
+muster: 1
+campaign: gated
+axes: {seed: [0, 1]}
+slots: {gpus: 0, cpus: 2}
+jobs:
+  train:
+    axes: [seed]
+    command: /bin/sh -c 'echo started {cell}; echo trouble of {cell} >&2; read word < gate-{seed}; exit $word'
+  eval:
+    axes: [seed]
+    needs: [train]
+    command: /bin/sh -c 'echo evaluated'
+"""
+
+
+def until(true: Callable[[], Any], what: str = "") -> Any:
+    """Waits for an event; the only sleeping that tests do."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"waited in vain for {what or true}"
+        time.sleep(0.02)
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+class Camp:
+    until = staticmethod(until)
+    alive = staticmethod(alive)
+
+    def __init__(self, root: Path, home: Path) -> None:
+        self.root = root
+        self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
+        self.environment |= {"MUSTER_HOME": str(home), "MUSTER_GRACE_S": "2", "NO_COLOR": "1"}
+
+    def write(self, text: str) -> None:
+        (self.root / "campaign.yaml").write_text(text)
+
+    def __call__(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess[str]:
+        """`muster ARGS` in the campaign's folder."""
+        done = subprocess.run(
+            [sys.executable, "-m", "muster", *args], cwd=self.root, env=self.environment, capture_output=True, text=True,
+            timeout=90,
+        )  # fmt: skip
+        if code is not None:
+            assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
+        return done
+
+    def background(self, *args: str, **more: Any) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "muster", *args], cwd=self.root, env=self.environment, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, **more,
+        )  # fmt: skip
+
+    def json(self, *args: str, code: int | None = None) -> Any:
+        return json.loads(self(*args, "--json", code=code).stdout)
+
+    def cells(self) -> dict[str, str]:
+        return {cell["cell"]: cell["verdict"] for cell in self.json("status")["cells"]}
+
+    def folder(self, cell: str, n: int = 1) -> Path:
+        return self.root / ".muster" / "attempts" / cell / str(n)
+
+    def started(self, cell: str, n: int = 1) -> int:
+        """Waits until the run has said its first word; its pid."""
+        log, identity = self.folder(cell, n) / "stdout.log", self.folder(cell, n) / "identity.json"
+        until(lambda: log.exists() and log.read_bytes().startswith(b"started"), f"the start of {cell}@{n}")
+        return int(json.loads(identity.read_text())["pid"])
+
+    def ended(self, cell: str, n: int = 1) -> Any:
+        path = self.folder(cell, n) / "exit.json"
+        until(path.exists, f"the end of {cell}@{n}")
+        return json.loads(path.read_text())
+
+    def gates(self, *names: object) -> None:
+        for name in names:
+            os.mkfifo(self.root / f"gate-{name}")
+
+    def open(self, name: object, word: str = "0") -> None:
+        """Lets a run go on: waits for it at its gate and says the word."""
+
+        def say() -> bool:
+            try:
+                fd = os.open(self.root / f"gate-{name}", os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # nobody reads yet
+                    raise
+                return False
+            os.write(fd, f"{word}\n".encode())
+            os.close(fd)
+            return True
+
+        until(say, f"somebody at gate {name}")
+
+    def controller(self) -> int | None:
+        try:
+            pid = int(json.loads((self.root / ".muster" / "controller.lock").read_text())["pid"])
+        except (OSError, ValueError, KeyError):
+            return None
+        return pid if alive(pid) else None
+
+    def decisions(self, kind: str) -> list[dict[str, Any]]:
+        lines = (self.root / ".muster" / "decisions.jsonl").read_text().splitlines()
+        return [decision for line in lines if (decision := json.loads(line))["kind"] == kind]
+
+    def pids(self) -> list[int]:
+        """Every process that the campaign has written down."""
+        found = [json.loads(path.read_text()) for path in self.root.glob(".muster/attempts/**/identity.json")]
+        return [pid for who in found for pid in (who["pid"], who["shim_pid"])]
+
+    def clean_up(self) -> None:
+        if not (self.root / ".muster").exists():
+            return
+        self("down", "--runs", "--timeout", "20s")
+        left = [pid for pid in (*self.pids(), self.controller()) if pid and alive(pid)]
+        deadline = time.monotonic() + 5
+        while (left := [pid for pid in left if alive(pid)]) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for pid in left:
+            os.kill(pid, signal.SIGKILL)
+        assert not left, f"left alive: {left}"
+
+
+@pytest.fixture
+def camp(tmp_path: Path) -> Iterator[Camp]:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "campaign").mkdir()
+    made = Camp(tmp_path / "campaign", tmp_path / "home")
+    yield made
+    made.clean_up()
+
+
+@pytest.fixture
+def gated(camp: Camp) -> Camp:
+    """Two train cells that wait at their gates, two eval cells that need them; not started."""
+    camp.write(GATED)
+    camp.gates(0, 1)
+    return camp

@@ -1,0 +1,419 @@
+"""What every store promises: decisions in, the state out, and no rule broken whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from store_world import CELLS, World, about, epoch, intent, settle
+
+from muster.domain.decision import Decision
+from muster.domain.errors import MusterError
+from muster.ports.store import Superseded
+
+
+@pytest.fixture(params=["disk", "memory"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "state", request.param)
+    yield made
+    made.store.close()
+
+
+@pytest.fixture
+def running(world: World) -> World:
+    world.begin()
+    return world
+
+
+# -- reading what was written
+
+
+def test_before_anything_there_is_nothing(world: World) -> None:
+    assert world.store.load() is None
+    assert world.store.events() == []
+    assert world.store.epoch_now() == 0
+    assert not world.store.behind()
+
+
+def test_all_cells_are_rows_from_the_first_moment(running: World) -> None:
+    state = running.store.load()
+    assert state is not None
+    assert [record.cell.id for record in state.declared] == list(CELLS)
+    assert [record.position for record in state.declared] == [0, 1, 2]
+    assert [record.hash for record in state.declared] == [f"h1-{cell}" for cell in CELLS]
+    assert state.intent.kind == "running"
+    assert state.env_file == "/env"
+
+
+def test_a_campaign_alone_starts_nothing(world: World) -> None:
+    assert world.one(world.campaign()) is None
+    state = world.store.load()
+    assert state is not None
+    assert state.intent.kind == "down"
+    assert "down" in (world.one(world.start()) or "")
+
+
+def test_an_attempt_from_claim_to_verdict(running: World) -> None:
+    assert running.one(running.start()) is None
+    (record,) = running.store.records(["train/a"])
+    assert record.open is not None
+    assert (record.open.n, record.open.slots, record.open.boot_id) == (1, ("cpu0",), "b")
+    assert running.one(settle("DONE", reason="exit 0")) is None
+    (record,) = running.store.records(["train/a"])
+    assert record.open is None
+    assert record.completed is not None
+    assert record.completed.outcome is not None
+    assert record.completed.outcome.reason == "exit 0"
+
+
+def test_events_tell_who_decided_what_and_what_became_of_it(running: World) -> None:
+    running.one(Decision("note", "me", "seen", "train/a", ref="r1"))
+    running.one(Decision("retry", "me", "again", "train/a", ref="r2"))
+    kinds = [(event.decision.kind, bool(event.void)) for event in running.store.events("train/a")]
+    assert kinds == [("note", False), ("retry", True)]
+    assert [event.decision.kind for event in running.store.events()] == ["campaign", "intent", "note", "retry"]
+    kept, refused = running.store.became_of("r1"), running.store.became_of("r2")
+    assert kept is not None
+    assert kept.void is None
+    assert refused is not None
+    assert "not run yet" in (refused.void or "")
+    assert running.store.became_of("r3") is None
+
+
+# -- the rules of attempts
+
+
+def test_one_open_attempt_per_cell(running: World) -> None:
+    running.one(running.start())
+    assert running.one(running.start(n=2, cause="impatience"))
+    assert running.one(running.start())
+    (record,) = running.store.records(["train/a"])
+    assert len(record.attempts) == 1
+
+
+def test_two_starts_in_one_commit_give_one_attempt(running: World) -> None:
+    first, second = running.decide(running.start(), running.start())
+    assert first is None
+    assert second is not None
+
+
+def test_no_retry_without_a_cause(running: World) -> None:
+    running.decide(running.start(), settle("DEAD"))
+    assert "retry_cause" in (running.one(running.start(n=2)) or "")
+    assert running.one(running.start(n=2, cause="exit_code(1)")) is None
+
+
+def test_attempts_are_numbered_without_a_gap(running: World) -> None:
+    assert "does not follow" in (running.one(running.start(n=2, cause="x")) or "")
+    running.decide(running.start(), settle("DEAD"))
+    assert "does not follow" in (running.one(running.start(n=3, cause="x")) or "")
+
+
+@pytest.mark.parametrize("second", ["DONE", "DEAD"])
+@pytest.mark.parametrize("first", ["DONE", "DEAD"])
+def test_a_verdict_is_written_once(running: World, first: str, second: str) -> None:
+    running.decide(running.start(), settle(first, reason="the first"))
+    assert "once" in (running.one(settle(second, reason="the second")) or "")
+    (record,) = running.store.records(["train/a"])
+    outcome = record.attempts[0].outcome
+    assert outcome is not None
+    assert (outcome.verdict, outcome.reason) == (first, "the first")
+
+
+def test_no_verdict_without_an_attempt(running: World) -> None:
+    assert "no such attempt" in (running.one(settle("DONE")) or "")
+
+
+def test_done_is_never_started_again(running: World) -> None:
+    running.decide(running.start(), settle("DONE"))
+    assert "DONE" in (running.one(running.start(n=2, cause="again")) or "")
+    assert "DONE" in (running.one(running.adopt(n=2, cause="again")) or "")
+
+
+def test_a_cell_that_is_not_declared_is_not_started(running: World) -> None:
+    assert "no such cell" in (running.one(running.start("train/z")) or "")
+
+
+def test_a_token_is_used_once(running: World) -> None:
+    start = running.start()
+    twin = Decision("start", "x", "", "train/b", 1, None, "at", 1.0, start.data)
+    assert running.decide(start, twin)[1]
+
+
+# -- intents
+
+
+def test_held_refuses_starts_whoever_asks(running: World) -> None:
+    assert running.one(about("hold", None, "look, do not touch")) is None
+    assert "look, do not touch" in (running.one(running.start()) or "")
+    assert "held" in (running.one(intent("running")) or "")
+    assert running.one(about("release", None)) is None
+    assert running.one(running.start()) is None
+
+
+def test_release_returns_to_what_was_before(running: World) -> None:
+    running.decide(about("hold", None), intent("down"), about("release", None))
+    state = running.store.load()
+    assert state is not None
+    assert state.intent.kind == "down"
+
+
+def test_a_second_hold_does_not_forget_what_was_before(running: World) -> None:
+    running.decide(about("hold", None, "one"), about("hold", None, "two"), about("release", None))
+    state = running.store.load()
+    assert state is not None
+    assert state.intent.kind == "running"
+
+
+def test_only_what_is_held_can_be_released(running: World) -> None:
+    assert "not held" in (running.one(about("release", None)) or "")
+
+
+def test_down_refuses_starts_and_keeps_what_is_open(running: World) -> None:
+    running.decide(running.start("train/a"), intent("down"))
+    assert "down" in (running.one(running.start("train/b")) or "")
+    assert running.one(settle("DONE")) is None
+
+
+# -- epochs
+
+
+def test_what_an_old_epoch_decided_is_refused(running: World) -> None:
+    running.decide(epoch(1), epoch(2))
+    assert "epoch 1" in (running.one(running.start(epoch=1)) or "")
+    assert running.one(running.start(epoch=2)) is None
+    assert "epoch 1" in (running.one(settle("DEAD", epoch=1)) or "")
+
+
+def test_an_epoch_is_taken_once(running: World) -> None:
+    assert running.one(epoch(3)) is None
+    assert running.one(epoch(3)) is not None
+    assert running.one(epoch(2)) is not None
+    assert running.store.epoch_now() == 3
+
+
+def test_a_controller_that_was_superseded_ends(tmp_path: Path) -> None:
+    world = World(tmp_path / "state", "disk")
+    world.begin()
+    world.one(epoch(1))
+    world.store.epoch = 1
+    newer = world.open()
+    newer.commit([epoch(2)])
+    with pytest.raises(Superseded):
+        world.store.commit([world.start(epoch=1)])
+    # what it had written down comes to nothing, whoever folds it
+    committed = newer.commit([])
+    assert [event.void for event in committed.seen] == ["decided in epoch 1, the campaign is in epoch 2"]
+    newer.close()
+    world.store.close()
+
+
+def test_a_person_needs_no_epoch(running: World) -> None:
+    running.one(epoch(7))
+    assert running.one(about("note")) is None
+
+
+# -- a person's decisions
+
+
+def test_retry(running: World) -> None:
+    assert "not run yet" in (running.one(about("retry")) or "")
+    running.one(running.start())
+    assert "running" in (running.one(about("retry")) or "")
+    running.one(settle("DEAD"))
+    assert running.one(about("retry", reason="mended")) is None
+    (record,) = running.store.records(["train/a"])
+    assert record.retry_because == "mended"
+    running.one(running.start(n=2, cause="exit_code(1); mended"))
+    (record,) = running.store.records(["train/a"])
+    assert record.retry_because is None
+    running.one(settle("DONE", n=2))
+    assert "DONE" in (running.one(about("retry")) or "")
+
+
+def test_giveup_and_taking_up_again(running: World) -> None:
+    assert running.one(about("giveup", reason="not worth it")) is None
+    assert "given up" in (running.one(running.start()) or "")
+    assert running.one(about("retry")) is None
+    assert running.one(running.start()) is None
+    assert "running" in (running.one(about("giveup")) or "")
+    running.one(settle("DONE"))
+    assert "DONE" in (running.one(about("giveup")) or "")
+
+
+def test_accept(running: World) -> None:
+    assert "no attempt" in (running.one(about("accept", attempt=1)) or "")
+    running.one(running.start())
+    assert "running" in (running.one(about("accept", attempt=1)) or "")
+    running.one(settle("DEAD"))
+    assert "no attempt 2" in (running.one(about("accept", attempt=2)) or "")
+    assert running.one(about("accept", reason="proof holds", attempt=1)) is None
+    (record,) = running.store.records(["train/a"])
+    assert record.done
+    assert record.completed is not None
+    assert record.completed.accepted == "proof holds"
+    assert "DONE" in (running.one(about("accept", attempt=1)) or "")
+    assert running.one(running.start(n=2, cause="x"))
+
+
+def test_stop(running: World) -> None:
+    assert "not running" in (running.one(about("stop")) or "")
+    running.one(running.start())
+    assert running.one(about("stop", reason="enough")) is None
+    assert running.store.records(["train/a"])[0].stop_because == "enough"
+    running.one(settle("DEAD"))
+    assert running.store.records(["train/a"])[0].stop_because is None
+    assert "not running" in (running.one(about("stop")) or "")
+
+
+@pytest.mark.parametrize("kind", ["retry", "giveup", "accept", "stop"])
+def test_nothing_is_decided_about_a_cell_that_does_not_exist(running: World, kind: str) -> None:
+    assert "no such cell" in (running.one(about(kind, "train/z", attempt=1)) or "")
+
+
+def test_an_adopted_run_is_done(world: World) -> None:
+    world.one(world.campaign())
+    assert world.one(world.adopt()) is None  # whatever the intent: nothing starts by it
+    (record,) = world.store.records(["train/a"])
+    assert record.done
+    assert record.attempts[0].adopted
+    assert "not declared" in (world.one(world.campaign("bc")) or world.one(world.adopt("train/a", 2, "x")) or "")
+
+
+# -- another text
+
+
+def test_a_withdrawn_cell_stays_and_does_not_start(running: World) -> None:
+    running.decide(running.start("train/a"), settle("DONE"))
+    assert running.one(running.campaign("bcd")) is None
+    state = running.store.load()
+    assert state is not None
+    assert [record.cell.id for record in state.declared] == ["train/b", "train/c", "train/d"]
+    assert state.cells["train/a"].done
+    assert not state.cells["train/a"].declared
+    assert "no longer declared" in (running.one(running.campaign("cd")) or running.one(running.start("train/b")) or "")
+
+
+def test_a_new_text_ends_the_filter_and_keeps_verdicts(running: World) -> None:
+    running.decide(running.start(), settle("DONE"))
+    running.one(Decision("filter", "me", data={"only": [{"config": ["a"]}]}))
+    state = running.store.load()
+    assert state is not None
+    assert state.only == ({"config": ("a",)},)
+    running.one(running.campaign("abc", version=2))
+    state = running.store.load()
+    assert state is not None
+    assert state.only == ()
+    assert state.cells["train/a"].hash == "h2-train/a"
+    assert state.cells["train/a"].completed is not None
+    assert state.cells["train/a"].completed.hash == "h"
+
+
+# -- the log
+
+
+def test_an_append_takes_effect_when_somebody_folds(running: World) -> None:
+    running.store.append(running.start())
+    assert running.store.behind()
+    assert running.store.records(["train/a"])[0].attempts == ()
+    committed = running.store.commit([])
+    assert [event.decision.kind for event in committed.seen] == ["start"]
+    assert not running.store.behind()
+    assert running.store.records(["train/a"])[0].open
+
+
+def test_the_order_of_the_log_decides(running: World) -> None:
+    """What somebody appended earlier is folded earlier, and refusals are told only to their author."""
+    running.store.append(about("hold", None, "first"))
+    committed = running.store.commit([running.start()])
+    assert [event.decision.kind for event in committed.seen] == ["hold", "start"]
+    assert [refusal.decision.kind for refusal in committed.refused] == ["start"]
+    running.store.append(running.start())
+    committed = running.store.commit([about("release", None)])
+    assert committed.refused == ()
+    assert [bool(event.void) for event in committed.seen] == [True, False]
+
+
+def test_a_crash_between_log_and_database_loses_nothing(running: World) -> None:
+    running.store.append(running.start())
+    running.store.append(settle("DONE"))
+    fresh = running.reopen()
+    fresh.commit([])
+    (record,) = fresh.records(["train/a"])
+    assert record.done
+    assert running.dump() == running.refolded()
+
+
+def test_another_process_sees_the_same(running: World) -> None:
+    running.decide(running.start(), settle("DEAD"), about("giveup", "train/b"))
+    before = running.dump()
+    fresh = running.reopen()
+    fresh.commit([])
+    assert running.dump() == before
+
+
+# -- only on disk: what a crash can leave in the file
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[World]:
+    made = World(tmp_path / "state", "disk")
+    made.begin()
+    yield made
+    made.store.close()
+
+
+@pytest.mark.parametrize("torn", [b'{"kind":"hold","who":"x"', b"\x00\x00\x00", b"{", b'{"kind":"hold","who":"x"}'])
+def test_a_torn_last_line_never_took_effect(disk: World, torn: bytes) -> None:
+    log = disk.folder / "decisions.jsonl"
+    whole = log.read_bytes()
+    log.write_bytes(whole + torn)
+    fresh = disk.reopen()
+    assert not fresh.behind()
+    assert disk.one(disk.start()) is None  # the next append cuts it off
+    assert log.read_bytes().startswith(whole)
+    assert torn not in log.read_bytes()
+    assert torn in (disk.folder / "decisions.torn").read_bytes()
+    assert disk.dump() == disk.refolded()
+
+
+def test_a_broken_line_in_the_middle_is_named_and_not_skipped(disk: World) -> None:
+    with open(disk.folder / "decisions.jsonl", "ab") as log:
+        log.write(b"\rgarbage\r\n")
+    with pytest.raises(MusterError, match="muster fsck"):
+        disk.store.commit([])
+    with pytest.raises(MusterError, match="muster fsck"):
+        disk.store.behind()
+
+
+def test_a_log_that_lost_its_end_is_noticed(disk: World) -> None:
+    log = disk.folder / "decisions.jsonl"
+    log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+    with pytest.raises(MusterError, match="shorter.*muster fsck"):
+        disk.open()
+
+
+@pytest.mark.parametrize("bytes_", [b"garbage" * 100, b"SQLite format 3\x00" + b"\xff" * 4096])
+def test_a_damaged_database_is_named(disk: World, bytes_: bytes) -> None:
+    disk.store.close()
+    (disk.folder / "campaign.db").write_bytes(bytes_)
+    for suffix in ("-wal", "-shm"):
+        (disk.folder / f"campaign.db{suffix}").unlink(missing_ok=True)
+    with pytest.raises(MusterError, match="campaign.db is damaged: run `muster fsck`"):
+        disk.open()
+
+
+@pytest.mark.parametrize("left", [(), ("-wal",), ("-wal", "-shm")])
+def test_a_deleted_database_is_folded_again(disk: World, left: tuple[str, ...]) -> None:
+    disk.decide(disk.start(), settle("DEAD"), disk.start("train/b"))
+    before = disk.dump()
+    kept = {suffix: (disk.folder / f"campaign.db{suffix}").read_bytes() for suffix in left}
+    disk.store.close()
+    (disk.folder / "campaign.db").unlink()
+    for suffix, data in kept.items():
+        (disk.folder / f"campaign.db{suffix}").write_bytes(data)
+    disk.store = disk.open()
+    assert disk.store.behind()
+    disk.store.commit([])
+    assert disk.dump() == before
