@@ -372,8 +372,7 @@ def test_a_torn_last_line_never_took_effect(disk: World, torn: bytes) -> None:
     fresh = disk.reopen()
     assert not fresh.behind()
     assert disk.one(disk.start()) is None  # the next append cuts it off
-    assert log.read_bytes().startswith(whole)
-    assert torn not in log.read_bytes()
+    assert log.read_bytes().startswith(whole + b'{"kind":"start"')
     assert torn in (disk.folder / "decisions.torn").read_bytes()
     assert disk.dump() == disk.refolded()
 
@@ -390,7 +389,7 @@ def test_a_broken_line_in_the_middle_is_named_and_not_skipped(disk: World) -> No
 def test_a_log_that_lost_its_end_is_noticed(disk: World) -> None:
     log = disk.folder / "decisions.jsonl"
     log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
-    with pytest.raises(MusterError, match="shorter.*muster fsck"):
+    with pytest.raises(MusterError, match=r"shorter.*muster fsck"):
         disk.open()
 
 
@@ -400,7 +399,7 @@ def test_a_damaged_database_is_named(disk: World, bytes_: bytes) -> None:
     (disk.folder / "campaign.db").write_bytes(bytes_)
     for suffix in ("-wal", "-shm"):
         (disk.folder / f"campaign.db{suffix}").unlink(missing_ok=True)
-    with pytest.raises(MusterError, match="campaign.db is damaged: run `muster fsck`"):
+    with pytest.raises(MusterError, match=r"campaign\.db is damaged: run `muster fsck`"):
         disk.open()
 
 

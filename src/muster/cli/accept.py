@@ -34,8 +34,7 @@ def accept(
     """
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
-    found = looked(desk)
-    state = Stopping(desk).record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    state = Stopping(desk).record_ended()
     names = meant("accept", cells, looked(desk))
     decisions = []
     for name in names:

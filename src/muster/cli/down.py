@@ -38,15 +38,15 @@ def down(
         print("the campaign is down already")
         _tell_living(desk)
         return 0
-    # in one breath: a slot that a stopped run gives back must not be taken by the next cell
-    stops = [desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in state.open_attempts if runs]
-    desk.decide([*stops, desk.person("intent", "muster down", data={"intent": "down"})])
-    _await_free_lock(desk)
+    desk.decide([desk.person("intent", "muster down", data={"intent": "down"})])
+    # from here on nothing is claimed: no slot that a stopped run gives back is taken by the next cell
+    late = _end_runs(desk, limit) if runs else False
+    if not late:
+        _await_free_lock(desk)
     print("the campaign is down; nothing starts until `muster up`")
     if not runs:
         _tell_living(desk)
-        return 0
-    return _end_runs(desk, limit)
+    return STILL_GOING_ON if late else 0
 
 
 def _is_down(state: CampaignState) -> bool:
@@ -66,16 +66,14 @@ def _await_free_lock(desk: Desk) -> None:
         time.sleep(0.02)
 
 
-def _end_runs(desk: Desk, limit: float) -> int:
-    records = desk.load().cells.values()
-    later = [a for record in records if (a := record.open) and record.stop_because is None]  # claimed in between
-    if later:
-        desk.decide([desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in later])
+def _end_runs(desk: Desk, limit: float) -> bool:
     attempts = desk.load().open_attempts
+    if not attempts:
+        return False
+    desk.decide([desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in attempts])
     late = await_end(desk, Stopping(desk), attempts, limit)
-    if attempts:
-        print("`muster retry CELL --because ...` takes a stopped cell up again")
-    return STILL_GOING_ON if late else 0
+    print("`muster retry CELL --because ...` takes a stopped cell up again")
+    return late
 
 
 def _tell_living(desk: Desk) -> None:

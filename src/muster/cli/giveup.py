@@ -25,8 +25,7 @@ def giveup(
     """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
-    found = looked(desk)
-    Stopping(desk).record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    Stopping(desk).record_ended()
     names = meant("giveup", cells, looked(desk))
     accepted, code = carry(desk, [desk.person("giveup", reason, cell=name) for name in names], "given up")
     for name in accepted:

@@ -16,7 +16,7 @@ TOLD = ("DONE", "DEAD", "STALLED", "UNKNOWN", "GIVEN_UP")
 
 
 def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -> Status:
-    """Until it is over, the time is up, or Ctrl-C: which detaches and changes nothing."""
+    """Until it is over or the time is up. Ctrl-C is the caller's to answer: it changes nothing here."""
     screen = not quiet and sys.stdout.isatty()
     view = Screen() if screen else None
     told: dict[str, str] = {}
@@ -35,11 +35,6 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
             wait = REFRESH_S if deadline is None else max(0.01, min(REFRESH_S, deadline - time.monotonic()))
             time.sleep(wait)
             found = look(desk)
-    except KeyboardInterrupt:
-        if not quiet:
-            print(
-                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
-            )
     finally:
         if view:
             view.close()

@@ -27,8 +27,7 @@ def retry(
     """Lets dead or given-up cells start again. The reason is recorded with the new attempt."""
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
-    found = looked(desk)
-    Stopping(desk).record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    Stopping(desk).record_ended()
     before = looked(desk)
     names = meant("retry", cells, before)
     accepted, code = carry(desk, [desk.person("retry", reason, cell=name) for name in names], "retried")

@@ -35,12 +35,11 @@ def stop(
     """
     reason, limit = given(because), seconds(timeout)
     desk = Desk.open(open_folder(ctx))
-    found = looked(desk)
     stopping = Stopping(desk)
-    state = stopping.record_ended([cell.record.cell.id for cell in found.cells if cell.record.open])
+    cells_now = stopping.record_ended().cells
     decisions = [
-        desk.person("stop", reason, cell=name, attempt=last.n if (last := state.cells[name].last) else None)
-        for name in meant("stop", cells or [], found)
+        desk.person("stop", reason, cell=name, attempt=last.n if (last := cells_now[name].last) else None)
+        for name in meant("stop", cells or [], looked(desk))
     ]
     if not decisions:
         print("nothing of it runs")
@@ -48,7 +47,7 @@ def stop(
     names, code = carry(desk, decisions, "stopped")
     attempts = [attempt for name in names if (attempt := desk.load().cells[name].open)]
     if not wait:
-        stopping.ask(attempts)
+        stopping.ensure_controller()
         for name in names:
             print(f"{name}: a stop was requested")
         return code

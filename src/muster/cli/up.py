@@ -11,6 +11,7 @@ import typer
 from muster.acts.status import as_json
 from muster.acts.take_in import Changes
 from muster.cli.app import open_folder
+from muster.cli.live import follow
 from muster.domain.errors import MusterError
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.survey import look
@@ -43,12 +44,17 @@ def up(
     changes = take_in(desk, found, chosen)
     if not as_json_:
         tell(changes)
-    start(desk)
-    if detach:
-        return handed_over(desk, as_json_)
-    from muster.cli.live import follow
-
-    last = follow(desk, quiet=as_json_)
+    try:
+        start(desk)
+        if detach:
+            return handed_over(desk, as_json_)
+        last = follow(desk, quiet=as_json_)
+    except KeyboardInterrupt:
+        if not as_json_:
+            print(
+                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
+            )
+        last = look(desk)
     if as_json_:
         sys.stdout.write(json.dumps(as_json(last), ensure_ascii=False) + "\n")
     return last.exit

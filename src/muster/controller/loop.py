@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
@@ -52,10 +52,13 @@ class Loop:
     carrier: Carrier
     state: CampaignState
     policy: Policy = Policy()
+    publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     agenda: Agenda = field(init=False)
     trouble: str = ""
     _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
+    _unpublished: bool = True
+    _next_publish: float = 0.0
     _ended: bool = False
 
     def __post_init__(self) -> None:
@@ -65,6 +68,13 @@ class Loop:
         self._turn(Wake(log=True))
         while not self._ended:
             self._turn(self.ports.waker.wait(self._patience()))
+        self._publish(at_once=True)
+
+    def _publish(self, *, at_once: bool = False) -> None:
+        now = self.ports.clock.boot()
+        if self._unpublished and (at_once or now >= self._next_publish):
+            self._unpublished, self._next_publish = False, now + self.policy.poll_s
+            self.publish(self.state)
 
     def _turn(self, wake: Wake) -> None:
         try:
@@ -78,6 +88,7 @@ class Loop:
             self.trouble = str(error)
             self.carrier.make_room(error)
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
+        self._publish()
         self.ports.lock.beat(self.state.epoch, self.trouble)
 
     def _step(self, wake: Wake) -> None:
@@ -186,6 +197,7 @@ class Loop:
         """Takes over what the store now says, other people's decisions included."""
         touched: set[str] = set()
         everything = False
+        self._unpublished = self._unpublished or bool(committed.seen)
         for event in committed.seen:
             decision = event.decision
             if decision.kind in ("campaign", "filter", "intent", "hold", "release"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 
+from muster.acts.status import ControllerStatus, survey
 from muster.controller.carry import Carrier
 from muster.controller.loop import Loop, Policy, Ports
 from muster.domain.decision import Decision
@@ -22,6 +24,7 @@ from muster.store.lock import ControllerLock
 from muster.store.sqlite import SqliteStore
 from muster.wiring.desk import controller_command
 from muster.wiring.looking import CodeCache, Looking
+from muster.wiring.tsv import write_status_tsv
 
 REVIVE_S = 30.0
 
@@ -100,7 +103,14 @@ def build(
     )  # fmt: skip
     ports = Ports(store, executor, looking.probe, waker, clock, lock)
     policy = Policy(poll_s=float(os.environ.get("MUSTER_POLL_S", "5")))
-    return Loop(ports, carrier, loaded, policy)
+
+    def publish(state: CampaignState) -> None:
+        me = ControllerStatus(True, os.getpid())
+        with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
+            seen = looking.probe.look(state.open_attempts)
+            write_status_tsv(root, survey(state, seen, me, clock.wall(), clock.boot()))
+
+    return Loop(ports, carrier, loaded, policy, publish)
 
 
 if __name__ == "__main__":

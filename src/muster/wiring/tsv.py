@@ -7,12 +7,11 @@ from pathlib import Path
 
 from muster.acts.status import Status
 from muster.acts.tsv import status_tsv
-from muster.wiring.desk import Desk
 
 
-def write_status_tsv(desk: Desk, status: Status) -> list[Path]:
+def write_status_tsv(root: Path, status: Status) -> list[Path]:
     """One file per job under reports/status/, each replaced as a whole: a reader never sees half a table."""
-    folder = desk.root / "reports" / "status"
+    folder = root / "reports" / "status"
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     for job in status.state.campaign.jobs:

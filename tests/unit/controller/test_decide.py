@@ -1,0 +1,206 @@
+"""decide is pure: a view in, actions out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.agenda import Agenda
+from muster.controller.decide import View, decide
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Slots, Uses
+from muster.domain.cell import all_cells
+from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
+from muster.domain.state import CampaignState, Intent
+from muster.domain.verdict import Cause, State
+from muster.judge.attempt import judge_attempt
+from muster.ports.executor import Slot
+
+SEEDS = Axis("seed", (AxisValue("0", 0), AxisValue("1", 1), AxisValue("2", 2)))
+TRAIN = Job("train", ("seed",), ("true",), timeout_s=100.0)
+EVAL = Job("eval", ("seed",), ("true",), needs=("train",))
+CPUS = (Slot("cpu0", "cpu"), Slot("cpu1", "cpu"))
+IDENTITY = Identity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
+ALIVE = Sighting(20.0, "yes", True, IDENTITY, main="alive", shim="alive", shim_locked=True, tree_locked=True)
+DONE = replace(ALIVE, main="gone", exit=Exit(0, None, 1010.0, 30.0, 20.0, orphans=()), proof=ProofReading(True))
+
+
+def world(jobs: Sequence[Job] = (TRAIN, EVAL), intent: Intent | None = None) -> CampaignState:
+    campaign = Campaign("c", (SEEDS,), tuple(jobs), slots=Slots(gpus=(), cpus=2))
+    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
+    return CampaignState(campaign, "h", "", intent or Intent(), 3, (), records)
+
+
+def attempt(cell: str, n: int = 1, slot: str = "cpu0", outcome: Outcome | None = None) -> Attempt:
+    cause = None if n == 1 else "signal(9)"
+    return Attempt(cell, n, f"{cell}{n}", 3, (slot,), "", "", 5.0, "boot", cause, outcome=outcome)
+
+
+def put(state: CampaignState, *attempts: Attempt, **changes: object) -> None:
+    record = state.cells[attempts[0].cell]
+    state.cells[attempts[0].cell] = replace(record, attempts=attempts, **changes)  # type: ignore[arg-type]
+
+
+def see(
+    state: CampaignState, sightings: dict[str, Sighting] | None = None, now: float = 50.0, **more: object
+) -> list[Action]:
+    agenda = Agenda(state)
+    keyed = {state.cells[cell].open.key: seen for cell, seen in (sightings or {}).items()}  # type: ignore[union-attr]
+    verdicts = {
+        key: judge_attempt(state.cells[key[0]].open, seen, state.campaign.job(state.cells[key[0]].cell.job))  # type: ignore[arg-type]
+        for key, seen in keyed.items()
+    }
+    view = View(state, agenda.needs, agenda.cells, CPUS, agenda.open, verdicts, keyed)
+    return decide(replace(view, **more), now)  # type: ignore[arg-type]
+
+
+def dead(kind: str, note: str = "why") -> Outcome:
+    return Outcome(State.DEAD, Cause(kind, note=note), note)
+
+
+def test_starts_as_many_as_there_are_slots_and_only_what_needs_nothing() -> None:
+    starts = see(world())
+    assert [(s.cell, s.n, s.slots) for s in starts if isinstance(s, Start)] == [
+        ("train/0", 1, ("cpu0",)),
+        ("train/1", 1, ("cpu1",)),
+    ]
+
+
+def test_a_settled_need_starts_its_follower_in_the_same_turn() -> None:
+    state = world()
+    for cell in ("train/1", "train/2"):
+        put(state, attempt(cell, outcome=Outcome(State.DONE)))
+    put(state, attempt("train/0"))
+    actions = see(state, {"train/0": DONE})
+    assert isinstance(actions[0], Settle)
+    assert {a.cell for a in actions if isinstance(a, Start)} == {"eval/0", "eval/1"}
+
+
+def test_a_slot_that_others_hold_is_not_used_and_keeps_the_controller_waiting() -> None:
+    actions = see(world(), taken=frozenset({"cpu0", "cpu1"}))
+    assert actions == []
+
+
+def test_held_starts_nothing_even_after_a_retry() -> None:
+    state = world(intent=Intent("held", "look only"))
+    put(state, attempt("train/0", outcome=dead("signal")), retry_because="mended")
+    actions = see(state)
+    assert not [a for a in actions if isinstance(a, Start)]
+    assert isinstance(actions[-1], End)
+
+
+def test_a_retry_carries_its_cause() -> None:
+    state = world()
+    put(state, attempt("train/0", outcome=dead("signal")), retry_because="mended")
+    start = next(a for a in see(state) if isinstance(a, Start) and a.cell == "train/0")
+    assert start.n == 2
+    assert start.retry_cause == "signal; a person asked: mended"
+
+
+def test_what_is_retried_by_itself_and_how_often() -> None:
+    for kind, times in (("never_started", 3), ("host_reboot", 3), ("container_restart", 3), ("unknown", 1), ("signal", 0),
+                        ("exit_code", 0), ("early_exit", 0), ("user_stop", 0), ("timeout", 0)):  # fmt: skip
+        tried = 0
+        state = world(jobs=(TRAIN,))
+        attempts: list[Attempt] = []
+        while True:
+            attempts.append(attempt("train/0", len(attempts) + 1, outcome=dead(kind)))
+            put(state, *attempts)
+            if not any(isinstance(a, Start) and a.cell == "train/0" for a in see(state)):
+                break
+            tried += 1
+        assert (kind, tried) == (kind, times)
+
+
+def test_a_command_that_can_not_be_executed_is_not_retried_by_itself() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, attempt("train/0", outcome=dead("never_started", "the command could not be executed: No such file")))
+    assert not [a for a in see(state) if isinstance(a, Start) and a.cell == "train/0"]
+
+
+def test_complete_artifacts_are_never_run_again_by_themselves() -> None:
+    state = world(jobs=(TRAIN,))
+    outcome = replace(dead("never_started"), note="artifacts complete")
+    put(state, attempt("train/0", outcome=outcome))
+    assert not [a for a in see(state) if isinstance(a, Start) and a.cell == "train/0"]
+
+
+def test_a_changed_definition_lets_a_held_cell_start() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, replace(attempt("train/0", outcome=dead("exit_code")), hash="old"), hash="new")
+    start = next(a for a in see(state) if isinstance(a, Start) and a.cell == "train/0")
+    assert "definition changed" in (start.retry_cause or "")
+
+
+def test_an_unstarted_claim_is_relaunched_but_not_while_its_shim_may_come() -> None:
+    state = world()
+    put(state, attempt("train/0"))
+    unstarted = {"train/0": Sighting(20.0, "no")}
+    assert any(isinstance(a, Relaunch) for a in see(state, unstarted))
+    recent = see(state, unstarted, launched={("train/0", 1): 49.0})
+    assert not any(isinstance(a, Relaunch) for a in recent)
+
+
+def test_an_unstarted_claim_that_a_person_stops_is_fenced() -> None:
+    state = world()
+    put(state, attempt("train/0"), stop_because="no")
+    assert any(isinstance(a, Fence) for a in see(state, {"train/0": Sighting(20.0, "no")}))
+
+
+def test_stop_and_timeout_are_asked_for_once() -> None:
+    state = world()
+    put(state, attempt("train/0"))
+    late = see(state, {"train/0": ALIVE}, now=200.0)
+    assert [a.cause for a in late if isinstance(a, Stop)] == ["timeout"]
+    put(state, attempt("train/0"), stop_because="enough")
+    asked = see(state, {"train/0": ALIVE})
+    assert [a.cause for a in asked if isinstance(a, Stop)] == ["user_stop"]
+    again = see(state, {"train/0": ALIVE}, stopping=frozenset({("train/0", 1)}))
+    assert not [a for a in again if isinstance(a, Stop)]
+
+
+def test_a_stopped_shim_is_nudged_and_a_silent_one_ended() -> None:
+    state = world()
+    put(state, attempt("train/0"))
+    stopped = replace(ALIVE, main="zombie", shim="stopped", looks_without_exit=1)
+    assert any(isinstance(a, Nudge) for a in see(state, {"train/0": stopped}))
+    silent = replace(ALIVE, main="gone", looks_without_exit=21)
+    assert any(isinstance(a, EndShim) for a in see(state, {"train/0": silent}))
+
+
+def test_down_leaves_runs_alone_but_sees_stops_to_their_end() -> None:
+    state = world(intent=Intent("down"))
+    put(state, attempt("train/0"))
+    assert isinstance(see(state, {"train/0": ALIVE})[-1], End)
+    put(state, attempt("train/0"), stop_because="enough")
+    assert not any(isinstance(a, End) for a in see(state, {"train/0": ALIVE}))
+
+
+def test_ends_complete_or_stuck_and_says_what_is_left() -> None:
+    state = world(jobs=(TRAIN,))
+    for cell in ("train/0", "train/1"):
+        put(state, attempt(cell, outcome=Outcome(State.DONE)))
+    put(state, attempt("train/2", outcome=dead("signal")))
+    end = see(state)[-1]
+    assert isinstance(end, End)
+    assert not end.complete
+    assert "1 DEAD" in end.reason
+    state.cells["train/2"] = replace(state.cells["train/2"], given_up="enough")
+    end = see(state)[-1]
+    assert isinstance(end, End)
+    assert end.complete
+
+
+def test_a_job_that_no_slot_can_ever_hold_does_not_keep_the_controller() -> None:
+    state = world(jobs=(replace(TRAIN, uses=Uses(gpu=1)),))
+    end = see(state)[-1]
+    assert isinstance(end, End)
+
+
+def test_decide_changes_nothing_it_was_given() -> None:
+    state = world()
+    put(state, attempt("train/0"))
+    before = dict(state.cells)
+    see(state, {"train/0": DONE})
+    assert dict(state.cells) == before

@@ -1,0 +1,145 @@
+"""The recovery table of the protocol, row by row, and the rules that no row may break."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.domain.attempt import Attempt
+from muster.domain.campaign import Job, Proof
+from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
+from muster.domain.verdict import Evidence, State
+from muster.judge.attempt import judge_attempt, outcome_of
+
+ATTEMPT = Attempt("train/a/0", 1, "token", 1, ("cpu0",), "hash", "2026-01-01T00:00:00+00:00", 10.0, "boot")
+IDENTITY = Identity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
+PLAIN = Job("train", (), ("true",))
+PROVEN = Job("train", (), ("true",), proof=Proof(files=("x",)))
+ALIVE = Sighting(
+    20.0, "yes", True, IDENTITY, main="alive", main_state="S", shim="alive", shim_locked=True, tree_locked=True
+)
+GONE = replace(ALIVE, main="gone", shim="gone", shim_locked=False, tree_locked=False)
+HOLDS = ProofReading(True, (Evidence("files", "proof", "x: found", "holds"),))
+FAILS = ProofReading(False, (Evidence("step", "proof", "last step 40, wanted 100", "fails"),))
+
+
+def ended(code: int | None = 0, signal: int | None = None, **more: object) -> Exit:
+    facts: dict[str, object] = {"orphans": ()}
+    return Exit(code, signal, 1010.0, 30.0, 20.0, **{**facts, **more})  # type: ignore[arg-type]
+
+
+def with_exit(exit_: Exit, proof: ProofReading = HOLDS) -> Sighting:
+    return replace(GONE, exit=exit_, proof=proof)
+
+
+TABLE = [
+    ("claimed, no shim yet", Sighting(20.0, "no"), PLAIN, State.PENDING, None, False),
+    ("fenced", Sighting(20.0, "revoked"), PLAIN, State.DEAD, "never_started", True),
+    ("fenced because a person stopped it", Sighting(20.0, "revoked", stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
+    ("its shim is starting it", Sighting(20.0, "yes", shim_locked=True), PLAIN, State.PENDING, None, False),
+    ("its shim died before the gate", Sighting(20.0, "yes"), PLAIN, State.DEAD, "never_started", True),
+    ("alive", ALIVE, PLAIN, State.RUNNING, None, False),
+    ("alive without its shim", replace(ALIVE, shim="gone", shim_locked=False), PLAIN, State.RUNNING, None, False),
+    ("its process can't be read", replace(ALIVE, main="unread"), PLAIN, State.UNKNOWN, None, False),
+    ("gone, first look", replace(GONE, looks_without_exit=1), PLAIN, State.UNKNOWN, None, False),
+    ("gone, shim still writing", replace(GONE, shim_locked=True, looks_without_exit=9), PLAIN, State.UNKNOWN, None, False),
+    ("gone, status lost", replace(GONE, looks_without_exit=2), PLAIN, State.DEAD, "unknown", True),
+    ("gone after a stop, status lost", replace(GONE, looks_without_exit=2, stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
+    ("gone, never executed", replace(GONE, execing=False, looks_without_exit=2), PLAIN, State.DEAD, "never_started", True),
+    ("gone, but the tree holds its lock", replace(GONE, tree_locked=True, looks_without_exit=5), PLAIN, State.RUNNING, None, False),
+    ("gone, but a process carries the token", replace(GONE, strays=(7,), looks_without_exit=5), PLAIN, State.RUNNING, None, False),
+    ("rebooted", replace(GONE, host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
+    ("rebooted before it started", Sighting(20.0, "no", host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
+    ("container restarted", replace(GONE, host="restarted"), PLAIN, State.DEAD, "container_restart", True),
+    ("alive in another container", replace(GONE, host="restarted", tree_locked=True), PLAIN, State.RUNNING, None, False),
+    ("exit 0, no proof declared", with_exit(ended()), PLAIN, State.DONE, None, True),
+    ("exit 0, proof holds", with_exit(ended()), PROVEN, State.DONE, None, True),
+    ("exit 0, proof fails", with_exit(ended(), FAILS), PROVEN, State.DEAD, "early_exit", True),
+    ("exit 0, proof can't be read", with_exit(ended(), ProofReading(None)), PROVEN, State.UNKNOWN, None, False),
+    ("exit 1", with_exit(ended(1)), PLAIN, State.DEAD, "exit_code(1)", True),
+    ("exit 137 is no signal", with_exit(ended(137)), PLAIN, State.DEAD, "exit_code(137)", True),
+    ("signal 9 is no OOM", with_exit(ended(None, 9)), PLAIN, State.DEAD, "signal(9)", True),
+    ("stopped, died of it", with_exit(ended(None, 15, stop_reason="user_stop")), PLAIN, State.DEAD, "user_stop", True),
+    ("stopped, exit 0, no proof", with_exit(ended(stop_reason="user_stop")), PLAIN, State.DEAD, "user_stop", True),
+    ("stopped, but it had finished", with_exit(ended(stop_reason="user_stop")), PROVEN, State.DONE, None, True),
+    ("timeout", with_exit(ended(None, 9, stop_reason="timeout")), PLAIN, State.DEAD, "timeout", True),
+    ("the command was not found", with_exit(ended(127, exec_error="No such file")), PLAIN, State.DEAD, "never_started", True),
+    ("exit 0 and a helper, proof holds", replace(with_exit(ended(orphans=(7,))), strays=(7,)), PROVEN, State.DONE, None, True),
+    ("exit 0 and a helper, no proof", replace(with_exit(ended(orphans=(7,))), strays=(7,)), PLAIN, State.RUNNING, None, False),
+    ("exit 1 and orphans", replace(with_exit(ended(1, orphans=(7,))), strays=(7,)), PROVEN, State.RUNNING, None, False),
+    ("exit 1, orphans gone", with_exit(ended(1, orphans=(7,))), PROVEN, State.DEAD, "exit_code(1)", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("seen", "job", "state", "cause", "final"), [row[1:] for row in TABLE], ids=[r[0] for r in TABLE]
+)
+def test_table(seen: Sighting, job: Job, state: State, cause: str | None, final: bool) -> None:
+    verdict = judge_attempt(ATTEMPT, seen, job)
+    assert (verdict.state, str(verdict.cause) if verdict.cause else None, verdict.final) == (state, cause, final)
+    assert verdict.reason
+    assert verdict.evidence
+
+
+def test_a_failed_teardown_with_complete_artifacts_says_so() -> None:
+    verdict = judge_attempt(ATTEMPT, with_exit(ended(1)), PROVEN)
+    assert verdict.state == State.DEAD
+    assert "artifacts complete" in verdict.note
+
+
+def test_orphans_are_named() -> None:
+    seen = replace(GONE, strays=(71, 72), looks_without_exit=5)
+    assert "71, 72" in judge_attempt(ATTEMPT, seen, PLAIN).reason
+
+
+def test_the_outcome_keeps_the_true_exit() -> None:
+    seen = with_exit(ended(3))
+    outcome = outcome_of(judge_attempt(ATTEMPT, seen, PLAIN), seen)
+    assert (outcome.exit_code, outcome.exit_signal, outcome.duration_s) == (3, None, 20.0)
+
+
+sightings = st.builds(
+    Sighting,
+    boot=st.floats(0, 1e6),
+    started=st.sampled_from(["no", "yes", "revoked"]),
+    execing=st.booleans(),
+    identity=st.none() | st.just(IDENTITY),
+    exit=st.none()
+    | st.builds(
+        ended,
+        st.integers(0, 255),
+        st.none(),
+        orphans=st.sampled_from([(), (7,), None]),
+        stop_reason=st.sampled_from([None, "user_stop"]),
+    ),
+    host=st.sampled_from(["same", "rebooted", "restarted"]),
+    main=st.sampled_from(["alive", "zombie", "gone", "unread"]),
+    shim=st.sampled_from(["alive", "stopped", "gone"]),
+    shim_locked=st.booleans(),
+    tree_locked=st.booleans(),
+    strays=st.sampled_from([(), (7,)]),
+    proof=st.sampled_from([None, HOLDS, FAILS, ProofReading(None)]),
+    looks_without_exit=st.integers(0, 30),
+)
+
+
+@given(sightings, st.sampled_from([PLAIN, PROVEN]))
+def test_no_sighting_breaks_a_promise(seen: Sighting, job: Job) -> None:
+    verdict = judge_attempt(ATTEMPT, seen, job)
+    assert verdict.final == (verdict.state in (State.DONE, State.DEAD))
+    if verdict.state == State.DEAD:
+        assert verdict.cause is not None
+        lives = seen.started == "yes" and seen.exit is None and seen.host == "same" and seen.identity is not None
+        assert not (lives and seen.main == "alive"), "never DEAD while alive"
+        if seen.exit is None and seen.started == "yes" and seen.identity is not None:
+            assert not seen.strays or seen.host != "same", "never DEAD while something carries its token"
+    if verdict.state == State.DONE:
+        assert seen.exit is not None
+        assert seen.exit.code == 0
+        assert seen.proof is not None
+        assert seen.proof.holds
+    if seen.exit is not None and seen.exit.orphans == () and seen.started == "yes":
+        assert verdict.state != State.RUNNING, "never RUNNING when it has ended and nothing is left"
