@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -10,6 +11,8 @@ import typer
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds
 from muster.cli.stop import STILL_GOING_ON, await_end
+from muster.domain.attempt import Attempt
+from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.wiring.desk import Desk
@@ -38,9 +41,10 @@ def down(
         print("the campaign is down already")
         _tell_living(desk)
         return 0
-    desk.decide([desk.person("intent", "muster down", data={"intent": "down"})])
-    # from here on nothing is claimed: no slot that a stopped run gives back is taken by the next cell
-    late = _end_runs(desk, limit) if runs else False
+    # in this order: a slot that a stopped run gives back must not be taken by the next cell
+    going = desk.person("intent", "muster down", data={"intent": "down"})
+    desk.decide([going, *_stops(desk, state.open_attempts if runs else [])])
+    late = _end_runs(desk, state.open_attempts, limit) if runs else False
     if not late:
         _await_free_lock(desk)
     print("the campaign is down; nothing starts until `muster up`")
@@ -66,13 +70,18 @@ def _await_free_lock(desk: Desk) -> None:
         time.sleep(0.02)
 
 
-def _end_runs(desk: Desk, limit: float) -> bool:
-    attempts = desk.load().open_attempts
-    if not attempts:
-        return False
-    desk.decide([desk.person("stop", "muster down --runs", cell=a.cell, attempt=a.n) for a in attempts])
-    late = await_end(desk, Stopping(desk), attempts, limit)
-    print("`muster retry CELL --because ...` takes a stopped cell up again")
+def _stops(desk: Desk, attempts: Sequence[Attempt]) -> list[Decision]:
+    return [desk.person("stop", "muster down --runs", cell=each.cell, attempt=each.n) for each in attempts]
+
+
+def _end_runs(desk: Desk, attempts: list[Attempt], limit: float) -> bool:
+    known = {attempt.key for attempt in attempts}
+    later = [attempt for attempt in desk.load().open_attempts if attempt.key not in known]  # claimed in between
+    if later:
+        desk.decide(_stops(desk, later))
+    late = await_end(desk, Stopping(desk), attempts + later, limit)
+    if attempts or later:
+        print("`muster retry CELL --because ...` takes a stopped cell up again")
     return late
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
+FRESH_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +20,43 @@ class Gpu:
     why: str = ""
 
 
-def find_gpus(timeout_s: float = 5.0) -> list[Gpu]:
-    """None where there is no NVIDIA driver, or where it does not answer in time."""
-    found: list[Gpu] = []
+class GpuWatch:
+    """The newest reading of all GPUs, taken apart from us: nobody waits for the driver after the first look."""
 
-    def ask() -> None:
-        found.extend(_ask())
+    def __init__(self, find: Callable[[], list[Gpu]], patience_s: float = 5.0) -> None:
+        self._find = find
+        self._found: list[Gpu] = []
+        self._at = float("-inf")
+        self._asker: threading.Thread | None = None
+        self._ask()
+        if self._asker:
+            self._asker.join(patience_s)
 
-    asker = threading.Thread(target=ask, daemon=True, name="nvml")
-    asker.start()
-    asker.join(timeout_s)
-    return [] if asker.is_alive() else found
+    @property
+    def gpus(self) -> Sequence[Gpu]:
+        return self._found
+
+    def busy(self, index: int) -> bool | None:
+        """Whether somebody uses it; None: the last reading is too old, a new one is under way."""
+        if time.monotonic() - self._at > FRESH_S:
+            self._ask()
+            return None
+        return any(gpu.busy for gpu in self._found if gpu.index == index)
+
+    def _ask(self) -> None:
+        if self._asker and self._asker.is_alive():
+            return  # the driver hangs: one asker is enough
+
+        def ask() -> None:
+            self._found = self._find()
+            self._at = time.monotonic()
+
+        self._asker = threading.Thread(target=ask, daemon=True, name="nvml")
+        self._asker.start()
 
 
-def _ask() -> list[Gpu]:
+def find_gpus() -> list[Gpu]:
+    """Empty where there is no NVIDIA driver."""
     try:
         import pynvml
 
@@ -46,16 +72,17 @@ def _ask() -> list[Gpu]:
 
 
 def _gpu(pynvml: Any, index: int) -> Gpu:
-    handle = pynvml.nvmlDeviceGetHandleByIndex(index)
-    name = pynvml.nvmlDeviceGetName(handle)
-    text = name.decode() if isinstance(name, bytes) else str(name)
+    name = ""
     try:
+        handle = pynvml.nvmlDeviceGetHandleByIndex(index)
+        said = pynvml.nvmlDeviceGetName(handle)
+        name = said.decode() if isinstance(said, bytes) else str(said)
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
         used = int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
     except pynvml.NVMLError as error:
-        return Gpu(index, text, True, f"it can't be read: {error}")
+        return Gpu(index, name, True, f"it can't be read: {error}")
     if processes:
-        return Gpu(index, text, True, f"{len(processes)} processes use it")
+        return Gpu(index, name, True, f"{len(processes)} processes use it")
     if used > BUSY_BYTES:
-        return Gpu(index, text, True, f"{used >> 20} MiB of its memory are in use")
-    return Gpu(index, text, False)
+        return Gpu(index, name, True, f"{used >> 20} MiB of its memory are in use")
+    return Gpu(index, name, False)

@@ -14,7 +14,7 @@ import msgspec
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Slots
 from muster.domain.order import Order
-from muster.execute.gpus import Gpu, find_gpus
+from muster.execute.gpus import Gpu, GpuWatch, find_gpus
 from muster.execute.paths import attempt_folder
 from muster.execute.slots import SlotHouse, close, home, slots_of
 from muster.execute.warm import PYTHON, Warm
@@ -31,8 +31,8 @@ class LocalExecutor:
         self.configure(slots)
 
     def configure(self, slots: Slots) -> None:
-        gpus = self.find() if slots.gpus is None else []
-        self._slots = {slot.name: slot for slot in slots_of(slots, gpus, self.house)}
+        self.watch = GpuWatch(self.find) if slots.gpus is None else None
+        self._slots = {slot.name: slot for slot in slots_of(slots, self.watch.gpus if self.watch else ())}
 
     def folder(self, cell: str, n: int) -> Path:
         return attempt_folder(self.state, cell, n)
@@ -44,7 +44,15 @@ class LocalExecutor:
 
     def lease(self, names: Sequence[str]) -> Lease | None:
         known = [self._slots.get(name) or _unlisted(name) for name in names]
+        if any(slot.gpu is not None and self._somebody_elses(slot.gpu) for slot in known):
+            return None
         return self.house.lease(known)
+
+    def _somebody_elses(self, gpu: int) -> bool:
+        """With `gpus: auto` a GPU that others use is left to them, until they are gone. What Muster leased is ours."""
+        if self.watch is None or self.house.uses_gpu(gpu):
+            return False
+        return self.watch.busy(gpu) is not False
 
     def give_back(self, lease: Lease) -> None:
         close(lease.fds)

@@ -35,7 +35,11 @@ class SlotHouse:
                 return None
         return Lease(tuple(slots), tuple(fds))
 
-    def leased(self, name: str) -> bool:
+    def uses_gpu(self, index: int) -> bool:
+        """Whether a run of Muster, of any campaign, has a share of this GPU."""
+        return any(self._leased(file.name) for file in self.folder.glob(f"gpu{index}.*"))
+
+    def _leased(self, name: str) -> bool:
         lease = self.lease([Slot(name, "")])
         if lease:
             close(lease.fds)
@@ -47,15 +51,8 @@ def close(fds: Sequence[int]) -> None:
         os.close(fd)
 
 
-def slots_of(wanted: Slots, gpus: Sequence[Gpu], house: SlotHouse) -> list[Slot]:
-    """The campaign's slots. With `gpus: auto` those that others use are left out; what Muster leased is not others'."""
-    if wanted.gpus is not None:
-        indexes = list(wanted.gpus)
-    else:
-        indexes = [gpu.index for gpu in gpus if not gpu.busy or _ours(gpu.index, wanted.per_gpu, house)]
-    found = [Slot(f"gpu{index}.{share}", "gpu", index) for share in range(wanted.per_gpu) for index in indexes]
-    return found + [Slot(f"cpu{number}", "cpu") for number in range(wanted.cpus)]
-
-
-def _ours(index: int, per_gpu: int, house: SlotHouse) -> bool:
-    return any(house.leased(f"gpu{index}.{share}") for share in range(per_gpu))
+def slots_of(wanted: Slots, found: Sequence[Gpu]) -> list[Slot]:
+    """The campaign's slots, free or not. A machine without GPUs has only those of CPUs."""
+    indexes = [gpu.index for gpu in found] if wanted.gpus is None else list(wanted.gpus)
+    gpus = [Slot(f"gpu{index}.{share}", "gpu", index) for share in range(wanted.per_gpu) for index in indexes]
+    return gpus + [Slot(f"cpu{number}", "cpu") for number in range(wanted.cpus)]

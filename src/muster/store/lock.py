@@ -14,9 +14,7 @@ from muster.ports.clock import Clock
 from muster.ports.crash import reach
 
 LENGTH = 1024
-STALE_S = float(
-    os.environ.get("MUSTER_STALE_S", "10")
-)  # a controller beats every second; a hung one still holds its lock
+STALE_S = float(os.environ.get("MUSTER_STALE_S", "10"))  # it beats every second; a hung one still holds its lock
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -12,6 +14,8 @@ import msgspec
 
 from muster.domain.decision import Decision
 from muster.ports.crash import reach
+
+LOCK_PATIENCE_S = 2.0
 
 _decode = msgspec.json.Decoder(Decision).decode
 _encode = msgspec.json.Encoder().encode
@@ -42,7 +46,7 @@ class FileLog:
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
         data = b"".join(_encode(decision) + b"\n" for decision in decisions)
-        fd = self._open()
+        fd = self.open_locked()
         try:
             begin = self._mend(fd)
             try:
@@ -60,14 +64,30 @@ class FileLog:
         finally:
             os.close(fd)
 
-    def _open(self) -> int:
+    def open_locked(self) -> int:
         """The log, locked; not one that fsck has replaced while we waited for the lock."""
         while True:
             fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            if os.fstat(fd).st_nlink:
-                return fd
+            try:
+                self._lock(fd)
+                if os.fstat(fd).st_nlink:
+                    return fd
+            except BaseException:
+                os.close(fd)
+                raise
             os.close(fd)
+
+    def _lock(self, fd: int) -> None:
+        """Appending takes a moment; whoever holds it longer was stopped in the middle and may never go on."""
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while True:
+            try:
+                return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    text = "a process that was stopped holds its lock"
+                    raise BlockingIOError(errno.EAGAIN, text, str(self.path)) from None
+                time.sleep(0.002)
 
     def size(self) -> int:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from muster.domain.decision import Decision
+from muster.store.log import FileLog
 
 _decode = msgspec.json.Decoder(Decision).decode
 _encode = msgspec.json.Encoder().encode
@@ -41,9 +41,8 @@ def mend_log(folder: Path, seen: Sequence[Decision], first: Sequence[Decision], 
     A log without a fault is left as it is, byte for byte.
     """
     path = folder / "decisions.jsonl"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644) if change else os.open(_existing(path), os.O_RDONLY)
+    fd = FileLog(path).open_locked() if change else os.open(_existing(path), os.O_RDONLY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX if change else fcntl.LOCK_SH)  # nobody appends meanwhile
         good, bad = _read(fd)
         whole, restored = _merged(good, seen)
         if not any(line.decision.kind == "campaign" for line in whole):

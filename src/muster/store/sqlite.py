@@ -37,6 +37,7 @@ class SqliteStore:
         self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
         self.db.row_factory = sqlite3.Row
         self._cells: tuple[str, dict[str, Cell]] = ("", {})
+        self._published: str | None = None
         try:
             self._prepare()
             self._compare_log()
@@ -100,8 +101,7 @@ class SqliteStore:
                 raise _trouble(error) from error
             raise
         reach("fold.commit")
-        if any(event.decision.kind in ("intent", "hold", "release") for event in seen):
-            self._publish_intent()
+        self._publish_intent()
         return Committed(tuple(refused), tuple(seen))
 
     def _begin(self) -> None:
@@ -126,11 +126,15 @@ class SqliteStore:
         return campaigns.cell_rows(self.folder, hash_)
 
     def _publish_intent(self) -> None:
-        """Shims can't open the database: the intent they obey is a file."""
+        """Shims can't open the database: the intent they obey is a file. A crash may have kept it from the last one."""
+        intent = fold.meta(self.db, "intent", "down")
+        if intent == self._published:
+            return
         partial = self.folder / f".intent.{os.getpid()}"
-        partial.write_text(fold.meta(self.db, "intent", "down") + "\n")
+        partial.write_text(intent + "\n")
         reach("fold.intent")
         partial.replace(self.folder / "intent")
+        self._published = intent
 
     # -- reading
 

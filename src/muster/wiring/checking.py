@@ -14,7 +14,7 @@ from muster.acts.check import Check, Machine, advise, locate
 from muster.acts.preflight import preflight
 from muster.domain.campaign import Campaign
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError
-from muster.execute.gpus import find_gpus
+from muster.execute.gpus import GpuWatch, find_gpus
 from muster.observe.code import code_identity
 from muster.ports.clock import Clock, SystemClock, iso
 from muster.store.place import refuse_bad_place
@@ -41,7 +41,7 @@ def check(root: Path) -> Check:
 
 
 def survey_machine(root: Path, campaign: Campaign | None, clock: Clock | None = None) -> Machine:
-    gpus = tuple({"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in find_gpus())
+    gpus = tuple({"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in GpuWatch(find_gpus).gpus)
     disk = _disk(root)
     folders = [str(root)] if campaign is None else sorted({job.cwd or str(root) for job in campaign.jobs})
     record = {

@@ -59,9 +59,20 @@ class Desk:
         clock = SystemClock()
         state = root / ".muster"
         desk = cls(root, SqliteStore(state), ControllerLock(state, clock), clock)
-        if desk.store.behind() and not desk.lock.held():
-            desk._settle([])  # decisions that a crash left unfolded
+        if desk.store.behind():
+            if not desk.lock.held():
+                desk._settle([])  # decisions that a crash left unfolded
+            desk._catch_up()
         return desk
+
+    def _catch_up(self) -> None:
+        """campaign.db was deleted under a controller, which goes on with the file it has open: the log still tells all.
+
+        Its epoch is in the database before it is in the lock, so ours is another file, and to fold is safe.
+        """
+        holder = self.controller()
+        if holder and self.store.epoch_now() < holder.epoch:
+            self.store.commit([])
 
     def load(self) -> CampaignState:
         state = self.store.load()
@@ -86,8 +97,9 @@ class Desk:
         return [answer.void if answer else None for answer in answers]
 
     def _settle(self, decisions: Sequence[Decision]) -> bool:
-        """As a controller for a moment; False: there is a real one."""
-        if self.lock.held() or not self.lock.take():
+        """As a controller for a moment; False: there is a real one. From one that hangs it is taken over."""
+        hung = self.lock.hung() is not None
+        if (self.lock.held() and not hung) or not (self.lock.take_over() if hung else self.lock.take()):
             return False
         try:
             epoch = int(self.store.epoch_now()) + 1
@@ -100,14 +112,23 @@ class Desk:
         return True
 
     def _hand_over(self, decisions: Sequence[Decision]) -> None:
-        for decision in decisions:
-            self.store.append(decision)
-        ring(self.state / "bell")
         deadline = time.monotonic() + PATIENCE_S
+        left = list(decisions)
+        while left:
+            try:
+                self.store.append(left[0])
+                left.pop(0)
+            except BlockingIOError:  # a controller that was stopped while it held the log
+                if self._settle(left):
+                    return
+                if time.monotonic() > deadline:
+                    raise
+        ring(self.state / "bell")
         last = decisions[-1].ref or ""
         while self.store.became_of(last) is None:
-            if not self.lock.held() and self._settle([]):
+            if self._settle([]):
                 return
+            self._catch_up()
             if time.monotonic() > deadline:
                 raise MusterError(
                     "the controller does not answer; the decision is recorded and takes effect when it does",

@@ -61,9 +61,9 @@ def slot_count(campaign: Campaign) -> int:
     """GPU slots where there are any, else CPU slots; for an estimate, not for a lease."""
     slots = campaign.slots
     if slots.gpus is None:
-        from muster.execute.gpus import find_gpus
+        from muster.execute.gpus import GpuWatch, find_gpus
 
-        gpus = sum(not gpu.busy for gpu in find_gpus())
+        gpus = sum(not gpu.busy for gpu in GpuWatch(find_gpus).gpus)
     else:
         gpus = len(slots.gpus)
     return gpus * slots.per_gpu or slots.cpus

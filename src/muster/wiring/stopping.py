@@ -1,4 +1,4 @@
-"""Waits from a command until attempts have ended and it is recorded; where no controller lives, one is started for that.
+"""Waits from a command until attempts have ended and it is recorded; where no controller lives, one is started for it.
 
 A campaign that is down or held may have none. The one we start carries out what was decided, records what has ended and
 goes again.
@@ -41,7 +41,7 @@ class Stopping:
             time.sleep(LOOK_S)
 
     def record_ended(self) -> CampaignState:
-        """What has ended is recorded before anybody decides about it: else a cell that is seen dead counts as running."""
+        """What has ended is recorded before anybody decides about it: a cell that is seen dead must not count as running."""
         deadline = time.monotonic() + RECORD_S
         while True:
             found = look(self.desk)
