@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,8 +23,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def machine(home: Path) -> Iterator[list[Gpu]]:
-    yield [FREE, BUSY]
+def machine(home: Path) -> list[Gpu]:
+    return [FREE, BUSY]
 
 
 def executor(home: Path, slots: Slots, gpus: list[Gpu]) -> LocalExecutor:
