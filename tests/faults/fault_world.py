@@ -97,6 +97,7 @@ class World:
     root: Path
     home: Path
     env: dict[str, str]  # of everything that is started here
+    count: Path  # what the jobs write down
     children: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     # -- the campaign
@@ -105,9 +106,9 @@ class World:
     def state(self) -> Path:
         return self.root / ".muster"
 
-    @property
-    def count(self) -> Path:
-        return self.root / "count"
+    def beside(self, name: str) -> "World":
+        """Another campaign on the same machine's slots, with the same counter."""
+        return World(self.root.parent / name, self.home, self.env, self.count, self.children)
 
     def campaign(
         self, jobs: str, *, seeds: int = 2, cpus: int = 2, body: str = "", axes: str = "", env: str = ""
@@ -185,10 +186,21 @@ class World:
         """Live controller processes, whether they hold the lock or not."""
         return [pid for pid in self.ours() if b"muster.wiring.controller" in _command(pid)]
 
+    def recorded(self) -> list[int]:
+        """Runs by their recorded identity that are still there although /proc shows no environment of theirs."""
+        found = []
+        for path in self.root.parent.glob("*/.muster/attempts/**/identity.json"):
+            about = _json(path) or {}
+            if about.get("pid_namespace") == os.stat("/proc/self/ns/pid").st_ino and letter(about["pid"]) not in "X":
+                fields = Path(f"/proc/{about['pid']}/stat").read_bytes().rpartition(b")")[2].split()
+                if int(fields[19]) == about["ticks"] and (fields[0] != b"Z" or int(fields[17]) > 1):
+                    found.append(int(about["pid"]))
+        return found
+
     def close(self) -> None:
         """Ends all that was started here, by pid, and sees that nothing is left."""
         deadline = time.monotonic() + PATIENCE_S
-        while left := self.ours():
+        while left := self.ours() + self.recorded():
             assert time.monotonic() < deadline, f"still there: {left}"
             for pid in left:
                 kill(pid)

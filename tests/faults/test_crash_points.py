@@ -40,11 +40,11 @@ def cases() -> list[tuple[str, str]]:
 def prepare(world: World, point: str, by: str) -> None:
     """As far as the campaign gets before the armed process starts."""
     world.campaign(JOBS, body=WAITS if point.startswith("stop.") else BODY)
+    if by != "command":
+        world.take_in()
     if point.startswith("revoke."):  # an attempt that can't be launched is fenced
         world.folder("train/0").mkdir(parents=True)
         (world.folder("train/0") / "out").touch()
-    if by != "command":
-        world.take_in()
 
 
 def hit(world: World, point: str, by: str, how: str) -> None:

@@ -45,16 +45,12 @@ def advise(campaign: Campaign, machine: Machine) -> Iterator[Mistake]:
             yield _warning(
                 f"this machine has no GPU {', '.join(missing)}: {found}", "name those that exist", "slots.gpus"
             )
-    usable = len(campaign.slots.gpus) if campaign.slots.gpus is not None else sum(not g["busy"] for g in machine.gpus)
+    usable = len(campaign.slots.gpus) if campaign.slots.gpus is not None else len(present)
     for job in campaign.jobs:
-        gpus, cpus = need(job, has_gpus=usable > 0)
-        path = f"jobs.{job.name}.uses"
+        gpus, _ = need(job, has_gpus=usable > 0)
         if gpus > usable:
             what = f"job {job.name}: a cell takes {gpus} GPUs and {usable} can be used here: it would never start"
-            yield _warning(what, "change `uses:` or `slots:`", path)
-        if cpus > campaign.slots.cpus:
-            what = f"job {job.name}: a cell takes {cpus} CPU slots of {campaign.slots.cpus}: it would never start"
-            yield _warning(what, "raise `slots: {cpus: N}`", path)
+            yield _warning(what, "change `uses:` or `slots:`", f"jobs.{job.name}.uses")
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
         what = f"only {machine.disk_free >> 20} MiB are free on the campaign's disk"
         yield _warning(what, "a full disk ends runs; free some space first", "")

@@ -19,9 +19,9 @@ LONGEST_LINE = 2000
 
 def concerns(verb: str, cell: CellStatus) -> bool:
     """Whether a glob that fits the cell means it. Who names a cell gets an answer about it in any case."""
-    if verb == "stop":
-        return cell.record.open is not None
     if cell.record.open is not None:
+        return verb == "stop"
+    if verb == "stop":
         return False
     if verb == "giveup":
         return cell.verdict.state not in (State.DONE, State.GIVEN_UP)

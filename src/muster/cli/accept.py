@@ -19,7 +19,7 @@ from muster.wiring.desk import Desk
 from muster.wiring.looking import Looking
 from muster.wiring.stopping import Stopping
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster accept train/v2_full/2 --because 'it failed in its teardown only'")

@@ -21,14 +21,15 @@ def meant(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
     """Every cell that was named, and of those that a glob fits the ones the verb is about."""
     if not patterns:
         raise UsageError("name the cells", hint=f"muster {verb} 'train/*/2', or '*' for all of them")
+    about = {cell.record.cell.id for cell in found.cells if concerns(verb, cell)}
     names = [cell.record.cell.id for cell in found.cells]
+    if verb == "stop":  # also what the campaign file has forgotten and what still runs
+        forgotten = [attempt.cell for attempt in found.state.open_attempts if attempt.cell not in names]
+        names += forgotten
+        about.update(forgotten)
     chosen = resolve(patterns, names)
     named = {pattern for pattern in patterns if not is_glob(pattern, names)}
-    left = [
-        cell.record.cell.id
-        for cell in found.cells
-        if cell.record.cell.id in named or (cell.record.cell.id in chosen and concerns(verb, cell))
-    ]
+    left = [name for name in chosen if name in named or name in about]
     if not left and verb != "stop":
         count = f"none of the {len(chosen)} cells that fit" if len(chosen) > 1 else f"{chosen[0]} is none that"
         raise MusterError(

@@ -19,7 +19,7 @@ from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 from muster.wiring.survey import look
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 PATIENCE_S = 15.0
 NAMED = 8
 

@@ -13,7 +13,7 @@ from muster.cli.deciding import carry, meant
 from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster giveup train/v2_full/4 --because 'this seed diverges'")

@@ -11,7 +11,7 @@ from muster.cli.app import open_folder
 from muster.domain.errors import MusterError
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster hold --because 'you may look, you may not rerun'")

@@ -19,7 +19,7 @@ from muster.execute.paths import attempt_folder
 from muster.judge.attempt import judge_attempt
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 POLL_S = 0.1
 CHUNK = 1 << 16
 MEMORY = 64

@@ -22,7 +22,7 @@ from muster.execute.slots import home
 from muster.observe.outputs import find_output
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 TITLES = {
     "state": "State",
     "attempt": "Attempts: their facts and logs",

@@ -11,7 +11,7 @@ from muster.cli.app import open_folder
 from muster.cli.cells import resolve
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(

@@ -11,7 +11,7 @@ from muster.cli.deciding import go_on
 from muster.domain.errors import MusterError
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster release --because 'the disk was enlarged'")

@@ -15,7 +15,7 @@ from muster.domain.state import Intent
 from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster retry train/v2_full/2 --because 'more memory since'")

@@ -15,7 +15,7 @@ from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4
 
 
@@ -36,16 +36,18 @@ def stop(
     reason, limit = given(because), seconds(timeout)
     desk = Desk.open(open_folder(ctx))
     stopping = Stopping(desk)
-    cells_now = stopping.record_ended().cells
+    stopping.record_ended()
+    found = looked(desk)
+    now = found.state.cells
     decisions = [
-        desk.person("stop", reason, cell=name, attempt=last.n if (last := cells_now[name].last) else None)
-        for name in meant("stop", cells or [], looked(desk))
+        desk.person("stop", reason, cell=name, attempt=last.n if (last := now[name].last) else None)
+        for name in meant("stop", cells or [], found)
     ]
     if not decisions:
         print("nothing of it runs")
         return 0
     names, code = carry(desk, decisions, "stopped")
-    attempts = [attempt for name in names if (attempt := desk.load().cells[name].open)]
+    attempts = [last for name in names if (last := now[name].last)]
     if not wait:
         stopping.ensure_controller()
         for name in names:
@@ -69,8 +71,10 @@ def await_end(desk: Desk, stopping: Stopping, attempts: list[Attempt], limit: fl
 
 def _became(attempt: Attempt) -> str:
     outcome = attempt.outcome
-    if outcome is None or outcome.cause is None:
-        return f"had ended: {outcome.verdict if outcome else ''}, {outcome.reason if outcome else ''}"
+    if outcome is None:
+        return "a stop was requested"
+    if outcome.cause is None:
+        return f"had ended: {outcome.verdict}, {outcome.reason}"
     took = f" after {span(outcome.duration_s)}" if outcome.duration_s is not None else ""
     if outcome.cause.kind == "user_stop":
         return f"stopped{took}"

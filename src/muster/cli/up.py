@@ -77,8 +77,8 @@ def handed_over(desk: Desk, as_json_: bool) -> int:
     if as_json_:
         sys.stdout.write(json.dumps(as_json(look(desk)), ensure_ascii=False) + "\n")
     else:
-        pid = f"controller {holder.pid}" if holder else "the controller has ended already"
-        print(f"handed over to {pid}; `muster status` tells the truth, `muster wait` waits")
+        said = f"handed over to controller {holder.pid}" if holder else "there was nothing to hand over"
+        print(f"{said}; `muster status` tells the truth, `muster wait` waits")
     return 0
 
 

@@ -13,7 +13,7 @@ from muster.cli.app import open_folder
 from muster.cli.durations import seconds
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster wait --timeout 2h --json")

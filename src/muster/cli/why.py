@@ -21,7 +21,7 @@ from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
 from muster.wiring.desk import Desk
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster why train/v2_full/2")

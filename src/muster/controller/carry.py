@@ -70,6 +70,16 @@ class Carrier:
             self._taken.update(dict.fromkeys(slots, self.clock.boot() + LEASE_RETRY_S))
         return lease
 
+    def _ask_back(self, slots: Sequence[str], state: CampaignState) -> None:
+        """A slot of ours that is not free: the shim of its last attempt was stopped, or told by nobody to let go."""
+        for slot in slots:
+            ended = [a for record in state.cells.values() for a in record.attempts if a.outcome and slot in a.slots]
+            last = max(ended, key=lambda attempt: attempt.claimed_boot, default=None)
+            if last is not None:
+                self.executor.nudge(last)
+                if last.completed:
+                    self.executor.release(last)
+
     # -- claims: lease, then one durable decision for all that ended and all that starts, then the shims
 
     def claim(
@@ -77,7 +87,12 @@ class Carrier:
     ) -> tuple[Committed, list[tuple[Key, Lease]]]:
         if settles:
             reach("exit.seen")
-        leases = {(start.cell, start.n): (start, lease) for start in starts if (lease := self._lease(start.slots))}
+        leases = {}
+        for start in starts:
+            if lease := self._lease(start.slots):
+                leases[(start.cell, start.n)] = (start, lease)
+            else:
+                self._ask_back(start.slots, state)
         if leases:
             reach("lease.taken")
         decisions = [self._settled(settle) for settle in settles]

@@ -18,8 +18,7 @@ from muster.ports.executor import Slot
 
 Key = tuple[str, int]
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
-SILENT_SHIM_S = 20.0
-SILENT_SHIM_LOOKS = 20
+SILENT_SHIM_S = 60.0  # a slow disk may keep a shim from writing for long; ended, it takes the exit status with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +92,7 @@ def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
     waiting = seen.exit is None and (seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing)
     if not waiting or not seen.shim_locked:
         return
-    if seen.looks_without_exit > SILENT_SHIM_LOOKS or seen.silent_s > SILENT_SHIM_S:
+    if seen.silent_s > SILENT_SHIM_S:
         yield EndShim(attempt, "it did not write down what it had to")
     elif seen.shim == "stopped":
         yield Nudge(attempt)

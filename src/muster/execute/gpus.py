@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
@@ -56,19 +57,24 @@ class GpuWatch:
 
 
 def find_gpus() -> list[Gpu]:
-    """Empty where there is no NVIDIA driver."""
+    """Empty where there is no NVIDIA device. One that can't be read counts as used, never as absent."""
     try:
         import pynvml
 
         pynvml.nvmlInit()
-    except Exception:  # no package, no driver, no device: three ways of having no GPU
-        return []
+    except Exception as error:  # no package, no driver, no device
+        return _unreadable(str(error))
     try:
         return [_gpu(pynvml, index) for index in range(pynvml.nvmlDeviceGetCount())]
-    except pynvml.NVMLError:
-        return []
+    except pynvml.NVMLError as error:
+        return _unreadable(str(error))
     finally:
         pynvml.nvmlShutdown()
+
+
+def _unreadable(why: str) -> list[Gpu]:
+    devices = sorted(int(path.name[6:]) for path in Path("/dev").glob("nvidia[0-9]*") if path.name[6:].isdigit())
+    return [Gpu(index, "", True, f"it can't be read: {why}") for index in devices]
 
 
 def _gpu(pynvml: Any, index: int) -> Gpu:

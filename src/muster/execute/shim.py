@@ -447,10 +447,15 @@ class Shim:
         if pid == 0:
             signal.set_wakeup_fd(-1)
             try:
-                for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
-                    signal.signal(number, signal.SIG_DFL)
+                for caught in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
+                    signal.signal(caught, signal.SIG_DFL)
                 os.setsid()
                 if os.fork() == 0:
+                    for fd in self.slot_fds:  # the controller must not keep our slots when we are gone
+                        os.set_inheritable(fd, False)
+                    log = os.open(os.path.join(state, "controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+                    for number in (1, 2):  # nor write into the run's output
+                        os.dup2(log, number)
                     os.execvpe(argv[0], argv, {**os.environ, "MUSTER_REVIVED_BY": "shim"})
             finally:
                 os._exit(0)

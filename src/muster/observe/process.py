@@ -21,7 +21,31 @@ def process(pid: int) -> Process | None:
             fields = file.read().rpartition(b")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return Process(pid, fields[0].decode(), int(fields[19]))
+    state = fields[0].decode()
+    if state == "Z" and int(fields[17]) > 1:  # only its main thread has ended
+        state = _working_thread(pid)
+    return Process(pid, state, int(fields[19]))
+
+
+def _working_thread(pid: int) -> str:
+    """The state of a thread that lives, in a process whose main thread has ended."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()[0].decode()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if state not in "ZX":
+            return state
+    return "Z"
+
+
+def has_live_threads(pid: int) -> bool:
+    """Whether threads go on although the leader has ended: the process has not."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1  # noqa: PTH208
+    except OSError:
+        return False
 
 
 def boot_id() -> str:

@@ -41,7 +41,7 @@ class Stopping:
             time.sleep(LOOK_S)
 
     def record_ended(self) -> CampaignState:
-        """What has ended is recorded before anybody decides about it: whoever is seen dead must not count as running."""
+        """What has ended is recorded before anybody decides about it: who is seen dead must not count as running."""
         deadline = time.monotonic() + RECORD_S
         while True:
             found = look(self.desk)

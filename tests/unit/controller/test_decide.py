@@ -165,7 +165,9 @@ def test_a_stopped_shim_is_nudged_and_a_silent_one_ended() -> None:
     put(state, attempt("train/0"))
     stopped = replace(ALIVE, main="zombie", shim="stopped", looks_without_exit=1)
     assert any(isinstance(a, Nudge) for a in see(state, {"train/0": stopped}))
-    silent = replace(ALIVE, main="gone", looks_without_exit=21)
+    slow = replace(ALIVE, main="gone", silent_s=30.0)
+    assert not any(isinstance(a, EndShim) for a in see(state, {"train/0": slow}))
+    silent = replace(ALIVE, main="gone", silent_s=61.0)
     assert any(isinstance(a, EndShim) for a in see(state, {"train/0": silent}))
 
 
