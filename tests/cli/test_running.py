@@ -247,3 +247,28 @@ def test_status_tables_for_people_who_grep(gated: Any) -> None:
     table = Path(gated.root / "reports" / "status" / "train_status_latest.tsv")
     rows = [line.split("\t") for line in table.read_text().splitlines()]
     assert [dict(zip(rows[0], row, strict=True))["verdict"] for row in rows[1:]] == ["DONE", "DEAD"]
+
+
+def test_a_job_that_leaves_the_file_while_it_runs_is_seen_to_its_end(gated: Any) -> None:
+    gated("up", "--detach", code=0)
+    gated.started("train/0")
+    gated.write("""\
+muster: 1
+campaign: gated
+axes: {seed: [0, 1]}
+slots: {gpus: 0, cpus: 3}
+jobs: {other: {axes: [seed], command: "true"}}
+""")
+    shown = gated("up", "--detach", code=0).stdout
+    assert "cells that are no longer declared (their attempts are kept): train/0, train/1" in shown
+    gated.until(lambda: gated.cells() == {"other/0": "DONE", "other/1": "DONE"})
+    found = gated.json("status", code=4)
+    assert [(cell["cell"], cell["verdict"]) for cell in found["withdrawn"]] == [
+        ("train/0", "RUNNING"),
+        ("train/1", "RUNNING"),
+    ]
+    assert "no longer declared" in gated("status", code=4).stdout
+    gated.open(0)
+    gated.open(1)
+    gated("wait", "--timeout", "60s", code=0)
+    assert gated.json("status", code=0)["withdrawn"] == []

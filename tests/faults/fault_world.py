@@ -8,6 +8,7 @@ import collections
 import contextlib
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.acts.status import as_json
+from muster.store.sqlite import SqliteStore
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, take_in
@@ -338,6 +340,8 @@ class World:
         assert [row["n"] for row in rows] == list(range(1, len(rows) + 1)), f"{cell}: attempts are lost"
         assert all(row["retry_cause"] for row in rows[1:]), f"{cell}: a retry without a cause"
         assert not [row["n"] for row in rows if row["verdict"] is None], f"{cell} has an open attempt"
+        for row in rows:
+            self._check_outcome(row, counted)
         done = [row for row in rows if row["verdict"] == "DONE"]
         if cell in exits:
             assert not done
@@ -349,6 +353,29 @@ class World:
         assert done[0] is rows[-1], f"{cell}: an attempt after it was DONE"
         assert json.loads(done[0]["outcome"])["exit_code"] == 0
         assert counted.ends[(cell, done[0]["n"])] == 1, f"{cell} is DONE, but it did not run to its end"
+
+    def _check_outcome(self, row: sqlite3.Row, counted: Counted) -> None:
+        """A recorded outcome against the facts in the attempt's folder and the job's own word."""
+        key = (row["cell"], row["n"])
+        outcome, facts = json.loads(row["outcome"]), self.exit(*key)
+        if (outcome["cause"] or {}).get("kind") == "never_started":
+            assert not counted.begins[key], f"{key} is said to have never started, and it ran"
+        if facts:
+            assert (outcome["exit_code"], outcome["exit_signal"]) == (facts["code"], facts["signal"]), f"{key}: {outcome}"
+
+    def check_log(self, folder: Path) -> None:
+        """The log alone folds to the same attempts and cells as campaign.db."""
+        shutil.copytree(self.state / "campaigns", folder / "campaigns")
+        shutil.copy(self.state / "decisions.jsonl", folder / "decisions.jsonl")
+        store = SqliteStore(folder)
+        try:
+            store.commit([])
+            for table in ("attempt", "cell"):
+                query = f"SELECT * FROM {table} ORDER BY 1, 2"
+                refolded = [tuple(row) for row in store.db.execute(query)]
+                assert refolded == [tuple(row) for row in self.rows(query)], f"{table} differs from the log"
+        finally:
+            store.close()
 
 
 def _command(pid: int) -> bytes:

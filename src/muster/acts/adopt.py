@@ -133,7 +133,7 @@ def _settle(
     closed = _closed(record)
     if closed:
         return [], [Refusal(candidate.path, f"{record.cell.id} {closed}") for candidate, _ in found]
-    job = state.campaign.job(record.cell.job)
+    job = state.job(record.cell.job)
     runs = [_read(job, record, candidate, how, proofs) for candidate, how in found]
     runs.sort(key=lambda run: (run.times.ended if run.times else 0.0, run.path), reverse=True)
     taken = next((run for run in runs if run.reading.holds), None)

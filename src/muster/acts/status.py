@@ -46,8 +46,10 @@ class Status:
     state: CampaignState
     as_of: str
     boot: float
+    boot_id: str
     controller: ControllerStatus
     cells: tuple[CellStatus, ...]
+    withdrawn: tuple[CellStatus, ...] = ()  # no longer declared, and not over
     counts: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -57,10 +59,11 @@ class Status:
     @property
     def going_on(self) -> bool:
         """Something lives, or is going to without anybody's help."""
-        if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in self.cells):
+        every = (*self.cells, *self.withdrawn)
+        if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in every):
             return True
         # an attempt that ended and is not recorded yet: others may wait for it
-        return self.state.intent.kind == "running" and any(cell.startable or cell.record.open for cell in self.cells)
+        return self.state.intent.kind == "running" and any(cell.startable or cell.record.open for cell in every)
 
     @property
     def exit(self) -> int:
@@ -68,14 +71,22 @@ class Status:
 
 
 def survey(
-    state: CampaignState, sightings: Mapping[Key, Sighting], controller: ControllerStatus, wall: float, boot: float
+    state: CampaignState,
+    sightings: Mapping[Key, Sighting],
+    controller: ControllerStatus,
+    *,
+    wall: float,
+    boot: float,
+    boot_id: str,
 ) -> Status:
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
     cells = tuple(_cell(record, state, needs, sightings) for record in state.declared)
+    left = [record for record in state.cells.values() if record.open and not record.declared]
+    withdrawn = tuple(_cell(record, state, needs, sightings) for record in left)
     counts = dict.fromkeys(STATES, 0)
     for cell in cells:
         counts[cell.verdict.state] += 1
-    return Status(state, iso(wall), boot, controller, cells, counts)
+    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts)
 
 
 def _cell(
@@ -93,7 +104,7 @@ def _cell(
 def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState) -> CellStatus:
     from muster.judge.attempt import judge_attempt  # a campaign at rest needs no judge
 
-    verdict = judge_attempt(attempt, seen, state.campaign.job(record.cell.job))
+    verdict = judge_attempt(attempt, seen, state.job(record.cell.job))
     following = "nothing to do"
     if verdict.kind == "orphans":
         following = "no other attempt starts while they live; `muster stop` ends them"
@@ -145,6 +156,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "declared": len(status.cells),
         "counts": dict(status.counts),
         "cells": [cell_json(cell, status) for cell in status.cells],
+        "withdrawn": [cell_json(cell, status) for cell in status.withdrawn],
         "money": None,
     }  # fmt: skip
 
@@ -152,7 +164,7 @@ def as_json(status: Status) -> dict[str, Any]:
 def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
     record, verdict = cell.record, cell.verdict
     last = record.completed or record.last
-    job = status.state.campaign.job(record.cell.job)
+    job = status.state.job(record.cell.job)
     return {
         "cell": record.cell.id,
         "job": record.cell.job,
@@ -172,8 +184,13 @@ def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
         "eta": None,
         "since": cell.since,
         "output": cell.output,
-        "evidence": [evidence_json(item, status.boot) for item in verdict.evidence],
+        "evidence": [evidence_json(item, now_for(last, status)) for item in verdict.evidence],
     }
+
+
+def now_for(attempt: Attempt | None, status: Status) -> float:
+    """The boot time that readings of this attempt can be compared with; before all of them if the machine rebooted."""
+    return status.boot if attempt is None or attempt.boot_id == status.boot_id else float("-inf")
 
 
 def evidence_json(item: Evidence, boot: float) -> dict[str, Any]:

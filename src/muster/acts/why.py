@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.acts.status import CellStatus, Status, cell_json, evidence_json
+from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
 from muster.domain.verdict import Cause, Evidence
@@ -122,7 +122,7 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
     """The object of `muster why --json`: a contract."""
     return {
         **cell_json(told.cell, status),
-        "attempts": [_attempt_json(each, status.boot) for each in told.attempts],
+        "attempts": [_attempt_json(each, now_for(each.attempt, status)) for each in told.attempts],
         "cadence": None,
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],

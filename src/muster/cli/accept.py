@@ -54,7 +54,7 @@ def accept(
 def _checked(desk: Desk, state: CampaignState, record: CellRecord, reason: str) -> Decision | str:
     """The decision, or why it can't be made. Nothing is believed from the record: the files are read now."""
     last = record.last
-    job = state.campaign.job(record.cell.job)
+    job = state.job(record.cell.job)
     exit_ = proof = None
     if last is not None:
         looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)

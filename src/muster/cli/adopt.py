@@ -16,7 +16,7 @@ from muster.wiring.adopting import Adopted
 from muster.wiring.adopting import adopt as adopt_runs
 from muster.wiring.desk import FILE, find_root
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 HARMLESS = ("superseded", "is DONE already")
 
 

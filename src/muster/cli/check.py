@@ -16,7 +16,7 @@ from muster.cli.paint import paint
 from muster.wiring.checking import check as check_campaign
 from muster.wiring.desk import find_root
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster check --json | jq .mistakes")

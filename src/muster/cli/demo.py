@@ -14,7 +14,7 @@ from muster.cli.paint import paint
 from muster.cli.telling import show
 from muster.wiring.demo import Demo, lay_out
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster demo my-demo")

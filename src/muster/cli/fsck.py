@@ -16,7 +16,7 @@ from muster.store.fsck import Findings
 from muster.wiring.desk import find_root
 from muster.wiring.mending import mend
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 LISTED = 20
 
 

@@ -11,7 +11,7 @@ from muster.cli.app import open_folder
 from muster.domain.errors import UsageError
 from muster.spec.templates import agents_md, names, template
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster init safedreamer   then   muster check")

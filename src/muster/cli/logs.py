@@ -144,5 +144,5 @@ class _Ended:
         if not self.desk.store.records([cell])[0].attempts[n - 1].open:
             return True
         seen = self.looking.probe.look([self.attempt])[self.attempt.key]
-        job = self.state.campaign.job(self.state.cells[cell].cell.job)
+        job = self.state.job(self.state.cells[cell].cell.job)
         return judge_attempt(self.attempt, seen, job).final

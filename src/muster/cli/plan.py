@@ -16,7 +16,7 @@ from muster.plan.outlook import WouldNot
 from muster.wiring.desk import FILE, find_root
 from muster.wiring.planning import Foreseen, foresee
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 LISTED = 40
 
 

@@ -10,7 +10,7 @@ import typer
 
 from muster.spec import json_schema
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster schema > campaign.schema.json")

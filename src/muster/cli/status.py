@@ -9,7 +9,7 @@ import typer
 from muster.cli.app import open_folder
 from muster.cli.telling import tell
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster status --json | jq .counts")

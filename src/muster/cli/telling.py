@@ -49,6 +49,8 @@ def show(found: Status) -> None:
         print(cell_line(cell))
     if len(left) > LISTED:
         print(f"  and {len(left) - LISTED} more; `muster status --json` has them all")
+    for cell in found.withdrawn:
+        print(f"{cell_line(cell)}. It is no longer declared; `muster stop {cell.record.cell.id}` ends it")
     print(closing_line(found))
 
 

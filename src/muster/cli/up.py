@@ -17,7 +17,7 @@ from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, parse_only, take_in
 
-app = typer.Typer()
+app = typer.Typer(add_completion=False)
 
 
 @app.command(epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
@@ -65,8 +65,8 @@ def start(desk: Desk) -> None:
     if desk.controller() is None or desk.lock.hung():
         if not look(desk).going_on:
             return
-        desk.start_controller()
-        if desk.await_controller() is None and look(desk).going_on:
+        ended = desk.start_controller()
+        if desk.await_controller(ended) is None and look(desk).going_on:
             raise MusterError(
                 "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
             )

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from muster.acts.status import Status
+from muster.acts.status import Status, now_for
 from muster.acts.why import MEANING, AttemptStory, Story, as_json, story, tail
 from muster.cli.app import open_folder
 from muster.cli.cells import is_glob, looked, resolve
@@ -63,7 +63,7 @@ def lines(told: Story, status: Status) -> Iterator[str]:
         yield f"  since  {_moment(cell.since)}"
     yield f"  next   {cell.next}"
     if verdict.evidence:
-        yield from _evidence(verdict.evidence, status.boot)
+        yield from _evidence(verdict.evidence, now_for(cell.record.completed or cell.record.last, status))
     if told.needs:
         yield _title("Needs")
         yield from (f"  {mark(state)} {need}  {state}" for need, state in told.needs)

@@ -102,7 +102,7 @@ def _stop(view: View, record: CellRecord, attempt: Attempt, seen: Sighting, now:
     if record.stop_because is not None:
         yield Stop(attempt, "user_stop", record.stop_because)
         return
-    limit = view.state.campaign.job(record.cell.job).timeout_s
+    limit = view.state.job(record.cell.job).timeout_s
     if limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
         yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s")
 
@@ -121,7 +121,7 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
         where = standing(record, state, view.needs)
         if not where.startable:
             continue
-        wanted = need(state.campaign.job(record.cell.job), has_gpus=has_gpus)
+        wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
         chosen = choose(wanted, _names(free, "gpu"), _names(free, "cpu"))
         if chosen is None:
             continue
@@ -161,7 +161,7 @@ def _end(view: View, state: CampaignState) -> Iterator[End]:
     for planned in view.agenda:
         record = state.cells[planned.cell.id]
         where = standing(record, state, view.needs)
-        wanted = need(state.campaign.job(record.cell.job), has_gpus=has_gpus)
+        wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
         if where.startable and state.intent.kind == "running" and choose(wanted, *every):
             return
         if where.state not in SETTLED:

@@ -130,7 +130,7 @@ class Loop:
         for key, seen in sightings.items():
             record = self.state.cells[key[0]]
             attempt = record.attempts[key[1] - 1]
-            verdicts[key] = judge_attempt(attempt, seen, self.state.campaign.job(record.cell.job))
+            verdicts[key] = judge_attempt(attempt, seen, self.state.job(record.cell.job))
         return verdicts
 
     def _remember(self, sightings: dict[Key, Sighting], verdicts: dict[Key, Verdict], now: float) -> None:
@@ -144,7 +144,7 @@ class Loop:
                 self.ports.waker.watch(key, (seen.identity.shim_pid, seen.identity.pid))
             if verdicts[key].kind in ("ending", "claimed"):
                 self._due[key] = now + self.policy.confirm_s
-            limit = self.state.campaign.job(self.state.cells[key[0]].cell.job).timeout_s
+            limit = self.state.job(self.state.cells[key[0]].cell.job).timeout_s
             if limit is not None and seen.identity and key not in self.carrier.stopping:
                 self._due[key] = min(self._due.get(key, float("inf")), seen.identity.boot + limit + 0.01)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from muster.domain.attempt import Attempt, CellRecord
-from muster.domain.campaign import Campaign
+from muster.domain.campaign import Campaign, Job
 
 IntentKind = Literal["running", "down", "held"]
 Only = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit
@@ -31,6 +31,11 @@ class CampaignState:
     epoch: int
     only: Only = ()
     cells: MutableMapping[str, CellRecord] = field(default_factory=dict)  # declared order; withdrawn ones at the end
+    former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
+
+    def job(self, name: str) -> Job:
+        """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""
+        return next(job for job in (*self.campaign.jobs, *self.former_jobs) if job.name == name)
 
     @property
     def declared(self) -> list[CellRecord]:

@@ -111,7 +111,7 @@ class LocalExecutor:
         folder = self.folder(*attempt.key)
         folder.mkdir(parents=True, exist_ok=True)
         request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
-        partial = folder / ".stop"
+        partial = folder / f".stop.{os.getpid()}"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
         os.write(fd, json.dumps(request).encode())
         os.fsync(fd)

@@ -45,7 +45,7 @@ class LocalComposer:
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order:
         record = state.cells[attempt.cell]
-        cell, job = record.cell, state.campaign.job(record.cell.job)
+        cell, job = record.cell, state.job(record.cell.job)
         folder = self.around.state / "attempts" / attempt.cell / str(attempt.n)
         place = self._place(attempt, state, job, cell, lease, str(folder / "out"))
         filled = values(job, cell, place)

@@ -63,7 +63,8 @@ def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -
 
 
 def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
-    evidence += proof.evidence
+    if declared or exit_.code == 0:  # "no proof is declared" says nothing about a death
+        evidence += proof.evidence
     complete = exit_.code == 0 and proof.holds is True
     stopped = exit_.stop_reason is not None
     if complete and declared:

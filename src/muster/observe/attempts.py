@@ -88,9 +88,7 @@ class AttemptProbe:
             return "unread", ""
         if found is None or found.ticks != identity.ticks:
             return "gone", ""
-        if found.state in "ZX" and not process.has_live_threads(identity.pid):
-            return "zombie", found.state
-        return "alive", found.state  # a leader that is a zombie while its threads still end (CUDA takes seconds) lives
+        return ("zombie" if found.state in "ZX" else "alive"), found.state
 
     def _count(self, attempt: Attempt, sighting: Sighting) -> Sighting:
         key = attempt.key

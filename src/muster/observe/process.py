@@ -22,14 +22,14 @@ def process(pid: int) -> Process | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     state = fields[0].decode()
-    if state == "Z" and int(fields[17]) > 1:  # only its main thread has ended
+    if state == "Z" and int(fields[17]) > 1:  # only its main thread has ended: a CUDA process takes seconds to end
         state = _working_thread(pid)
     return Process(pid, state, int(fields[19]))
 
 
 def _working_thread(pid: int) -> str:
     """The state of a thread that lives, in a process whose main thread has ended."""
-    for thread in os.listdir(f"/proc/{pid}/task"):
+    for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
         try:
             with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
                 state = file.read().rpartition(b")")[2].split()[0].decode()
@@ -38,14 +38,6 @@ def _working_thread(pid: int) -> str:
         if state not in "ZX":
             return state
     return "Z"
-
-
-def has_live_threads(pid: int) -> bool:
-    """Whether threads go on although the leader has ended: the process has not."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/task")) > 1  # noqa: PTH208
-    except OSError:
-        return False
 
 
 def boot_id() -> str:

@@ -52,7 +52,7 @@ def _dead(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
     reason = (outcome.reason if outcome else "") or "ended"
     if outcome and outcome.note:
         reason += f" ({outcome.note})"
-    following = after_death(record, state.campaign.job(record.cell.job))
+    following = after_death(record, state.job(record.cell.job))
     if following.cause is None:
         return Standing(State.DEAD, reason, following.why)
     if state.intent.kind == "held":

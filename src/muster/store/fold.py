@@ -185,6 +185,8 @@ def _stop(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     attempts = db.execute(QUERIES["attempts_of"], (_cell(db, d)["id"],)).fetchall()
     if not attempts or attempts[-1]["outcome"] is not None:
         raise Refused("it is not running")
+    if d.attempt is not None and d.attempt != attempts[-1]["n"]:
+        raise Refused(f"attempt {d.attempt} has ended already")
     db.execute(QUERIES["set_stop"], (d.reason, d.cell))
 
 
@@ -198,6 +200,8 @@ def _cell(db: sqlite3.Connection, d: Decision) -> Any:
 def _ended(db: sqlite3.Connection, d: Decision, verb: str) -> list[Any]:
     """The cell's attempts, all ended and none completed."""
     cell = _cell(db, d)
+    if not cell["declared"]:
+        raise Refused(f"it is no longer declared and can't be {verb}")
     attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
     if any(row["outcome"] is None for row in attempts):
         raise Refused(f"it is running and can't be {verb}; stop it first")

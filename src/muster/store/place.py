@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from muster.domain.errors import MusterError
@@ -22,6 +23,8 @@ NETWORK = (
     "orangefs",
     "davfs",
 )
+
+_OCTAL = re.compile(r"\\([0-7]{3})")  # a space in a mount point is written \040
 
 
 def refuse_bad_place(root: Path) -> None:
@@ -48,15 +51,18 @@ def file_system(path: Path, mounts: str | None = None) -> str:
     """The type of the mount that holds path, from /proc/self/mountinfo; "" where it can't be told."""
     if mounts is None:
         try:
-            mounts = Path("/proc/self/mountinfo").read_text()
+            mounts = Path("/proc/self/mountinfo").read_text(errors="surrogateescape")
         except OSError:
             return ""
     best, kind = "", ""
     target = str(path.resolve())
     for line in mounts.splitlines():
         left, _, right = line.partition(" - ")
-        point = left.split()[4].encode().decode("unicode_escape")
+        fields, source = left.split(), right.split()
+        if len(fields) < 5 or not source:
+            continue
+        point = _OCTAL.sub(lambda match: chr(int(match.group(1), 8)), fields[4])
         inside = target == point or target.startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
-            best, kind = point, right.split()[0]
+            best, kind = point, source[0]
     return kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import AxisValue
+from muster.domain.campaign import AxisValue, Job
 from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
@@ -24,6 +25,7 @@ from muster.store import campaigns, fold
 from muster.store.log import FileLog, Log
 from muster.store.sql import QUERIES, migrations
 
+LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
 _outcome = msgspec.json.Decoder(Outcome).decode
 
 
@@ -38,12 +40,20 @@ class SqliteStore:
         self.db.row_factory = sqlite3.Row
         self._cells: tuple[str, dict[str, Cell]] = ("", {})
         self._published: str | None = None
+        self._lasting = database != ":memory:"
         try:
             self._prepare()
             self._compare_log()
         except (sqlite3.DatabaseError, MusterError) as error:
             self.db.close()
-            raise (_trouble(error) if isinstance(error, sqlite3.DatabaseError) else error) from None
+            raise (self._trouble(error) if isinstance(error, sqlite3.DatabaseError) else error) from None
+
+    @classmethod
+    def of_log(cls, folder: Path) -> SqliteStore:
+        """For a disk that can't be written: the log alone tells all that was decided."""
+        store = cls(folder, database=":memory:")
+        store.commit([])
+        return store
 
     def _compare_log(self) -> None:
         """A log that lost its end would swallow every new decision: the fold would never come to them."""
@@ -98,7 +108,7 @@ class SqliteStore:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             if isinstance(error, sqlite3.DatabaseError):
-                raise _trouble(error) from error
+                raise self._trouble(error) from error
             raise
         reach("fold.commit")
         self._publish_intent()
@@ -108,7 +118,7 @@ class SqliteStore:
         try:
             self.db.execute("BEGIN IMMEDIATE")
         except sqlite3.DatabaseError as error:
-            raise _trouble(error) from error
+            raise self._trouble(error) from error
 
     def _unseen(self) -> Iterator[tuple[int, int, Decision]]:
         """What the log holds beyond the database."""
@@ -116,6 +126,15 @@ class SqliteStore:
             yield from self.log.read(int(fold.meta(self.db, "applied", "0")))
         except msgspec.MsgspecError as error:
             raise _damaged("decisions.jsonl has a line that can't be read", str(error)) from None
+
+    def _trouble(self, error: sqlite3.DatabaseError) -> Exception:
+        """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
+        if type(error) is sqlite3.DatabaseError:  # its subclasses mean other things
+            return _damaged("campaign.db is damaged", str(error))
+        if not isinstance(error, sqlite3.OperationalError):
+            return error
+        full = "full" in str(error) or shutil.disk_usage(self.folder).free < LITTLE
+        return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {'the disk is full' if full else error}")
 
     def _guard(self) -> None:
         current = int(fold.meta(self.db, "epoch", "0"))
@@ -128,7 +147,7 @@ class SqliteStore:
     def _publish_intent(self) -> None:
         """Shims can't open the database: the intent they obey is a file. A crash may have kept it from the last one."""
         intent = fold.meta(self.db, "intent", "down")
-        if intent == self._published:
+        if intent == self._published or not self._lasting:
             return
         partial = self.folder / f".intent.{os.getpid()}"
         partial.write_text(intent + "\n")
@@ -152,7 +171,7 @@ class SqliteStore:
             finally:
                 self.db.execute("COMMIT")
         except sqlite3.DatabaseError as error:
-            raise _trouble(error) from error
+            raise self._trouble(error) from error
 
     def _load(self) -> CampaignState | None:
         meta = {row["key"]: row["value"] for row in self.db.execute(QUERIES["all_meta"])}
@@ -175,7 +194,17 @@ class SqliteStore:
             {axis: tuple(names) for axis, names in part.items()} for part in json.loads(meta.get("only", "[]"))
         )
         epoch = int(meta.get("epoch", "0"))
-        return CampaignState(campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells)
+        former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
+        return CampaignState(campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, former)
+
+    def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:
+        """Jobs that left the campaign file but have cells, from the newest campaign that had them."""
+        found: dict[str, Job] = {}
+        for row in self.db.execute(QUERIES["campaigns"]) if missing else ():
+            for job in campaigns.load(self.folder, json.loads(row["data"])["hash"]).jobs:
+                if job.name in missing:
+                    found.setdefault(job.name, job)
+        return tuple(found.values())
 
     def records(self, cells: Iterable[str]) -> list[CellRecord]:
         found = []
@@ -210,16 +239,6 @@ class SqliteStore:
 
     def close(self) -> None:
         self.db.close()
-
-
-def _trouble(error: sqlite3.DatabaseError) -> Exception:
-    """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
-    if type(error) is sqlite3.DatabaseError:  # its subclasses mean other things
-        return _damaged("campaign.db is damaged", str(error))
-    if not isinstance(error, sqlite3.OperationalError):
-        return error
-    full = "full" in str(error)
-    return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {error}")
 
 
 def _damaged(what: str, detail: str = "") -> MusterError:

@@ -108,7 +108,9 @@ def build(
         me = ControllerStatus(True, os.getpid())
         with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
             seen = looking.probe.look(state.open_attempts)
-            write_status_tsv(root, survey(state, seen, me, clock.wall(), clock.boot()))
+            write_status_tsv(
+                root, survey(state, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=process.boot_id())
+            )
 
     return Loop(ports, carrier, loaded, policy, publish)
 

@@ -61,8 +61,7 @@ class Demo:
         found = checked(folder / FILE)
         desk = Desk.create(folder)
         take_in(desk, found, ())
-        desk.start_controller()
-        desk.await_controller()
+        desk.await_controller(desk.start_controller())
         return cls(desk, say, draw)
 
     def run(self) -> Status:

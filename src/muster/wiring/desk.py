@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ class Desk:
     def _build(cls, root: Path) -> Desk:
         clock = SystemClock()
         state = root / ".muster"
-        desk = cls(root, SqliteStore(state), ControllerLock(state, clock), clock)
+        desk = cls(root, open_store(state), ControllerLock(state, clock), clock)
         if desk.store.behind():
             if not desk.lock.held():
                 desk._settle([])  # decisions that a crash left unfolded
@@ -144,13 +144,13 @@ class Desk:
         holder = self.lock.holder()
         return holder if holder and holder.alive else None
 
-    def start_controller(self) -> None:
-        """Detached from the terminal and from us; whoever finds the lock taken ends at once."""
+    def start_controller(self) -> Callable[[], bool]:
+        """Detached from the terminal and from us. Returns a way to ask whether it has ended."""
         import subprocess  # not at the top: `status` has no use for it
 
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
         with open(self.state / "controller.log", "ab") as log:
-            subprocess.Popen(
+            started = subprocess.Popen(
                 controller_command(self.root),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -159,6 +159,7 @@ class Desk:
                 cwd=self.root,
                 env=environment,
             )
+        return lambda: started.poll() is not None
 
     def revive(self) -> bool:
         """Any command revives a dead controller while the intent is `running` and there is something to do."""
@@ -171,18 +172,29 @@ class Desk:
             return True
         return False
 
-    def await_controller(self, timeout_s: float = PATIENCE_S) -> Holder | None:
+    def await_controller(self, ended: Callable[[], bool] = lambda: False) -> Holder | None:
         """Until one has taken its epoch; None: it ended already, or never came."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
+            over = ended()
             holder = self.controller()
             if holder and holder.epoch > 0:
                 return holder
+            if over:
+                return None
             time.sleep(0.005)
         return None
 
     def close(self) -> None:
         self.store.close()
+
+
+def open_store(state: Path) -> SqliteStore:
+    """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead."""
+    try:
+        return SqliteStore(state)
+    except OSError:
+        return SqliteStore.of_log(state)
 
 
 def find_root(start: Path) -> Path:

@@ -39,7 +39,7 @@ class Looking:
         order = read_order(self.folder_of(*attempt.key))
         if order is None:
             return ProofReading(None)
-        return self.proofs.read(self._state.campaign.job(cell.job), cell, order, exit_)
+        return self.proofs.read(self._state.job(cell.job), cell, order, exit_)
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
         order = read_order(self.folder_of(*attempt.key))

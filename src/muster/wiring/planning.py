@@ -10,6 +10,7 @@ from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
 from muster.observe.code import code_identity
+from muster.observe.process import boot_id
 from muster.plan.order import Estimate, estimate
 from muster.plan.outlook import Outlook, as_if_taken_in, outlook
 from muster.ports.clock import SystemClock
@@ -39,7 +40,7 @@ def foresee(root: Path) -> Foreseen:
         status = look(desk, state)
     else:
         clock = SystemClock()
-        status = survey(state, {}, ControllerStatus(False), clock.wall(), clock.boot())
+        status = survey(state, {}, ControllerStatus(False), wall=clock.wall(), boot=clock.boot(), boot_id=boot_id())
     slots = slot_count(found.campaign)
     return Foreseen(
         status,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
+from muster.observe.process import boot_id
 from muster.ports.clock import iso
 from muster.store.lock import STALE_S
 from muster.wiring.desk import Desk
@@ -19,7 +20,9 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
         looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
         looking.configure(loaded)
         sightings = looking.probe.look(attempts)
-    return survey(loaded, sightings, controller_status(desk), desk.clock.wall(), desk.clock.boot())
+    return survey(
+        loaded, sightings, controller_status(desk), wall=desk.clock.wall(), boot=desk.clock.boot(), boot_id=boot_id()
+    )
 
 
 def controller_status(desk: Desk) -> ControllerStatus:

@@ -18,6 +18,10 @@ SELECT void FROM event WHERE ref = ?;
 SELECT at, boot, who, epoch, kind, cell, attempt, reason, data, void FROM event
 WHERE ?1 IS NULL OR cell = ?1 ORDER BY id;
 
+-- name: campaigns
+-- Those that were taken in, newest first.
+SELECT data FROM event WHERE kind = 'campaign' AND void IS NULL ORDER BY id DESC;
+
 -- name: withdraw_all
 UPDATE cell SET declared = 0;
 
