@@ -177,11 +177,11 @@ class World:
         """Every live process that carries this world's MUSTER_HOME: shims, runs, helpers, controllers, commands."""
         mark = f"MUSTER_HOME={self.home}".encode()
         found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid():
-                with contextlib.suppress(OSError):
-                    if mark in Path(f"/proc/{name}/environ").read_bytes().split(b"\0") and ticks(int(name)):
-                        found.append(int(name))
+        for path in Path("/proc").glob("[0-9]*"):
+            pid = int(path.name)
+            with contextlib.suppress(OSError):
+                if pid != os.getpid() and mark in (path / "environ").read_bytes().split(b"\0") and ticks(pid):
+                    found.append(pid)
         return found
 
     def controllers(self) -> list[int]:
@@ -193,7 +193,8 @@ class World:
         found = []
         for path in self.root.parent.glob("*/.muster/attempts/**/identity.json"):
             about = _json(path) or {}
-            if about.get("pid_namespace") == os.stat("/proc/self/ns/pid").st_ino and letter(about["pid"]) not in "X":
+            here = about.get("pid_namespace") == Path("/proc/self/ns/pid").stat().st_ino
+            if here and letter(about["pid"]) != "X":
                 fields = Path(f"/proc/{about['pid']}/stat").read_bytes().rpartition(b")")[2].split()
                 if int(fields[19]) == about["ticks"] and (fields[0] != b"Z" or int(fields[17]) > 1):
                     found.append(int(about["pid"]))
@@ -361,7 +362,9 @@ class World:
         if (outcome["cause"] or {}).get("kind") == "never_started":
             assert not counted.begins[key], f"{key} is said to have never started, and it ran"
         if facts:
-            assert (outcome["exit_code"], outcome["exit_signal"]) == (facts["code"], facts["signal"]), f"{key}: {outcome}"
+            assert (outcome["exit_code"], outcome["exit_signal"]) == (facts["code"], facts["signal"]), (
+                f"{key}: {outcome}"
+            )
 
     def check_log(self, folder: Path) -> None:
         """The log alone folds to the same attempts and cells as campaign.db."""

@@ -88,7 +88,9 @@ def test_killed_at(world: World, point: str, by: str) -> None:
 def test_stopped_at(world: World, point: str, by: str) -> None:
     prepare(world, point, by)
     hit(world, point, by, ":stop")
-    stopped: list[int] = until(lambda: [pid for pid in world.ours() if letter(pid) == "T"] or helped(world), "it is stopped")
+    stopped: list[int] = until(
+        lambda: [pid for pid in world.ours() if letter(pid) == "T"] or helped(world), "it is stopped"
+    )
     if point == "child.execing":  # the run itself is stopped: that is no death, and nobody else may run it
         assert world.muster("up", "--detach").returncode == 0
         (pid,) = stopped
@@ -97,7 +99,9 @@ def test_stopped_at(world: World, point: str, by: str) -> None:
         assert not world.rows("SELECT * FROM attempt WHERE n > 1")
         kill(pid, signal.SIGCONT)
     recover(world, point)
-    assert not world.rows("SELECT * FROM attempt WHERE n > 1 AND retry_cause NOT LIKE '%test wants%' AND cell != 'train/0'")
+    assert not world.rows(
+        "SELECT * FROM attempt WHERE n > 1 AND retry_cause NOT LIKE '%test wants%' AND cell != 'train/0'"
+    )
     left = [pid for pid in stopped if letter(pid) == "T" and pid == world.holder()]
     assert not left, f"a stopped controller still holds the campaign: {left}"
 

@@ -83,10 +83,9 @@ def test_killed_controller_is_revived(world: World, who: str) -> None:
     second = until(world.holder, f"{who} revives it")
     assert second != first
     assert ticks(run)
-    why = [row["reason"] for row in world.rows("SELECT reason FROM event WHERE kind = 'epoch' ORDER BY id")]
-    until(lambda: world.rows("SELECT * FROM event WHERE kind = 'epoch'")[-1]["who"] == f"controller {second}", "its epoch")
-    why = world.rows("SELECT reason FROM event WHERE kind = 'epoch' ORDER BY id")[-1]["reason"]
-    assert ("shim" in why) == (who == "shim")
+    query = f"SELECT reason FROM event WHERE kind = 'epoch' AND who = 'controller {second}'"
+    (epoch,) = until(lambda: world.rows(query), "its epoch")
+    assert ("shim" in epoch["reason"]) == (who == "shim")
     let_go(world)
     world.finish(retry=False)
     assert world.check(cells=2).executions == 2

@@ -33,9 +33,16 @@ def controller_words(world: World) -> list[str]:
     return [sys.executable, "-m", "muster.wiring.controller", str(world.root)]
 
 
-def attempts(world: World) -> list[tuple[int, str | None, str]]:
-    rows = world.rows("SELECT n, retry_cause, outcome FROM attempt ORDER BY n")
-    return [(row["n"], row["retry_cause"], (json.loads(row["outcome"])["cause"] or {}).get("kind", "DONE")) for row in rows]
+def container_words(world: World) -> list[str]:
+    """A controller in a pid namespace of its own, under an init that reaps; all in it dies with that init."""
+    unshare = ["unshare", "-p", "-f", "--mount-proc", "--kill-child"]
+    return [*unshare, "sh", "-c", '"$@" & wait', "init", *controller_words(world)]
+
+
+def causes(world: World) -> list[tuple[str | None, str]]:
+    """Of each attempt why it was started again and how it ended."""
+    rows = world.rows("SELECT retry_cause, outcome FROM attempt ORDER BY n")
+    return [(row["retry_cause"], (json.loads(row["outcome"])["cause"] or {}).get("kind", "DONE")) for row in rows]
 
 
 PID_REUSE = """
@@ -100,14 +107,15 @@ def test_35_the_pid_is_given_out_again(world: World, how: str) -> None:
     driver = world.root / "driver.py"
     driver.write_text(PID_REUSE)
     command = ["unshare", "-p", "-f", "--mount-proc", sys.executable, str(driver), str(world.root), sys.executable, how]
-    found = subprocess.run(command, env={**world.env, "SHIM": str(SHIM), "COUNTED": str(world.count)}, capture_output=True, text=True, timeout=120)
+    env = {**world.env, "SHIM": str(SHIM), "COUNTED": str(world.count)}
+    found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120)
     assert found.returncode == 0, found.stderr
     said = json.loads(found.stdout)
     assert said["decoy"] == said["pid"]
     assert said["decoy_lives"]  # never signalled
     world.finish(retry=how == "stop")
     expected = "user_stop" if how == "stop" else "unknown"
-    assert [cause for _, _, cause in attempts(world)] == [expected, "DONE"]
+    assert [cause for _, cause in causes(world)] == [expected, "DONE"]
     assert world.check(cells=1).of("train/0") == [1, 2]
 
 
@@ -130,7 +138,7 @@ def test_37_the_machine_rebooted(world: World) -> None:
     again = world.start("unshare", "-m", "sh", "-c", script, str(boot), *controller_words(world))
     until(lambda: again.poll() is not None, "it runs to its end after the reboot")
     assert again.returncode == 0
-    assert attempts(world) == [(1, None, "host_reboot"), (2, "host_reboot", "DONE")]  # retried by itself
+    assert causes(world) == [(None, "host_reboot"), ("host_reboot", "DONE")]  # retried by itself
     assert world.check(cells=1).of("train/0") == [1, 2]
     assert decoy.poll() is None
 
@@ -139,7 +147,7 @@ def test_38_the_container_is_restarted(world: World) -> None:
     """The same boot id, another pid namespace: everything in the old one died with its init."""
     world.campaign(ONE, seeds=2, body=FIRST_WAITS)
     world.take_in()
-    inside = ["unshare", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", '"$@" & wait', "init", *controller_words(world)]
+    inside = container_words(world)
     container = world.start(*inside, start_new_session=True)
     for seed in (0, 1):
         until(lambda: world.counted().begins[(f"train/{seed}", 1)], "both run in the container")  # noqa: B023
@@ -164,7 +172,7 @@ def test_38_a_run_in_another_container_is_not_dead(world: World) -> None:
     world.running("train/0")
     kill(first.pid)
     first.wait()
-    inside = ["unshare", "-p", "-f", "--mount-proc", "--kill-child", "sh", "-c", '"$@" & wait', "init", *controller_words(world)]
+    inside = container_words(world)
     second = world.start(*inside, start_new_session=True)
     lock = world.state / "controller.lock"
 

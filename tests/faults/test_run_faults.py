@@ -8,11 +8,11 @@ from fault_world import World, kill, letter, ticks, until
 
 COMMAND = "command: 'sh job.sh {cell} {attempt}'"
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
-HELPER = "(trap '' HUP; setsid sh -c 'echo $$ > helper; while [ ! -e release_helper ]; do sleep 0.02; done' &)"
+HELPER = "{ (trap '' HUP; setsid sh -c 'echo $$ > helper; while [ ! -e release_helper ]; do sleep 0.02; done' &); until [ -e helper ]; do sleep 0.01; done; }"
 
 
 def begin(world: World, job: str, **more) -> None:
-    world.campaign(f"  train: {{axes: [seed], {COMMAND}, {job}}}\n" if job else f"  train: {{axes: [seed], {COMMAND}}}\n", **more)
+    world.campaign(f"  train: {{axes: [seed], {', '.join(filter(None, (COMMAND, job)))}}}\n", **more)
     world.take_in()
     world.controller()
 
@@ -29,7 +29,8 @@ def test_27_exit_0_at_40_percent(world: World) -> None:
 
 
 def test_28_exit_1_with_complete_artifacts(world: World) -> None:
-    begin(world, "proof: {files: [result.json]}", seeds=1, body="""echo '{"score": 1}' > "$MUSTER_OUT/result.json"; return 1""")
+    write = """echo '{"score": 1}' > "$MUSTER_OUT/result.json"; return 1"""
+    begin(world, "proof: {files: [result.json]}", seeds=1, body=write)
     (cell,) = world.finish(retry=False)["cells"]
     assert (cell["verdict"], cell["cause"]) == ("DEAD", "exit_code(1)")
     assert "artifacts complete" in cell["reason"] + cell["next"]
@@ -59,7 +60,7 @@ def test_31_truncated_checkpoint(world: World, size: int) -> None:
 
 
 def test_36_main_gone_grandchild_lives(world: World) -> None:
-    begin(world, "", seeds=1, body=f"{HELPER}; until [ -e helper ]; do sleep 0.01; done; return 4")
+    begin(world, "", seeds=1, body=f"{HELPER}; return 4")
     cell = world.until_cell("train/0", lambda cell: cell["kind"] == "orphans", "RUNNING(orphans)")
     helper = int((world.root / "helper").read_text())
     assert cell["verdict"] == "RUNNING"
@@ -77,7 +78,7 @@ def test_36_main_gone_grandchild_lives(world: World) -> None:
 
 def test_36_main_gone_and_shim_gone_grandchild_lives(world: World) -> None:
     """Nobody can say how the main process ended; the grandchild still keeps a second attempt away."""
-    begin(world, "", seeds=1, body=f'[ "$2" != 1 ] || {{ {HELPER}; until [ -e helper ]; do sleep 0.01; done; {WAIT}; }}')
+    begin(world, "", seeds=1, body=f'[ "$2" != 1 ] || {{ {HELPER}; {WAIT}; }}')
     run = world.running("train/0")
     helper = int(until(lambda: (world.root / "helper").exists() and (world.root / "helper").read_text(), "the helper"))
     kill(world.shim("train/0"))
@@ -121,9 +122,9 @@ def test_36_zombie_leader_whose_thread_works_on(world: World) -> None:
 
 @pytest.mark.parametrize("crash", ["", "settle.committed"])
 def test_43_leftover_helper_does_not_keep_the_slot_of_a_done_cell(world: World, crash: str) -> None:
-    body = f'[ "$1" != train/0 ] || {{ {HELPER}; until [ -e helper ]; do sleep 0.01; done; }}; touch "$MUSTER_OUT/result"'
+    body = f'[ "$1" != train/0 ] || {HELPER}; echo 1 > "$MUSTER_OUT/result"'
     jobs = f"  train: {{axes: [seed], {COMMAND}, proof: {{files: [result]}}}}\n"
-    world.campaign(jobs, seeds=3, cpus=1, body=body.replace('touch "$MUSTER_OUT/result"', 'echo 1 > "$MUSTER_OUT/result"'))
+    world.campaign(jobs, seeds=3, cpus=1, body=body)
     world.take_in()
     world.controller(world.armed(crash) if crash else {})
     if crash:
@@ -138,7 +139,7 @@ def test_43_leftover_helper_does_not_keep_the_slot_of_a_done_cell(world: World, 
 
 
 def test_43_helper_without_a_proof_keeps_the_cell_running(world: World) -> None:
-    begin(world, "", seeds=2, cpus=1, body=f'[ "$1" != train/0 ] || {{ {HELPER}; until [ -e helper ]; do sleep 0.01; done; }}')
+    begin(world, "", seeds=2, cpus=1, body=f'[ "$1" != train/0 ] || {HELPER}')
     cell = world.until_cell("train/0", lambda cell: cell["kind"] == "orphans", "RUNNING(orphans)")
     helper = int((world.root / "helper").read_text())
     assert str(helper) in cell["reason"]
@@ -170,3 +171,18 @@ def test_47_three_of_twenty_can_not_be_executed(world: World) -> None:
         assert "could not be executed" in cell["reason"]
         assert name in answer.stdout
     assert world.counted().executions == 17
+
+
+def test_an_attempt_that_can_not_be_laid_out_takes_nobody_with_it(world: World) -> None:
+    """Its folder can't be made, in a batch with others: they run, no slot is lost, and it is named."""
+    world.campaign(f"  train: {{axes: [seed], {COMMAND}}}\n", seeds=6, cpus=3)
+    world.take_in()
+    (world.state / "attempts" / "train").mkdir(parents=True)
+    (world.state / "attempts" / "train" / "0").touch()
+    world.controller()
+    until(lambda: len(world.counted().ends) == 5, "the five others run")
+    assert world.cell("train/0")["verdict"] != "DONE"
+    assert sorted(n for (_, n) in world.counted().begins) == [1] * 5, "a slot was lost with it"
+    (world.state / "attempts" / "train" / "0").unlink()
+    world.finish(retry=False)
+    assert world.check(cells=6).of("train/0") in ([1], [2])

@@ -67,7 +67,7 @@ class Status:
 
     @property
     def exit(self) -> int:
-        return 0 if self.complete else 4 if self.going_on else 3
+        return 4 if self.going_on else 0 if self.complete else 3
 
 
 def survey(
