@@ -348,3 +348,49 @@ def test_a_filter_outlives_an_adoption(camp: Camp) -> None:
     camp("adopt", code=1)
     others: dict[str, Any] = {item["cell"]: item for item in camp.json("plan")["not"]}
     assert "left out by --only seed=0" in others["train/1"]["reason"]
+
+
+# -- the status table
+
+
+def test_the_status_table_of_a_job(camp: Camp) -> None:
+    from muster.acts.tsv import status_tsv
+    from muster.wiring.desk import Desk
+    from muster.wiring.survey import look
+    from muster.wiring.tsv import write_status_tsv
+
+    values = json.dumps(["a\\b", "c d"])
+    camp.write(
+        CHAIN.replace("{seed: [0, 1, 2]}", f"{{seed: [0, 1], name: {values}}}").replace("[seed]", "[seed, name]")
+    )
+    camp("up", code=3)
+    until(lambda: camp.controller() is None)
+    desk = Desk.open(camp.root)
+    status = look(desk)
+    written = write_status_tsv(camp.root, status)
+    desk.close()
+    assert [path.name for path in written] == ["train_status_latest.tsv", "eval_status_latest.tsv"]
+    header, *rows = [line.split("\t") for line in written[0].read_text().splitlines()]
+    assert header == [
+        "cell", "seed", "name", "verdict", "cause", "attempt", "attempts", "started", "ended", "duration_s", "exit_code",
+        "signal", "output", "reason",
+    ]  # fmt: skip
+    table = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [(row["seed"], row["name"], row["verdict"]) for row in table] == [
+        ("0", "a\\\\b", "DONE"), ("0", "c d", "DONE"), ("1", "a\\\\b", "DEAD"), ("1", "c d", "DEAD"),
+    ]  # fmt: skip
+    assert (table[0]["exit_code"], table[2]["exit_code"], table[2]["cause"]) == ("0", "1", "exit_code(1)")
+    assert float(table[0]["duration_s"]) >= 0
+    assert [row["verdict"] for row in _rows(status_tsv(status, "eval"))] == ["DONE", "DONE", "BLOCKED", "BLOCKED"]
+
+
+def test_values_that_would_break_the_table() -> None:
+    from muster.acts.tsv import escape
+
+    assert escape("a\tb\nc\r\\d") == "a\\tb\\nc\\r\\\\d"
+    assert escape(None) == ""
+
+
+def _rows(text: str) -> list[dict[str, str]]:
+    header, *rows = [line.split("\t") for line in text.splitlines()]
+    return [dict(zip(header, row, strict=True)) for row in rows]

@@ -19,9 +19,9 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
     """Until it is over or the time is up. Ctrl-C is the caller's to answer: it changes nothing here."""
     screen = not quiet and sys.stdout.isatty()
     view = Screen() if screen else None
-    told: dict[str, str] = {}
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     found = look(desk)
+    told = {cell.record.cell.id: _key(cell) for cell in found.cells}  # what was so before is no news
     try:
         while True:
             if view:
@@ -46,7 +46,7 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
 def _tell(found: Status, told: dict[str, str]) -> None:
     for cell in found.cells:
         now = _key(cell)
-        if cell.verdict.state in TOLD and told.get(cell.record.cell.id) != now:
+        if cell.verdict.state in TOLD and not cell.record.open and told.get(cell.record.cell.id) != now:
             told[cell.record.cell.id] = now
             print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
 

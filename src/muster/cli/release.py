@@ -30,5 +30,5 @@ def release(
     elif found.going_on:
         print("released; it goes on")
     else:
-        print("released; nothing is left that may start, `muster status` says why")
+        print("released; nothing may start now: `muster status` says why")
     return 0

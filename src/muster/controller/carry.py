@@ -70,6 +70,17 @@ class Carrier:
             self._taken.update(dict.fromkeys(slots, self.clock.boot() + LEASE_RETRY_S))
         return lease
 
+    def _leases(self, starts: Sequence[Start], state: CampaignState) -> dict[Key, tuple[Start, Lease]]:
+        leases: dict[Key, tuple[Start, Lease]] = {}
+        for start in starts:
+            if lease := self._lease(start.slots):
+                leases[(start.cell, start.n)] = (start, lease)
+            else:
+                self._ask_back(start.slots, state)
+        if leases:
+            reach("lease.taken")
+        return leases
+
     def _ask_back(self, slots: Sequence[str], state: CampaignState) -> None:
         """A slot of ours that is not free: the shim of its last attempt was stopped, or told by nobody to let go."""
         for slot in slots:
@@ -87,14 +98,7 @@ class Carrier:
     ) -> tuple[Committed, list[tuple[Key, Lease]]]:
         if settles:
             reach("exit.seen")
-        leases = {}
-        for start in starts:
-            if lease := self._lease(start.slots):
-                leases[(start.cell, start.n)] = (start, lease)
-            else:
-                self._ask_back(start.slots, state)
-        if leases:
-            reach("lease.taken")
+        leases = self._leases(starts, state)
         decisions = [self._settled(settle) for settle in settles]
         decisions += [self._started(start, state) for start, _ in leases.values()]
         try:
@@ -109,7 +113,12 @@ class Carrier:
             key = (refusal.decision.cell or "", refusal.decision.attempt or 0)
             if refusal.decision.kind == "start" and key in leases:
                 self.executor.give_back(leases.pop(key)[1])
-        self._after_settle(settles)
+        try:
+            self._after_settle(settles)
+        except OSError:  # claimed and not launched: the next turn sees that
+            for _, lease in leases.values():
+                self.executor.give_back(lease)
+            raise
         if leases:
             reach("claim.committed")
         return committed, [(key, lease) for key, (_, lease) in leases.items()]
@@ -122,8 +131,14 @@ class Carrier:
                 self.executor.release(settle.attempt)
 
     def launch(self, launches: Sequence[tuple[Key, Lease]], state: CampaignState) -> None:
+        trouble: OSError | None = None
         for (cell, n), lease in launches:
-            self._launch(state.cells[cell].attempts[n - 1], lease, state)
+            try:
+                self._launch(state.cells[cell].attempts[n - 1], lease, state)
+            except OSError as error:  # its lease is given back; the others must not lose theirs
+                trouble = trouble or error
+        if trouble:
+            raise trouble
 
     def _launch(self, attempt: Attempt, lease: Lease, state: CampaignState) -> None:
         self.launched[attempt.key] = self.clock.boot()

@@ -60,6 +60,7 @@ class Loop:
     _unpublished: bool = True
     _next_publish: float = 0.0
     _ended: bool = False
+    _stale: bool = False  # a turn failed: what it committed may not have been taken over
 
     def __post_init__(self) -> None:
         self.agenda = Agenda(self.state)
@@ -84,14 +85,18 @@ class Loop:
             self._ended = True  # a newer controller decides now
             return
         except OSError as error:
-            # nothing was half done: whatever was claimed is in the log, and the next turn sees it
+            # nothing was half done: whatever was claimed is in the log, and the next turn reads it from there
             self.trouble = str(error)
+            self._stale = True
             self.carrier.make_room(error)
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
         self._publish()
         self.ports.lock.beat(self.state.epoch, self.trouble)
 
     def _step(self, wake: Wake) -> None:
+        if self._stale:
+            self._reload()
+            self._stale = False
         if wake.log:
             self._absorb(self.ports.store.commit([]))
             if self._ended:
@@ -165,25 +170,34 @@ class Loop:
             committed, launches = self.carrier.claim(settles, starts, self.state)
             self._absorb(committed)
             self.carrier.launch(launches, self.state)
+        trouble: OSError | None = None
         for action in actions:
-            match action:
-                case Relaunch(attempt):
-                    self.carrier.relaunch(attempt, self.state)
-                    self._due[attempt.key] = self.ports.clock.boot() + self.policy.confirm_s
-                case Fence(attempt, reason):
-                    self.carrier.fence(attempt, reason)
-                    self._due[attempt.key] = 0.0
-                case Stop():
-                    self.carrier.stop(action, self.state.epoch)
-                case Nudge(attempt):
-                    self.ports.executor.nudge(attempt)
-                case EndShim(attempt, reason):
-                    self.carrier.note(attempt, f"its shim was ended: {reason}")
-                    self.ports.executor.end_shim(attempt)
-                case End(complete, reason):
-                    self._end(complete, reason)
-                case _:
-                    pass
+            try:
+                self._do(action)
+            except OSError as error:  # what can't be done must not keep the rest from being done
+                trouble = trouble or error
+        if trouble:
+            raise trouble
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Relaunch(attempt):
+                self.carrier.relaunch(attempt, self.state)
+                self._due[attempt.key] = self.ports.clock.boot() + self.policy.confirm_s
+            case Fence(attempt, reason):
+                self.carrier.fence(attempt, reason)
+                self._due[attempt.key] = 0.0
+            case Stop():
+                self.carrier.stop(action, self.state.epoch)
+            case Nudge(attempt):
+                self.ports.executor.nudge(attempt)
+            case EndShim(attempt, reason):
+                self.carrier.note(attempt, f"its shim was ended: {reason}")
+                self.ports.executor.end_shim(attempt)
+            case End(complete, reason):
+                self._end(complete, reason)
+            case _:
+                pass
 
     def _end(self, complete: bool, reason: str) -> None:
         decision = self.carrier.decision("end", reason, data={"complete": complete})

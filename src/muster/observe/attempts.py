@@ -50,7 +50,8 @@ class AttemptProbe:
         started = _read_text(folder / "started")
         if started is None:
             shim, locked = _shim(folder), _locked(folder / "shim.lock")
-            return Sighting(boot, "no", shim=shim if locked else "gone", shim_locked=locked)
+            host = self._host(None, attempt)
+            return Sighting(boot, "no", host=host, shim=shim if locked else "gone", shim_locked=locked)
         identity = _read_identity(folder / "identity.json")
         main, letter = self._main(identity)
         return Sighting(

@@ -23,19 +23,19 @@ def after_death(record: CellRecord, job: Job) -> Next:
     last = record.last
     if last is None or last.outcome is None or last.outcome.cause is None:
         return Next(None, "nothing to retry")
-    cause = last.outcome.cause
+    cause, cell = last.outcome.cause, record.cell.id
     if record.retry_because is not None:
         return Next(f"{cause}; a person asked: {record.retry_because}", f"retry: {record.retry_because}")
     if last.outcome.note:
-        return Next(None, "held: artifacts complete; `muster accept` takes them, `muster retry` runs it again")
+        return Next(None, f"held: artifacts complete; `muster accept {cell}` takes them, `muster retry` runs it again")
     if record.hash and last.hash and record.hash != last.hash and not last.adopted:
         return Next(f"{cause}; its definition changed since", "retry: its command, config or code changed since")
     limit = _limit(cause.kind, cause.note, job)
     same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
     if limit == 0:
-        return Next(None, f"held: {cause} is not retried by itself; mend it, then `muster retry --because ...`")
+        return Next(None, f"held: {cause} is not retried by itself; mend it, then `muster retry {cell} --because ...`")
     if same > limit:
-        return Next(None, f"held: {cause} {same} times; `muster retry --because ...` tries again")
+        return Next(None, f"held: {cause} {same} times; `muster retry {cell} --because ...` tries again")
     return Next(str(cause), f"retry by itself after {cause} ({same} of {limit})")
 
 

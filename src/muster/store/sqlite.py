@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -133,8 +132,12 @@ class SqliteStore:
             return _damaged("campaign.db is damaged", str(error))
         if not isinstance(error, sqlite3.OperationalError):
             return error
-        full = "full" in str(error) or shutil.disk_usage(self.folder).free < LITTLE
+        full = "full" in str(error) or self._free() < LITTLE
         return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {'the disk is full' if full else error}")
+
+    def _free(self) -> int:
+        disk = os.statvfs(self.folder)
+        return disk.f_bavail * disk.f_frsize
 
     def _guard(self) -> None:
         current = int(fold.meta(self.db, "epoch", "0"))

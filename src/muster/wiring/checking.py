@@ -11,6 +11,7 @@ from typing import Any
 
 from muster import __version__
 from muster.acts.check import Check, Machine, advise, locate
+from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
 from muster.domain.campaign import Campaign
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError
@@ -32,8 +33,10 @@ def check(root: Path) -> Check:
     except CampaignInvalid as invalid:
         return Check(str(file), invalid.mistakes, preflight=survey_machine(root, None).record)
     machine = survey_machine(root, found.campaign)
-    mistakes = locate(preflight(found.campaign, str(root), os.environ), found.text)
-    warnings = [*found.warnings, *locate(list(advise(found.campaign, machine)), found.text)]
+    noticed = [*preflight(found.campaign, str(root), os.environ), *not_yet(found.campaign)]
+    noticed.extend(advise(found.campaign, machine))
+    mistakes = locate([each for each in noticed if each.level == "error"], found.text)
+    warnings = [*found.warnings, *locate([each for each in noticed if each.level == "warning"], found.text)]
     saved, unsaved = (None, None) if mistakes else _save(root, machine)
     if unsaved:
         warnings.append(unsaved)

@@ -104,13 +104,15 @@ def build(
     ports = Ports(store, executor, looking.probe, waker, clock, lock)
     policy = Policy(poll_s=float(os.environ.get("MUSTER_POLL_S", "5")))
 
+    watching = Looking(executor.folder, clock)  # eyes of its own: the judge counts the looks of the other pair
+
     def publish(state: CampaignState) -> None:
         me = ControllerStatus(True, os.getpid())
         with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
-            seen = looking.probe.look(state.open_attempts)
-            write_status_tsv(
-                root, survey(state, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=process.boot_id())
-            )
+            watching.configure(state)
+            seen = watching.probe.look(state.open_attempts)
+            now = {"wall": clock.wall(), "boot": clock.boot()}
+            write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id()))
 
     return Loop(ports, carrier, loaded, policy, publish)
 

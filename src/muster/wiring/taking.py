@@ -6,6 +6,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.acts.check import locate
+from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
 from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
@@ -43,12 +45,14 @@ def read(file: Path) -> Read:
 
 
 def checked(file: Path) -> Read:
-    """As `read`, and its commands and folders exist."""
+    """As `read`, and it can run here: its commands and folders exist, and this version knows what it asks for."""
     found = read(file)
-    mistakes = preflight(found.campaign, str(file.parent), os.environ)
+    noticed = [*preflight(found.campaign, str(file.parent), os.environ), *not_yet(found.campaign)]
+    mistakes = [each for each in noticed if each.level == "error"]
     if mistakes:
-        raise CampaignInvalid(str(file), tuple(mistakes))
-    return found
+        raise CampaignInvalid(str(file), locate(mistakes, found.text))
+    warnings = locate([each for each in noticed if each.level == "warning"], found.text)
+    return Read(found.text, found.campaign, (*found.warnings, *warnings))
 
 
 def parse_only(campaign: Campaign, texts: list[str]) -> Only:

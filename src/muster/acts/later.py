@@ -1,0 +1,36 @@
+"""What a campaign file may declare already and this version does not act on yet: said, never passed over in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.domain.campaign import Campaign
+from muster.domain.errors import Mistake
+
+SECTIONS = {
+    "loop": "no rounds are run",
+    "gates": "no gate is evaluated",
+    "notify": "nobody is notified",
+    "finish": "nothing is done at the end",
+}
+
+
+def not_yet(campaign: Campaign) -> Iterator[Mistake]:
+    for name, meaning in SECTIONS.items():
+        if getattr(campaign, name):
+            yield _warning(name, f"`{name}:` is read and checked, but this version does not act on it: {meaning}")
+    if campaign.money and campaign.money.budget is not None:
+        yield _warning("money.budget", "`budget:` is read, but this version does not enforce it")
+    for job in campaign.jobs:
+        if job.on_stall == "restart":
+            yield _warning(f"jobs.{job.name}.on_stall", "`on_stall: restart` is read, but this version sees no stalls")
+    for axis in campaign.axes:
+        edited = [value.name for value in axis.values if value.edits]
+        if edited:
+            text = f"the values {', '.join(edited[:3])} of the axis {axis.name} have `edits:`, which this version can't apply"
+            hint = "write the edited config files yourself and name them in `args:`"
+            yield Mistake(text, path=f"axes.{axis.name}", hint=hint)
+
+
+def _warning(path: str, text: str) -> Mistake:
+    return Mistake(text, path=path, level="warning")

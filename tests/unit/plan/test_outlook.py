@@ -1,0 +1,144 @@
+"""What would run and why the rest would not, as a pure function of campaign and state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job
+from muster.domain.cell import all_cells
+from muster.domain.state import CampaignState, Intent
+from muster.domain.verdict import Cause, State
+from muster.plan.outlook import Outlook, as_if_taken_in, outlook
+
+
+def campaign(seeds: int = 3) -> Campaign:
+    axis = Axis("seed", tuple(AxisValue(str(n), n) for n in range(seeds)))
+    train = Job("train", ("seed",), ("train",))
+    evaluate = Job("eval", ("seed",), ("eval",), needs=("train",))
+    plots = Job("plots", (), ("plot",), needs=("eval",))
+    return Campaign("c", (axis,), (train, evaluate, plots))
+
+
+def hashes(made: Campaign, version: str = "h") -> dict[str, str]:
+    return {cell.id: f"{version}-code" for cell in all_cells(made)}
+
+
+def fresh(seeds: int = 3) -> CampaignState:
+    made = campaign(seeds)
+    return replace(as_if_taken_in(made, hashes(made), None), intent=Intent("running"))
+
+
+def attempt(cell: str, outcome: Outcome | None, n: int = 1) -> Attempt:
+    return Attempt(cell, n, f"{cell}{n}", 1, ("cpu0",), "h-code", "then", 0.0, "b", outcome=outcome)
+
+
+def after(state: CampaignState, cell: str, outcome: Outcome | None) -> None:
+    state.cells[cell] = replace(state.cells[cell], attempts=(attempt(cell, outcome),))
+
+
+DONE = Outcome(State.DONE, reason="exit 0", duration_s=100.0)
+DEAD = Outcome(State.DEAD, Cause("exit_code", "1"), reason="exit 1")
+
+
+def run(found: Outlook) -> list[str]:
+    return [item.cell for item in found.would_run]
+
+
+def later(found: Outlook) -> list[str]:
+    return [item.cell for item in found.others if item.later]
+
+
+def test_a_campaign_that_was_never_started() -> None:
+    made = campaign()
+    found = outlook(as_if_taken_in(made, hashes(made), None))
+    assert run(found) == ["train/0", "train/1", "train/2"]
+    assert [item.position for item in found.would_run] == [1, 2, 3]
+    assert {item.why for item in found.would_run} == {"it has not run yet"}
+    assert later(found) == ["eval/0", "eval/1", "eval/2", "plots"]
+    assert {item.verdict for item in found.others} == {State.BLOCKED}
+
+
+def test_what_is_done_and_what_follows() -> None:
+    state = fresh()
+    after(state, "train/0", DONE)
+    found = outlook(state)
+    assert run(found) == ["train/1", "train/2", "eval/0"]  # the longest chain first
+    assert later(found) == ["eval/1", "eval/2", "plots"]
+    (done,) = [item for item in found.others if item.verdict == State.DONE]
+    assert (done.cell, done.reason) == ("train/0", "exit 0")
+
+
+def test_a_dead_cell_holds_back_what_needs_it() -> None:
+    state = fresh()
+    after(state, "train/1", DEAD)
+    found = outlook(state)
+    assert run(found) == ["train/0", "train/2"]
+    assert later(found) == ["eval/0", "eval/2"]  # the plots need all of eval
+    dead = next(item for item in found.others if item.cell == "train/1")
+    assert "muster retry" in dead.next
+
+
+def test_what_runs_now_is_neither() -> None:
+    state = fresh()
+    after(state, "train/0", None)
+    found = outlook(state)
+    assert run(found) == ["train/1", "train/2"]
+    open_ = next(item for item in found.others if item.cell == "train/0")
+    assert open_.verdict is None
+    assert "eval/0" in later(found)
+
+
+def test_a_filter_and_what_it_leaves_out() -> None:
+    state = replace(fresh(), only=({"seed": ("0",)},))
+    found = outlook(state)
+    assert run(found) == ["train/0"]
+    assert later(found) == ["eval/0"]
+    assert "left out by --only seed=0" in next(item.reason for item in found.others if item.cell == "train/1")
+
+
+def test_held_and_given_up() -> None:
+    state = fresh()
+    state.cells["train/0"] = replace(state.cells["train/0"], given_up="no use")
+    assert run(outlook(state)) == ["train/1", "train/2"]
+    assert "eval/0" not in later(outlook(state))
+    held = replace(state, intent=Intent("held", "look only"))
+    assert run(outlook(held)) == []
+    assert later(outlook(held)) == []
+    assert len(outlook(held).others) == 7
+
+
+def test_every_declared_cell_is_named_once() -> None:
+    state = fresh(5)
+    after(state, "train/0", DONE)
+    after(state, "train/1", DEAD)
+    after(state, "train/2", None)
+    found = outlook(state)
+    named = [*run(found), *(item.cell for item in found.others)]
+    assert sorted(named) == sorted(cell.cell.id for cell in state.declared)
+
+
+def test_another_text_keeps_what_was_done() -> None:
+    before = fresh(3)
+    after(before, "train/0", DONE)
+    after(before, "train/1", DEAD)
+    shorter = campaign(2)
+    state = as_if_taken_in(shorter, hashes(shorter, "new"), before)
+    assert [cell.cell.id for cell in state.declared] == ["train/0", "train/1", "eval/0", "eval/1", "plots"]
+    assert not state.cells["train/2"].declared
+    assert state.cells["train/0"].done
+    found = outlook(state)
+    assert run(found) == ["train/1", "eval/0"]
+    assert "changed since" in found.would_run[0].why
+    grown = campaign(4)
+    assert "train/3" in run(outlook(as_if_taken_in(grown, hashes(grown), before)))
+
+
+def test_a_cell_that_comes_back_is_declared_again() -> None:
+    before = fresh(3)
+    after(before, "train/2", DONE)
+    short, long = campaign(2), campaign(3)
+    withdrawn = as_if_taken_in(short, hashes(short), before)
+    state = as_if_taken_in(long, hashes(long), withdrawn)
+    assert isinstance(state.cells["train/2"], CellRecord)
+    assert (state.cells["train/2"].declared, state.cells["train/2"].done) == (True, True)
