@@ -373,15 +373,17 @@ def test_a_local_file_system_is_fine(kind: str, tmp_path: Path, monkeypatch: pyt
     refuse_bad_place(tmp_path)
 
 
+# mounts and processes of its own: when the script ends, however it ends, the kernel ends all that it started
+UNSHARE = ("unshare", "-m", "-p", "-f", "--kill-child", "--mount-proc")
+
+
 def mounts_work() -> bool:
     if os.getuid() != 0 or not shutil.which("unshare"):
         return False
-    return (
-        subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0
-    )
+    return subprocess.run([*UNSHARE, "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True).returncode == 0
 
 
-needs_mounts = pytest.mark.skipif(not mounts_work(), reason="needs root and mount namespaces (unshare -m)")
+needs_mounts = pytest.mark.skipif(not mounts_work(), reason="needs root and namespaces (unshare -m -p)")
 
 
 FILL = """
@@ -396,7 +398,7 @@ FILL = """
 
 
 def within(camp: Camp, mount: str, script: str) -> dict[str, Any]:
-    """Runs a script in a mount namespace of its own, in which something is mounted on the campaign's folder.
+    """Runs a script in namespaces of its own, in which something is mounted on the campaign's folder.
 
     `muster(...)` in it gives (code, stdout, stderr); what it puts into `said` comes back.
     """
@@ -418,7 +420,7 @@ def within(camp: Camp, mount: str, script: str) -> dict[str, Any]:
     """
     body = textwrap.dedent(head) + textwrap.dedent(script) + "\nprint(json.dumps(said))\n"
     done = subprocess.run(
-        ["unshare", "-m", sys.executable, "-c", body], env=camp.environment, capture_output=True, text=True, timeout=120
+        [*UNSHARE, sys.executable, "-c", body], env=camp.environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

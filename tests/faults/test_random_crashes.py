@@ -7,13 +7,13 @@ Each trial is one campaign of quick cells under a storm of its own seed. Replay 
 import os
 import random
 import shutil
+import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pytest
-from fault_world import World, kill, ticks, until
+from fault_world import World, kill, letter, ticks, until
 from test_crash_points import shim_points
 
 from muster.ports.crash import POINTS
@@ -113,6 +113,9 @@ class Storm:
         folder = self.world.root / "refolded"
         folder.mkdir()
         self.world.check_log(folder)
+        for pid in self.world.ours():
+            if letter(pid) == "T":  # a shim that we stopped after all was over: nobody is left to help it on
+                kill(pid, signal.SIGCONT)
         until(lambda: not self.world.ours(), "no process is left")
         self.totals.executions += counted.executions
         self.totals.attempts += len(self.world.rows("SELECT * FROM attempt"))
@@ -154,9 +157,8 @@ def test_small_storm(world: World) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", [0, 1])
-def test_great_storm(world: World, part: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_great_storm(world: World, part: int) -> None:
     """Both parts together: 2,000 injections, or as many as MUSTER_STORM_INJECTIONS says."""
     wanted = int(os.environ.get("MUSTER_STORM_INJECTIONS", "2000")) // 2
     totals = storms(world, 10_000 * (part + 1), wanted)
     assert totals.injections >= wanted
-    assert Path(world.root.parent).exists()

@@ -93,6 +93,19 @@ def test_stopped_shim_whose_run_has_ended_does_not_keep_its_slot(world: World) -
     world.check(cells=2)
 
 
+def test_stopped_shim_with_an_orphan_is_helped_on(world: World) -> None:
+    """The run left a child behind; the shim is stopped after it wrote that down: it alone can see the child end."""
+    helper = "(setsid sh -c 'while [ ! -e go ]; do sleep 0.02; done' &)"
+    world.campaign(ONE, seeds=1, body=f"{helper}; return 6")
+    world.take_in()
+    world.controller()
+    world.until_cell("train/0", lambda cell: cell["kind"] == "orphans", "RUNNING(orphans)")
+    kill(world.shim("train/0"), signal.SIGSTOP)
+    let_go(world)
+    (cell,) = world.finish(retry=False)["cells"]
+    assert (cell["verdict"], cell["cause"], cell["attempt_count"]) == ("DEAD", "exit_code(6)", 1)
+
+
 def test_revived_controller_does_not_keep_the_slot_of_a_dead_shim(world: World) -> None:
     world.env["MUSTER_REVIVE_S"] = "0.2"
     start(world, '[ "$1$2" != train/01 ] || ' + WAIT, seeds=2, cpus=1)

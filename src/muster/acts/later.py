@@ -27,7 +27,7 @@ def not_yet(campaign: Campaign) -> Iterator[Mistake]:
     for axis in campaign.axes:
         edited = [value.name for value in axis.values if value.edits]
         if edited:
-            text = f"the values {', '.join(edited[:3])} of the axis {axis.name} have `edits:`, which this version can't apply"
+            text = f"{axis.name} {', '.join(edited[:3])}: `edits:` are read, but this version can't apply them"
             hint = "write the edited config files yourself and name them in `args:`"
             yield Mistake(text, path=f"axes.{axis.name}", hint=hint)
 

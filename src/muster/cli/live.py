@@ -20,7 +20,9 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
     screen = not quiet and sys.stdout.isatty()
     view = Screen() if screen else None
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
+    began = time.monotonic()
     found = look(desk)
+    pause = max(REFRESH_S, 4 * (time.monotonic() - began))  # a large matrix takes long to look at
     told = {cell.record.cell.id: _key(cell) for cell in found.cells}  # what was so before is no news
     try:
         while True:
@@ -32,7 +34,7 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
                 break
             if not found.controller.alive and not found.controller.pid:
                 desk.revive()
-            wait = REFRESH_S if deadline is None else max(0.01, min(REFRESH_S, deadline - time.monotonic()))
+            wait = pause if deadline is None else max(0.01, min(pause, deadline - time.monotonic()))
             time.sleep(wait)
             found = look(desk)
     finally:

@@ -91,6 +91,14 @@ class Carrier:
                 if last.completed:
                     self.executor.release(last)
 
+    def ask_all_back(self, state: CampaignState) -> None:
+        """Before the controller ends: no slot may be lost by a shim that nobody looks at any more."""
+        for slot in self.executor.slots():
+            if lease := self.executor.lease([slot.name]):
+                self.executor.give_back(lease)
+            else:
+                self._ask_back([slot.name], state)
+
     # -- claims: lease, then one durable decision for all that ended and all that starts, then the shims
 
     def claim(

@@ -89,10 +89,11 @@ def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Act
 
 def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
     """The shim alone can name the run and write its exit down; one that can't any more is helped on or ended."""
-    waiting = seen.exit is None and (seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing)
-    if not waiting or not seen.shim_locked:
+    lingers = seen.exit is not None  # for orphans that it has to reap
+    waiting = seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing
+    if not (lingers or waiting) or not seen.shim_locked:
         return
-    if seen.silent_s > SILENT_SHIM_S:
+    if not lingers and seen.silent_s > SILENT_SHIM_S:
         yield EndShim(attempt, "it did not write down what it had to")
     elif seen.shim == "stopped":
         yield Nudge(attempt)

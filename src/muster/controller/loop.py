@@ -72,10 +72,12 @@ class Loop:
         self._publish(at_once=True)
 
     def _publish(self, *, at_once: bool = False) -> None:
-        now = self.ports.clock.boot()
-        if self._unpublished and (at_once or now >= self._next_publish):
-            self._unpublished, self._next_publish = False, now + self.policy.poll_s
+        began = self.ports.clock.boot()
+        if self._unpublished and (at_once or began >= self._next_publish):
+            self._unpublished = False
             self.publish(self.state)
+            cost = self.ports.clock.boot() - began  # a large matrix is told less often: a hundredth of our time at most
+            self._next_publish = began + max(self.policy.poll_s, 100 * cost)
 
     def _turn(self, wake: Wake) -> None:
         try:
@@ -195,6 +197,7 @@ class Loop:
                 self.carrier.note(attempt, f"its shim was ended: {reason}")
                 self.ports.executor.end_shim(attempt)
             case End(complete, reason):
+                self.carrier.ask_all_back(self.state)
                 self._end(complete, reason)
             case _:
                 pass
