@@ -18,6 +18,7 @@ from muster.wiring.survey import look
 from muster.wiring.taking import checked, parse_only, take_in
 
 app = typer.Typer(add_completion=False)
+TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
 
 
 @app.command(epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
@@ -63,10 +64,10 @@ def up(
 def start(desk: Desk) -> None:
     """One controller, whoever starts it; a hung one is taken over from by the one we start."""
     if desk.controller() is None or desk.lock.hung():
-        if not look(desk).going_on:
-            return
-        ended = desk.start_controller()
-        if desk.await_controller(ended) is None and look(desk).going_on:
+        for _ in range(TRIES):
+            if not look(desk).going_on or desk.await_controller(desk.start_controller()) is not None:
+                return
+        if look(desk).going_on:
             raise MusterError(
                 "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
             )

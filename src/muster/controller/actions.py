@@ -58,14 +58,6 @@ class Nudge:
 
 
 @dataclass(frozen=True, slots=True)
-class EndShim:
-    """A shim that does not answer is ended; its run is left alone."""
-
-    attempt: Attempt
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class End:
     """Nothing is open and nothing may start: the controller's work is over."""
 
@@ -73,4 +65,4 @@ class End:
     reason: str
 
 
-Action = Start | Settle | Relaunch | Fence | Stop | Nudge | EndShim | End
+Action = Start | Settle | Relaunch | Fence | Stop | Nudge | End

@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
@@ -18,7 +18,6 @@ from muster.ports.executor import Slot
 
 Key = tuple[str, int]
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
-SILENT_SHIM_S = 60.0  # a slow disk may keep a shim from writing for long; ended, it takes the exit status with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +87,12 @@ def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Act
 
 
 def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
-    """The shim alone can name the run and write its exit down; one that can't any more is helped on or ended."""
+    """The shim alone can name the run and write its exit down: one that was stopped must go on."""
     lingers = seen.exit is not None  # for orphans that it has to reap
     waiting = seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing
     if not (lingers or waiting) or not seen.shim_locked:
         return
-    if not lingers and seen.silent_s > SILENT_SHIM_S:
-        yield EndShim(attempt, "it did not write down what it had to")
-    elif seen.shim == "stopped":
+    if seen.shim == "stopped":
         yield Nudge(attempt)
 
 

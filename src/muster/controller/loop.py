@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
 from muster.controller.carry import Carrier
 from muster.controller.decide import View, decide
@@ -93,7 +93,13 @@ class Loop:
             self.carrier.make_room(error)
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
         self._publish()
-        self.ports.lock.beat(self.state.epoch, self.trouble)
+        self._beat()
+
+    def _beat(self) -> None:
+        try:
+            self.ports.lock.beat(self.state.epoch, self.trouble)
+        except Superseded:
+            self._ended = True  # there is no campaign any more
 
     def _step(self, wake: Wake) -> None:
         if self._stale:
@@ -193,9 +199,6 @@ class Loop:
                 self.carrier.stop(action, self.state.epoch)
             case Nudge(attempt):
                 self.ports.executor.nudge(attempt)
-            case EndShim(attempt, reason):
-                self.carrier.note(attempt, f"its shim was ended: {reason}")
-                self.ports.executor.end_shim(attempt)
             case End(complete, reason):
                 self.carrier.ask_all_back(self.state)
                 self._end(complete, reason)

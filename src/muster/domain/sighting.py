@@ -68,7 +68,6 @@ class Sighting:
     strays: tuple[int, ...] = ()  # live processes that carry the token, the main one apart
     proof: ProofReading | None = None
     looks_without_exit: int = 0  # consecutive looks that found it gone without exit.json
-    silent_s: float = 0.0  # how long its shim has owed us identity.json or exit.json
 
     @property
     def tree_lives(self) -> bool:

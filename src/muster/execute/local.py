@@ -127,9 +127,6 @@ class LocalExecutor:
     def nudge(self, attempt: Attempt) -> None:
         self._signal_shim(self.folder(*attempt.key), signal.SIGCONT)
 
-    def end_shim(self, attempt: Attempt) -> None:
-        self._signal_shim(self.folder(*attempt.key), signal.SIGKILL)
-
     def release(self, attempt: Attempt) -> None:
         folder = self.folder(*attempt.key)
         (folder / "release").touch()

@@ -41,6 +41,7 @@ POINTS = (
 PR_SET_CHILD_SUBREAPER = 36
 RAISED_OOM_SCORE = b"300"  # the kernel should take the run before it takes the shim
 TAIL_BYTES = 4096
+ROOM_S = 0.5  # between two tries on a full disk
 HOST: dict[str, Any] = {}
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
 
@@ -156,17 +157,20 @@ class Folder:
         reach(point + ".dirsync")
 
     def _with_room(self, step: Any) -> Any:
-        """On a full disk the ballast goes first, so that the cause can still be written."""
-        try:
-            return step()
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
-                raise
-        try:
-            os.unlink(self.ballast)
-        except OSError:
-            pass
-        return step()
+        """On a full disk the ballast goes first, so that the cause can still be written; then we wait for room.
+
+        What we have to write is known to nobody else: giving up would lose how the run ended.
+        """
+        while True:
+            try:
+                return step()
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+            try:
+                os.unlink(self.ballast)
+            except OSError:
+                time.sleep(ROOM_S)
 
 
 class Shim:

@@ -26,7 +26,6 @@ class AttemptProbe:
         self.read_proof = read_proof
         self.host = (process.boot_id(), process.pid_namespace(), process.init_ticks())
         self._gone: dict[Key, int] = {}  # looks in a row that found it gone without exit.json
-        self._silent: dict[Key, float] = {}  # since when its shim owes us identity.json or exit.json
 
     def look(self, attempts: Sequence[Attempt]) -> dict[Key, Sighting]:
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
@@ -95,16 +94,10 @@ class AttemptProbe:
         key = attempt.key
         lost = sighting.started == "yes" and not sighting.exit and sighting.main in ("gone", "zombie")
         self._gone[key] = self._gone.get(key, 0) + 1 if lost else 0
-        nameless = sighting.started == "yes" and not sighting.identity and not sighting.exit
-        if not lost and not nameless:
-            self._silent.pop(key, None)
-            return replace(sighting, looks_without_exit=self._gone[key])
-        since = self._silent.setdefault(key, sighting.boot)
-        return replace(sighting, looks_without_exit=self._gone[key], silent_s=sighting.boot - since)
+        return replace(sighting, looks_without_exit=self._gone[key])
 
     def forget(self, key: Key) -> None:
         self._gone.pop(key, None)
-        self._silent.pop(key, None)
 
 
 def _needs_stray_scan(seen: Sighting) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign
 from muster.domain.state import CampaignState
+from muster.plan.slots import need
 
 UNKNOWN_DURATION_S = 60.0  # only the order of jobs depends on it, never a figure that is shown
 
@@ -63,16 +64,21 @@ def estimate(state: CampaignState, slots: int) -> Estimate:
     if missing:
         return Estimate(len(todo), None, None, None, f"no cell of {', '.join(missing)} has finished yet")
     seconds = sum(known[record.cell.job] for record in todo)
+    on_gpus = sum(known[record.cell.job] for record in todo if _uses_gpu(state.campaign, record.cell.job))
     wall = seconds / max(1, slots)
     count = sum(1 for record in state.declared if record.done)
     return Estimate(
-        len(todo), seconds, wall, _money(state.campaign, seconds, wall), f"the median of {count} finished cells"
+        len(todo), seconds, wall, _money(state.campaign, on_gpus, wall), f"the median of {count} finished cells"
     )
 
 
-def _money(campaign: Campaign, slot_seconds: float, wall_seconds: float) -> float | None:
+def _uses_gpu(campaign: Campaign, job: str) -> bool:
+    return need(campaign.job(job), has_gpus=campaign.slots.gpus != ())[0] > 0
+
+
+def _money(campaign: Campaign, gpu_seconds: float, wall_seconds: float) -> float | None:
     if campaign.money is None:
         return None
     if campaign.money.per == "machine":
         return wall_seconds / 3600 * campaign.money.price
-    return slot_seconds / 3600 * campaign.money.price / max(1, campaign.slots.per_gpu)
+    return gpu_seconds / 3600 * campaign.money.price / max(1, campaign.slots.per_gpu)

@@ -49,9 +49,6 @@ class Executor(Protocol):
     def nudge(self, attempt: Attempt) -> None:
         """Lets a stopped shim go on."""
 
-    def end_shim(self, attempt: Attempt) -> None:
-        """Ends a shim that does not answer; its run is left alone."""
-
     def release(self, attempt: Attempt) -> None:
         """The cell is DONE: a leftover helper without a GPU no longer keeps the slot."""
 

@@ -72,7 +72,7 @@ def taken(folder: Path, name: str) -> Taken:
         raise MusterError(
             f"the campaign that was taken in can't be read: {error}",
             where=str(path),
-            hint="`muster up` takes campaign.yaml in again; `muster fsck` then rebuilds the state",
+            hint="run `muster fsck`: it restores it if campaign.yaml is unchanged",
         ) from None
 
 

@@ -36,6 +36,9 @@ def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str 
     except (Refused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
         void = str(refusal)
+    except (KeyError, TypeError, ValueError) as error:  # a line of another version, or mended by hand
+        db.execute("ROLLBACK TO one")
+        void = f"it can't be read: {error!r}"
     db.execute("RELEASE one")
     _add_event(db, decision, void)
     return void

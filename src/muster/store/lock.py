@@ -12,6 +12,7 @@ from pathlib import Path
 
 from muster.ports.clock import Clock
 from muster.ports.crash import reach
+from muster.ports.store import Superseded
 
 LENGTH = 1024
 STALE_S = float(os.environ.get("MUSTER_STALE_S", "10"))  # it beats every second; a hung one still holds its lock
@@ -49,6 +50,8 @@ class ControllerLock:
 
     def beat(self, epoch: int, trouble: str = "") -> None:
         """In place and always of one length: this can be written even where the disk is full."""
+        if os.fstat(self.fd).st_nlink == 0:
+            raise Superseded("the campaign's folder was deleted")
         about = {**self._about, "epoch": epoch, "beat": self.clock.boot(), "trouble": trouble[:200]}
         os.pwrite(self.fd, json.dumps(about).encode().ljust(LENGTH), 0)
 

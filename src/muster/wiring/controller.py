@@ -46,6 +46,7 @@ def main(argv: list[str]) -> int:
 
 def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> int:
     store = SqliteStore(state)
+    store.commit([])  # what a crash left unfolded, a whole log if the database is gone: the epoch is in it
     epoch = store.epoch_now() + 1
     who = f"controller {os.getpid()}"
     reason = "revived by a shim" if os.environ.get("MUSTER_REVIVED_BY") else "started"

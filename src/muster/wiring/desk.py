@@ -180,7 +180,7 @@ class Desk:
             holder = self.controller()
             if holder and holder.epoch > 0:
                 return holder
-            if over:
+            if over and holder is None:
                 return None
             time.sleep(0.005)
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from muster.controller.actions import Action, End, EndShim, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
 from muster.controller.decide import View, decide
 from muster.domain.attempt import Attempt, CellRecord, Outcome
@@ -160,15 +160,13 @@ def test_stop_and_timeout_are_asked_for_once() -> None:
     assert not [a for a in again if isinstance(a, Stop)]
 
 
-def test_a_stopped_shim_is_nudged_and_a_silent_one_ended() -> None:
+def test_a_stopped_shim_is_nudged_and_a_slow_one_is_waited_for() -> None:
     state = world()
     put(state, attempt("train/0"))
     stopped = replace(ALIVE, main="zombie", shim="stopped", looks_without_exit=1)
     assert any(isinstance(a, Nudge) for a in see(state, {"train/0": stopped}))
-    slow = replace(ALIVE, main="gone", silent_s=30.0)
-    assert not any(isinstance(a, EndShim) for a in see(state, {"train/0": slow}))
-    silent = replace(ALIVE, main="gone", silent_s=61.0)
-    assert any(isinstance(a, EndShim) for a in see(state, {"train/0": silent}))
+    slow = replace(ALIVE, main="gone", looks_without_exit=10_000)
+    assert not see(state, {"train/0": slow}, taken=frozenset({"cpu1"}))
 
 
 def test_down_leaves_runs_alone_but_sees_stops_to_their_end() -> None:
