@@ -27,8 +27,6 @@ class Composer(Protocol):
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...
 
-    def hash_of(self, cell: str, state: CampaignState) -> str: ...
-
     def reconfigure(self, state: CampaignState) -> None: ...
 
 
@@ -202,7 +200,7 @@ class Carrier:
         data = {
             "token": secrets.token_hex(16),
             "slots": start.slots,
-            "hash": self.composer.hash_of(start.cell, state),
+            "hash": state.cells[start.cell].hash,
             "boot_id": self.boot_id,
             "retry_cause": start.retry_cause,
         }

@@ -136,6 +136,8 @@ class Loop:
             self._next_poll = now + self.policy.poll_s
             return list(self.agenda.open)
         due = {key for key, at in self._due.items() if at <= now}
+        for key in due:
+            del self._due[key]  # who is still open is looked at now, and may ask for another look then
         return [attempt for attempt in self.agenda.open if attempt.key in wake.attempts or attempt.key in due]
 
     def _judge(self, sightings: dict[Key, Sighting]) -> dict[Key, Verdict]:
@@ -177,6 +179,7 @@ class Loop:
         if settles or starts:
             committed, launches = self.carrier.claim(settles, starts, self.state)
             self._absorb(committed)
+            self._due |= {key: self.ports.clock.boot() + self.policy.confirm_s for key, _ in launches}  # to watch its pids
             self.carrier.launch(launches, self.state)
         trouble: OSError | None = None
         for action in actions:

@@ -40,9 +40,6 @@ class LocalComposer:
     def reconfigure(self, state: CampaignState) -> None:
         self.around.configure(state)
 
-    def hash_of(self, cell: str, state: CampaignState) -> str:
-        return state.cells[cell].hash
-
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order:
         record = state.cells[attempt.cell]
         cell, job = record.cell, state.job(record.cell.job)
