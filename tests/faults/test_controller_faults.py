@@ -116,8 +116,8 @@ def race(world: World, times: int) -> None:
         until(lambda: all(process.poll() is not None for process in both), "both have handed over")  # noqa: B023
         assert [process.returncode for process in both] == [0, 0], world.trouble()
         until(lambda: len(world.controllers()) <= 1, "the loser ends")
-        holder = world.holder()
-        assert holder in world.controllers()
+        holder = until(world.holder, "a controller")
+        assert [holder] == world.controllers()
         world.running("train/0")
         assert world.counted().of("train/0") == [1], f"turn {turn}"
         kill(holder)  # the next two find a campaign without a controller and a run that lives

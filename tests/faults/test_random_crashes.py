@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from fault_world import World, kill, letter, ticks, until
@@ -48,7 +49,8 @@ class Storm:
         self.world, self.totals = world, totals
         self.random = random.Random(seed)
         self.controllers: list[subprocess.Popen[bytes]] = []
-        self.point = ""
+        self.marker = world.root
+        self.markers: dict[Path, str] = {}  # one for each controller that was started armed, and for its shims
 
     def rage(self, most: int) -> None:
         """Until the campaign is over or `most` injections have hit."""
@@ -56,9 +58,7 @@ class Storm:
         retry_at = 0.0
         while self.totals.injections - before < most:
             self._keep_controlled()
-            if self.world.marker.exists():
-                self.totals.hit(self.point)
-                self.world.marker.unlink()  # armed again: the next process that gets there dies too
+            self._count_hits()
             if self.random.random() < 0.25:
                 self._kill_somebody()
             if time.monotonic() > retry_at:
@@ -71,13 +71,25 @@ class Storm:
         self.controllers = [controller for controller in self.controllers if controller.poll() is None]
         if self.controllers:
             return
-        self.point = self.random.choice(SHIM_POINTS if self.random.random() < 0.5 else CONTROLLER_POINTS)
-        how = ":stop" if self.point.startswith("shim.") and self.random.random() < 0.2 else ""
-        self.world.marker.unlink(missing_ok=True)
+        point = self.random.choice(SHIM_POINTS if self.random.random() < 0.5 else CONTROLLER_POINTS)
+        how = ":stop" if point.startswith("shim.") and self.random.random() < 0.2 else ""
+        self.marker = self.world.root / f"hit-{len(self.markers)}-{time.monotonic_ns()}"
+        self.markers[self.marker] = point
+        armed = {"MUSTER_CRASH_AT": point + how, "MUSTER_CRASH_ONCE": str(self.marker)}
         rivals = self.random.choice((1, 1, 1, 2, 3))
-        self.controllers = [self.world.controller(self.world.armed(self.point + how)) for _ in range(rivals)]
+        self.controllers = [self.world.controller(armed) for _ in range(rivals)]
         if rivals > 1:
             self.totals.hit("controllers at once")
+
+    def _count_hits(self) -> None:
+        """A marker says that a process died at its point. The newest is armed again: the next to get there dies too."""
+        for marker, point in list(self.markers.items()):
+            if marker.exists():
+                self.totals.hit(point)
+                if marker == self.marker:
+                    marker.unlink()
+                else:
+                    del self.markers[marker]
 
     def _kill_somebody(self) -> None:
         kind = self.random.choice(("controller", "shim", "run", "run"))
@@ -107,7 +119,8 @@ class Storm:
 
     def calm(self) -> None:
         """No more injections: the campaign must come to its end, whatever state it was left in."""
-        self.world.marker.touch()  # disarms those that still run
+        for marker in self.markers:
+            marker.touch()  # disarms those that still run
         self.world.finish()
         counted = self.world.check(cells=2 * SEEDS)
         folder = self.world.root / "refolded"

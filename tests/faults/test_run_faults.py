@@ -65,7 +65,7 @@ def test_36_main_gone_grandchild_lives(world: World) -> None:
     helper = int((world.root / "helper").read_text())
     assert cell["verdict"] == "RUNNING"
     assert str(helper) in cell["reason"]
-    kill(world.holder())
+    kill(until(world.holder, "a controller"))
     world.controller()
     until(world.holder, "another controller looks at it")
     assert world.cell("train/0")["kind"] == "orphans"

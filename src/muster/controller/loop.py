@@ -179,7 +179,8 @@ class Loop:
         if settles or starts:
             committed, launches = self.carrier.claim(settles, starts, self.state)
             self._absorb(committed)
-            self._due |= {key: self.ports.clock.boot() + self.policy.confirm_s for key, _ in launches}  # to watch its pids
+            soon = self.ports.clock.boot() + self.policy.confirm_s
+            self._due.update({key: soon for key, _ in launches})  # to watch their pids
             self.carrier.launch(launches, self.state)
         trouble: OSError | None = None
         for action in actions:
