@@ -23,6 +23,7 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing itself would cost the shim half a megabyte
+    import socket
     from typing import Any
 
 POINTS = (
@@ -617,7 +618,10 @@ def run(path: str, slot_fds: list[int]) -> int:
 
 
 def serve(fd: int) -> int:
-    """The warm process. It holds nothing that matters: if it dies, shims are executed instead of forked."""
+    """The warm process. It holds nothing that matters: if it dies, shims are executed instead of forked.
+
+    One spare child always waits at the socket, so that the cost of forking is paid before a request comes.
+    """
     import gc
     import socket
 
@@ -629,23 +633,43 @@ def serve(fd: int) -> int:
     gc.collect()
     gc.freeze()
     gc.disable()  # a shim makes no garbage worth the pages that a collection would copy
+    closed = select.poll()
+    closed.register(server, 0)  # nothing but the hang-up
     while True:
-        data, fds, _, _ = socket.recv_fds(server, 65536, 16)
-        if not data:
+        reader, writer = os.pipe2(os.O_CLOEXEC)
+        if os.fork() == 0:
+            spare(server, writer)
+        os.close(writer)
+        os.read(reader, 1)  # the spare has taken a request, or is gone
+        os.close(reader)
+        if closed.poll(0):
             return 0
-        pid = os.fork()
-        if pid == 0:
-            code = 1
-            try:
-                server.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                code = run(data.decode(), list(fds))
-            except BaseException as error:
-                os.write(2, f"muster shim: {error!r}\n".encode())
-            finally:
-                os._exit(code or 0)
-        for slot in fds:
-            os.close(slot)
+
+
+def spare(server: socket.socket, taken: int) -> None:
+    """Waits for one request and becomes its shim."""
+    from socket import MSG_CMSG_CLOEXEC, recv_fds
+
+    code = 1
+    try:
+        warm_up()
+        data, fds, _, _ = recv_fds(server, 65536, 16, MSG_CMSG_CLOEXEC)
+        server.close()
+        os.close(taken)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        code = run(data.decode(), list(fds)) if data else 0
+    except BaseException as error:
+        os.write(2, f"muster shim: {error!r}\n".encode())
+    finally:
+        os._exit(code)
+
+
+def warm_up() -> None:
+    """Touches what a shim will use: pages that are shared after the fork are copied now, not on the way to a run."""
+    oom_kills()
+    json.loads(json.dumps({"pid": start_ticks(os.getpid()), "boot": boottime(), "of": [None, "text", 1.5]}))
+    free_bytes("/")
+    children(os.getpid(), but=0)
 
 
 def stop_without_shim(path: str) -> int:

@@ -39,8 +39,15 @@ class AttemptProbe:
         return seen
 
     def _look(self, attempt: Attempt) -> Sighting:
+        seen = self._read(attempt)
+        if seen.started == "yes" and seen.exit is None and not seen.shim_locked:
+            # Its shim is gone, but perhaps only since we read: it may have written its last facts in between.
+            # Now nobody writes any more, so what is read from here on is all there will ever be.
+            return self._read(attempt)
+        return seen
+
+    def _read(self, attempt: Attempt) -> Sighting:
         folder = self.folder_of(*attempt.key)
-        # exit.json first: everything read after it is at least as new, so "gone and no exit" can't be a race of ours
         exit_ = _read_exit(folder / "exit.json", attempt.token)
         boot = self.clock.boot()
         if exit_ and exit_.orphans == ():  # the usual end: the tree's reaper saw that nothing is left to look for
