@@ -1,7 +1,7 @@
 """Figures of speed, each with its floor in the same run, because this machine may be shared and slow.
 
-    make bench            all of them
-    python bench/run.py launch gap status   some of them
+make bench            all of them
+python bench/run.py launch gap status   some of them
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 MUSTER = [sys.executable, "-m", "muster"]
@@ -107,7 +108,7 @@ def gap() -> None:
             ended = json.loads((folder / "exit.json").read_text())["boot"]
             facts.append((order["slots"][0], began, ended))
     facts.sort()
-    gaps = [b[1] - a[2] for a, b in zip(facts, facts[1:], strict=False) if a[0] == b[0]]
+    gaps = [b[1] - a[2] for a, b in pairwise(facts) if a[0] == b[0]]
     p50, p99 = statistics.median(gaps) * 1000, statistics.quantiles(gaps, n=100)[98] * 1000
     say("idle gap of a slot between two attempts", f"p50 {p50:.1f} ms, p99 {p99:.1f} ms ({len(gaps)} gaps)",
         "p50 <= 10 ms, p99 <= 40 ms", p50 <= 10 and p99 <= 40)  # fmt: skip
@@ -143,7 +144,8 @@ def hundred() -> None:
         time.sleep(20)
         share = (cpu_seconds(pid) - before) / (time.monotonic() - began) * 100
         size = rss_mb(pid)
-        say("controller with 100 live runs", f"{share:.2f} % of a core, {size:.1f} MB", "<= 1 %, 80 MB", share <= 1 and size <= 80)
+        good = share <= 1 and size <= 80
+        say("controller with 100 live runs", f"{share:.2f} % of a core, {size:.1f} MB", "<= 1 %, 80 MB", good)
         shims = [int((f / "shim.lock").read_text().split()[0]) for f in (root / ".muster/attempts/train").glob("*/1")]
         largest = max(rss_mb(shim) for shim in shims)
         say("RSS of a shim", f"{largest:.1f} MB (largest of {len(shims)})", "<= 12 MB", largest <= 12)
