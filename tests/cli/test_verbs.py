@@ -373,7 +373,7 @@ def test_accept_reads_the_proof_again(camp: Camp) -> None:
     camp.write(PROVEN)
     camp("up", code=3)
     assert camp.cells()["train/0"] == "DEAD"
-    assert "`muster accept` takes them" in camp("why", "train/0").stdout
+    assert "`muster accept train/0` takes them" in camp("why", "train/0").stdout
     assert "its proof does not hold" in camp("accept", "train/1", code=1).stdout
     (camp.folder("train/2") / "out" / "model.txt").unlink()  # held when it ended, and does not any more
     told = camp("accept", "train/*", "--because", "teardown only", code=1).stdout
