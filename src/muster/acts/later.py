@@ -24,6 +24,13 @@ def not_yet(campaign: Campaign) -> Iterator[Mistake]:
     for job in campaign.jobs:
         if job.on_stall == "restart":
             yield _warning(f"jobs.{job.name}.on_stall", "`on_stall: restart` is read, but this version sees no stalls")
+        unread = [source.kind for source in job.progress if source.kind in ("wandb", "tensorboard")]
+        read = [source for source in job.progress if source.kind in ("jsonl", "csv", "stdout")]
+        if job.proof.step and unread and not read:
+            text = f"job {job.name}: this version reads no step from {' or '.join(unread)}: its proof could never hold"
+            yield Mistake(
+                text, path=f"jobs.{job.name}.proof", hint="prove it by `checkpoint:` or `files:`, or log a jsonl too"
+            )
     for axis in campaign.axes:
         edited = [value.name for value in axis.values if value.edits]
         if edited:

@@ -37,10 +37,11 @@ class Relaunch:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A claimed attempt that a person wants stopped before any shim has started it: none may any more."""
+    """A claimed attempt that no shim has started: none may any more. `stop`: because a person wants it stopped."""
 
     attempt: Attempt
     reason: str
+    stop: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from muster.controller.actions import Settle, Start, Stop
+from muster.controller.actions import Fence, Settle, Start, Stop
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
-from muster.domain.order import Order
 from muster.domain.state import CampaignState
 from muster.ports.clock import Clock, iso
 from muster.ports.crash import reach
-from muster.ports.executor import Executor, Lease
-from muster.ports.store import Committed, Store
-from muster.ports.waker import Waker
+from muster.ports.executor import Composer, Executor, Lease
+from muster.ports.store import Ballast, Committed, Store
 
 Key = tuple[str, int]
-LEASE_RETRY_S = 0.25
-
-
-class Composer(Protocol):
-    """Builds attempt.json."""
-
-    def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...
-
-    def reconfigure(self, state: CampaignState) -> None: ...
+LEASE_RETRY_S = 0.25  # a slot that another campaign holds is tried again
+ASK_BACK_S = 5.0
+FENCE_S = 60.0  # a claimed attempt whose slot can't be had for this long gives way to another
 
 
 class Carrier:
@@ -35,7 +28,6 @@ class Carrier:
         self,
         store: Store,
         executor: Executor,
-        waker: Waker,
         clock: Clock,
         composer: Composer,
         *,
@@ -43,14 +35,16 @@ class Carrier:
         epoch: int,
         boot_id: str,
         grace_s: float = 10.0,
-        free_ballast: Callable[[], None] = lambda: None,
+        ballast: Ballast,
     ) -> None:
-        self.store, self.executor, self.waker, self.clock, self.composer = store, executor, waker, clock, composer
+        self.store, self.executor, self.clock, self.composer = store, executor, clock, composer
         self.who, self.epoch, self.boot_id, self.grace_s = who, epoch, boot_id, grace_s
-        self.free_ballast = free_ballast
+        self.ballast = ballast
         self.launched: dict[Key, float] = {}
         self.stopping: set[Key] = set()
         self._taken: dict[str, float] = {}
+        self._unleased: dict[Key, float] = {}  # since when the slots of a claimed attempt can't be had
+        self._asked_back: dict[str, float] = {}
 
     # -- slots that others hold
 
@@ -70,24 +64,46 @@ class Carrier:
 
     def _leases(self, starts: Sequence[Start], state: CampaignState) -> dict[Key, tuple[Start, Lease]]:
         leases: dict[Key, tuple[Start, Lease]] = {}
-        for start in starts:
-            if lease := self._lease(start.slots):
-                leases[(start.cell, start.n)] = (start, lease)
-            else:
-                self._ask_back(start.slots, state)
+        try:
+            for start in starts:
+                if lease := self._lease(start.slots):
+                    leases[(start.cell, start.n)] = (start, lease)
+                else:
+                    self._ask_back(start.slots, state)
+        except BaseException:
+            self._give_back(leases)
+            raise
         if leases:
             reach("lease.taken")
         return leases
 
+    def _give_back(self, leases: Mapping[Key, tuple[Start, Lease]]) -> None:
+        for _, lease in leases.values():
+            self.executor.give_back(lease)
+
     def _ask_back(self, slots: Sequence[str], state: CampaignState) -> None:
         """A slot of ours that is not free: the shim of its last attempt was stopped, or told by nobody to let go."""
+        now = self.clock.boot()
         for slot in slots:
-            ended = [a for record in state.cells.values() for a in record.attempts if a.outcome and slot in a.slots]
-            last = max(ended, key=lambda attempt: attempt.claimed_boot, default=None)
+            if now - self._asked_back.get(slot, float("-inf")) < ASK_BACK_S:
+                continue
+            self._asked_back[slot] = now
+            last = self._last_on(slot, state)
             if last is not None:
-                self.executor.nudge(last)
-                if last.completed:
-                    self.executor.release(last)
+                with contextlib.suppress(OSError):  # its folder may be gone: then nobody is there to ask
+                    self.executor.nudge(last)
+                    if last.completed:
+                        self.executor.release(last)
+
+    def _last_on(self, slot: str, state: CampaignState) -> Attempt | None:
+        """Since this boot: before it, nothing holds anything any more."""
+        ended = (
+            attempt
+            for record in state.cells.values()
+            for attempt in record.attempts
+            if attempt.outcome and slot in attempt.slots and attempt.boot_id == self.boot_id
+        )
+        return max(ended, key=lambda attempt: attempt.claimed_boot, default=None)
 
     def ask_all_back(self, state: CampaignState) -> None:
         """Before the controller ends: no slot may be lost by a shim that nobody looks at any more."""
@@ -95,6 +111,7 @@ class Carrier:
             if lease := self.executor.lease([slot.name]):
                 self.executor.give_back(lease)
             else:
+                self._asked_back.pop(slot.name, None)
                 self._ask_back([slot.name], state)
 
     # -- claims: lease, then one durable decision for all that ended and all that starts, then the shims
@@ -110,8 +127,7 @@ class Carrier:
         try:
             committed = self.store.commit(decisions)
         except BaseException:
-            for _, lease in leases.values():
-                self.executor.give_back(lease)
+            self._give_back(leases)
             raise
         if settles:
             reach("settle.committed")
@@ -122,8 +138,7 @@ class Carrier:
         try:
             self._after_settle(settles)
         except OSError:  # claimed and not launched: the next turn sees that
-            for _, lease in leases.values():
-                self.executor.give_back(lease)
+            self._give_back(leases)
             raise
         if leases:
             reach("claim.committed")
@@ -155,16 +170,19 @@ class Carrier:
         except (OSError, KeyError, ValueError) as error:
             self.executor.give_back(lease)
             self.launched.pop(attempt.key, None)
-            self.executor.revoke(attempt)
-            self.note(attempt, f"it could not be launched: {error}")
+            self.executor.revoke(attempt, f"it could not be launched: {error}")
 
     def relaunch(self, attempt: Attempt, state: CampaignState) -> None:
         """Same attempt, same order. O_EXCL on `started` makes a second shim harmless."""
+        now = self.clock.boot()
+        self.launched[attempt.key] = now
+        self.executor.restart()  # whoever was asked first did not start it: request and lease may hang there
         lease = self._lease(attempt.slots)
         if lease is not None:
+            self._unleased.pop(attempt.key, None)
             self._launch(attempt, lease, state)
-        else:  # its slot went to somebody else while nobody watched
-            self.executor.revoke(attempt)
+        elif now - self._unleased.setdefault(attempt.key, now) > FENCE_S:
+            self.executor.revoke(attempt, "its slot went to somebody else before it was started")
 
     def stop(self, action: Stop, epoch: int) -> None:
         attempt = action.attempt
@@ -172,11 +190,12 @@ class Carrier:
         self.executor.stop(attempt, epoch=epoch, reason=action.cause, grace_s=self.grace_s)
         self.stopping.add(attempt.key)
 
-    def fence(self, attempt: Attempt, reason: str) -> None:
-        """The request first: it says why the attempt was revoked."""
-        self.note(attempt, f"stopped before it was started: {reason}")
-        self.executor.stop(attempt, epoch=self.epoch, reason="user_stop", grace_s=self.grace_s)
-        self.executor.revoke(attempt)
+    def fence(self, action: Fence) -> None:
+        attempt = action.attempt
+        self.note(attempt, f"fenced: {action.reason}")
+        if action.stop:  # the request first: it says why the attempt was revoked
+            self.executor.stop(attempt, epoch=self.epoch, reason="user_stop", grace_s=self.grace_s)
+        self.executor.revoke(attempt, action.reason)
 
     # -- decisions
 
@@ -207,10 +226,12 @@ class Carrier:
         now, boot = iso(self.clock.wall()), self.clock.boot()
         return Decision("start", self.who, start.reason, start.cell, start.n, self.epoch, now, boot, data)
 
-    def reconfigure(self, state: CampaignState) -> None:
-        self.composer.reconfigure(state)
+    # -- a full disk
 
     def make_room(self, error: OSError) -> None:
-        """A full disk: the ballast goes, so that how runs ended can still be written."""
+        """The ballast goes, so that how runs ended can still be written."""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            self.free_ballast()
+            self.ballast.free()
+
+    def restore_ballast(self) -> None:
+        self.ballast.lay()

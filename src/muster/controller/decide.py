@@ -47,7 +47,7 @@ def decide(view: View, now: float) -> list[Action]:
     projected = replace(view.state, cells=ChainMap(settled, view.state.cells))
     starts = list(_starts(view, projected, settled))
     actions.extend(starts)
-    if view.state.intent.kind == "down":
+    if view.state.intent.wants_down:
         actions.extend(_leave(view, settled))
     elif not starts and not _still_open(view, settled):
         actions.extend(_end(view, projected))
@@ -81,8 +81,10 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
 
 def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Action]:
     if record.stop_because is not None:
-        yield Fence(attempt, record.stop_because)
-    elif view.state.intent.kind != "down":
+        yield Fence(attempt, record.stop_because, stop=True)
+    elif view.state.intent.wants_down:
+        yield Fence(attempt, "the campaign went down before it was started")
+    else:
         yield Relaunch(attempt)
 
 
@@ -131,7 +133,9 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
 def _free_slots(view: View, settled: Mapping[str, CellRecord]) -> list[Slot]:
     busy = set(view.taken)
     for attempt in view.open:
-        if attempt.cell not in settled:
+        seen = view.sightings.get(attempt.key)
+        over = seen is not None and seen.exit is not None and not seen.tree_lives  # though not proven yet
+        if attempt.cell not in settled and not over:
             busy.update(attempt.slots)
     return [slot for slot in view.slots if slot.name not in busy]
 

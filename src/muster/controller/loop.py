@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
-from muster.controller.carry import Carrier
+from muster.controller.carry import LEASE_RETRY_S, Carrier
 from muster.controller.decide import View, decide
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
@@ -31,7 +31,6 @@ class Policy:
 
     poll_s: float = 5.0  # all open attempts are looked at this often, whatever rings
     beat_s: float = 1.0
-    lease_retry_s: float = 0.25  # a slot that another campaign holds is tried again
     confirm_s: float = 0.2  # an attempt that is ending is looked at again
     trouble_s: float = 2.0  # after a write failed
 
@@ -52,6 +51,7 @@ class Loop:
     carrier: Carrier
     state: CampaignState
     policy: Policy = Policy()
+    configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     agenda: Agenda = field(init=False)
     trouble: str = ""
@@ -100,12 +100,15 @@ class Loop:
             self.ports.lock.beat(self.state.epoch, self.trouble)
         except Superseded:
             self._ended = True  # there is no campaign any more
+        except OSError as error:
+            self.trouble = str(error)
 
     def _step(self, wake: Wake) -> None:
         if self._stale:
             self._reload()
             self._stale = False
-        if wake.log:
+        # a ring may be lost: its ringer died, or the controller did
+        if wake.log or (self.ports.clock.boot() >= self._next_poll and self.ports.store.behind()):
             self._absorb(self.ports.store.commit([]))
             if self._ended:
                 return
@@ -134,6 +137,7 @@ class Loop:
         now = self.ports.clock.boot()
         if now >= self._next_poll:
             self._next_poll = now + self.policy.poll_s
+            self.carrier.restore_ballast()
             return list(self.agenda.open)
         due = {key for key, at in self._due.items() if at <= now}
         for key in due:
@@ -168,7 +172,7 @@ class Loop:
         times = [self.policy.beat_s, self._next_poll - now]
         times += [at - now for at in self._due.values()]
         if self.carrier.waits_for_slots:
-            times.append(self.policy.lease_retry_s)
+            times.append(LEASE_RETRY_S)
         return max(0.0, min(times))
 
     # -- doing
@@ -196,9 +200,9 @@ class Loop:
             case Relaunch(attempt):
                 self.carrier.relaunch(attempt, self.state)
                 self._due[attempt.key] = self.ports.clock.boot() + self.policy.confirm_s
-            case Fence(attempt, reason):
-                self.carrier.fence(attempt, reason)
-                self._due[attempt.key] = 0.0
+            case Fence():
+                self.carrier.fence(action)
+                self._due[action.attempt.key] = 0.0
             case Stop():
                 self.carrier.stop(action, self.state.epoch)
             case Nudge(attempt):
@@ -245,5 +249,5 @@ class Loop:
         if loaded is not None:
             self.state = loaded
             self.agenda = Agenda(loaded)
-            self.carrier.reconfigure(loaded)
+            self.configure(loaded)
             self._next_poll = 0.0

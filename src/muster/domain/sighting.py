@@ -41,12 +41,13 @@ class Exit:
 
 @dataclass(frozen=True, slots=True)
 class ProofReading:
-    """What the proof found; `holds` is None where nothing could be read."""
+    """What the proof found; `holds` is None where nothing could be read, or not yet."""
 
     holds: bool | None
     evidence: tuple[Evidence, ...] = ()
     output: str | None = None  # the output folder that was found
     step: float | None = None
+    pending: bool = False  # it is being read
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Sighting:
     """Everything one look at an open attempt showed."""
 
     boot: float
-    started: Literal["no", "yes", "revoked"]
+    started: Literal["no", "yes", "revoked", "unread"]
     execing: bool = False
     identity: Identity | None = None
     exit: Exit | None = None
@@ -67,7 +68,8 @@ class Sighting:
     stop_reason: str | None = None  # a stop was asked for, whether or not it has been carried out
     strays: tuple[int, ...] = ()  # live processes that carry the token, the main one apart
     proof: ProofReading | None = None
-    looks_without_exit: int = 0  # consecutive looks that found it gone without exit.json
+    revoked_because: str = ""
+    trouble: str = ""  # what kept us from reading
 
     @property
     def tree_lives(self) -> bool:

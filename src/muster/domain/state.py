@@ -21,6 +21,11 @@ class Intent:
     reason: str = ""
     before: IntentKind = "running"  # what `release` returns to
 
+    @property
+    def wants_down(self) -> bool:
+        """`down` on a campaign that is held lasts beyond the hold."""
+        return self.kind == "down" or (self.kind == "held" and self.before == "down")
+
 
 @dataclass(slots=True)
 class CampaignState:

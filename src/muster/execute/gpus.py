@@ -26,7 +26,7 @@ class GpuWatch:
 
     def __init__(self, find: Callable[[], list[Gpu]], patience_s: float = 5.0) -> None:
         self._find = find
-        self._found: list[Gpu] = []
+        self._found: list[Gpu] = _unreadable("the driver has not answered yet")
         self._at = float("-inf")
         self._asker: threading.Thread | None = None
         self._ask()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -28,29 +29,32 @@ class LocalExecutor:
         self.house = SlotHouse(home() / "slots")
         self.warm = Warm()
         self.find = find
+        self.watch: GpuWatch | None = None
         self.configure(slots)
 
     def configure(self, slots: Slots) -> None:
-        self.watch = GpuWatch(self.find) if slots.gpus is None else None
-        self._slots = {slot.name: slot for slot in slots_of(slots, self.watch.gpus if self.watch else ())}
+        self.wanted = slots
+        if slots.gpus is None and self.watch is None:
+            self.watch = GpuWatch(self.find)
 
     def folder(self, cell: str, n: int) -> Path:
         return attempt_folder(self.state, cell, n)
 
     def slots(self) -> Sequence[Slot]:
-        return list(self._slots.values())
+        """Of the newest reading: a GPU that the driver named late is a slot from then on."""
+        return slots_of(self.wanted, self.watch.gpus if self.watch else ())
 
     # -- leases
 
     def lease(self, names: Sequence[str]) -> Lease | None:
-        known = [self._slots.get(name) or _unlisted(name) for name in names]
+        known = [slot_of(name) for name in names]
         if any(slot.gpu is not None and self._somebody_elses(slot.gpu) for slot in known):
             return None
         return self.house.lease(known)
 
     def _somebody_elses(self, gpu: int) -> bool:
         """With `gpus: auto` a GPU that others use is left to them, until they are gone. What Muster leased is ours."""
-        if self.watch is None or self.house.uses_gpu(gpu):
+        if self.wanted.gpus is not None or self.watch is None or self.house.uses_gpu(gpu):
             return False
         return self.watch.busy(gpu) is not False
 
@@ -70,35 +74,41 @@ class LocalExecutor:
         close(lease.fds)  # shim and run hold it now
 
     def _write_order(self, folder: Path, order: Order) -> None:
-        """The first order stays: whichever shim wins `started` obeys the same one."""
+        """The first order that can be read stays: whichever shim wins `started` obeys the same one."""
         path = folder / "attempt.json"
-        if path.exists():
+        if read_order(folder):
             return
         partial = folder / f".attempt.json.{os.getpid()}"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
         try:
-            os.write(fd, msgspec.json.encode(order))  # synced by the shim, off the way to the run
+            data = msgspec.json.encode(order)
+            if os.write(fd, data) < len(data):  # synced by the shim, off the way to the run
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         finally:
             os.close(fd)
         reach("order.write")
         try:
             os.link(partial, path)
         except FileExistsError:
-            pass
-        partial.unlink()
+            if read_order(folder) is None:
+                os.replace(partial, path)
+        partial.unlink(missing_ok=True)
         reach("order.rename")
 
     def order(self, attempt: Attempt) -> Order | None:
         return read_order(self.folder(*attempt.key))
 
-    def revoke(self, attempt: Attempt) -> bool:
+    def restart(self) -> None:
+        self.warm.kill()
+
+    def revoke(self, attempt: Attempt, reason: str) -> bool:
         folder = self.folder(*attempt.key)
         folder.mkdir(parents=True, exist_ok=True)
         try:
             fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
         except FileExistsError:
             return False
-        os.write(fd, b"revoked")
+        os.write(fd, f"revoked: {reason}".encode("utf-8", "replace"))
         os.fsync(fd)
         os.close(fd)
         reach("revoke.create")
@@ -161,8 +171,7 @@ def read_order(folder: Path) -> Order | None:
         return None
 
 
-def _unlisted(name: str) -> Slot:
-    """A slot of an attempt that was claimed when the campaign had other slots."""
+def slot_of(name: str) -> Slot:
     if name.startswith("gpu"):
         return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")

@@ -29,16 +29,12 @@ class Surroundings:
     revive_s: float
     code_of: Callable[[str], Mapping[str, Any]]  # commit and dirty diff of a working folder
     checkpoint_of: Callable[[Job, Cell, Attempt], str | None]  # the newest valid one of an attempt
-    configure: Callable[[CampaignState], None]
 
 
 class LocalComposer:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self._needs: tuple[str, dict[str, tuple[str, ...]]] = ("", {})
-
-    def reconfigure(self, state: CampaignState) -> None:
-        self.around.configure(state)
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order:
         record = state.cells[attempt.cell]

@@ -43,6 +43,8 @@ PR_SET_CHILD_SUBREAPER = 36
 RAISED_OOM_SCORE = b"300"  # the kernel should take the run before it takes the shim
 TAIL_BYTES = 4096
 ROOM_S = 0.5  # between two tries on a full disk
+MOST_FDS = 253  # SCM_MAX_FD: the most leases that one request can carry
+LONGEST_AGAIN_S = 60.0  # between two KILLs to a tree that does not die
 HOST: dict[str, Any] = {}
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
 
@@ -102,6 +104,15 @@ def read_text(path: str, default: str = "") -> str:
         return default
 
 
+def read_object(path: str) -> dict[str, Any] | None:
+    """None: there is no JSON object in it that can be read."""
+    try:
+        found = json.loads(read_text(path))
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def host() -> dict[str, Any]:
     """What tells this life of the machine from any other. It can't change while we live: the warm process asks once."""
     if not HOST:
@@ -121,43 +132,41 @@ class Folder:
         self.ballast = ballast
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
-    def read(self, name: str) -> Any:
-        try:
-            return json.loads(read_text(os.path.join(self.path, name), "null"))
-        except ValueError:
-            return None
-
     def create(self, name: str, text: str, point: str) -> bool:
         """Exclusive and durable; False if it exists already."""
         try:
-            fd = self._with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=self.fd))
+            fd = self.with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=self.fd))
         except FileExistsError:
             return False
         reach(point + ".create")
-        self._with_room(lambda: os.pwrite(fd, text.encode(), 0))
-        self._with_room(lambda: os.fsync(fd))
+        self.with_room(lambda: (fill(fd, text.encode()), os.fsync(fd)))
         os.close(fd)
         reach(point + ".fsync")
-        os.fsync(self.fd)
+        self.with_room(lambda: os.fsync(self.fd))
         reach(point + ".dirsync")
         return True
 
     def write(self, name: str, value: object, point: str) -> None:
-        """Write, fsync, rename, fsync the folder: readers see all of it or none."""
+        """Write, fsync, rename, fsync the folder: readers see all of it or none. Without room all of it is done again."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        self.with_room(lambda: self._replace(name, data, point))
+
+    def _replace(self, name: str, data: bytes, point: str) -> None:
         partial = f".{name}.{os.getpid()}"
-        fd = self._with_room(lambda: os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.fd))
-        self._with_room(lambda: os.pwrite(fd, data, 0))
-        reach(point + ".write")
-        self._with_room(lambda: os.fsync(fd))
-        os.close(fd)
+        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.fd)
+        try:
+            fill(fd, data)
+            reach(point + ".write")
+            os.fsync(fd)
+        finally:
+            os.close(fd)
         reach(point + ".fsync")
-        self._with_room(lambda: os.rename(partial, name, src_dir_fd=self.fd, dst_dir_fd=self.fd))
+        os.rename(partial, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
         reach(point + ".rename")
         os.fsync(self.fd)
         reach(point + ".dirsync")
 
-    def _with_room(self, step: Any) -> Any:
+    def with_room(self, step: Any) -> Any:
         """On a full disk the ballast goes first, so that the cause can still be written; then we wait for room.
 
         What we have to write is known to nobody else: giving up would lose how the run ended.
@@ -174,27 +183,39 @@ class Folder:
                 time.sleep(ROOM_S)
 
 
+def fill(fd: int, data: bytes) -> None:
+    """All of it, from the start. A disk that is nearly full takes a part and calls that a success."""
+    if os.pwrite(fd, data, 0) < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 class Shim:
     def __init__(self, path: str, slot_fds: list[int]) -> None:
         self.slot_fds = slot_fds
-        self.order = json.loads(read_text(os.path.join(path, "attempt.json"), "null"))
-        if not self.order:
+        order = read_object(os.path.join(path, "attempt.json"))
+        if not order:
             raise SystemExit(f"no readable attempt.json in {path}")
-        self.folder = Folder(path, self.order["ballast"])
+        self.order = order
+        self.folder = Folder(path, order["ballast"])
         self.began = self.looked = boottime()
+        # 1 to 1.5 times what was asked for: the shims of one batch must not all revive in the same second
+        self.revive_s = min(order["revive_s"], 86400.0) * (
+            1 + int.from_bytes(order["token"].encode(), "big") % 997 / 1994
+        )
         self.child = 0
         self.stops: list[dict[str, Any]] = []  # steps taken to end the tree, in order
         self.stop_epoch = -1
         self.kill_at: float | None = None
+        self.again_s = 1.0
         self.oom_before: int | None = None
 
     def run(self) -> int:
+        wakeup = self._listen()  # before the lock tells others whom to poke
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         if not self._lock():
             return 0
         if not self.folder.create("started", self.order["token"], "shim.started"):
             return 0
-        wakeup = self._listen()
         pidfd, errors = self._launch()
         self._wait_for_exit(pidfd, wakeup)
         self._write_exit(pidfd, errors)
@@ -208,7 +229,7 @@ class Shim:
         if not flock_patiently(fd):
             return False
         os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()} {start_ticks(os.getpid())}\n".encode(), 0)
+        self.folder.with_room(lambda: fill(fd, f"{os.getpid()} {start_ticks(os.getpid())}\n".encode()))
         reach("shim.lock")
         return True
 
@@ -248,9 +269,12 @@ class Shim:
 
     def _sync_order(self) -> None:
         """attempt.json must outlive a power cut if exit.json does; while the run starts this costs nobody time."""
-        fd = os.open("attempt.json", os.O_RDONLY, dir_fd=self.folder.fd)
-        os.fsync(fd)
-        os.close(fd)
+        try:
+            fd = os.open("attempt.json", os.O_RDONLY, dir_fd=self.folder.fd)
+            os.fsync(fd)
+            os.close(fd)
+        except OSError:
+            pass
 
     def _identity(self, pid: int) -> dict[str, Any]:
         return {
@@ -280,12 +304,13 @@ class Shim:
             reach("child.execing")
             os.execvpe(self.order["argv"][0], self.order["argv"], env)
         except BaseException as error:
-            self._confess(errors, error)
-            os._exit(127)
+            try:
+                self._confess(errors, error)
+            finally:  # its own log may have no room for it
+                os._exit(127)
 
     def _prepare(self, tree: int) -> dict[str, str]:
-        for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE):
-            signal.signal(number, signal.SIG_DFL)
+        to_default()
         try:
             score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
             os.write(score, RAISED_OOM_SCORE)
@@ -300,8 +325,7 @@ class Shim:
         return env
 
     def _confess(self, errors: int, error: BaseException) -> None:
-        name = self.order["argv"][0] if os.path.isdir(self.order["cwd"]) else self.order["cwd"]
-        text = f"{error.strerror if isinstance(error, OSError) else repr(error)}: {name!r}"
+        text = told(error, self.order["argv"][0], "its recorded command or environment can't be used")
         os.write(errors, text.encode("utf-8", "replace")[:TAIL_BYTES])
         os.write(2, f"muster: the command could not be executed: {text}\n".encode("utf-8", "replace"))
 
@@ -312,19 +336,24 @@ class Shim:
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
         poll.register(wakeup, select.POLLIN)
-        self._obey()
+        self._tend()  # a stop may have been asked for before anybody could poke us
         while not any(fd == pidfd for fd, _ in poll.poll(self._patience() * 1000)):
             drain(wakeup)
             self._reap(keep=self.child)
-            self._obey()
-            self._revive()
+            self._tend()
         reach("shim.exited")
 
     def _patience(self) -> float:
-        waits: list[float] = [self.order["revive_s"]]
-        if self.kill_at is not None:
-            waits.append(max(0.0, self.kill_at - boottime()))
-        return min(waits)
+        next_at = self.looked + self.revive_s
+        return max(0.0, (next_at if self.kill_at is None else min(next_at, self.kill_at)) - boottime())
+
+    def _tend(self) -> None:
+        """What a wake-up may call for. The system may refuse us files or memory for a while: the next one tries again."""
+        try:
+            self._obey()
+            self._revive()
+        except (OSError, MemoryError):
+            pass
 
     def _write_exit(self, pidfd: int, errors: int) -> None:
         info = os.waitid(os.P_PIDFD, pidfd, os.WEXITED | os.WNOWAIT)
@@ -332,7 +361,7 @@ class Shim:
         exited = info.si_code == os.CLD_EXITED
         try:
             exec_error = os.read(errors, TAIL_BYTES).decode("utf-8", "replace")
-        except BlockingIOError:
+        except OSError:
             exec_error = ""
         facts = {
             "token": self.order["token"],
@@ -345,12 +374,20 @@ class Shim:
             "boot": boottime(),
             "duration_s": boottime() - self.began,
             "stops": self.stops,
-            "orphans": children(os.getpid(), but=self.child),
+            "orphans": self._orphans(),
             "evidence": self._last_evidence(),
         }
-        self.folder.write("exit.json", facts, "shim.exit")
+        try:
+            self.folder.write("exit.json", facts, "shim.exit")
+        except OSError:
+            pass  # not for want of room: the folder or the disk is gone. What is left of the tree still needs us
         os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         reach("shim.reaped")
+
+    def _orphans(self) -> list[int] | None:
+        """None: can't be told. Whoever still holds tree.lock without being our child has got away from us."""
+        found = children(os.getpid(), but=self.child)
+        return None if not found and locked(os.path.join(self.folder.path, "tree.lock")) else found
 
     def _last_evidence(self) -> dict[str, Any]:
         """What only exists until the run is reaped, and what explains a death best while it is fresh."""
@@ -368,12 +405,11 @@ class Shim:
         while self._reap():
             if not rung:
                 rung = self._bell()
-            select.select([wakeup], [], [], min(self._patience(), 1.0 if self.kill_at else self.order["revive_s"]))
+            select.select([wakeup], [], [], self._patience())
             drain(wakeup)
-            self._obey()
-            if os.path.exists(os.path.join(self.folder.path, "release")) and not self._gpu_in_use():
+            self._tend()
+            if self._released() and not self._gpu_in_use():
                 self._free_slots()
-            self._revive()
         self._free_slots()
         self._bell()
 
@@ -388,12 +424,21 @@ class Shim:
                 return True
             os.waitid(os.P_PID, info.si_pid, os.WEXITED)
 
+    def _released(self) -> bool:
+        return os.path.exists(os.path.join(self.folder.path, "release"))
+
     def _free_slots(self) -> None:
         for fd in self.slot_fds:  # on one descriptor frees it for all copies
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            try:
+                fcntl.flock(fd, fcntl.LOCK_UN)
+            except OSError:
+                pass
 
     def _gpu_in_use(self) -> bool:
-        return any(holds_gpu(pid) for pid in descendants(os.getpid()))
+        try:
+            return any(holds_gpu(pid) for pid in descendants(os.getpid()))
+        except OSError:
+            return True  # what can't be read counts as active
 
     def _bell(self) -> bool:
         reach("shim.bell")
@@ -411,61 +456,75 @@ class Shim:
     # -- step 7: stop requests are files that carry the epoch; the highest seen is obeyed
 
     def _obey(self) -> None:
-        request = self.folder.read("stop")
-        if request and request.get("epoch", -1) > self.stop_epoch:
-            self.stop_epoch = request["epoch"]
+        request = stop_request(self.folder.path)
+        if request and request["epoch"] > self.stop_epoch:
             if self.kill_at is None:
                 self._signal_tree(signal.SIGTERM, request)
-                self.kill_at = boottime() + float(request.get("grace_s", 10))
+                self.kill_at = boottime() + request["grace_s"]
+            self.stop_epoch = request["epoch"]
         if self.kill_at is not None and boottime() >= self.kill_at:
-            self._signal_tree(signal.SIGKILL, request or {})
-            self.kill_at = boottime() + 1.0
+            self.kill_at = boottime() + self.again_s
+            self.again_s = min(2 * self.again_s, LONGEST_AGAIN_S)
+            self._signal_tree(signal.SIGKILL, request or {"epoch": self.stop_epoch, "reason": "user_stop"})
 
     def _signal_tree(self, number: int, request: dict[str, Any]) -> None:
-        pids = descendants(os.getpid())
-        step = {"signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(),
-                "reason": request.get("reason", "user_stop"), "epoch": self.stop_epoch}  # fmt: skip
-        self.stops.append(step)
-        append_line(os.path.join(self.folder.path, "stopping.jsonl"), step)
-        for pid in pids:
-            try:
-                os.kill(pid, number)  # our own children cannot have been reused: we have not reaped them
-                os.kill(pid, signal.SIGCONT)  # a stopped process acts on TERM only once it goes on
-            except OSError:
-                pass
+        self.stops.append(end_tree(self.folder.path, lambda: descendants(os.getpid()), number, request))
 
     # -- a live shim revives a controller that died, as long as the campaign's intent is `running`
 
     def _revive(self) -> None:
-        state = self.order["state"]
-        if boottime() - self.looked < self.order["revive_s"]:
+        if boottime() - self.looked < self.revive_s:
             return
         self.looked = boottime()
-        if read_text(os.path.join(state, "intent")).strip() != "running" or locked(
-            os.path.join(state, "controller.lock")
-        ):
+        state = self.order["state"]
+        if self._released() or read_text(os.path.join(state, "intent")).strip() != "running":
             return
-        argv = self.order["revive"]
-        # Our orphans must not count the controller among them: it has to be adopted by someone above us.
+        if locked(os.path.join(state, "controller.lock")):
+            return
+        # Our orphans must not count the controller among them: it has to be adopted by someone above us. So may an
+        # orphan of the run in this instant; it still holds tree.lock.
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
-        pid = os.fork()
-        if pid == 0:
+        try:
+            pid = os.fork()
+            if pid == 0:
+                self._become_a_controller(state)
+            os.waitid(os.P_PID, pid, os.WEXITED)
+        finally:
+            _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+    def _become_a_controller(self, state: str) -> None:
+        try:
             signal.set_wakeup_fd(-1)
-            try:
-                for caught in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT):
-                    signal.signal(caught, signal.SIG_DFL)
-                os.setsid()
-                if os.fork() == 0:
-                    for fd in self.slot_fds:  # the controller must not keep our slots when we are gone
-                        os.set_inheritable(fd, False)
-                    log = os.open(os.path.join(state, "controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-                    for number in (1, 2):  # nor write into the run's output
-                        os.dup2(log, number)
-                    os.execvpe(argv[0], argv, {**os.environ, "MUSTER_REVIVED_BY": "shim"})
-            finally:
-                os._exit(0)
-        os.waitid(os.P_PID, pid, os.WEXITED)
-        _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            to_default()
+            os.setsid()
+            if os.fork() == 0:
+                for fd in self.slot_fds:  # the controller must not keep our slots when we are gone
+                    os.set_inheritable(fd, False)
+                log = os.open(os.path.join(state, "controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+                for number in (1, 2):  # nor write into the run's output
+                    os.dup2(log, number)
+                argv = self.order["revive"]
+                os.execvpe(argv[0], argv, {**os.environ, "MUSTER_REVIVED_BY": "shim"})
+        finally:
+            os._exit(0)
+
+
+def to_default() -> None:
+    """What we catch or ignore, and what Python ignores for itself: none of it is for those that we start."""
+    for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def told(error: BaseException, what: str, otherwise: str) -> str:
+    """Never the error itself: it may carry the bytes it choked on, and those may be a whole environment."""
+    if isinstance(error, SystemExit):
+        return str(error)
+    if not isinstance(error, OSError):
+        return f"{otherwise} ({type(error).__name__})"
+    name = os.fsdecode(error.filename or what)
+    if os.path.basename(name) == os.path.basename(what):
+        name = what  # not the last folder of PATH that it was looked for in
+    return f"{error.strerror}: {name!r}"
 
 
 def flock_patiently(fd: int) -> bool:
@@ -479,11 +538,32 @@ def flock_patiently(fd: int) -> bool:
     return False
 
 
-def append_line(path: str, value: object) -> None:
-    fd = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
-    os.write(fd, (json.dumps(value) + "\n").encode())
-    os.fsync(fd)
-    os.close(fd)
+def stop_request(path: str) -> dict[str, Any] | None:
+    """Others write it: None for what is no request."""
+    found = read_object(os.path.join(path, "stop")) or {}
+    try:
+        grace_s = max(0.0, float(found.get("grace_s", 10)))  # in this order it is never nan
+        return {"epoch": int(found["epoch"]), "reason": str(found.get("reason", "user_stop")), "grace_s": grace_s}
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def end_tree(path: str, tree: Any, number: int, request: dict[str, Any]) -> dict[str, Any]:
+    """One step to end a tree. The signals come first, and they go out whether there is room to record them or not."""
+    pids = tree()
+    step = {"signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(),
+            "reason": request["reason"], "epoch": request["epoch"]}  # fmt: skip
+    signal_exactly(pids, tree, number)
+    try:
+        fd = os.open(os.path.join(path, "stopping.jsonl"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+        try:
+            os.write(fd, (json.dumps(step) + "\n").encode())
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError:
+        pass
+    return step
 
 
 def locked(path: str) -> bool:
@@ -510,9 +590,11 @@ def drain(fd: int) -> None:
 
 def tail(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
-            return file.read().decode("utf-8", "replace")
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            return os.pread(fd, TAIL_BYTES, max(0, os.fstat(fd).st_size - TAIL_BYTES)).decode("utf-8", "replace")
+        finally:
+            os.close(fd)
     except OSError:
         return ""
 
@@ -529,34 +611,32 @@ def cpu_seconds(pid: int) -> float | None:
     try:
         fields = stat_fields(pid)
         return sum(int(fields[index]) for index in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError):
+    except (OSError, ValueError, IndexError):
         return None
 
 
 def oom_kills() -> int | None:
     """The memory cgroup's oom_kill count, or None where it can't be read."""
     for line in read_text("/proc/self/cgroup").splitlines():
-        _, controllers, group = line.split(":", 2)
-        base = (
-            "/sys/fs/cgroup/memory"
-            if "memory" in controllers.split(",")
-            else "/sys/fs/cgroup"
-            if not controllers
-            else None
-        )
-        if base is None:
+        controllers, _, group = line.partition(":")[2].partition(":")
+        if controllers and "memory" not in controllers.split(","):
             continue
-        name = "memory.oom_control" if controllers else "memory.events"
-        for entry in read_text(f"{base}{group}/{name}").splitlines():
-            if entry.startswith("oom_kill "):
-                return int(entry.split()[1])
+        base, name = ("/memory", "memory.oom_control") if controllers else ("", "memory.events")
+        for entry in read_text(f"/sys/fs/cgroup{base}{group}/{name}").splitlines():
+            key, _, number = entry.partition(" ")
+            if key == "oom_kill" and number.isdecimal():
+                return int(number)
     return None
 
 
 def children(pid: int, but: int) -> list[int] | None:
     """Direct children; None where the kernel does not list them. Orphans of the run have become ours by now."""
     text = read_text(f"/proc/{pid}/task/{pid}/children", "unlisted")
-    return None if text == "unlisted" else [child for child in map(int, text.split()) if child != but]
+    return (
+        None
+        if text == "unlisted"
+        else [child for child in map(int, filter(str.isdecimal, text.split())) if child != but]
+    )
 
 
 def descendants(root: int) -> list[int]:
@@ -566,9 +646,9 @@ def descendants(root: int) -> list[int]:
         if name.isdigit():
             try:
                 fields = stat_fields(int(name))
-                if fields[0] != b"Z":
+                if lives(fields):
                     parents.setdefault(int(fields[1]), []).append(int(name))
-            except (OSError, IndexError):
+            except (OSError, ValueError, IndexError):
                 continue
     found: list[int] = []
     queue = [root]
@@ -653,13 +733,13 @@ def spare(server: socket.socket, taken: int) -> None:
     code = 1
     try:
         warm_up()
-        data, fds, _, _ = recv_fds(server, 65536, 16, MSG_CMSG_CLOEXEC)
+        data, fds, _, _ = recv_fds(server, 65536, MOST_FDS, MSG_CMSG_CLOEXEC)
         server.close()
         os.close(taken)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         code = run(data.decode(), list(fds)) if data else 0
     except BaseException as error:
-        os.write(2, f"muster shim: {error!r}\n".encode())
+        os.write(2, f"muster shim: {told(error, '', 'it failed')}\n".encode())
     finally:
         os._exit(code)
 
@@ -674,35 +754,28 @@ def warm_up() -> None:
 
 def stop_without_shim(path: str) -> int:
     """Ends the tree of an attempt whose shim is gone: what `_obey` does, for processes that are not our children."""
-    folder = Folder(path, "")
-    who, request = folder.read("identity.json"), folder.read("stop")
-    token = "MUSTER_ATTEMPT=" + (who or {}).get("token", "")
+    who, request = read_object(os.path.join(path, "identity.json")), stop_request(path)
     if not who or not request or any(who[name] != value for name, value in host().items()):
         return 0
-    deadline = boottime() + float(request.get("grace_s", 10))
+    token = f"MUSTER_ATTEMPT={who['token']}".encode()
+    deadline, again_s = boottime() + request["grace_s"], 1.0
     number = signal.SIGTERM
-    while True:
-        pids = tree_of(who, token.encode())
-        if not pids:
-            return 0
-        append_line(os.path.join(path, "stopping.jsonl"), {
-            "signal": int(number), "pids": pids, "boot": boottime(), "at": time.time(), "reason": request["reason"],
-            "epoch": request["epoch"],
-        })  # fmt: skip
-        signal_exactly(pids, lambda: tree_of(who, token.encode()), number)
-        while boottime() < deadline and tree_of(who, token.encode()):
+    while tree_of(who, token):
+        end_tree(path, lambda: tree_of(who, token), number, request)
+        while boottime() < deadline and tree_of(who, token):
             time.sleep(0.05)
-        number, deadline = signal.SIGKILL, boottime() + 1.0
+        number, deadline = signal.SIGKILL, boottime() + again_s
+        again_s = min(2 * again_s, LONGEST_AGAIN_S)
+    return 0
 
 
 def tree_of(who: dict[str, Any], token: bytes) -> list[int]:
     """The run and all that descends from it or carries its token."""
     found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if carries(pid, token)]
     try:
-        if start_ticks(who["pid"]) == who["ticks"] and who["pid"] not in found and is_live(who["pid"]):
-            found.append(who["pid"])
-            found += [pid for pid in descendants(who["pid"]) if pid not in found]
-    except OSError:
+        if start_ticks(who["pid"]) == who["ticks"] and is_live(who["pid"]):
+            found += [pid for pid in (who["pid"], *descendants(who["pid"])) if pid not in found]
+    except (OSError, IndexError):
         pass
     return found
 
@@ -717,27 +790,38 @@ def carries(pid: int, token: bytes) -> bool:
 
 def is_live(pid: int) -> bool:
     try:
-        return stat_fields(pid)[0] not in (b"Z", b"X")
-    except (OSError, IndexError):
+        return lives(stat_fields(pid))
+    except (OSError, ValueError, IndexError):
         return False
 
 
+def lives(fields: list[bytes]) -> bool:
+    """A leader that has ended is called a zombie while other threads of it work on."""
+    return fields[0] not in (b"Z", b"X") or int(fields[17]) > 1
+
+
 def signal_exactly(pids: list[int], tree: Any, number: int) -> None:
-    """By pidfd, and only to those that are still in the tree once the pidfds are open: a reused pid is not."""
-    held = {}
-    for pid in pids:
+    """By pidfd, and only to those that are still in the tree once the pidfds are open: a reused pid is not.
+
+    A part of them at a time: a process may hold about a thousand descriptors.
+    """
+    for start in range(0, len(pids), 256):
+        held = {}
         try:
-            held[pid] = os.pidfd_open(pid)
-        except OSError:
-            pass
-    still = set(tree())
-    for pid, fd in held.items():
-        if pid in still:
-            try:
-                signal.pidfd_send_signal(fd, number)
-            except OSError:
-                pass
-        os.close(fd)
+            for pid in pids[start : start + 256]:
+                try:
+                    held[pid] = os.pidfd_open(pid)
+                except ProcessLookupError:
+                    pass
+            for pid in held.keys() & tree():
+                try:
+                    signal.pidfd_send_signal(held[pid], number)
+                    signal.pidfd_send_signal(held[pid], signal.SIGCONT)  # a stopped one acts on TERM once it goes on
+                except OSError:
+                    pass
+        finally:
+            for fd in held.values():
+                os.close(fd)
 
 
 def main(argv: list[str]) -> int:

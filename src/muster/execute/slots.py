@@ -25,14 +25,16 @@ class SlotHouse:
     def lease(self, slots: Sequence[Slot]) -> Lease | None:
         """All of them or none; never waits. The order of the names keeps two takers from taking halves for ever."""
         fds: list[int] = []
-        for slot in sorted(slots, key=lambda slot: slot.name):
-            fd = os.open(self.folder / slot.name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
-            fds.append(fd)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                close(fds)
-                return None
+        try:
+            for slot in sorted(slots, key=lambda slot: slot.name):
+                fds.append(os.open(self.folder / slot.name, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666))
+                fcntl.flock(fds[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            close(fds)
+            return None
+        except BaseException:
+            close(fds)
+            raise
         return Lease(tuple(slots), tuple(fds))
 
     def uses_gpu(self, index: int) -> bool:

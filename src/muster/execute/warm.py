@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -44,6 +45,13 @@ class Warm:
         self._socket = ours
         return ours
 
+    def kill(self) -> None:
+        """With its spare, which shares its process group; shims have sessions of their own and live on."""
+        if self._process:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self.close()
+
     def close(self) -> None:
         """It ends by itself when the socket closes; the shims it forked live on."""
         if self._socket:
@@ -57,10 +65,4 @@ class Warm:
 
 def _execute(folder: str, fds: Sequence[int]) -> None:
     command = [*PYTHON, "run", folder, ",".join(map(str, fds))]
-    pid = os.fork()
-    if pid == 0:  # twice, so that nobody here has to reap the shim
-        try:
-            subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
-        finally:
-            os._exit(0)
-    os.waitpid(pid, 0)
+    subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")

@@ -11,15 +11,16 @@ from muster.domain.campaign import Job
 from muster.domain.sighting import Exit, ProofReading, Sighting
 from muster.domain.verdict import Cause, Evidence, State, Verdict
 
-LOOKS_TO_CONFIRM = 2
-
 
 def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
     evidence = _evidence(attempt, seen)
+    if seen.started == "unread":
+        return Verdict(State.UNKNOWN, f"it can't be read: {seen.trouble}", confidence="unknown", evidence=evidence)
     if seen.started == "revoked" and seen.stop_reason:
         return _dead(Cause(seen.stop_reason, note="stopped on request before it was started"), evidence)
     if seen.started == "revoked":
-        return _dead(Cause("never_started", note="fenced before any shim could start it"), evidence)
+        note = seen.revoked_because or "fenced before any shim could start it"
+        return _dead(Cause("never_started", note=note), evidence)
     if seen.started == "no":
         return _claimed(attempt, seen, evidence)
     if seen.exit is not None:
@@ -30,9 +31,7 @@ def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
         return _nameless(seen, evidence)
     if seen.main == "alive":
         return _alive(seen, evidence)
-    if seen.main == "unread":
-        return Verdict(State.UNKNOWN, "its process can't be read", confidence="unknown", evidence=evidence)
-    return _gone(seen, evidence)
+    return _gone(seen, bool(job.proof), evidence)
 
 
 def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
@@ -75,7 +74,9 @@ def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evi
         return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
     if complete and not stopped:
         return Verdict(State.DONE, "exit 0; no proof is declared", evidence=evidence, final=True)
-    if exit_.code == 0 and not stopped and proof.holds is None:
+    if exit_.code == 0 and not stopped and proof.pending:
+        return Verdict(State.UNKNOWN, "exit 0; its proof is being read", "ending", "unknown", evidence=evidence)
+    if exit_.code == 0 and not stopped and proof.holds is None and not seen.stop_reason:
         return Verdict(State.UNKNOWN, "exit 0, but its proof can't be read", confidence="unknown", evidence=evidence)
     note = "artifacts complete: its proof holds although it did not exit with 0" if declared and proof.holds else ""
     return _dead(_cause(exit_, evidence), evidence, note)
@@ -84,8 +85,15 @@ def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evi
 def _cause(exit_: Exit, evidence: tuple[Evidence, ...]) -> Cause:
     if exit_.exec_error:
         return Cause("never_started", note=f"the command could not be executed: {exit_.exec_error}")
+    if exit_.stop_reason == "timeout":
+        return Cause("timeout", note=f"it ran longer than its timeout; it ended with {_how(exit_)}")
     if exit_.stop_reason:
         return Cause(exit_.stop_reason, note=f"stopped on request; it ended with {_how(exit_)}")
+    unread = [e.reading for e in evidence if e.kind == "proof" and e.says == "can't be read"]
+    if exit_.code == 0 and unread:
+        return Cause(
+            "early_exit", confidence="unknown", note=f"exit 0, but its proof can't be read: {'; '.join(unread)}"
+        )
     if exit_.code == 0:
         failed = "; ".join(e.reading for e in evidence if e.kind == "proof" and e.says == "fails")
         return Cause("early_exit", note=f"exit 0, but its proof fails: {failed}")
@@ -106,6 +114,8 @@ def _other_life(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
 def _nameless(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
     if seen.shim_locked:
         return Verdict(State.PENDING, "its shim is starting it", "claimed", evidence=evidence)
+    if seen.stop_reason:
+        return _dead(Cause(seen.stop_reason, note="stopped on request while it was being started"), evidence)
     return _dead(Cause("never_started", note="its shim died before it opened the gate"), evidence)
 
 
@@ -121,20 +131,32 @@ def _alive(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
     return Verdict(State.RUNNING, reason, evidence=evidence)
 
 
-def _gone(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+def _gone(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
     if seen.strays or (seen.tree_locked and not seen.shim_locked):
         reason = f"its main process is gone, but processes of it live on: {_pids(seen)}"
         return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
-    if seen.shim_locked or seen.looks_without_exit < LOOKS_TO_CONFIRM:
+    if seen.shim_locked:
         reason = "its process has ended; how is not written down yet"
         return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
     if not seen.execing:
         return _dead(Cause("never_started", note="its shim died before the command was executed"), evidence)
+    return _lost(seen, declared, evidence)
+
+
+def _lost(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
+    """Nobody saw how it ended. What it left behind may still prove that it finished: then it is not run again."""
+    proof = seen.proof or ProofReading(None)
+    if declared and proof.pending:
+        reason = "its process has ended; its proof is being read"
+        return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
+    if declared:
+        evidence += proof.evidence
+    note = "artifacts complete: its proof holds although its exit status is lost" if declared and proof.holds else ""
     if seen.stop_reason:
-        note = "stopped on request; its shim was gone, so the exit status is lost"
-        return _dead(Cause(seen.stop_reason, confidence="probable", note=note), evidence)
-    note = "its process is gone and its shim died before it; the exit status is lost"
-    return _dead(Cause("unknown", confidence="unknown", note=note), evidence)
+        told = "stopped on request; its shim was gone, so the exit status is lost"
+        return _dead(Cause(seen.stop_reason, confidence="probable", note=told), evidence, note)
+    told = "its process is gone and its shim died before it; the exit status is lost"
+    return _dead(Cause("unknown", confidence="unknown", note=told), evidence, note)
 
 
 def _dead(cause: Cause, evidence: tuple[Evidence, ...], note: str = "") -> Verdict:
@@ -156,6 +178,8 @@ def _evidence(attempt: Attempt, seen: Sighting) -> tuple[Evidence, ...]:
     def add(signal: str, kind: str, reading: str, says: str) -> None:
         found.append(Evidence(signal, kind, reading, says, seen.boot))
 
+    if seen.trouble:
+        add("folder", "life", seen.trouble, "abstains")
     if seen.exit:
         add("exit", "life", f"exit.json: {_how(seen.exit)} after {seen.exit.duration_s:.1f} s", "ended")
     if seen.started == "revoked":

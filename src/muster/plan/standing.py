@@ -25,8 +25,7 @@ class Standing:
 
 def standing(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
     """For a cell without an open attempt. A hold stops every start, whatever else is true."""
-    done = record.completed
-    if done:
+    if record.completed:
         return Standing(State.DONE, _how_done(record), "nothing to do")
     if record.given_up is not None:
         return Standing(State.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
@@ -85,9 +84,16 @@ def _how_done(record: CellRecord) -> str:
     attempt = record.completed
     if attempt is None or attempt.outcome is None:
         return "done"
-    if attempt.accepted is not None:
-        return f"accepted by a person: {attempt.accepted}"
-    return attempt.outcome.reason
+    how = attempt.outcome.reason if attempt.accepted is None else f"accepted by a person: {attempt.accepted}"
+    return f"{how}; its definition has changed since" if outdated(record) else how
+
+
+def outdated(record: CellRecord) -> bool:
+    """DONE, but under a definition that is no longer the campaign's. The code is another matter: see `verify`."""
+    attempt = record.completed
+    if attempt is None or attempt.adopted or not record.hash or not attempt.hash:
+        return False
+    return attempt.hash.partition("-")[0] != record.hash.partition("-")[0]
 
 
 def _blocked_next(waiting: list[str], state: CampaignState) -> str:

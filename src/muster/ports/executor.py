@@ -8,6 +8,7 @@ from typing import Protocol
 
 from muster.domain.attempt import Attempt
 from muster.domain.order import Order
+from muster.domain.state import CampaignState
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +41,11 @@ class Executor(Protocol):
     def order(self, attempt: Attempt) -> Order | None:
         """attempt.json, if it was written."""
 
-    def revoke(self, attempt: Attempt) -> bool:
+    def revoke(self, attempt: Attempt, reason: str) -> bool:
         """Wins `started` itself, so that no shim ever can; False: a shim was first."""
+
+    def restart(self) -> None:
+        """Drops requests for shims that were not answered, and the leases that travel with them."""
 
     def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
         """A stop request for the attempt's whole tree; carried out by its shim, or by us if that is gone."""
@@ -53,3 +57,9 @@ class Executor(Protocol):
         """The cell is DONE: a leftover helper without a GPU no longer keeps the slot."""
 
     def close(self) -> None: ...
+
+
+class Composer(Protocol):
+    """Builds attempt.json."""
+
+    def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...

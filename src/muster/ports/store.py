@@ -52,3 +52,11 @@ class Store(Protocol):
         """Whether the log holds decisions that the database has not seen."""
 
     def close(self) -> None: ...
+
+
+class Ballast(Protocol):
+    """Room laid by for the day the disk is full."""
+
+    def lay(self) -> bool: ...
+
+    def free(self) -> None: ...

@@ -96,11 +96,10 @@ def build(
         revive_s=float(os.environ.get("MUSTER_REVIVE_S", REVIVE_S)),
         code_of=CodeCache(clock),
         checkpoint_of=looking.checkpoint_of,
-        configure=configure,
     )
     carrier = Carrier(
-        store, executor, waker, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
-        grace_s=float(os.environ.get("MUSTER_GRACE_S", "10")), free_ballast=ballast.free,
+        store, executor, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
+        grace_s=float(os.environ.get("MUSTER_GRACE_S", "10")), ballast=ballast,
     )  # fmt: skip
     ports = Ports(store, executor, looking.probe, waker, clock, lock)
     policy = Policy(poll_s=float(os.environ.get("MUSTER_POLL_S", "5")))
@@ -115,7 +114,7 @@ def build(
             now = {"wall": clock.wall(), "boot": clock.boot()}
             write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id()))
 
-    return Loop(ports, carrier, loaded, policy, publish)
+    return Loop(ports, carrier, loaded, policy, configure, publish)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
-"""Plugs the probe together with the proof readers and the orders they need."""
+"""Plugs the probe together with the proof readers and the orders they need. Slow reads happen apart: no loop waits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,11 @@ from muster.observe.code import code_identity
 from muster.observe.proof import FileProofReader
 from muster.observe.resume import last_checkpoint
 from muster.ports.clock import Clock
+from muster.wiring.apart import apart
 
 CODE_FRESH_S = 10.0
+PATIENCE_S = 0.1  # most proofs are read at once; a large checkpoint, or a file system that hangs, is not waited for
+Key = tuple[str, int]
 
 
 class Looking:
@@ -29,17 +34,34 @@ class Looking:
         self.proofs = FileProofReader()
         self.probe = AttemptProbe(folder_of, clock, self._proof)
         self._state: CampaignState | None = None
+        self._reading: dict[Key, Future[ProofReading]] = {}
 
     def configure(self, state: CampaignState) -> None:
         self._state = state
 
-    def _proof(self, attempt: Attempt, exit_: Exit) -> ProofReading:
+    def _proof(self, attempt: Attempt, exit_: Exit | None) -> ProofReading:
         assert self._state is not None
         cell = self._state.cells[attempt.cell].cell
+        job = self._state.job(cell.job)
         order = read_order(self.folder_of(*attempt.key))
         if order is None:
             return ProofReading(None)
-        return self.proofs.read(self._state.job(cell.job), cell, order, exit_)
+        if not job.proof:
+            return self.proofs.read(job, cell, order, exit_)
+        return self._apart(attempt.key, lambda: self.proofs.read(job, cell, order, exit_))
+
+    def _apart(self, key: Key, read: Callable[[], ProofReading]) -> ProofReading:
+        """In a thread of its own. A reading that takes long is there at a later look."""
+        if key not in self._reading:
+            self._reading[key] = apart(read)
+        try:
+            found = self._reading[key].result(PATIENCE_S)
+        except NotYet:
+            return ProofReading(None, pending=True)
+        except OSError:
+            found = ProofReading(None)
+        del self._reading[key]
+        return found
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
         order = read_order(self.folder_of(*attempt.key))
@@ -47,15 +69,23 @@ class Looking:
 
 
 class CodeCache:
-    """git is asked at most every few seconds for each working folder."""
+    """git is asked at most every few seconds for each working folder, and never waited for long."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._known: dict[str, tuple[float, Mapping[str, Any]]] = {}
+        self._asked: dict[str, Future[Mapping[str, Any]]] = {}
 
     def __call__(self, cwd: str) -> Mapping[str, Any]:
         at, known = self._known.get(cwd, (float("-inf"), {}))
-        if self.clock.boot() - at > CODE_FRESH_S:
-            known = code_identity(cwd)
-            self._known[cwd] = (self.clock.boot(), known)
+        if self.clock.boot() - at <= CODE_FRESH_S:
+            return known
+        if cwd not in self._asked:
+            self._asked[cwd] = apart(lambda: code_identity(cwd))
+        try:
+            known = self._asked[cwd].result(PATIENCE_S)
+        except NotYet:
+            return known  # what was true a moment ago
+        del self._asked[cwd]
+        self._known[cwd] = (self.clock.boot(), known)
         return known

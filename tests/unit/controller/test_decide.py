@@ -163,9 +163,9 @@ def test_stop_and_timeout_are_asked_for_once() -> None:
 def test_a_stopped_shim_is_nudged_and_a_slow_one_is_waited_for() -> None:
     state = world()
     put(state, attempt("train/0"))
-    stopped = replace(ALIVE, main="zombie", shim="stopped", looks_without_exit=1)
+    stopped = replace(ALIVE, main="zombie", shim="stopped")
     assert any(isinstance(a, Nudge) for a in see(state, {"train/0": stopped}))
-    slow = replace(ALIVE, main="gone", looks_without_exit=10_000)
+    slow = replace(ALIVE, main="gone")
     assert not see(state, {"train/0": slow}, taken=frozenset({"cpu1"}))
 
 
@@ -204,3 +204,36 @@ def test_decide_changes_nothing_it_was_given() -> None:
     before = dict(state.cells)
     see(state, {"train/0": DONE})
     assert dict(state.cells) == before
+
+
+def test_a_claim_that_went_down_before_it_started_is_fenced() -> None:
+    state = world(intent=Intent("down"))
+    put(state, attempt("train/0"))
+    fences = [a for a in see(state, {"train/0": Sighting(20.0, "no")}) if isinstance(a, Fence)]
+    assert [fence.stop for fence in fences] == [False]
+
+
+def test_down_on_a_held_campaign_ends_the_controller() -> None:
+    state = world(intent=Intent("held", "look only", before="down"))
+    put(state, attempt("train/0"))
+    assert isinstance(see(state, {"train/0": ALIVE})[-1], End)
+
+
+def test_an_ended_run_whose_proof_can_not_be_read_does_not_keep_its_slot() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, attempt("train/0"))
+    unread = replace(DONE, proof=ProofReading(None))
+    slots = [slot for a in see(state, {"train/0": unread}) if isinstance(a, Start) for slot in a.slots]
+    assert slots == ["cpu0", "cpu1"]
+
+
+def test_a_stop_outlives_a_reboot() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, attempt("train/0", outcome=dead("host_reboot")), stop_because="enough")
+    assert not [a for a in see(state) if isinstance(a, Start) and a.cell == "train/0"]
+
+
+def test_what_a_person_stopped_does_not_start_because_the_code_changed() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, replace(attempt("train/0", outcome=dead("user_stop")), hash="old"), hash="new")
+    assert not [a for a in see(state) if isinstance(a, Start) and a.cell == "train/0"]

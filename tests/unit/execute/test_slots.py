@@ -86,7 +86,7 @@ def test_auto_leaves_a_gpu_to_others_until_they_are_gone(home: Path, machine: li
     assert names(found) == ["gpu0.0", "gpu1.0"]
     assert found.lease(["gpu1.0"]) is None
     machine[1] = Gpu(1, "H200", False)
-    found.configure(Slots(gpus=None, cpus=0))
+    found.watch = GpuWatch(lambda: list(machine))  # as a later reading would find it
     lease = found.lease(["gpu1.0"])
     assert lease
     found.give_back(lease)

@@ -23,6 +23,7 @@ ALIVE = Sighting(
 )
 GONE = replace(ALIVE, main="gone", shim="gone", shim_locked=False, tree_locked=False)
 HOLDS = ProofReading(True, (Evidence("files", "proof", "x: found", "holds"),))
+UNREAD = ProofReading(None, (Evidence("step", "proof", "metrics.jsonl can't be read", "can't be read"),))
 FAILS = ProofReading(False, (Evidence("step", "proof", "last step 40, wanted 100", "fails"),))
 
 
@@ -43,14 +44,18 @@ TABLE = [
     ("its shim died before the gate", Sighting(20.0, "yes"), PLAIN, State.DEAD, "never_started", True),
     ("alive", ALIVE, PLAIN, State.RUNNING, None, False),
     ("alive without its shim", replace(ALIVE, shim="gone", shim_locked=False), PLAIN, State.RUNNING, None, False),
-    ("its process can't be read", replace(ALIVE, main="unread"), PLAIN, State.UNKNOWN, None, False),
-    ("gone, first look", replace(GONE, looks_without_exit=1), PLAIN, State.UNKNOWN, None, False),
-    ("gone, shim still writing", replace(GONE, shim_locked=True, looks_without_exit=9), PLAIN, State.UNKNOWN, None, False),
-    ("gone, status lost", replace(GONE, looks_without_exit=2), PLAIN, State.DEAD, "unknown", True),
-    ("gone after a stop, status lost", replace(GONE, looks_without_exit=2, stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
-    ("gone, never executed", replace(GONE, execing=False, looks_without_exit=2), PLAIN, State.DEAD, "never_started", True),
-    ("gone, but the tree holds its lock", replace(GONE, tree_locked=True, looks_without_exit=5), PLAIN, State.RUNNING, None, False),
-    ("gone, but a process carries the token", replace(GONE, strays=(7,), looks_without_exit=5), PLAIN, State.RUNNING, None, False),
+    ("its folder can't be read", Sighting(20.0, "unread", trouble="Permission denied"), PLAIN, State.UNKNOWN, None, False),
+    ("gone, status lost, proof being read", replace(GONE, proof=ProofReading(None, pending=True)), PROVEN, State.UNKNOWN, None, False),
+    ("gone, status lost, proof fails", replace(GONE, proof=FAILS), PROVEN, State.DEAD, "unknown", True),
+    ("its shim died of a stop while starting", Sighting(20.0, "yes", stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
+    ("exit 0, its proof is being read", with_exit(ended(), ProofReading(None, pending=True)), PROVEN, State.UNKNOWN, None, False),
+    ("exit 0, proof can't be read, person stops waiting", replace(with_exit(ended(), UNREAD), stop_reason="user_stop"), PROVEN, State.DEAD, "early_exit", True),
+    ("gone, shim still writing", replace(GONE, shim_locked=True), PLAIN, State.UNKNOWN, None, False),
+    ("gone, status lost", GONE, PLAIN, State.DEAD, "unknown", True),
+    ("gone after a stop, status lost", replace(GONE, stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
+    ("gone, never executed", replace(GONE, execing=False), PLAIN, State.DEAD, "never_started", True),
+    ("gone, but the tree holds its lock", replace(GONE, tree_locked=True), PLAIN, State.RUNNING, None, False),
+    ("gone, but a process carries the token", replace(GONE, strays=(7,)), PLAIN, State.RUNNING, None, False),
     ("rebooted", replace(GONE, host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
     ("rebooted before it started", Sighting(20.0, "no", host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
     ("container restarted", replace(GONE, host="restarted"), PLAIN, State.DEAD, "container_restart", True),
@@ -90,8 +95,14 @@ def test_a_failed_teardown_with_complete_artifacts_says_so() -> None:
     assert "artifacts complete" in verdict.note
 
 
+def test_a_finished_run_whose_exit_was_lost_is_not_run_again() -> None:
+    verdict = judge_attempt(ATTEMPT, replace(GONE, proof=HOLDS), PROVEN)
+    assert (verdict.state, str(verdict.cause)) == (State.DEAD, "unknown")
+    assert "artifacts complete" in verdict.note
+
+
 def test_orphans_are_named() -> None:
-    seen = replace(GONE, strays=(71, 72), looks_without_exit=5)
+    seen = replace(GONE, strays=(71, 72))
     assert "71, 72" in judge_attempt(ATTEMPT, seen, PLAIN).reason
 
 
@@ -104,7 +115,7 @@ def test_the_outcome_keeps_the_true_exit() -> None:
 sightings = st.builds(
     Sighting,
     boot=st.floats(0, 1e6),
-    started=st.sampled_from(["no", "yes", "revoked"]),
+    started=st.sampled_from(["no", "yes", "revoked", "unread"]),
     execing=st.booleans(),
     identity=st.none() | st.just(IDENTITY),
     exit=st.none()
@@ -122,7 +133,6 @@ sightings = st.builds(
     tree_locked=st.booleans(),
     strays=st.sampled_from([(), (7,)]),
     proof=st.sampled_from([None, HOLDS, FAILS, ProofReading(None)]),
-    looks_without_exit=st.integers(0, 30),
 )
 
 
