@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
 from muster.domain.verdict import LIVE, SETTLED, Evidence, State, Verdict
-from muster.plan.standing import Standing, standing
+from muster.plan.standing import Standing, outdated, standing
 from muster.ports.clock import iso
 
 if TYPE_CHECKING:
@@ -112,6 +112,9 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
         following = "being recorded" if state.intent.kind == "running" else "recorded by the next `muster up`"
     elif record.stop_because is not None:
         following = f"being stopped: {record.stop_because}"
+    step, target = seen.proof.step if seen.proof else None, state.job(record.cell.job).steps
+    if step is not None and verdict.state == State.RUNNING:
+        verdict = replace(verdict, reason=f"step {step:g}{f' of {target}' if target else ''}; {verdict.reason}")
     return CellStatus(
         record,
         verdict,
@@ -119,7 +122,7 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
         pid=seen.identity.pid if seen.identity and seen.main == "alive" else None,
         since=iso(seen.identity.at) if seen.identity else attempt.claimed_at,
         output=seen.proof.output if seen.proof else None,
-        step=seen.proof.step if seen.proof else None,
+        step=step,
     )
 
 
@@ -182,6 +185,7 @@ def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
         "step": cell.step,
         "target": job.steps,
         "eta": None,
+        "outdated": outdated(record),
         "since": cell.since,
         "output": cell.output,
         "evidence": [evidence_json(item, now_for(last, status)) for item in verdict.evidence],

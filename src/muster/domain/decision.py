@@ -8,12 +8,12 @@ from typing import Any, Literal
 
 Kind = Literal[
     "epoch",  # a controller took over; data: pid, ticks
-    "campaign",  # a campaign text was taken in; data: hash, cells
-    "filter",  # what --only leaves out; data: only
+    "campaign",  # a campaign text was taken in; data: hash, env_file, with_up (refused while held)
+    "filter",  # what --only leaves out; data: only, left_out, with_up
     "intent",  # running | down; data: intent
     "hold", "release",
     "start",  # an attempt was claimed; data: the attempt
-    "settle",  # an attempt ended; data: the outcome
+    "settle",  # an attempt ended; data: the outcome; where known ended_at, ended_boot, held_until_boot, boot_id
     "retry", "giveup", "accept", "stop", "note",
     "adopt",  # a run that something else made; data: attempt and outcome
     "end",  # a controller ended by itself; data: complete

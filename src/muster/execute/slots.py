@@ -14,7 +14,7 @@ from muster.ports.executor import Lease, Slot
 
 def home() -> Path:
     given = os.environ.get("MUSTER_HOME")
-    return Path(given) if given else Path.home() / ".local" / "state" / "muster"
+    return Path(given).absolute() if given else Path.home() / ".local" / "state" / "muster"
 
 
 class SlotHouse:

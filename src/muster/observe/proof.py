@@ -41,6 +41,11 @@ class FileProofReader:
             return ProofReading(True, _NO_PROOF, fits[0] if fits else None)
         return _Reading(job, order, path_values(job, cell, order), fits, window).read()
 
+    def progress(self, job: Job, cell: Cell, order: Order) -> ProofReading:
+        """How far a living run is: its newest step, and where it writes. Proves nothing."""
+        reading = _Reading(job, order, path_values(job, cell, order), _fits(order, window_of(order, None)), None)
+        return ProofReading(None, (), reading.output, reading.step.value if reading.step else None)
+
 
 def _fits(order: Order, window: Window | None) -> list[str]:
     """The outputs that fit, best first."""
@@ -86,9 +91,13 @@ class _Reading:
         """What paths are relative to; where no output was found, a folder that does not exist."""
         return outputs.folder_of(self.output or self.order.output)
 
+    @property
+    def step(self) -> _Step | None:
+        return max(self._steps(), key=_rank, default=None)
+
     def read(self) -> ProofReading:
         proof = self.job.proof
-        step = max(self._steps(), key=_rank, default=None)
+        step = self.step
         evidence = self._found()
         if proof.step:
             evidence.append(self._judge_step(proof.step, step))

@@ -13,6 +13,7 @@ from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells
 from muster.domain.errors import MusterError
 from muster.ports.crash import reach
+from muster.store.text import encode
 
 
 class Taken(msgspec.Struct):
@@ -24,7 +25,7 @@ class Taken(msgspec.Struct):
 
 
 def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
-    data = msgspec.json.encode(Taken(text, campaign, dict(hashes)))
+    data = encode(Taken(text, campaign, dict(hashes)))
     name = _digest(data)
     write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
     return name
@@ -32,7 +33,7 @@ def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str])
 
 def save_environment(folder: Path, environment: Mapping[str, str]) -> str:
     """The environment `up` was called in, for every attempt, whoever starts it. It may hold secrets: mode 0600."""
-    data = json.dumps(dict(sorted(environment.items())), ensure_ascii=False).encode("utf-8", "surrogateescape")
+    data = json.dumps(dict(sorted(environment.items()))).encode()  # bytes that are no UTF-8 survive as \udcXX
     path = folder / "env" / f"{_digest(data)}.json"
     write_durably(path, data, 0o600, "env.write")
     return str(path)

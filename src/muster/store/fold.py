@@ -27,8 +27,11 @@ Declared = Callable[[str], CellRows]
 def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
     """Applies one decision and writes its event; returns why it was refused, if it was."""
     void = None
+    twice = decision.ref is not None and db.execute(QUERIES["became_of"], (decision.ref,)).fetchone() is not None
     db.execute("SAVEPOINT one")
     try:
+        if twice:
+            raise Refused("the same decision twice")
         _guard_epoch(db, decision)
         handler = _HANDLERS.get(decision.kind)
         if handler:
@@ -40,7 +43,7 @@ def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str 
         db.execute("ROLLBACK TO one")
         void = f"it can't be read: {error!r}"
     db.execute("RELEASE one")
-    _add_event(db, decision, void)
+    _add_event(db, decision, void, None if twice else decision.ref)
     return void
 
 
@@ -53,9 +56,9 @@ def set_meta(db: sqlite3.Connection, key: str, value: str) -> None:
     db.execute(QUERIES["set_meta"], (key, value))
 
 
-def _add_event(db: sqlite3.Connection, d: Decision, void: str | None) -> None:
+def _add_event(db: sqlite3.Connection, d: Decision, void: str | None, ref: str | None) -> None:
     data = json.dumps(d.data, ensure_ascii=False)
-    row = (d.at, d.boot, d.who, d.epoch, d.kind, d.cell, d.attempt, d.reason, data, d.ref, void)
+    row = (d.at, d.boot, d.who, d.epoch, d.kind, d.cell, d.attempt, d.reason, data, ref, void)
     db.execute(QUERIES["add_event"], row)
 
 
@@ -73,7 +76,14 @@ def _epoch(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     set_meta(db, "epoch", str(d.data["epoch"]))
 
 
+def _refuse_if_held(db: sqlite3.Connection) -> None:
+    if meta(db, "intent", "down") == "held":
+        raise Refused(f"the campaign is held: {meta(db, 'intent_reason')}")
+
+
 def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
+    if d.data.get("with_up"):
+        _refuse_if_held(db)
     db.execute(QUERIES["withdraw_all"])
     rows = declared(d.data["hash"])
     db.executemany(
@@ -85,18 +95,20 @@ def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
 
 
 def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    if d.data.get("with_up"):
+        _refuse_if_held(db)
     set_meta(db, "only", json.dumps(d.data["only"]))
 
 
 def _intent(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     wanted = d.data["intent"]
-    if meta(db, "intent", "down") != "held":
-        set_meta(db, "intent", wanted)
-        set_meta(db, "intent_reason", d.reason)
-    elif wanted == "down":
+    if wanted != "down":
+        _refuse_if_held(db)
+    if meta(db, "intent", "down") == "held":
         set_meta(db, "intent_before", "down")
     else:
-        raise Refused(f"the campaign is held: {meta(db, 'intent_reason')}")
+        set_meta(db, "intent", wanted)
+        set_meta(db, "intent_reason", d.reason)
 
 
 def _hold(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -116,11 +128,15 @@ def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
 
 def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     cell = _cell(db, d)
-    if not d.data.get("recovered"):  # fsck found its folder: it did start, whatever is wanted now
+    recovered = d.data.get("recovered")  # fsck found its folder: it did start, whatever is wanted now
+    if not recovered:
         _may_start(db, cell)
     _claim(db, d, adopted=False)
     db.execute(QUERIES["set_retry"], (None, d.cell))
+    db.execute(QUERIES["set_stop"], (None, d.cell))
     for slot in d.data["slots"]:
+        if not recovered:  # a slot is held by one at a time; one that is recovered may be older than what is open
+            db.execute(QUERIES["end_spans_of_slot"], (d.at, slot))
         db.execute(QUERIES["begin_span"], (slot, d.cell, d.attempt, d.data["boot_id"], d.at, d.boot))
 
 
@@ -130,6 +146,8 @@ def _may_start(db: sqlite3.Connection, cell: Any) -> None:
         raise Refused(f"the campaign is {intent}: {meta(db, 'intent_reason')}")
     if not cell["declared"] or cell["given_up"] is not None:
         raise Refused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
+    if cell["stop_because"] is not None:
+        raise Refused(f"a stop was asked for: {cell['stop_because']}; `muster retry` lets it start again")
 
 
 def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
@@ -149,8 +167,14 @@ def _settle(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     changed = db.execute(QUERIES["settle"], (outcome["verdict"], json.dumps(outcome), d.cell, d.attempt))
     if changed.rowcount != 1:
         raise Refused("there is no such attempt")
-    db.execute(QUERIES["set_stop"], (None, d.cell))
-    db.execute(QUERIES["end_spans"], (d.at, d.data.get("ended_boot") or d.boot, d.cell, d.attempt))
+    if outcome["verdict"] == "DONE" or (outcome.get("cause") or {}).get("kind") == "user_stop":
+        db.execute(QUERIES["set_stop"], (None, d.cell))  # else the stop is still to be obeyed: it died of something else
+    held_until = d.data.get("held_until_boot")  # orphans hold a slot longer than the main process lives
+    db.execute(
+        QUERIES["end_spans"],
+        {"at": d.data.get("ended_at") or d.at, "boot": d.data.get("ended_boot") if held_until is None else held_until,
+         "boot_id": d.data.get("boot_id"), "cell": d.cell, "attempt": d.attempt},
+    )  # fmt: skip
 
 
 def _adopt(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
@@ -165,6 +189,7 @@ def _retry(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if not attempts and _cell(db, d)["given_up"] is None:
         raise Refused("it has not run yet; it starts by itself when a slot is free")
     db.execute(QUERIES["set_given_up"], (None, d.cell))
+    db.execute(QUERIES["set_stop"], (None, d.cell))
     db.execute(QUERIES["set_retry"], (d.reason, d.cell))
 
 
@@ -172,6 +197,7 @@ def _giveup(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     _ended(db, d, "given up")
     db.execute(QUERIES["set_given_up"], (d.reason, d.cell))
     db.execute(QUERIES["set_retry"], (None, d.cell))
+    db.execute(QUERIES["set_stop"], (None, d.cell))
 
 
 def _accept(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -182,6 +208,7 @@ def _accept(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused(f"it has no attempt {d.attempt}")
     db.execute(QUERIES["accept"], (d.reason, d.cell, d.attempt))
     db.execute(QUERIES["set_retry"], (None, d.cell))
+    db.execute(QUERIES["set_stop"], (None, d.cell))
 
 
 def _stop(db: sqlite3.Connection, d: Decision, _: Declared) -> None:

@@ -25,6 +25,7 @@ from muster.store import campaigns, fold
 from muster.store.log_mending import Mended, mend_log
 from muster.store.old_database import Old, compare, dump, in_use, read_old
 from muster.store.sqlite import SqliteStore
+from muster.store.text import encode
 
 DATABASE = "campaign.db"
 KEPT = "campaign.db.before-fsck"
@@ -294,7 +295,7 @@ def _need_snapshots(folder: Path, mended: Mended) -> None:
 
 def restore_snapshot(folder: Path, name: str, taken: campaigns.Taken) -> bool:
     """Writes a snapshot again if it is bit for bit the one that is missing."""
-    if hashlib.sha256(msgspec.json.encode(taken)).hexdigest()[:16] != name:
+    if hashlib.sha256(encode(taken)).hexdigest()[:16] != name:
         return False
     return campaigns.save(folder, taken.text, taken.campaign, taken.hashes) == name
 

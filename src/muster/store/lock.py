@@ -43,6 +43,7 @@ class ControllerLock:
             os.close(fd)
             return False
         self.fd = fd
+        os.ftruncate(fd, LENGTH)  # a longer one of an older version would leave its tail
         self._about = {"pid": os.getpid(), "ticks": _ticks(os.getpid()) or 0, "since": self.clock.wall()}
         self.beat(0)
         reach("lock.taken")
@@ -52,8 +53,11 @@ class ControllerLock:
         """In place and always of one length: this can be written even where the disk is full."""
         if os.fstat(self.fd).st_nlink == 0:
             raise Superseded("the campaign's folder was deleted")
-        about = {**self._about, "epoch": epoch, "beat": self.clock.boot(), "trouble": trouble[:200]}
-        os.pwrite(self.fd, json.dumps(about).encode().ljust(LENGTH), 0)
+        about = {**self._about, "epoch": epoch, "beat": self.clock.boot()}
+        said = trouble[:200]
+        while len(data := json.dumps({**about, "trouble": said}).encode()) > LENGTH:  # a character takes up to 12 bytes
+            said = said[: len(said) * 3 // 4]
+        os.pwrite(self.fd, data.ljust(LENGTH), 0)
 
     def give_back(self) -> None:
         if self.fd >= 0:

@@ -14,19 +14,22 @@ import msgspec
 
 from muster.domain.decision import Decision
 from muster.ports.crash import reach
+from muster.store.text import encode
 
 LOCK_PATIENCE_S = 2.0
 
 _decode = msgspec.json.Decoder(Decision).decode
-_encode = msgspec.json.Encoder().encode
 
 
 class Log(Protocol):
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
         """Durably; returns the range of bytes that the new lines take."""
 
-    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
-        """(begin, end, decision) of every whole line from offset on."""
+    def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
+        """(begin, end, decision) of every whole line from offset on, up to the byte `end` where it is given."""
+
+    def sync(self) -> int:
+        """Makes durable what others have written; returns up to which byte."""
 
     def size(self) -> int:
         """Its length in bytes."""
@@ -45,7 +48,7 @@ class FileLog:
         self.path = path
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
-        data = b"".join(_encode(decision) + b"\n" for decision in decisions)
+        data = b"".join(encode(decision) + b"\n" for decision in decisions)
         fd = self.open_locked()
         try:
             begin = self._mend(fd)
@@ -61,6 +64,16 @@ class FileLog:
             if begin == 0:
                 _sync_folder(self.path.parent)
             return begin, begin + len(data)
+        finally:
+            os.close(fd)
+
+    def sync(self) -> int:
+        fd = self.open_locked()  # nobody is in the middle of an append, which may yet take its lines back
+        try:
+            size = os.fstat(fd).st_size
+            os.fsync(fd)
+            reach("log.fsync")
+            return size
         finally:
             os.close(fd)
 
@@ -107,11 +120,11 @@ class FileLog:
         os.ftruncate(fd, whole)
         return whole
 
-    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
+    def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
         try:
             with open(self.path, "rb") as file:
                 file.seek(offset)
-                data = file.read()
+                data = file.read() if end is None else file.read(max(0, end - offset))
         except FileNotFoundError:
             return
         yield from _lines(data, offset)
@@ -125,14 +138,17 @@ class MemoryLog:
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
         begin = len(self.data)
-        self.data += b"".join(_encode(decision) + b"\n" for decision in decisions)
+        self.data += b"".join(encode(decision) + b"\n" for decision in decisions)
         return begin, len(self.data)
+
+    def sync(self) -> int:
+        return len(self.data)
 
     def size(self) -> int:
         return len(self.data)
 
-    def read(self, offset: int) -> Iterator[tuple[int, int, Decision]]:
-        yield from _lines(self.data[offset:], offset)
+    def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
+        yield from _lines(self.data[offset:end], offset)
 
 
 def _sync_folder(path: Path) -> None:

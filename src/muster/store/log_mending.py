@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
 from muster.domain.decision import Decision
 from muster.store.log import FileLog
+from muster.store.text import encode
 
 _decode = msgspec.json.Decoder(Decision).decode
-_encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,8 @@ class _Line:
 
     @property
     def key(self) -> bytes:
-        return _encode(self.decision)
+        """Without `ref`: of a decision that stands in the log twice the database keeps it once."""
+        return encode(replace(self.decision, ref=None))
 
 
 def mend_log(folder: Path, seen: Sequence[Decision], first: Sequence[Decision], *, change: bool = True) -> Mended:
@@ -47,6 +48,8 @@ def mend_log(folder: Path, seen: Sequence[Decision], first: Sequence[Decision], 
         whole, restored = _merged(good, seen)
         if not any(line.decision.kind == "campaign" for line in whole):
             whole = [*map(_line, first), *whole]
+        if change:
+            os.fsync(fd)  # what a crash left unsynced must not be in the database before it is in the log
         if bad or len(whole) != len(good):
             if change:
                 _set_aside(path.with_suffix(".torn"), [line for _, line in bad])
@@ -63,7 +66,7 @@ def _existing(path: Path) -> str:
 
 
 def _line(decision: Decision) -> _Line:
-    return _Line(_encode(decision), decision)
+    return _Line(encode(decision), decision)
 
 
 def _read(fd: int) -> tuple[list[_Line], list[tuple[int, bytes]]]:

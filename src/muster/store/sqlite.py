@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import os
@@ -35,7 +36,8 @@ class SqliteStore:
         self.folder = folder
         self.log: Log = log or FileLog(folder / "decisions.jsonl")
         self.epoch: int | None = None
-        self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
+        with self._told():
+            self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
         self.db.row_factory = sqlite3.Row
         self._cells: tuple[str, dict[str, Cell]] = ("", {})
         self._published: str | None = None
@@ -86,45 +88,53 @@ class SqliteStore:
         self.log.append([decision])
 
     def commit(self, decisions: Sequence[Decision]) -> Committed:
-        begin, end = self.log.append(decisions) if decisions else (0, 0)
-        reach("fold.begin")
-        refused: list[Refusal] = []
-        seen: list[Event] = []
-        self._begin()
-        try:
-            self._guard()
-            offset = int(fold.meta(self.db, "applied", "0"))
-            for first, last, decision in self._unseen():
-                void = fold.fold(self.db, decision, self._declared)
-                seen.append(Event(decision, void))
-                if void and begin <= first < end:
-                    refused.append(Refusal(decision, void))
-                offset = last
-            if seen:
-                fold.set_meta(self.db, "applied", str(offset))
-            self.db.execute("COMMIT")
-        except BaseException as error:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            if isinstance(error, sqlite3.DatabaseError):
-                raise self._trouble(error) from error
-            raise
-        reach("fold.commit")
-        self._publish_intent()
-        return Committed(tuple(refused), tuple(seen))
-
-    def _begin(self) -> None:
-        try:
+        with self._told():
+            begin, end = self.log.append(decisions) if decisions else (0, self._durable())
+            reach("fold.begin")
+            refused: list[Refusal] = []
+            seen: list[Event] = []
             self.db.execute("BEGIN IMMEDIATE")
-        except sqlite3.DatabaseError as error:
-            raise self._trouble(error) from error
+            try:
+                self._guard()
+                offset = int(fold.meta(self.db, "applied", "0"))
+                for first, last, decision in self._unseen(end):
+                    void = fold.fold(self.db, decision, self._declared)
+                    seen.append(Event(decision, void))
+                    if void and decisions and begin <= first:
+                        refused.append(Refusal(decision, void))
+                    offset = last
+                if seen:
+                    fold.set_meta(self.db, "applied", str(offset))
+                self.db.execute("COMMIT")
+            except BaseException:
+                if self.db.in_transaction:
+                    self.db.execute("ROLLBACK")
+                raise
+            reach("fold.commit")
+            self._publish_intent()
+            return Committed(tuple(refused), tuple(seen))
 
-    def _unseen(self) -> Iterator[tuple[int, int, Decision]]:
+    def _durable(self) -> int:
+        """Up to where the log may be folded: what somebody else wrote and has not synced yet is not in it."""
+        size = self.log.size()
+        if not self._lasting or size <= int(fold.meta(self.db, "applied", "0")):
+            return size
+        return self.log.sync()
+
+    def _unseen(self, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
         """What the log holds beyond the database."""
         try:
-            yield from self.log.read(int(fold.meta(self.db, "applied", "0")))
+            yield from self.log.read(int(fold.meta(self.db, "applied", "0")), end)
         except msgspec.MsgspecError as error:
             raise _damaged("decisions.jsonl has a line that can't be read", str(error)) from None
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """What goes wrong in SQLite, in words that callers know."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            raise self._trouble(error) from error
 
     def _trouble(self, error: sqlite3.DatabaseError) -> Exception:
         """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
@@ -161,20 +171,20 @@ class SqliteStore:
     # -- reading
 
     def epoch_now(self) -> int:
-        return int(fold.meta(self.db, "epoch", "0"))
+        with self._told():
+            return int(fold.meta(self.db, "epoch", "0"))
 
     def behind(self) -> bool:
-        return next(self._unseen(), None) is not None
+        with self._told():
+            return next(self._unseen(), None) is not None
 
     def load(self) -> CampaignState | None:
-        try:
+        with self._told():
             self.db.execute("BEGIN")  # one moment for all the reads
             try:
                 return self._load()
             finally:
                 self.db.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
-            raise self._trouble(error) from error
 
     def _load(self) -> CampaignState | None:
         meta = {row["key"]: row["value"] for row in self.db.execute(QUERIES["all_meta"])}
@@ -211,11 +221,12 @@ class SqliteStore:
 
     def records(self, cells: Iterable[str]) -> list[CellRecord]:
         found = []
-        for cell in cells:
-            row = self.db.execute(QUERIES["one_cell"], (cell,)).fetchone()
-            if row:
-                attempts = [_attempt(a) for a in self.db.execute(QUERIES["attempts_of"], (cell,))]
-                found.append(self._record(row, attempts))
+        with self._told():
+            for cell in cells:
+                row = self.db.execute(QUERIES["one_cell"], (cell,)).fetchone()
+                if row:
+                    attempts = [_attempt(a) for a in self.db.execute(QUERIES["attempts_of"], (cell,))]
+                    found.append(self._record(row, attempts))
         return found
 
     def _record(self, row: Any, attempts: list[Attempt]) -> CellRecord:
@@ -226,7 +237,8 @@ class SqliteStore:
         )  # fmt: skip
 
     def events(self, cell: str | None = None) -> list[Event]:
-        rows = self.db.execute(QUERIES["events"], (cell,))
+        with self._told():
+            rows = self.db.execute(QUERIES["events"], (cell,)).fetchall()
         return [
             Event(
                 Decision(r["kind"], r["who"], r["reason"], r["cell"], r["attempt"], r["epoch"], r["at"], r["boot"],
@@ -237,7 +249,8 @@ class SqliteStore:
         ]  # fmt: skip
 
     def became_of(self, ref: str) -> Event | None:
-        row = self.db.execute(QUERIES["became_of"], (ref,)).fetchone()
+        with self._told():
+            row = self.db.execute(QUERIES["became_of"], (ref,)).fetchone()
         return Event(Decision("", "", ref=ref), row["void"]) if row else None
 
     def close(self) -> None:

@@ -97,7 +97,10 @@ class Desk:
         return [answer.void if answer else None for answer in answers]
 
     def _settle(self, decisions: Sequence[Decision]) -> bool:
-        """As a controller for a moment; False: there is a real one. From one that hangs it is taken over."""
+        """In a controller's place for a moment; False: there is a real one. From one that hangs it is taken over.
+
+        The lock keeps saying epoch 0: nobody may take us for a controller.
+        """
         hung = self.lock.hung() is not None
         if (self.lock.held() and not hung) or not (self.lock.take_over() if hung else self.lock.take()):
             return False
@@ -105,7 +108,6 @@ class Desk:
             epoch = int(self.store.epoch_now()) + 1
             turn = Decision("epoch", f"pid {os.getpid()}", "a command decides", at=iso(self.clock.wall()),
                             boot=self.clock.boot(), epoch=epoch, data={"epoch": epoch, "pid": os.getpid()})  # fmt: skip
-            self.lock.beat(epoch)
             self.store.commit([turn, *decisions])
         finally:
             self.lock.give_back()
@@ -113,13 +115,12 @@ class Desk:
 
     def _hand_over(self, decisions: Sequence[Decision]) -> None:
         deadline = time.monotonic() + PATIENCE_S
-        left = list(decisions)
-        while left:
+        while True:
             try:
-                self.store.append(left[0])
-                left.pop(0)
+                self.store.log.append(decisions)  # together: nobody's decision comes between them
+                break
             except BlockingIOError:  # a controller that was stopped while it held the log
-                if self._settle(left):
+                if self._settle(decisions):
                     return
                 if time.monotonic() > deadline:
                     raise
@@ -141,6 +142,11 @@ class Desk:
     # -- the controller
 
     def controller(self) -> Holder | None:
+        """Who has taken an epoch; a command that decides, and a controller that only starts, hold the lock without."""
+        holder = self._holder()
+        return holder if holder and holder.epoch > 0 else None
+
+    def _holder(self) -> Holder | None:
         holder = self.lock.holder()
         return holder if holder and holder.alive else None
 
@@ -177,7 +183,7 @@ class Desk:
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             over = ended()
-            holder = self.controller()
+            holder = self._holder()
             if holder and holder.epoch > 0:
                 return holder
             if over and holder is None:

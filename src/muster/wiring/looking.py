@@ -63,6 +63,16 @@ class Looking:
         del self._reading[key]
         return found
 
+    def progress(self, attempt: Attempt) -> ProofReading:
+        """How far a living run is, for people who look."""
+        assert self._state is not None
+        cell = self._state.cells[attempt.cell].cell
+        job = self._state.job(cell.job)
+        order = read_order(self.folder_of(*attempt.key))
+        if order is None:
+            return ProofReading(None)
+        return self._apart(attempt.key, lambda: self.proofs.progress(job, cell, order))
+
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
         order = read_order(self.folder_of(*attempt.key))
         return last_checkpoint(job, cell, order) if order else None

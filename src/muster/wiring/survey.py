@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
@@ -20,6 +22,9 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
         looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
         looking.configure(loaded)
         sightings = looking.probe.look(attempts)
+        alive = [attempt for attempt in attempts if sightings[attempt.key].main == "alive"]
+        for attempt in alive:
+            sightings[attempt.key] = replace(sightings[attempt.key], proof=looking.progress(attempt))
     return survey(
         loaded, sightings, controller_status(desk), wall=desk.clock.wall(), boot=desk.clock.boot(), boot_id=boot_id()
     )

@@ -81,13 +81,13 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     """Taken in durably, under the intent `running`. A campaign that is held refuses."""
     before = desk.store.load()
     if before and before.intent.kind == "held":
-        raise held(before.intent.reason)
+        raise held(f"the campaign is held: {before.intent.reason}")
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     what = changes(before, hashed) if before else Changes()
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     environment = {key: value for key, value in os.environ.items() if key not in OURS}
     env_file = campaigns.save_environment(desk.state, environment)
-    decisions = [desk.person("campaign", _describe(what), data={"hash": name, "env_file": env_file})]
+    decisions = [desk.person("campaign", _describe(what), data={"hash": name, "env_file": env_file, "with_up": True})]
     if only:
         decisions.append(_filter(desk, found.campaign, only))
     decisions.append(desk.person("intent", "muster up", data={"intent": "running"}))
@@ -97,15 +97,16 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     return what
 
 
-def held(reason: str) -> UsageError:
-    error = UsageError(f"the campaign is held: {reason}", hint="`muster release` lets it go on", code="held")
+def held(said: str) -> UsageError:
+    error = UsageError(said, hint="`muster release` lets it go on", code="held")
     error.exit = 3
     return error
 
 
 def _filter(desk: Desk, campaign: Campaign, only: Only) -> Decision:
     left_out = [cell.id for cell in all_cells(campaign) if not wanted(cell, only)]
-    data = {"only": [{axis: list(values) for axis, values in part.items()} for part in only], "left_out": left_out}
+    chosen = [{axis: list(values) for axis, values in part.items()} for part in only]
+    data = {"only": chosen, "left_out": left_out, "with_up": True}
     return desk.person("filter", f"--only {describe(only)} leaves out {len(left_out)} cells", data=data)
 
 

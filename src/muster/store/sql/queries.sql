@@ -68,7 +68,13 @@ UPDATE cell SET stop_because = ? WHERE id = ?;
 INSERT INTO span (slot, cell, attempt, boot_id, began_at, began_boot) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: end_spans
-UPDATE span SET ended_at = ?, ended_boot = ? WHERE cell = ? AND attempt = ? AND ended_at IS NULL;
+-- A boot time says how long the slot was held only in the boot that it began in.
+UPDATE span SET ended_at = :at, ended_boot = CASE
+  WHEN :boot >= began_boot AND boot_id = coalesce(:boot_id, boot_id) THEN :boot END
+WHERE cell = :cell AND attempt = :attempt AND ended_at IS NULL;
+
+-- name: end_spans_of_slot
+UPDATE span SET ended_at = ? WHERE slot = ? AND ended_at IS NULL;
 
 -- name: spans
 SELECT slot, cell, attempt, boot_id, began_at, began_boot, ended_at, ended_boot FROM span ORDER BY began_boot;
