@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import sys
 import time
@@ -272,3 +273,73 @@ jobs: {other: {axes: [seed], command: "true"}}
     gated.open(1)
     gated("wait", "--timeout", "60s", code=0)
     assert gated.json("status", code=0)["withdrawn"] == []
+
+
+def test_a_cell_that_fits_no_slot_stops_short_instead_of_waiting_for_ever(camp: Any) -> None:
+    camp.write("""\
+muster: 1
+campaign: unfit
+axes: {seed: [0]}
+slots: {gpus: auto, cpus: 1}
+jobs: {train: {axes: [seed], uses: {gpu: 1}, command: "true"}}
+""")
+    if list(Path("/dev").glob("nvidia[0-9]")):
+        pytest.skip("this machine has a GPU: the cell fits")
+    shown = camp("up", code=3)
+    assert "it would never start" in shown.stderr
+    camp("wait", "--timeout", "20s", code=3)
+    assert len(camp.decisions("epoch")) < 6, "nobody revives a controller that has nothing to do"
+
+
+def test_a_copy_of_a_campaign_does_not_act_for_the_original(gated: Any, tmp_path: Path) -> None:
+    gated("up", "--detach", code=0)
+    gated.started("train/0")
+    copy = tmp_path / "copy"
+    shutil.copytree(gated.root, copy, ignore=shutil.ignore_patterns("gate-*", "bell"))
+    for command in (["status"], ["up", "--detach"], ["down", "--runs"], ["fsck"]):
+        refused = gated("-C", str(copy), *command, code=1)
+        assert f"its state belongs to the campaign in {gated.root}" in refused.stderr
+    moved = tmp_path / "moved"
+    gated.root.rename(moved)
+    gated.root.mkdir()  # commands are run from there
+    assert "2 RUNNING" in gated("-C", str(moved), "status").stdout.replace("RUNNING 2", "2 RUNNING")
+    gated.root.rmdir()
+    moved.rename(gated.root)
+
+
+def test_a_campaign_without_its_file_can_still_be_asked_and_stopped(gated: Any) -> None:
+    gated("up", "--detach", code=0)
+    gated.started("train/0")
+    (gated.root / "campaign.yaml").unlink()
+    assert gated.cells()["train/0"] == "RUNNING"
+    gated("down", "--runs", code=0)
+
+
+def test_the_state_never_lands_in_a_repository(gated: Any) -> None:
+    gated("up", "--detach", code=0)
+    assert (gated.root / ".muster" / ".gitignore").read_text() == "*\n"
+
+
+def test_a_finished_run_whose_shim_was_killed_is_accepted_not_run_again(camp: Any) -> None:
+    camp.write("""\
+muster: 1
+campaign: lost
+slots: {gpus: 0}
+jobs:
+  train:
+    shell: true
+    command: echo started; read word < gate-0; echo done > {out}/result
+    proof: {files: [result]}
+""")
+    camp.gates(0)
+    camp("up", "--detach", code=0)
+    camp.started("train")
+    identity = json.loads((camp.folder("train") / "identity.json").read_text())
+    os.kill(identity["shim_pid"], signal.SIGKILL)
+    camp.open(0)
+    camp("wait", "--timeout", "60s", code=3)
+    cell = camp.json("why", "train")
+    assert (cell["cause"], cell["attempt_count"]) == ("unknown", 1)
+    assert "artifacts complete" in cell["reason"]
+    camp("accept", "train", code=0)
+    assert camp.cells() == {"train": "DONE"}

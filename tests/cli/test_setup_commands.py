@@ -213,7 +213,7 @@ def test_plan_afterwards_and_after_an_edit(camp: Camp) -> None:
     }  # fmt: skip
     told = camp("plan", code=0).stdout
     assert "2 new cells: train/3, eval/3" in told
-    assert "1 DONE cells whose definition changed (kept, with their old hash): train/2" in told
+    assert "1 DONE cell whose definition changed (kept, with its old hash): train/2" in told
     assert set(camp.cells()) == {
         f"{job}/{seed}" for job in ("train", "eval") for seed in range(3)
     }  # nothing was taken in
@@ -280,10 +280,42 @@ def test_adopting_again_finds_nothing_new(camp: Camp) -> None:
     story(camp)
     camp("adopt", code=0)
     found = camp.json("adopt", code=0)
-    assert found["adopted"] == []
-    assert len(found["refused"]) == 17
-    assert all("is DONE already" in item["reason"] for item in found["refused"])
+    assert (found["adopted"], found["refused"], len(found["already"])) == ([], [], 17)
+    told = camp("adopt", code=0).stdout
+    assert "✔ train/v2_full/4: already adopted:" in told
+    assert "✘" not in told
+    assert "adopted 0, 17 already adopted, refused 0; 17 of 20 cells are done; nothing was changed" in told
     assert len(camp.decisions("adopt")) == 17
+    run(camp.root / "runs" / "20260221-090000_v2_full_x_4", 1000)  # another run of a cell that is in
+    found = camp.json("adopt", code=0)
+    assert len(found["already"]) == 17
+    assert "train/v2_full/4 is DONE already" in found["refused"][0]["reason"]
+
+
+def test_jobs_that_share_their_axes_are_told_apart_by_a_word(camp: Camp) -> None:
+    story(camp)
+    evaluate = """\
+  eval:
+    axes: [config, seed]
+    needs: [train]
+    command: "true"
+"""
+    camp.write(SPRINT.replace("    output: runs/*_{config}_*_{seed}\n", "") + evaluate)
+    pattern = "runs/*_{config}_*_{seed}"
+    told = camp("adopt", pattern, code=1).stdout
+    assert "it fits 2 cells: train/v2_full/4, eval/v2_full/4; name the job with --job train" in told
+    assert "adopted 0, refused 17; 0 of 40 cells are done; nothing was changed" in told
+    assert not (camp.root / ".muster").exists()
+    assert "jobs are train, eval" in camp("adopt", pattern, "--job", "trian", code=2).stderr
+    found = camp.json("adopt", pattern, "--job", "train", code=0)
+    assert {item["cell"].partition("/")[0] for item in found["adopted"]} == {"train"}
+    assert (len(found["adopted"]), found["taken_in"]) == (17, True)
+    rows = [f"{config}\t2\tsuccess\truns/gone" for config in ("v2_full", "v9")]
+    (camp.root / "table.tsv").write_text("\n".join(["config\tseed\tstatus\trun_dir", *rows]) + "\n")
+    told = camp("adopt", "--status-tsv", "table.tsv", "--job", "train", code=1).stdout
+    assert "row 2: run folder runs/gone does not exist" in told
+    assert "row 3: config 'v9' is not declared" in told
+    assert "row 2: row 2" not in told
 
 
 def test_adopt_refuses_what_is_not_proved(camp: Camp) -> None:
@@ -304,7 +336,8 @@ def test_adopt_when_nothing_fits(camp: Camp) -> None:
     assert "adopted 0, refused 1" in told.stdout
     story(camp, last=100)
     told = camp("adopt", code=1)
-    assert "adopted 0, refused 17; 0 of 20 cells are done" in told.stdout
+    assert "adopted 0, refused 17; 0 of 20 cells are done; nothing was changed" in told.stdout
+    assert not (camp.root / ".muster").exists()
 
 
 def test_adopt_takes_a_mended_file_in(camp: Camp) -> None:

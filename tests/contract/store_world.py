@@ -82,8 +82,15 @@ class World:
         return found
 
 
-def settle(verdict: str, cell: str = "train/a", n: int = 1, epoch: int | None = None, reason: str = "") -> Decision:
-    cause = {"kind": "exit_code", "detail": "1"} if verdict == "DEAD" else None
+def settle(
+    verdict: str,
+    cell: str = "train/a",
+    n: int = 1,
+    epoch: int | None = None,
+    reason: str = "",
+    kind: str = "exit_code",
+) -> Decision:
+    cause = {"kind": kind, "detail": "1"} if verdict == "DEAD" else None
     data = {"outcome": {"verdict": verdict, "cause": cause, "reason": reason}, "ended_boot": 2.0}
     return Decision("settle", "controller", reason, cell, n, epoch, "at", 2.0, data)
 

@@ -313,6 +313,18 @@ def test_an_appender_that_waits_while_the_log_is_replaced_writes_to_the_new_one(
     assert [decision.kind for _, _, decision in FileLog(log).read(0)] == ["campaign", "intent", "note"]
 
 
+def test_a_decision_that_stands_in_the_log_twice_is_no_obstacle(world: World) -> None:
+    asked = Decision("note", "me", "seen", "train/a", ref="r1")
+    world.decide(asked, asked)
+    before, log = world.dump(), (world.folder / "decisions.jsonl").read_bytes()
+    world.store.close()
+    for _ in range(2):
+        found = fsck(world.folder)
+        assert (found.old, found.differences, found.restored) == ("sound", (), 0)
+        assert tables(world.folder) == before
+        assert (world.folder / "decisions.jsonl").read_bytes() == log
+
+
 # -- the folders
 
 

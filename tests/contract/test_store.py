@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from store_world import CELLS, World, about, epoch, intent, settle
 
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
 from muster.ports.store import Superseded
+from muster.store import campaigns
+from muster.store.log import FileLog
+from muster.store.sqlite import SqliteStore
+from muster.store.text import encode
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -262,9 +271,32 @@ def test_stop(running: World) -> None:
     running.one(running.start())
     assert running.one(about("stop", reason="enough")) is None
     assert running.store.records(["train/a"])[0].stop_because == "enough"
-    running.one(settle("DEAD"))
+    running.one(settle("DEAD", kind="user_stop"))
     assert running.store.records(["train/a"])[0].stop_because is None
     assert "not running" in (running.one(about("stop")) or "")
+
+
+def test_a_stop_is_not_forgotten_when_the_attempt_dies_of_something_else(running: World) -> None:
+    running.decide(running.start(), about("stop", reason="enough"), settle("DEAD", kind="host_reboot"))
+    assert running.store.records(["train/a"])[0].stop_because == "enough"
+    refusal = running.one(running.start(n=2, cause="host_reboot"))
+    assert refusal == "a stop was asked for: enough; `muster retry` lets it start again"
+    assert running.one(about("retry", reason="after all")) is None
+    assert running.store.records(["train/a"])[0].stop_because is None
+    assert running.one(running.start(n=2, cause="host_reboot; after all")) is None
+    assert running.store.records(["train/a"])[0].stop_because is None  # and the new attempt is not stopped
+
+
+@pytest.mark.parametrize("last", [settle("DONE"), settle("DEAD", kind="user_stop")])
+def test_a_stop_is_over_when_it_was_obeyed_or_came_too_late(running: World, last: Decision) -> None:
+    running.decide(running.start(), about("stop"), last)
+    assert running.store.records(["train/a"])[0].stop_because is None
+
+
+@pytest.mark.parametrize("kind", ["giveup", "accept"])
+def test_giving_up_and_accepting_end_a_stop(running: World, kind: str) -> None:
+    running.decide(running.start(), about("stop"), settle("DEAD"), about(kind, attempt=1))
+    assert running.store.records(["train/a"])[0].stop_because is None
 
 
 @pytest.mark.parametrize("kind", ["retry", "giveup", "accept", "stop"])
@@ -279,6 +311,50 @@ def test_an_adopted_run_is_done(world: World) -> None:
     assert record.done
     assert record.attempts[0].adopted
     assert "not declared" in (world.one(world.campaign("bc")) or world.one(world.adopt("train/a", 2, "x")) or "")
+
+
+# -- spans
+
+
+def spans(world: World) -> list[tuple[str, str | None, float | None]]:
+    rows = sorted(world.dump()["span"].values(), key=lambda row: (row["cell"], row["attempt"]))
+    return [(row["cell"], row["ended_at"], row["ended_boot"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"ended_boot": 5.0, "ended_at": "then"}, ("train/a", "then", 5.0)),
+        ({"ended_boot": 5.0}, ("train/a", "recorded", 5.0)),
+        ({"ended_boot": None}, ("train/a", "recorded", None)),
+        ({}, ("train/a", "recorded", None)),
+        ({"ended_boot": 0.5, "ended_at": "then"}, ("train/a", "then", None)),  # before it began: of another boot
+        ({"ended_boot": 5.0, "boot_id": "b"}, ("train/a", "recorded", 5.0)),
+        ({"ended_boot": 5.0, "boot_id": "another"}, ("train/a", "recorded", None)),
+        ({"ended_boot": 5.0, "held_until_boot": 7.0, "ended_at": "then"}, ("train/a", "then", 7.0)),  # by orphans
+    ],
+)
+def test_a_span_ends_when_its_slot_was_let_go(
+    running: World, said: dict[str, object], expected: tuple[str, str, float | None]
+) -> None:
+    running.one(running.start())
+    data = {"outcome": {"verdict": "DEAD", "cause": {"kind": "unknown"}}, **said}
+    assert running.one(Decision("settle", "controller", "", "train/a", 1, None, "recorded", 9.0, data)) is None
+    assert spans(running) == [expected]
+
+
+def test_a_start_closes_what_is_still_open_on_its_slot(running: World) -> None:
+    running.one(running.start("train/a"))
+    assert spans(running) == [("train/a", None, None)]
+    later = replace(running.start("train/b"), at="later", boot=3.0)
+    assert running.one(later) is None  # never refused for a span that nobody closed
+    assert spans(running) == [("train/a", "later", None), ("train/b", None, None)]
+    running.one(settle("DEAD", "train/a"))  # closed once
+    assert spans(running) == [("train/a", "later", None), ("train/b", None, None)]
+    recovered = running.start("train/c")
+    assert running.one(replace(recovered, data={**recovered.data, "recovered": True})) is None
+    assert spans(running)[1:] == [("train/b", None, None), ("train/c", None, None)]  # it may be the older one
+    assert running.dump() == running.refolded()
 
 
 # -- another text
@@ -310,7 +386,71 @@ def test_a_new_text_ends_the_filter_and_keeps_verdicts(running: World) -> None:
     assert state.cells["train/a"].completed.hash == "h"
 
 
+@pytest.mark.parametrize("held", [True, False])
+def test_what_comes_with_up_is_refused_as_a_whole_while_held(running: World, held: bool) -> None:
+    running.one(Decision("filter", "me", data={"only": [{"config": ["a"]}]}))
+    before = running.store.load()
+    text = running.campaign("bcd")
+    batch = [
+        replace(text, data={**text.data, "with_up": True}),
+        Decision("filter", "me", data={"only": [{"config": ["b"]}], "with_up": True}),
+        intent("running"),
+    ]
+    if held:
+        running.store.append(about("hold", None, "look"))  # between our look and our decision
+    assert running.decide(*batch) == ["the campaign is held: look" if held else None] * 3
+    after = running.store.load()
+    assert before is not None
+    assert after is not None
+    assert ((after.campaign_hash, after.only) == (before.campaign_hash, before.only)) is held
+
+
 # -- the log
+
+
+@pytest.mark.parametrize("text", ["x\udcff", "\ud800", "no \udcff\udcfe bytes \udc80"])
+def test_text_that_is_no_unicode_is_spelled_out_and_never_raises(running: World, text: str) -> None:
+    spelled = text.encode("utf-8", "backslashreplace").decode()
+    running.store.append(Decision("note", text, text, "train/a", data={text: [text, {"k": (text, 1, None)}]}, ref="r1"))
+    running.one(running.start())
+    assert running.one(settle("DONE", reason=text)) is None
+    note = running.store.events("train/a")[0].decision
+    assert (note.who, note.reason, note.data) == (spelled, spelled, {spelled: [spelled, {"k": [spelled, 1, None]}]})
+    (record,) = running.store.records(["train/a"])
+    assert record.completed is not None
+    assert record.completed.outcome is not None
+    assert record.completed.outcome.reason == spelled
+    assert running.dump() == running.refolded()
+
+
+def test_a_campaign_with_text_that_is_no_unicode_can_be_taken_in(world: World) -> None:
+    axis = Axis("config", (AxisValue("a", "\udcff"),))
+    made = Campaign("c\udcff", (axis,), (Job("train", ("config",), ("true", "{config}")),))
+    name = campaigns.save(world.folder, "text \udcff", made, {"train/a": "h"})
+    assert world.one(Decision("campaign", "me", data={"hash": name, "env_file": ""})) is None
+    state = world.store.load()
+    assert state is not None
+    assert state.campaign.axes[0].values[0].value == "\\udcff"
+
+
+def test_the_same_decision_twice_counts_once(running: World) -> None:
+    running.decide(running.start(), settle("DEAD"))
+    asked = Decision("retry", "me", "again", "train/a", ref="r1")
+    assert running.decide(asked, running.start(n=2, cause="again"), settle("DEAD", n=2), asked, asked) == [
+        None, None, None, "the same decision twice", "the same decision twice"
+    ]  # fmt: skip
+    became = running.store.became_of("r1")
+    assert became is not None
+    assert became.void is None
+    assert running.store.records(["train/a"])[0].retry_because is None
+    assert running.dump() == running.refolded()
+
+
+@pytest.mark.parametrize("outcome", [3, "DEAD", {"verdict": "DEAD", "cause": "text"}, {}])
+def test_a_settlement_that_makes_no_sense_is_refused_and_not_raised(running: World, outcome: object) -> None:
+    running.one(running.start())
+    assert running.one(Decision("settle", "x", "", "train/a", 1, data={"outcome": outcome}))
+    assert running.store.records(["train/a"])[0].open
 
 
 def test_an_append_takes_effect_when_somebody_folds(running: World) -> None:
@@ -416,3 +556,132 @@ def test_a_deleted_database_is_folded_again(disk: World, left: tuple[str, ...]) 
     assert disk.store.behind()
     disk.store.commit([])
     assert disk.dump() == before
+
+
+# -- only on disk: the log is durable before the database
+
+
+class Disk:
+    """What of the log a power cut would leave: counted at each fsync of it."""
+
+    def __init__(self, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.log, self.synced, self.count = log, 0, 0
+        real = os.fsync
+
+        def fsync(fd: int) -> None:
+            real(fd)
+            if os.path.samestat(os.fstat(fd), log.stat()):
+                self.synced, self.count = log.stat().st_size, self.count + 1
+
+        monkeypatch.setattr(os, "fsync", fsync)
+
+    def write(self, decision: Decision) -> None:
+        """As another process that has written its line and not synced it."""
+        with open(self.log, "ab") as file:
+            file.write(encode(decision) + b"\n")
+
+
+@pytest.fixture
+def unsynced(disk: World, monkeypatch: pytest.MonkeyPatch) -> Disk:
+    return Disk(disk.folder / "decisions.jsonl", monkeypatch)
+
+
+def applied(world: World) -> int:
+    return int(world.store.db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()[0])
+
+
+def test_a_commit_syncs_the_log_once(disk: World, unsynced: Disk) -> None:
+    disk.store.commit([disk.start(), settle("DEAD")])
+    assert unsynced.count == 1
+    disk.store.commit([])
+    assert unsynced.count == 1  # nothing new: nothing to sync
+    unsynced.write(about("note"))
+    disk.store.commit([])
+    assert unsynced.count == 2
+    assert applied(disk) == unsynced.synced
+
+
+def test_only_what_is_durable_is_folded(disk: World, unsynced: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody writes a line right after our append, and right after our sync: it waits for the next commit."""
+    append, sync = FileLog.append, FileLog.sync
+
+    def late(method: Callable[..., Any]) -> Callable[..., Any]:
+        def then(*args: Any) -> Any:
+            found = method(*args)
+            unsynced.write(about("note", reason="late"))
+            return found
+
+        return then
+
+    monkeypatch.setattr(FileLog, "append", late(append))
+    seen = disk.store.commit([disk.start()]).seen
+    assert [event.decision.kind for event in seen] == ["start"]
+    assert applied(disk) == unsynced.synced
+    monkeypatch.setattr(FileLog, "append", append)
+    monkeypatch.setattr(FileLog, "sync", late(sync))
+    assert [event.decision.kind for event in disk.store.commit([]).seen] == ["note"]
+    assert applied(disk) == unsynced.synced
+    monkeypatch.setattr(FileLog, "sync", sync)
+    assert [event.decision.kind for event in disk.store.commit([]).seen] == ["note"]
+    assert not disk.store.behind()
+    assert disk.dump() == disk.refolded()
+
+
+def test_a_log_that_is_being_written_is_not_folded(disk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its writer may yet take the line back: the database would have seen more than there is."""
+    monkeypatch.setattr("muster.store.log.LOCK_PATIENCE_S", 0.01)
+    fd = disk.log.open_locked()  # type: ignore[attr-defined]
+    os.write(fd, encode(about("note")) + b"\n")
+    with pytest.raises(BlockingIOError):
+        disk.store.commit([])
+    os.close(fd)
+    assert len(disk.store.commit([]).seen) == 1
+
+
+def test_where_nothing_can_be_written_the_log_is_read(disk: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk.store.append(disk.start())
+
+    def refuse(_: FileLog) -> int:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(FileLog, "open_locked", refuse)
+    found = SqliteStore.of_log(disk.folder)
+    assert found.records(["train/a"])[0].open
+    found.close()
+
+
+# -- only on disk: trouble has one form
+
+
+class Broken:
+    """A connection whose disk fails."""
+
+    in_transaction = False
+
+    def execute(self, *_: object) -> Any:
+        raise sqlite3.OperationalError("disk I/O error")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda store: store.records(["train/a"]),
+        lambda store: store.load(),
+        lambda store: store.became_of("r"),
+        lambda store: store.events(),
+        lambda store: store.epoch_now(),
+        lambda store: store.behind(),
+        lambda store: store.commit([]),
+        lambda store: store.commit([about("note")]),
+    ],
+)
+def test_trouble_with_the_disk_is_an_os_error(disk: World, ask: Callable[[SqliteStore], object]) -> None:
+    whole, disk.store.db = disk.store.db, Broken()  # type: ignore[assignment]
+    with pytest.raises(OSError, match=r"campaign\.db: disk I/O error"):
+        ask(disk.store)
+    disk.store.db = whole
+
+
+def test_a_database_that_can_not_be_opened_is_an_os_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match=r"campaign\.db"):
+        SqliteStore(tmp_path, database=str(tmp_path / "nowhere" / "campaign.db"))

@@ -258,7 +258,38 @@ def test_overlapping_names_are_told_apart_by_the_config(story: Story) -> None:
     (run / "config.yaml").unlink()
     adoption = adopt(story, STEPPED, state=state)
     assert not adoption.proved
-    assert "it fits 2 cells: train/v2/4, train/v2_full/4" in reasons(adoption)
+    assert reasons(adoption).endswith(
+        "it fits 2 cells: train/v2/4, train/v2_full/4"
+    )  # of one job: --job would not help
+
+
+def test_jobs_with_the_same_axes(story: Story) -> None:
+    story.run("v2_full", 4)
+    base = campaign(STEPPED, "{out}")
+    check = Job("check", ("config", "seed"), ("check",), needs=("train",))
+    state = state_of(replace(base, jobs=(*base.jobs, check)))
+    pattern = "runs/*_{config}_*_{seed}"
+    adoption = adopt(story, STEPPED, pattern, state=state)
+    assert not adoption.proved
+    assert "it fits 2 cells: train/v2_full/4, check/v2_full/4; name the job with --job train" in reasons(adoption)
+    one = find_runs(state, story.folder, [pattern], None, FileProofReader(), "train")
+    assert [proved.cell for proved in one.proved] == ["train/v2_full/4"], reasons(one)
+    table = story.table([("v2_full", 4, "success", one.proved[0].outcome.output, "")])
+    by_row = find_runs(state, story.folder, [], table, FileProofReader(), "train")
+    assert [proved.cell for proved in by_row.proved] == ["train/v2_full/4"], reasons(by_row)
+
+
+def test_the_same_folder_again_is_no_refusal(story: Story) -> None:
+    run = story.run("v2_full", 4)
+    other = story.run("v2_full", 4)
+    adopted = replace(attempt(Outcome(State.DONE, output=str(run))), adopted=True)
+    state = _with(state_of(campaign(STEPPED)), "train/v2_full/4", attempts=(adopted,))
+    adoption = adopt(story, STEPPED, state=state)
+    assert [(known.cell, known.path) for known in adoption.already] == [("train/v2_full/4", str(run))]
+    assert [each.what for each in adoption.refused] == [str(other)]
+    ours = replace(adopted, adopted=False)  # Muster ran it itself: that is another story
+    adoption = adopt(story, STEPPED, state=_with(state, "train/v2_full/4", attempts=(ours,)))
+    assert not adoption.already
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ proof holds for it. What is not adopted is listed with the reason.
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Sequence
@@ -54,6 +55,7 @@ class Refused(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Adoption:
     matched: tuple[Matched, ...] = ()
+    already: tuple[Matched, ...] = ()  # in the record since an earlier adoption
     proved: tuple[Proved, ...] = ()
     refused: tuple[Refused, ...] = ()
 
@@ -70,10 +72,15 @@ class _Run:
 
 
 def find_runs(
-    state: CampaignState, folder: Path, patterns: Sequence[str], status_tsv: Path | None, proofs: ProofReader
+    state: CampaignState,
+    folder: Path,
+    patterns: Sequence[str],
+    status_tsv: Path | None,
+    proofs: ProofReader,
+    job: str | None = None,
 ) -> Adoption:
-    """What there is to adopt. `folder` is the campaign's; nothing is changed."""
-    search = _search(state, folder, patterns, status_tsv)
+    """What there is to adopt, for all jobs or for one. `folder` is the campaign's; nothing is changed."""
+    search = _search(Search(state, folder, job), patterns, status_tsv)
     matched: dict[str, list[tuple[Candidate, str]]] = {}
     refusals: list[Refusal] = search.refused
     for candidate in search.found.values():
@@ -82,13 +89,17 @@ def find_runs(
             refusals.append(match)
         else:
             matched.setdefault(match[0], []).append((candidate, match[1]))
+    pairs = [Matched(cell, run.path, how) for cell, runs in matched.items() for run, how in runs]
+    already = [pair for pair in pairs if _is_in(state.cells[pair.cell], pair.path)]
+    for pair in already:
+        matched[pair.cell] = [each for each in matched[pair.cell] if each[0].path != pair.path]
     proved: list[Proved] = []
     for cell in [cell for cell in state.cells if cell in matched]:
         found, refused = _settle(state, state.cells[cell], matched[cell], proofs)
         proved += found
         refusals += refused
-    pairs = [Matched(cell, run.path, how) for cell, runs in matched.items() for run, how in runs]
-    return Adoption(tuple(pairs), tuple(proved), tuple(Refused(each.what, each.reason) for each in refusals))
+    refused_ = tuple(Refused(each.what, each.reason) for each in refusals)
+    return Adoption(tuple(pairs), tuple(already), tuple(proved), refused_)
 
 
 def decisions(adoption: Adoption, who: str, at: str, boot: float, boot_id: str) -> list[Decision]:
@@ -115,8 +126,7 @@ def decisions(adoption: Adoption, who: str, at: str, boot: float, boot_id: str) 
     ]
 
 
-def _search(state: CampaignState, folder: Path, patterns: Sequence[str], status_tsv: Path | None) -> Search:
-    search = Search(state, folder)
+def _search(search: Search, patterns: Sequence[str], status_tsv: Path | None) -> Search:
     for pattern in patterns:
         search.add_pattern(pattern)
     if status_tsv:
@@ -139,6 +149,13 @@ def _settle(
     taken = next((run for run in runs if run.reading.holds), None)
     refused = [Refusal(run.path, _why_not(run, taken)) for run in runs if run is not taken]
     return ([_proved(job, record, taken)] if taken else []), refused
+
+
+def _is_in(record: CellRecord, path: str) -> bool:
+    """Whether this very folder was adopted before."""
+    done = record.completed
+    output = done.outcome.output if done and done.adopted and done.outcome else None
+    return output is not None and os.path.realpath(output) == os.path.realpath(path)
 
 
 def _closed(record: CellRecord) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from muster.domain.campaign import Campaign
+from muster.domain.campaign import Campaign, Job
 from muster.domain.errors import Mistake
 from muster.plan.slots import need
 
@@ -45,6 +45,12 @@ def advise(campaign: Campaign, machine: Machine) -> Iterator[Mistake]:
             yield _warning(
                 f"this machine has no GPU {', '.join(missing)}: {found}", "name those that exist", "slots.gpus"
             )
+    if campaign.slots.gpus is None and not present and any(_takes_any(job) for job in campaign.jobs):
+        yield _warning(
+            "`gpus: auto`, and this machine has no GPU: cells run on CPU slots",
+            "write `slots: {gpus: 0}` if that is meant; else see whether the driver works (`nvidia-smi`)",
+            "slots.gpus",
+        )
     usable = len(campaign.slots.gpus) if campaign.slots.gpus is not None else len(present)
     for job in campaign.jobs:
         gpus, _ = need(job, has_gpus=usable > 0)
@@ -54,6 +60,11 @@ def advise(campaign: Campaign, machine: Machine) -> Iterator[Mistake]:
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
         what = f"only {machine.disk_free >> 20} MiB are free on the campaign's disk"
         yield _warning(what, "a full disk ends runs; free some space first", "")
+
+
+def _takes_any(job: Job) -> bool:
+    """Whether it goes where there is a slot: on a GPU if there is one."""
+    return job.uses.gpu is None and job.uses.cpu is None
 
 
 def locate(mistakes: Sequence[Mistake], text: str) -> tuple[Mistake, ...]:

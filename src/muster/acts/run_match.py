@@ -10,7 +10,6 @@ from pathlib import Path
 
 from muster.acts.run_config import Claim, claims, configs_in
 from muster.acts.status_table import Row, jobs_for, read_table
-from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cell_id
 from muster.domain.state import CampaignState
@@ -38,10 +37,11 @@ class Refusal:
 class Search:
     """Collects candidates; what can't be one is in `refused`."""
 
-    def __init__(self, state: CampaignState, folder: Path) -> None:
+    def __init__(self, state: CampaignState, folder: Path, job: str | None = None) -> None:
         self.campaign: Campaign = state.campaign
-        self.records: list[CellRecord] = state.declared
-        self.cells: dict[str, Cell] = {record.cell.id: record.cell for record in self.records}
+        self.jobs: list[Job] = [each for each in state.campaign.jobs if job in (None, each.name)]
+        records = [record for record in state.declared if job in (None, record.cell.job)]
+        self.cells: dict[str, Cell] = {record.cell.id: record.cell for record in records}
         self.folder = folder
         self.found: dict[str, Candidate] = {}  # by real path
         self.refused: list[Refusal] = []
@@ -54,7 +54,7 @@ class Search:
         """What fits the jobs' own `output:`."""
         for real, (path, named) in self.by_output.items():
             self.found.setdefault(real, Candidate(path, named, "its name fits the job's output"))
-        if not any(_renderable(job) for job in self.campaign.jobs):
+        if not any(_renderable(job) for job in self.jobs):
             self.refused.append(Refusal("adopt", "no job names an output folder of its own: give a pattern"))
 
     def add_pattern(self, pattern: str) -> None:
@@ -118,7 +118,7 @@ class Search:
 
     def _add_row(self, row: Row, table: Path) -> None:
         named: Named = {}
-        for job in jobs_for(row, self.campaign.jobs):
+        for job in jobs_for(row, self.jobs):
             name = cell_id(job.name, [row.values[axis] for axis in job.axes])
             if name in self.cells:
                 named[name] = frozenset(job.axes)
@@ -151,7 +151,7 @@ class Search:
         return given or list(self.by_output.values())
 
     def _refuse(self, row: Row, reason: str) -> None:
-        self.refused.append(Refusal(row.label, f"{row.label}: {reason}"))
+        self.refused.append(Refusal(row.label, reason))
 
     # -- the decision
 
@@ -201,16 +201,21 @@ class Search:
             how = candidate.how if named else ", ".join(claim.where for claim in said.values())
             return fitting[0], how + (" and its config agrees" if named and said else "")
         if fitting:
-            return Refusal(candidate.path, f"it fits {len(fitting)} cells: {_few(fitting)}")
+            return Refusal(candidate.path, f"it fits {len(fitting)} cells: {_few(fitting)}{self._one_job(fitting)}")
         if named and against:
             return Refusal(candidate.path, against)
         return Refusal(candidate.path, f"no declared cell: {self._unsaid(named, said)}")
 
+    def _one_job(self, fitting: Sequence[str]) -> str:
+        """Jobs with the same axes are told apart by nobody but the person who asks."""
+        jobs = list(dict.fromkeys(self.cells[name].job for name in fitting))
+        return f"; name the job with --job {jobs[0]}" if len(jobs) > 1 else ""
+
     def _unsaid(self, named: Named, said: Mapping[str, Claim]) -> str:
         """What keeps a folder without contradiction from having a cell."""
         known = set(said).union(*named.values()) if named else set(said)
-        jobs = {self.cells[name].job for name in named} or {job.name for job in self.campaign.jobs}
-        missing = [axis for job in self.campaign.jobs if job.name in jobs for axis in job.axes if axis not in known]
+        jobs = {self.cells[name].job for name in named} or {job.name for job in self.jobs}
+        missing = [axis for job in self.jobs if job.name in jobs for axis in job.axes if axis not in known]
         if missing:
             return f"neither its name nor a config file says its {missing[0]}"
         return "its config says " + ", ".join(f"{claim.where} = {claim.value}" for claim in said.values())

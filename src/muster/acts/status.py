@@ -63,7 +63,9 @@ class Status:
         if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in every):
             return True
         # an attempt that ended and is not recorded yet: others may wait for it
-        return self.state.intent.kind == "running" and any(cell.startable or cell.record.open for cell in every)
+        if self.state.intent.kind != "running":
+            return False
+        return any(cell.record.open or (cell.startable and not self.state.at_rest) for cell in every)
 
     @property
     def exit(self) -> int:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for
+from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, survey
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
 from muster.domain.verdict import Cause, Evidence
@@ -67,6 +67,26 @@ def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: 
     needed = needed_cells(status.state.campaign, [each.cell for each in status.state.declared]).get(record.cell.id, ())
     verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
     return Story(cell, attempts, tuple(events), tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed))
+
+
+def forgotten(status: Status) -> tuple[CellStatus, ...]:
+    """Cells that are no longer declared and have ended: judged as if they still were, and nothing follows for them."""
+    records = {
+        name: replace(record, declared=True)
+        for name, record in status.state.cells.items()
+        if not record.declared and record.attempts and not record.open
+    }
+    asked = replace(status.state, cells=records)
+    found = survey(asked, {}, status.controller, wall=0.0, boot=status.boot, boot_id=status.boot_id)
+    return tuple(
+        replace(
+            cell,
+            record=status.state.cells[cell.record.cell.id],
+            next="nothing to do: it is no longer declared",
+            startable=False,
+        )
+        for cell in found.cells
+    )
 
 
 def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:

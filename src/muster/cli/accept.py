@@ -27,10 +27,14 @@ def accept(
     ctx: typer.Context,
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "its proof holds",
+    attempt: Annotated[
+        int | None,
+        typer.Option("--attempt", metavar="N", help="This attempt and no other.", show_default=False),
+    ] = None,
 ) -> int:
-    """Takes the last attempt of a dead cell as DONE although it did not exit with 0.
+    """Takes an attempt of a dead cell as DONE although it did not exit with 0: the newest whose proof holds.
 
-    Its proof is read again and must hold.
+    Proofs are read again.
     """
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
@@ -38,32 +42,40 @@ def accept(
     names = meant("accept", cells, looked(desk))
     decisions = []
     for name in names:
-        decision = _checked(desk, state, state.cells[name], reason)
+        decision = _checked(desk, state, state.cells[name], reason, attempt)
         if isinstance(decision, str):
             refuse(name, "accepted", decision)
         else:
             decisions.append(decision)
     accepted, code = carry(desk, decisions, "accepted") if decisions else ([], 1)
+    taken = {decision.cell: decision.attempt for decision in decisions}
     for name in accepted:
-        print(f"{name}: accepted, it counts as DONE")
+        count = len(state.cells[name].attempts)
+        which = f" (attempt {taken[name]} of {count})" if count > 1 else ""
+        print(f"{name}: accepted{which}, it counts as DONE")
     if accepted:
         go_on(desk)  # what waited for it may start
     return 1 if len(decisions) < len(names) else code
 
 
-def _checked(desk: Desk, state: CampaignState, record: CellRecord, reason: str) -> Decision | str:
+def _checked(desk: Desk, state: CampaignState, record: CellRecord, reason: str, wanted: int | None) -> Decision | str:
     """The decision, or why it can't be made. Nothing is believed from the record: the files are read now."""
-    last = record.last
+    attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
+    if wanted is not None and not attempts:
+        return f"it has no attempt {wanted}; it has {len(record.attempts)}"
     job = state.job(record.cell.job)
-    exit_ = proof = None
-    if last is not None:
-        looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
-        looking.configure(state)
-        exit_ = looking.probe.look([last])[last.key].exit
-        order = read_order(attempt_folder(desk.state, *last.key))
+    looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
+    looking.configure(state)
+    refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
+    for each in attempts:
+        exit_ = looking.probe.look([each])[each.key].exit
+        order = read_order(attempt_folder(desk.state, *each.key))
         proof = looking.proofs.read(job, record.cell, order, exit_) if order else None
-    refused = not_acceptable(record, job, exit_, proof)
-    if refused or last is None or proof is None:
-        return refused or "it has no attempt to accept"
-    data = {"proof": [item.reading for item in proof.evidence], "output": proof.output}
-    return desk.person("accept", reason, cell=record.cell.id, attempt=last.n, data=data)
+        refused = not_acceptable(record, job, exit_, proof)
+        if not refused and proof is not None:
+            data = {"proof": [item.reading for item in proof.evidence], "output": proof.output}
+            return desk.person("accept", reason, cell=record.cell.id, attempt=each.n, data=data)
+        refusals.setdefault(refused or "its attempt.json can't be read", []).append(str(each.n))
+    if len(refusals) > 1:
+        return "; ".join(f"attempt {', '.join(numbers)}: {why}" for why, numbers in refusals.items())
+    return next(iter(refusals), None) or not_acceptable(record, job, None, None) or "it has no attempt to accept"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +9,9 @@ import typer
 
 from muster.acts.adopt import Proved
 from muster.cli.app import open_folder
-from muster.cli.paint import paint
+from muster.cli.grid import mark
+from muster.cli.paint import paint, utf8
+from muster.cli.words import counted, say_json
 from muster.wiring.adopting import Adopted
 from muster.wiring.adopting import adopt as adopt_runs
 from muster.wiring.desk import FILE, find_root
@@ -30,7 +30,18 @@ def adopt(
         ),
     ] = None,
     status_tsv: Annotated[
-        Path | None, typer.Option("--status-tsv", metavar="FILE", help="A table of runs that a script kept.")
+        Path | None,
+        typer.Option(
+            "--status-tsv",
+            metavar="FILE",
+            help="A table of runs that a script kept, with tabs or commas and a header. Columns: the axes (config or "
+            "method or variant, seed, ...), status, run_dir or logdir or path; also job, checkpoint, started, ended.",
+            show_default=False,
+        ),
+    ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option("--job", metavar="JOB", help="Only cells of this job, where jobs share axes.", show_default=False),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be adopted; record nothing.")] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -42,9 +53,9 @@ def adopt(
     """
     root = find_root(open_folder(ctx))
     table = None if status_tsv is None else status_tsv.absolute()
-    found = adopt_runs(root, patterns or [], table, dry_run=dry_run)
+    found = adopt_runs(root, patterns or [], table, dry_run=dry_run, job=job)
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(found, dry_run), ensure_ascii=False) + "\n")
+        say_json(as_json(found, dry_run))
     else:
         if found.warnings:
             from muster.cli.mistakes import show
@@ -58,7 +69,7 @@ def exit_code(found: Adopted) -> int:
     """A folder that gave way to a newer one of the same cell, or whose cell is in already, is no failure."""
     if any(not any(word in refused.reason for word in HARMLESS) for refused in found.refused):
         return 3 if found.taken else 1
-    return 0 if found.taken or found.refused else 1
+    return 0 if found.taken or found.refused or found.found.already else 1
 
 
 def tell(found: Adopted, dry_run: bool) -> None:
@@ -66,18 +77,25 @@ def tell(found: Adopted, dry_run: bool) -> None:
     how = {(match.cell, match.path): match.how for match in found.found.matched}
     for proved in found.taken:
         path = proved.outcome.output or ""
-        print(f"  {paint('✔', 'green')} {proved.cell}: {path} ({how.get((proved.cell, path), '')})")
+        print(f"  {mark('DONE')} {proved.cell}: {path} ({how.get((proved.cell, path), '')})")
         if proved.outcome.note:
             print(f"      note: {proved.outcome.note}")
+    already = found.found.already
+    for known in already:
+        print(f"  {mark('DONE')} {known.cell}: already adopted: {known.path}")
     for refused in found.refused:
-        print(f"  {paint('✘', 'yellow')} {refused.what}: {refused.reason}")
-    if not found.taken and not found.refused:
+        print(f"  {paint('✘' if utf8() else 'X', 'yellow')} {refused.what}: {refused.reason}")
+    if not found.taken and not found.refused and not already:
         print("  no run folder was found")
     left = found.declared - found.done
-    end = "nothing was recorded" if dry_run else f"{found.done} of {found.declared} cells are done"
-    print(f"{verb} {len(found.taken)}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
+    end = "nothing was recorded" if dry_run else f"{found.done} of {counted(found.declared)} are done"
+    if not found.taken and not dry_run:
+        end += "; nothing was changed"
+    known_ = f", {len(already)} already adopted" if already else ""
+    print(f"{verb} {len(found.taken)}{known_}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
     if found.taken and left and not dry_run:
-        print(f"`muster plan` shows the {left} cells that are missing; `muster up` runs them and nothing that is done")
+        missing = "cell that is" if left == 1 else "cells that are"
+        print(f"`muster plan` shows the {left} {missing} missing; `muster up` runs what is missing and nothing else")
 
 
 def as_json(found: Adopted, dry_run: bool) -> dict[str, Any]:
@@ -85,6 +103,7 @@ def as_json(found: Adopted, dry_run: bool) -> dict[str, Any]:
     return {
         "dry_run": dry_run,
         "adopted": [_proved(proved, how) for proved in found.taken],
+        "already": [{"cell": known.cell, "path": known.path} for known in found.found.already],
         "refused": [{"what": refused.what, "reason": refused.reason} for refused in found.refused],
         "taken_in": found.took_in,
         "declared": found.declared,

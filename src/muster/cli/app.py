@@ -42,7 +42,6 @@ class Lazy(TyperGroup):
 
 app = typer.Typer(
     cls=Lazy,
-    no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example:  muster -C my_campaign up --detach   then   muster -C my_campaign status",
@@ -72,6 +71,9 @@ def frame(
 
 
 def run(arguments: list[str]) -> int:
+    if not arguments:
+        app(["--help"], standalone_mode=False)
+        return 2
     try:
         result: Any = app(arguments, standalone_mode=False)
     except typer.Abort:

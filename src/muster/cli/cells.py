@@ -6,8 +6,10 @@ import difflib
 from collections.abc import Sequence
 
 from muster.acts.status import Status
+from muster.cli.words import counted, few
 from muster.domain.cell import matching
 from muster.domain.errors import UsageError
+from muster.domain.state import CampaignState
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
@@ -27,19 +29,33 @@ def is_glob(pattern: str, names: Sequence[str]) -> bool:
     return pattern not in names and any(character in pattern for character in "*?[")
 
 
-def resolve(patterns: Sequence[str], names: Sequence[str]) -> list[str]:
-    """The cells that are meant, in declared order; every pattern must fit at least one."""
+def declared(state: CampaignState) -> list[str]:
+    return [record.cell.id for record in state.declared]
+
+
+def withdrawn(state: CampaignState) -> list[str]:
+    """Cells that are no longer declared and have run: people still ask for them."""
+    return [record.cell.id for record in state.cells.values() if not record.declared and record.attempts]
+
+
+def resolve(patterns: Sequence[str], names: Sequence[str], former: Sequence[str] = ()) -> list[str]:
+    """The cells that are meant, in declared order; every pattern must fit at least one.
+
+    `former` cells are meant where they are named, or where a glob fits no other.
+    """
     found, useless = matching(patterns, names)
-    if useless:
-        raise unknown(useless[0], names)
-    return found
+    again, unfit = matching(useless, former)
+    if unfit:
+        raise unknown(unfit[0], [*names, *former])
+    return found + again
 
 
-def one(pattern: str, names: Sequence[str]) -> str:
-    found = resolve([pattern], names)
+def one(pattern: str, names: Sequence[str], former: Sequence[str] = ()) -> str:
+    found = resolve([pattern], names, former)
     if len(found) > 1:
-        few = ", ".join(found[:FEW]) + (" ..." if len(found) > FEW else "")
-        raise UsageError(f"{pattern!r} fits {len(found)} cells, and one is needed", hint=f"name one of: {few}")
+        raise UsageError(
+            f"{pattern!r} fits {len(found)} cells, and one is needed", hint=f"name one of: {few(found, FEW)}"
+        )
     return found[0]
 
 
@@ -47,10 +63,9 @@ def unknown(pattern: str, names: Sequence[str]) -> UsageError:
     inside = [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
     near = difflib.get_close_matches(pattern, names, 3, 0.5)
     if inside:
-        hint = f"'{pattern.rstrip('/')}/*' fits {len(inside)} cells, such as {inside[0]}"
+        hint = f"'{pattern.rstrip('/')}/*' fits {counted(len(inside))}, such as {inside[0]}"
     elif near:
         hint = f"did you mean {' or '.join(near)}?"
     else:
-        few = ", ".join(names[:FEW]) + (" ..." if len(names) > FEW else "")
-        hint = f"cells are {few}" if names else "this campaign has no cells"
+        hint = f"cells are {few(names, FEW)}" if names else "this campaign has no cells"
     return UsageError(f"there is no cell {pattern!r}", hint=hint, code="unknown_cell")

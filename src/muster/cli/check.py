@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -13,6 +11,7 @@ from muster.acts.check import Check, as_json
 from muster.cli.app import open_folder
 from muster.cli.mistakes import show
 from muster.cli.paint import paint
+from muster.cli.words import say_json
 from muster.wiring.checking import check as check_campaign
 from muster.wiring.desk import find_root
 
@@ -30,7 +29,7 @@ def check(
     """
     found = check_campaign(find_root(open_folder(ctx)))
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(found), ensure_ascii=False) + "\n")
+        say_json(as_json(found))
     else:
         tell(found)
     return 0 if found.valid else 2

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from muster.acts.decisions import concerns
 from muster.acts.status import Status
-from muster.cli.cells import is_glob, resolve
+from muster.cli.cells import declared, is_glob, resolve, withdrawn
 from muster.cli.paint import paint
 from muster.cli.up import start
 from muster.domain.decision import Decision
@@ -22,13 +22,15 @@ def meant(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
     if not patterns:
         raise UsageError("name the cells", hint=f"muster {verb} 'train/*/2', or '*' for all of them")
     about = {cell.record.cell.id for cell in found.cells if concerns(verb, cell)}
-    names = [cell.record.cell.id for cell in found.cells]
-    if verb == "stop":  # also what the campaign file has forgotten and what still runs
-        forgotten = [attempt.cell for attempt in found.state.open_attempts if attempt.cell not in names]
-        names += forgotten
-        about.update(forgotten)
-    chosen = resolve(patterns, names)
-    named = {pattern for pattern in patterns if not is_glob(pattern, names)}
+    names = declared(found.state)
+    former: list[str] = []
+    if verb == "stop":  # also what the campaign file has forgotten; a glob means what of that still runs
+        running = [cell.record.cell.id for cell in found.withdrawn]
+        former = [name for name in withdrawn(found.state) if name not in running]
+        names += running
+        about.update(running)
+    chosen = resolve(patterns, names, former)
+    named = {pattern for pattern in patterns if not is_glob(pattern, [*names, *former])}
     left = [name for name in chosen if name in named or name in about]
     if not left and verb != "stop":
         count = f"none of the {len(chosen)} cells that fit" if len(chosen) > 1 else f"{chosen[0]} is none that"

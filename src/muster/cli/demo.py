@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from muster.acts.status import Status
 from muster.cli.paint import paint
 from muster.cli.telling import show
+from muster.cli.words import command_that_works
 from muster.wiring.demo import Demo, lay_out
 
 app = typer.Typer(add_completion=False)
@@ -28,7 +30,7 @@ def demo(
 
     A run and the controller are killed while it runs; it completes all the same. Takes one to two minutes.
     """
-    started = time.monotonic()
+    started, muster = time.monotonic(), command_that_works()
     place = lay_out(folder)
     teller = Teller()
     teller.say(f"a real training campaign in {place}: 4 configs x 5 seeds, then 40 evaluations, 2 at a time")
@@ -37,23 +39,24 @@ def demo(
         last = running.run()
     except KeyboardInterrupt:
         teller.close()
-        print(f"\ndetached; it goes on. `muster -C {place} status` tells the truth, `muster down --runs` ends it")
+        here = f"{muster} -C {shlex.quote(str(place))}"
+        print(f"\ndetached; it goes on. `{here} status` tells the truth, `{here} down --runs` ends it")
         return 4
     teller.close()
     print()
     show(last)
     print()
-    _sum_up(last, place, time.monotonic() - started)
+    _sum_up(last, f"{muster} -C {shlex.quote(str(place))}", time.monotonic() - started)
     return last.exit
 
 
-def _sum_up(last: Status, place: Path, seconds: float) -> None:
+def _sum_up(last: Status, here: str, seconds: float) -> None:
     attempts = sum(len(cell.record.attempts) for cell in last.cells)
     again = [cell.record.cell.id for cell in last.cells if len(cell.record.attempts) > 1]
     print(
         f"{len(last.cells)} cells, {attempts} attempts in {seconds:.0f} s; more than one: {', '.join(again) or 'none'}"
     )
-    print(f"look around:  muster -C {place} why {again[0] if again else last.cells[0].record.cell.id}")
+    print(f"look around:  {here} why {again[0] if again else last.cells[0].record.cell.id}")
 
 
 class Teller:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -13,6 +12,7 @@ from typing import Any
 import typer
 
 from muster.cli.paint import paint
+from muster.cli.words import say_json
 from muster.domain.errors import CampaignInvalid, MusterError
 
 # typer carries a click of its own; this is the base of its errors, whichever click it is
@@ -22,7 +22,7 @@ WRONG_USE = next(base for base in typer.BadParameter.__mro__ if base.__name__ ==
 def report(error: Exception, arguments: Sequence[str]) -> int:
     facts, code = _facts(error)
     if "--json" in arguments:
-        print(json.dumps({"error": facts}, ensure_ascii=False), file=sys.stderr)
+        say_json({"error": facts}, sys.stderr)
         return code
     if isinstance(error, CampaignInvalid):
         from muster.cli.mistakes import show
@@ -51,11 +51,18 @@ def _facts(error: Exception) -> tuple[dict[str, Any], int]:
     if isinstance(error, WRONG_USE):
         wrong: Any = error
         ctx = getattr(wrong, "ctx", None)
-        hint = f"see `{ctx.command_path} --help`" if ctx else "see `muster --help`"
-        return _one("usage", wrong.format_message(), "", hint), 2
+        return _one("usage", wrong.format_message(), "", _right_use(wrong, ctx)), 2
     if isinstance(error, OSError):
         return _one("os_error", error.strerror or str(error), str(error.filename or ""), _mend(error)), 1
     return _one("internal", f"something unexpected happened: {type(error).__name__}: {error}", "", _kept(error)), 1
+
+
+def _right_use(wrong: Any, ctx: Any) -> str:
+    help_ = f"see `{ctx.command_path} --help`" if ctx else "see `muster --help`"
+    if ctx and ctx.parent and getattr(wrong, "option_name", None) == "-C":
+        return f"-C goes before the command: `muster -C DIR {ctx.info_name} ...`"
+    _, example, text = (getattr(ctx.command, "epilog", None) or "").partition("Example:") if ctx else ("", "", "")
+    return f"for example: {text.strip()}; {help_}" if example and type(wrong).__name__ == "MissingParameter" else help_
 
 
 def _one(code: str, message: str, where: str, hint: str) -> dict[str, Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Annotated
@@ -12,6 +10,7 @@ import typer
 
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
+from muster.cli.words import counted, say_json
 from muster.store.fsck import Findings
 from muster.wiring.desk import find_root
 from muster.wiring.mending import mend
@@ -31,7 +30,7 @@ def fsck(
     """
     found = mend(find_root(open_folder(ctx)))
     if as_json_:
-        sys.stdout.write(json.dumps(asdict(found), ensure_ascii=False) + "\n")
+        say_json(asdict(found))
         return 0
     for line in lines(found):
         print(line)
@@ -39,8 +38,8 @@ def fsck(
 
 
 def lines(found: Findings) -> Iterator[str]:
-    head = f"rebuilt: {found.cells} cells, {found.attempts} attempts, from {found.decisions} decisions"
-    yield paint(head, "green")
+    held = f"{counted(found.cells)}, {counted(found.attempts, 'attempt')}"
+    yield paint(f"rebuilt: {held}, from {counted(found.decisions, 'decision')}", "green")
     if found.old == "sound":
         yield f"the old campaign.db was sound; differences to the rebuilt one: {len(found.differences)}"
         yield from _list("  ", found.differences)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.paint import paint, utf8
+from muster.cli.words import cut, padded, screen_columns, width
 
 MARKS = {
     "DONE": ("✔", "D", "green"),
@@ -19,6 +20,7 @@ MARKS = {
     "HELD": ("‖", "H", "yellow"),
     "GIVEN_UP": ("—", "-", "dim"),
 }
+LONGEST_HEAD = 12
 
 
 def mark(state: str) -> str:
@@ -36,23 +38,46 @@ def grids(status: Status) -> Iterator[str]:
 
 def _grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> Iterator[str]:
     done = sum(cell.verdict.state == "DONE" for cell in cells)
-    across = "seed" if "seed" in axes else axes[-1] if axes else ""
+    title = paint(f"{job}  {done}/{len(cells)}", "bold")
+    if not axes:
+        yield f"{title}  {mark(cells[0].verdict.state)}"
+        return
+    yield f"{title}   {'/'.join([job, *(axis.upper() for axis in axes)])}"  # how its cells are named
+    across = "seed" if "seed" in axes else axes[-1]
     rows: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
         names = {axis: value.name for axis, value in cell.record.cell.values}
-        column = names.pop(across, "")
+        column = names.pop(across)
         columns[column] = None
         rows.setdefault(" ".join(names.values()), {})[column] = mark(cell.verdict.state)
-    width = max(len(job) + 12, *(len(row) + 2 for row in rows))
-    heads = [name if len(name) <= 12 else name[:11] + "…" for name in columns]
-    widths = [max(1, len(head)) for head in heads]
-    title = f"{job}  {done}/{len(cells)}"
-    yield paint(title, "bold") + " " * (width - len(title)) + (f"{across} " if across else "") + " ".join(heads)
-    pad = " " * (len(across) + 1 if across else 0)
-    for name, marks in rows.items():
-        line = " ".join(marks.get(column, " ") + " " * (w - 1) for column, w in zip(columns, widths, strict=True))
-        yield f"  {name}".ljust(width) + pad + line
+    left = max(4 + max(width(row) for row in rows), 3 + width(across))
+    heads = _heads(list(columns))
+    for block in _blocks(heads, screen_columns() - left):
+        yield f"{across:>{left - 1}} " + " ".join(heads[column] for column in block)
+        for name, marks in rows.items():
+            line = " ".join(marks.get(column, " ") + " " * (width(heads[column]) - 1) for column in block)
+            yield (padded(f"  {name}", left) + line).rstrip()
+
+
+def _heads(columns: Sequence[str]) -> dict[str, str]:
+    """Column -> what stands above it: cut where it is long, unless two would then look the same."""
+    short = {column: cut(column, LONGEST_HEAD) for column in columns}
+    return short if len(set(short.values())) == len(short) else {column: column for column in columns}
+
+
+def _blocks(heads: dict[str, str], room: int) -> Iterator[list[str]]:
+    """The columns in parts that fit the screen beside the rows' names."""
+    block: list[str] = []
+    used = 0
+    for column, head in heads.items():
+        if block and used + 1 + width(head) > room:
+            yield block
+            block, used = [], 0
+        used += width(head) + (1 if block else 0)
+        block.append(column)
+    if block:
+        yield block
 
 
 def legend(status: Status) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -9,6 +10,9 @@ from pathlib import Path
 
 
 def leave(arguments: list[str]) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name that the locale can't print must not end a command
+            stream.reconfigure(errors="replace")
     try:
         code = _command(arguments)()
         sys.stdout.flush()

@@ -7,29 +7,34 @@ import time
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
-from muster.cli.telling import cell_line, show
+from muster.cli.telling import cell_line, news, show
+from muster.cli.words import counted
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
 REFRESH_S = 0.5
-TOLD = ("DONE", "DEAD", "STALLED", "UNKNOWN", "GIVEN_UP")
+ENDED = ("DONE", "DEAD", "UNKNOWN", "GIVEN_UP")
+GOING = ("RUNNING", "STALLED", "UNKNOWN")
 
 
-def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -> Status:
-    """Until it is over or the time is up. Ctrl-C is the caller's to answer: it changes nothing here."""
+def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None, before: Status | None = None) -> Status:
+    """Until it is over or the time is up. Ctrl-C is the caller's to answer: it changes nothing here.
+
+    What was so `before`, or when we came, is no news.
+    """
     screen = not quiet and sys.stdout.isatty()
     view = Screen() if screen else None
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     began = time.monotonic()
     found = look(desk)
     pause = max(REFRESH_S, 4 * (time.monotonic() - began))  # a large matrix takes long to look at
-    told = {cell.record.cell.id: _key(cell) for cell in found.cells}  # what was so before is no news
+    teller = None if quiet or view else Teller(before or found)
     try:
         while True:
             if view:
                 view.draw(found)
-            elif not quiet:
-                _tell(found, told)
+            elif teller:
+                teller.tell(found)
             if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
                 break
             if not found.controller.alive and not found.controller.pid:
@@ -41,20 +46,35 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None) -
         if view:
             view.close()
     if not quiet and not found.going_on:
-        show(found)
+        show(found, teller.told if teller else ())
     return found
 
 
-def _tell(found: Status, told: dict[str, str]) -> None:
-    for cell in found.cells:
-        now = _key(cell)
-        if cell.verdict.state in TOLD and not cell.record.open and told.get(cell.record.cell.id) != now:
-            told[cell.record.cell.id] = now
-            print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
+class Teller:
+    """In a pipe: one line for each start and each end, at once."""
+
+    def __init__(self, before: Status) -> None:
+        self.known = {news(cell) for cell in before.cells}
+        self.told: set[str] = set()
+        if before.going_on:
+            done, living = before.counts["DONE"], sum(cell.record.open is not None for cell in before.cells)
+            all_ = counted(len(before.cells))
+            print(f"{before.as_of[11:19]}  {done} of {all_} done, {living} under way", flush=True)
+
+    def tell(self, found: Status) -> None:
+        for cell in found.cells:
+            now = news(cell)
+            if now not in self.known and _worth_telling(cell):
+                self.known.add(now)
+                self.told.add(now)
+                print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
 
 
-def _key(cell: CellStatus) -> str:
-    return f"{cell.verdict.state}{cell.verdict.kind}{len(cell.record.attempts)}"
+def _worth_telling(cell: CellStatus) -> bool:
+    """An end once it is recorded; of what is open the start, and what a person should look at."""
+    if cell.record.open is None:
+        return cell.verdict.state in ENDED
+    return cell.verdict.state in GOING and cell.verdict.kind != "ending"
 
 
 class Screen:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -12,7 +11,8 @@ from typing import Annotated, BinaryIO
 import typer
 
 from muster.cli.app import open_folder
-from muster.cli.cells import looked, one
+from muster.cli.cells import declared, looked, one, withdrawn
+from muster.cli.words import say_json
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.paths import attempt_folder
@@ -41,8 +41,8 @@ def logs(
     if follow and as_json_:
         raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
     desk = Desk.open(open_folder(ctx))
-    cells = looked(desk).state.cells
-    record = cells[one(cell, list(cells))]
+    state = looked(desk).state
+    record = state.cells[one(cell, declared(state), withdrawn(state))]
     wanted = _attempt(record, attempt)
     name = "stderr.log" if err else "stdout.log"
     path = attempt_folder(desk.state, *wanted.key) / name
@@ -79,7 +79,7 @@ def _attempt(record: CellRecord, number: int | None) -> Attempt:
 def _as_json(attempt: Attempt, path: Path) -> None:
     data = path.read_bytes() if path.exists() else b""
     facts = {"cell": attempt.cell, "attempt": attempt.n, "path": str(path), "bytes": len(data)}
-    sys.stdout.write(json.dumps({**facts, "text": data.decode("utf-8", "replace")}, ensure_ascii=False) + "\n")
+    say_json({**facts, "text": data.decode("utf-8", "replace")})
 
 
 def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from itertools import groupby
 from typing import Annotated
@@ -15,6 +13,7 @@ from muster.acts.manifest import manifest as listed
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.paint import paint
+from muster.cli.words import say_json
 from muster.domain.attempt import Attempt
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
@@ -51,7 +50,7 @@ def manifest(
     entries = listed(state, Places(desk.root, desk.state, home() / "slots", output_of))
     if as_json_:
         rows = [{"path": e.path, "bytes": e.bytes, "kind": e.kind, "cell": e.cell} for e in entries]
-        sys.stdout.write(json.dumps(rows, ensure_ascii=False) + "\n")
+        say_json(rows)
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
         _show(TITLES[kind], list(group))

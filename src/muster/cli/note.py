@@ -8,7 +8,7 @@ import typer
 
 from muster.acts.decisions import given, pointed_at
 from muster.cli.app import open_folder
-from muster.cli.cells import resolve
+from muster.cli.cells import declared, resolve, withdrawn
 from muster.wiring.desk import Desk
 
 app = typer.Typer(add_completion=False)
@@ -31,7 +31,10 @@ def note(
     folder = open_folder(ctx)
     pointed = pointed_at(evidence, folder) if evidence is not None else None
     desk = Desk.open(folder)
-    cells: list[str | None] = list(resolve([cell], list(desk.load().cells))) if cell is not None else [None]
+    state = desk.load()
+    cells: list[str | None] = [None]
+    if cell is not None:
+        cells = [*resolve([cell], declared(state), withdrawn(state))]
     data = {"evidence": pointed} if pointed else {}
     desk.decide([desk.person("note", said, cell=name, data=data) for name in cells])
     about = f" about {', '.join(name for name in cells if name)}" if cell is not None else ""

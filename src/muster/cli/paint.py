@@ -27,9 +27,15 @@ def coloured(stream: TextIO) -> bool:
         return False
     if os.environ.get("FORCE_COLOR"):
         return True
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
+    return _real(stream).isatty() and os.environ.get("TERM") != "dumb"
 
 
 def utf8(stream: TextIO | None = None) -> bool:
-    encoding = getattr(stream or sys.stdout, "encoding", None) or ""
+    encoding = getattr(_real(stream or sys.stdout), "encoding", None) or ""
     return encoding.lower().replace("-", "") == "utf8"
+
+
+def _real(stream: TextIO) -> TextIO:
+    """While rich draws, stdout is a stand-in that knows neither its encoding nor its terminal."""
+    stands_in = stream is sys.stdout and getattr(stream, "encoding", None) is None
+    return (sys.__stdout__ or stream) if stands_in else stream

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
 
@@ -12,6 +10,7 @@ import typer
 from muster.cli.app import open_folder
 from muster.cli.grid import grids, legend
 from muster.cli.paint import paint
+from muster.cli.words import change_lines, counted, say_json
 from muster.plan.outlook import WouldNot
 from muster.wiring.desk import FILE, find_root
 from muster.wiring.planning import Foreseen, foresee
@@ -29,7 +28,7 @@ def plan(
     root = find_root(open_folder(ctx))
     found = foresee(root)
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(found), ensure_ascii=False) + "\n")
+        say_json(as_json(found))
         return 0
     if found.warnings:
         from muster.cli.mistakes import show
@@ -43,15 +42,16 @@ def plan(
 def lines(found: Foreseen) -> Iterator[str]:
     status, seen = found.status, found.outlook
     done = status.counts["DONE"]
-    yield paint(f"{status.state.campaign.name}: {len(status.cells)} cells declared, {done} done", "bold")
+    yield paint(f"{status.state.campaign.name}: {counted(len(status.cells))} declared, {done} done", "bold")
     yield ""
     yield from grids(status)
     yield legend(status)
     yield ""
     yield from _changes(found)
     later = [other for other in seen.others if other.later]
-    more = f"; {len(later)} more follow when what they need is DONE" if later else ""
-    yield paint(f"would run now: {len(seen.would_run)} of {len(status.cells)} cells{more}", "bold")
+    follows = "follows" if len(later) == 1 else "follow"
+    more = f"; {len(later)} more {follows} when what they need is DONE" if later else ""
+    yield paint(f"would run now: {len(seen.would_run)} of {counted(len(status.cells))}{more}", "bold")
     for item in seen.would_run[:LISTED]:
         yield f"  {item.position:>3}. {item.cell}: {item.why}"
     if len(seen.would_run) > LISTED:
@@ -82,15 +82,7 @@ def _changes(found: Foreseen) -> Iterator[str]:
     if not what:
         return
     yield "`muster up` would take in what changed since the last time:"
-    for cells, text in (
-        (what.new, "new cells"),
-        (what.gone, "cells no longer declared (their attempts are kept)"),
-        (what.changed, "cells whose definition changed"),
-        (what.changed_done, "DONE cells whose definition changed (kept, with their old hash)"),
-    ):
-        if cells:
-            more = f" and {len(cells) - 8} more" if len(cells) > 8 else ""
-            yield f"  {len(cells)} {text}: {', '.join(cells[:8])}{more}"
+    yield from (f"  {line}" for line in change_lines(what))
     if what.code_changed:
         yield "  the code changed"
     yield ""

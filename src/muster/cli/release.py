@@ -27,6 +27,8 @@ def release(
     found = go_on(desk)
     if found.state.intent.kind == "down":
         print("released; the campaign is down as it was before the hold, `muster up` starts it")
+    elif found.complete:
+        print("released; the campaign is complete")
     elif found.going_on:
         print("released; it goes on")
     else:

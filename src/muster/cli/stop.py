@@ -9,7 +9,7 @@ import typer
 from muster.acts.decisions import given
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
-from muster.cli.deciding import carry, meant
+from muster.cli.deciding import carry, meant, refuse
 from muster.cli.durations import seconds, span
 from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
@@ -39,14 +39,21 @@ def stop(
     stopping.record_ended()
     found = looked(desk)
     now = found.state.cells
-    decisions = [
-        desk.person("stop", reason, cell=name, attempt=last.n if (last := now[name].last) else None)
-        for name in meant("stop", cells or [], found)
-    ]
-    if not decisions:
+    waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
+    wanted = meant("stop", cells or [], found)
+    if not wanted:
         print("nothing of it runs")
         return 0
-    names, code = carry(desk, decisions, "stopped")
+    for name in (name for name in wanted if name in waiting):
+        keeps = f"`muster giveup {name}` or `muster hold` keeps it from starting"
+        refuse(name, "stopped", f"it is not running, it is {waiting[name]}; {keeps}")
+    decisions = [
+        desk.person("stop", reason, cell=name, attempt=last.n if (last := now[name].last) else None)
+        for name in wanted
+        if name not in waiting
+    ]
+    names, code = carry(desk, decisions, "stopped") if decisions else ([], 1)
+    code = 1 if len(decisions) < len(wanted) else code
     attempts = [last for name in names if (last := now[name].last)]
     if not wait:
         stopping.ensure_controller()

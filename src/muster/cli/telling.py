@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from muster.acts.status import CellStatus, Status, as_json
 from muster.cli.grid import grids, legend, mark
 from muster.cli.paint import paint
+from muster.cli.words import counted, few, say_json
+from muster.domain.cell import needed_cells
+from muster.domain.state import CampaignState
+from muster.plan.standing import describe, unmet, wanted
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
 LISTED = 40
+GROUPED = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 
 
 def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
@@ -23,7 +28,7 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
         if found.going_on and not found.controller.alive:
             desk.revive()
         if as_json_:
-            sys.stdout.write(json.dumps(as_json(found), ensure_ascii=False) + "\n")
+            say_json(as_json(found))
         else:
             if watch and sys.stdout.isatty():
                 sys.stdout.write("\033[H\033[2J")
@@ -33,25 +38,80 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
         time.sleep(1)
 
 
-def show(found: Status) -> None:
+def show(found: Status, told: Collection[str] = ()) -> None:
+    """`told`: news (see `news`) that the reader has seen already."""
     done = found.counts["DONE"]
-    head = f"{found.state.campaign.name}: {done} of {len(found.cells)} cells done"
+    head = f"{found.state.campaign.name}: {done} of {counted(len(found.cells))} done"
     print(f"{paint(head, 'bold')}   as of {found.as_of[11:19]}   {controller_line(found)}")
     print()
     for line in grids(found):
         print(line)
     print(legend(found))
-    left = [cell for cell in found.cells if cell.verdict.state not in ("DONE", "PENDING", "BLOCKED")]
-    left.sort(key=lambda cell: cell.verdict.state not in ("DEAD", "UNKNOWN", "STALLED"))
-    if left:
+    left = [cell for cell in found.cells if cell.verdict.state != "DONE" and news(cell) not in told]
+    lines = [*list_lines(left), *group_lines(left, found)]
+    if lines:
         print()
-    for cell in left[:LISTED]:
-        print(cell_line(cell))
-    if len(left) > LISTED:
-        print(f"  and {len(left) - LISTED} more; `muster status --json` has them all")
+    for line in lines:
+        print(line)
     for cell in found.withdrawn:
         print(f"{cell_line(cell)}. It is no longer declared; `muster stop {cell.record.cell.id}` ends it")
     print(closing_line(found))
+
+
+def news(cell: CellStatus) -> str:
+    """What is told once."""
+    return f"{cell.record.cell.id} {len(cell.record.attempts)} {cell.verdict.state} {cell.verdict.kind}"
+
+
+def list_lines(left: Sequence[CellStatus]) -> Iterator[str]:
+    """One line for each cell that has something of its own to tell; of very many, groups by cause."""
+    own = [cell for cell in left if cell.verdict.state not in GROUPED]
+    own.sort(key=lambda cell: cell.verdict.state not in ("DEAD", "UNKNOWN", "STALLED"))
+    yield from map(cell_line, own[:LISTED])
+    more: dict[tuple[str, str], list[str]] = {}
+    for cell in own[LISTED:]:
+        more.setdefault((cell.verdict.state, _kind(cell)), []).append(cell.record.cell.id)
+    for (state, kind), names in more.items():
+        yield f"  {mark(state)} {len(names)} more {state}{kind}: {few(names)}"
+
+
+def group_lines(left: Sequence[CellStatus], found: Status) -> Iterator[str]:
+    """Cells that did not start share their reasons: one line for each reason."""
+    groups: dict[tuple[str, str, str], list[CellStatus]] = {}
+    for cell in left:
+        if cell.verdict.state in GROUPED and cell.verdict.state != "BLOCKED":
+            groups.setdefault((cell.verdict.state, cell.verdict.reason, cell.next), []).append(cell)
+    for (state, reason, following), cells in groups.items():
+        if len(cells) == 1:
+            yield cell_line(cells[0])
+            continue
+        names = few([cell.record.cell.id for cell in cells])
+        yield f"  {mark(state)} {len(cells)} {state}: {reason}: {names}. Next: {following}"
+    blocked = [cell for cell in left if cell.verdict.state == "BLOCKED"]
+    if blocked:
+        yield from _blocked_lines(blocked, found.state)
+
+
+def _blocked_lines(blocked: Sequence[CellStatus], state: CampaignState) -> Iterator[str]:
+    """By job: what its cells lack, whether that can still come, and whether a filter is in the way."""
+    needs = needed_cells(state.campaign, [record.cell for record in state.declared])
+    groups: dict[tuple[str, bool, bool], list[CellStatus]] = {}
+    lacking: dict[tuple[str, bool, bool], dict[str, None]] = {}
+    for cell in blocked:
+        lacks = unmet(cell.record.cell, state, needs)
+        hopeless = any(state.cells[need].given_up is not None for need in lacks)
+        key = (cell.record.cell.job, hopeless, wanted(cell.record.cell, state.only))
+        groups.setdefault(key, []).append(cell)
+        lacking.setdefault(key, {}).update(dict.fromkeys(lacks))
+    for key, cells in groups.items():
+        job, hopeless, asked = key
+        left_out = "" if asked else f"; left out by --only {describe(state.only)} too"
+        if len(cells) == 1:
+            yield cell_line(cells[0]) + left_out
+            continue
+        following = "can't start: something they need was given up" if hopeless else "they start when these are DONE"
+        needed = few(list(lacking[key]))
+        yield f"  {mark('BLOCKED')} {len(cells)} BLOCKED of {job}: need {needed}{left_out}. Next: {following}"
 
 
 def controller_line(found: Status) -> str:
@@ -70,16 +130,26 @@ def controller_line(found: Status) -> str:
 
 def cell_line(cell: CellStatus) -> str:
     verdict, record = cell.verdict, cell.record
-    kind = f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
     attempt = f" attempt {record.last.n}" if record.last else ""
-    text = f"  {mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{kind}, {verdict.reason}"
-    return text if cell.next == "nothing to do" else f"{text}. Next: {cell.next}"
+    text = f"  {mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{_kind(cell)}, {verdict.reason}"
+    following = cell.next
+    if verdict.kind == "orphans":
+        following = f"no other attempt starts while they live; `muster stop {record.cell.id}` ends them"
+    return text if following == "nothing to do" else f"{text}. Next: {following}"
+
+
+def _kind(cell: CellStatus) -> str:
+    verdict = cell.verdict
+    return f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
 
 
 def closing_line(found: Status) -> str:
+    given_up = found.counts["GIVEN_UP"]
     if found.complete:
-        return paint("complete", "green")
+        more = f", with {counted(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
+        return paint("complete" + (more if given_up else ""), "green")
     if found.going_on:
         return "still going on; `muster why CELL` shows the evidence"
-    missing = sum(count for state, count in found.counts.items() if state not in ("DONE", "GIVEN_UP"))
-    return paint(f"stopped short: {missing} cells are missing and nothing runs", "yellow")
+    missing = len(found.cells) - found.counts["DONE"] - given_up
+    are = "is" if missing == 1 else "are"
+    return paint(f"stopped short: {counted(missing)} {are} missing and nothing runs", "yellow")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
@@ -12,6 +10,7 @@ from muster.acts.status import as_json
 from muster.acts.take_in import Changes
 from muster.cli.app import open_folder
 from muster.cli.live import follow
+from muster.cli.words import change_lines, say_json
 from muster.domain.errors import MusterError
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.survey import look
@@ -45,11 +44,12 @@ def up(
     changes = take_in(desk, found, chosen)
     if not as_json_:
         tell(changes)
+    before = look(desk)
     try:
         start(desk)
         if detach:
             return handed_over(desk, as_json_)
-        last = follow(desk, quiet=as_json_)
+        last = follow(desk, quiet=as_json_, before=before)
     except KeyboardInterrupt:
         if not as_json_:
             print(
@@ -57,7 +57,7 @@ def up(
             )
         last = look(desk)
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(last), ensure_ascii=False) + "\n")
+        say_json(as_json(last))
     return last.exit
 
 
@@ -76,7 +76,7 @@ def start(desk: Desk) -> None:
 def handed_over(desk: Desk, as_json_: bool) -> int:
     holder = desk.controller()
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(look(desk)), ensure_ascii=False) + "\n")
+        say_json(as_json(look(desk)))
     else:
         said = f"handed over to controller {holder.pid}" if holder else "there was nothing to hand over"
         print(f"{said}; `muster status` tells the truth, `muster wait` waits")
@@ -84,15 +84,7 @@ def handed_over(desk: Desk, as_json_: bool) -> int:
 
 
 def tell(changes: Changes) -> None:
-    """An edited campaign: which cells it changes, and that finished ones are kept."""
-    for cells, text in (
-        (changes.new, "new cells"),
-        (changes.gone, "cells that are no longer declared (their attempts are kept)"),
-        (changes.changed, "cells whose definition changed"),
-        (changes.changed_done, "DONE cells whose definition changed (kept, with their old hash)"),
-    ):
-        if cells:
-            more = f" and {len(cells) - 8} more" if len(cells) > 8 else ""
-            print(f"{len(cells)} {text}: {', '.join(cells[:8])}{more}")
+    for line in change_lines(changes):
+        print(line)
     if changes.code_changed:
         print("the code changed since the campaign was last taken in; held cells may start again")

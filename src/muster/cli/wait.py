@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
@@ -11,6 +9,7 @@ import typer
 from muster.acts.status import as_json
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds
+from muster.cli.words import say_json
 from muster.wiring.desk import Desk
 
 app = typer.Typer(add_completion=False)
@@ -34,7 +33,7 @@ def wait(
 
     last = follow(desk, quiet=as_json_, timeout_s=limit)
     if as_json_:
-        sys.stdout.write(json.dumps(as_json(last), ensure_ascii=False) + "\n")
+        say_json(as_json(last))
     elif last.going_on:
         settled = last.counts["DONE"] + last.counts["GIVEN_UP"]
         print(f"still going on: {settled} of {len(last.cells)} cells are settled")

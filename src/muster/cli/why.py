@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
 
 from muster.acts.status import Status, now_for
-from muster.acts.why import MEANING, AttemptStory, Story, as_json, story, tail
+from muster.acts.why import MEANING, AttemptStory, Story, as_json, forgotten, story, tail
 from muster.cli.app import open_folder
-from muster.cli.cells import is_glob, looked, resolve
+from muster.cli.cells import declared, is_glob, looked, resolve, withdrawn
 from muster.cli.durations import span
 from muster.cli.grid import mark
 from muster.cli.paint import paint
+from muster.cli.words import padded, say_json, width
 from muster.domain.verdict import Evidence
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
@@ -33,17 +32,17 @@ def why(
     """Why a cell has its verdict: the evidence, all attempts with their causes, what happens next."""
     desk = Desk.open(open_folder(ctx))
     found = looked(desk)
-    names = [each.record.cell.id for each in found.cells]
-    chosen = set(resolve([cell], names))
+    names, former = declared(found.state), withdrawn(found.state)
+    chosen = set(resolve([cell], names, former))
     stories = [
         story(found, each, desk.store.events(each.record.cell.id), lambda name, n: attempt_folder(desk.state, name, n))
-        for each in found.cells
+        for each in (*found.cells, *found.withdrawn, *forgotten(found))
         if each.record.cell.id in chosen
     ]
     if as_json_:
         objects = [as_json(told, found) for told in stories]
-        shown = objects if is_glob(cell, names) and len(objects) > 1 else objects[0]
-        sys.stdout.write(json.dumps(shown, ensure_ascii=False) + "\n")
+        shown = objects if is_glob(cell, [*names, *former]) and len(objects) > 1 else objects[0]
+        say_json(shown)
         return 0
     for number, told in enumerate(stories):
         if number:
@@ -59,6 +58,8 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     name = paint(cell.record.cell.id, "bold")
     yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
     yield f"  {MEANING[verdict.state]}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
+    if not cell.record.declared:
+        yield "  It is no longer declared in the campaign; its attempts are kept."
     if cell.since:
         yield f"  since  {_moment(cell.since)}"
     yield f"  next   {cell.next}"
@@ -86,9 +87,9 @@ def _evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]:
     for item in evidence:
         age = span(boot - item.boot) if item.boot is not None and boot >= item.boot else ""
         rows.append((item.signal, item.kind, item.reading, age, item.says))
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
+    widths = [max(width(row[column]) for row in rows) for column in range(5)]
     for number, row in enumerate(rows):
-        line = "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+        line = "  ".join(padded(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
         yield "  " + (paint(line, "dim") if number == 0 else line)
 
 

@@ -36,6 +36,7 @@ class CampaignState:
     epoch: int
     only: Only = ()
     cells: MutableMapping[str, CellRecord] = field(default_factory=dict)  # declared order; withdrawn ones at the end
+    at_rest: bool = False  # a controller found that nothing may start, and nobody has decided anything since
     former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
 
     def job(self, name: str) -> Job:

@@ -91,7 +91,7 @@ class LocalExecutor:
             os.link(partial, path)
         except FileExistsError:
             if read_order(folder) is None:
-                os.replace(partial, path)
+                partial.replace(path)
         partial.unlink(missing_ok=True)
         reach("order.rename")
 

@@ -139,7 +139,7 @@ class Folder:
         except FileExistsError:
             return False
         reach(point + ".create")
-        self.with_room(lambda: (fill(fd, text.encode()), os.fsync(fd)))
+        self.with_room(lambda: fill(fd, text.encode(), os.fsync))
         os.close(fd)
         reach(point + ".fsync")
         self.with_room(lambda: os.fsync(self.fd))
@@ -147,7 +147,7 @@ class Folder:
         return True
 
     def write(self, name: str, value: object, point: str) -> None:
-        """Write, fsync, rename, fsync the folder: readers see all of it or none. Without room all of it is done again."""
+        """Write, fsync, rename, fsync the folder: readers see all of it or none. Without room all is done again."""
         data = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
         self.with_room(lambda: self._replace(name, data, point))
 
@@ -183,10 +183,12 @@ class Folder:
                 time.sleep(ROOM_S)
 
 
-def fill(fd: int, data: bytes) -> None:
+def fill(fd: int, data: bytes, then: Any = None) -> None:
     """All of it, from the start. A disk that is nearly full takes a part and calls that a success."""
     if os.pwrite(fd, data, 0) < len(data):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    if then:
+        then(fd)
 
 
 class Shim:
@@ -199,9 +201,8 @@ class Shim:
         self.folder = Folder(path, order["ballast"])
         self.began = self.looked = boottime()
         # 1 to 1.5 times what was asked for: the shims of one batch must not all revive in the same second
-        self.revive_s = min(order["revive_s"], 86400.0) * (
-            1 + int.from_bytes(order["token"].encode(), "big") % 997 / 1994
-        )
+        spread = int.from_bytes(order["token"].encode(), "big") % 997 / 997
+        self.revive_s: float = min(order["revive_s"], 86400.0) * (1 + spread / 2)
         self.child = 0
         self.stops: list[dict[str, Any]] = []  # steps taken to end the tree, in order
         self.stop_epoch = -1
@@ -305,7 +306,7 @@ class Shim:
             os.execvpe(self.order["argv"][0], self.order["argv"], env)
         except BaseException as error:
             try:
-                self._confess(errors, error)
+                self._confess(errors, error, "" if trouble else self.order["argv"][0])
             finally:  # its own log may have no room for it
                 os._exit(127)
 
@@ -324,8 +325,8 @@ class Shim:
         os.chdir(self.order["cwd"])
         return env
 
-    def _confess(self, errors: int, error: BaseException) -> None:
-        text = told(error, self.order["argv"][0], "its recorded command or environment can't be used")
+    def _confess(self, errors: int, error: BaseException, name: str) -> None:
+        text = told(error, name, "its recorded command or environment can't be used")
         os.write(errors, text.encode("utf-8", "replace")[:TAIL_BYTES])
         os.write(2, f"muster: the command could not be executed: {text}\n".encode("utf-8", "replace"))
 
@@ -348,7 +349,7 @@ class Shim:
         return max(0.0, (next_at if self.kill_at is None else min(next_at, self.kill_at)) - boottime())
 
     def _tend(self) -> None:
-        """What a wake-up may call for. The system may refuse us files or memory for a while: the next one tries again."""
+        """What a wake-up may call for. The system may refuse us files or memory for a while: the next tries again."""
         try:
             self._obey()
             self._revive()
@@ -515,16 +516,13 @@ def to_default() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def told(error: BaseException, what: str, otherwise: str) -> str:
+def told(error: BaseException, name: str, otherwise: str) -> str:
     """Never the error itself: it may carry the bytes it choked on, and those may be a whole environment."""
     if isinstance(error, SystemExit):
         return str(error)
-    if not isinstance(error, OSError):
-        return f"{otherwise} ({type(error).__name__})"
-    name = os.fsdecode(error.filename or what)
-    if os.path.basename(name) == os.path.basename(what):
-        name = what  # not the last folder of PATH that it was looked for in
-    return f"{error.strerror}: {name!r}"
+    if isinstance(error, OSError):
+        return f"{error.strerror}: {os.fsdecode(name or error.filename or '')!r}"
+    return f"{otherwise} ({type(error).__name__})"
 
 
 def flock_patiently(fd: int) -> bool:
@@ -632,11 +630,7 @@ def oom_kills() -> int | None:
 def children(pid: int, but: int) -> list[int] | None:
     """Direct children; None where the kernel does not list them. Orphans of the run have become ours by now."""
     text = read_text(f"/proc/{pid}/task/{pid}/children", "unlisted")
-    return (
-        None
-        if text == "unlisted"
-        else [child for child in map(int, filter(str.isdecimal, text.split())) if child != but]
-    )
+    return None if text == "unlisted" else [child for child in map(int, text.split()) if child != but]
 
 
 def descendants(root: int) -> list[int]:
@@ -807,13 +801,14 @@ def signal_exactly(pids: list[int], tree: Any, number: int) -> None:
     """
     for start in range(0, len(pids), 256):
         held = {}
+        for pid in pids[start : start + 256]:
+            try:
+                held[pid] = os.pidfd_open(pid)
+            except OSError:
+                pass
         try:
-            for pid in pids[start : start + 256]:
-                try:
-                    held[pid] = os.pidfd_open(pid)
-                except ProcessLookupError:
-                    pass
-            for pid in held.keys() & tree():
+            still = set(tree())
+            for pid in filter(still.__contains__, held):
                 try:
                     signal.pidfd_send_signal(held[pid], number)
                     signal.pidfd_send_signal(held[pid], signal.SIGCONT)  # a stopped one acts on TERM once it goes on

@@ -145,7 +145,7 @@ def _gone(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Ver
 
 def _lost(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
     """Nobody saw how it ended. What it left behind may still prove that it finished: then it is not run again."""
-    proof = seen.proof or ProofReading(None)
+    proof = seen.proof or ProofReading(None, pending=True)
     if declared and proof.pending:
         reason = "its process has ended; its proof is being read"
         return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)

@@ -57,7 +57,7 @@ class AttemptProbe:
         identity = facts.read_identity(folder / "identity.json")
         main, letter = self._main(identity)
         shim_locked = facts.locked(folder / "shim.lock")
-        ended = exit_ is not None or (main == "gone" and not shim_locked)
+        ended = exit_ is not None or (main in ("gone", "zombie") and not shim_locked)
         revoked, _, because = started.partition(":")
         return Sighting(
             boot=boot,

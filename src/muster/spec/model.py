@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
 
-from muster.spec.base import Model, field, forms
+from muster.spec.base import Model, field, forms, later
 from muster.spec.document import Scalar
 from muster.spec.fields import (
     LIST,
@@ -66,7 +66,11 @@ class ValueSettings(Model):
         "", "The text behind `{axis.args}` in commands; split into words as a shell would.", "--configs v2_full"
     )
     env: Env = field({}, "Environment variables of the cells with this value.", "{WANDB_TAGS: full}")
-    edits: list[Edit] = field([], "Edits of the config file, as in `loop.rules`.", '["ot.lambda_ot@set=0.12"]')
+    edits: list[Edit] = field(
+        [],
+        "Edits of the config file, as in `loop.rules`. (read and checked; this version can't apply them: `up` refuses)",
+        '["ot.lambda_ot@set=0.12"]',
+    )
     note: Loose = field("", "A remark that goes wherever this value is reported.", "a proxy, not a formal OOD split")
 
 
@@ -89,7 +93,12 @@ Gpus = Annotated[
 class Slots(Model):
     """Where runs may go."""
 
-    gpus: Gpus = field(None, "`auto` (all that nobody else uses), a list of indexes, or 0 for none.", "[0, 1, 6, 7]")
+    gpus: Gpus = field(
+        None,
+        "`auto` (all that nobody else uses), a list of indexes, or 0 for none. With `auto` on a machine without a GPU "
+        "cells run on CPU slots, and `muster check` warns of it.",
+        "[0, 1, 6, 7]",
+    )
     per_gpu: Whole = field(1, "Cells that share one GPU.", "2", ge=1)
     cpus: Whole = field(1, "Cells that run at once without a GPU.", "2", ge=0)
 
@@ -102,11 +111,11 @@ class Money(Model):
     per: Annotated[Literal["gpu", "machine"], BeforeValidator(choice("gpu", "machine"))] = field(
         "gpu", "Whether the price is for one GPU or for the machine.", "machine"
     )
-    budget: Number | None = field(None, "The most that may be spent; enforced while runs run.", "200", ge=0)
-    paid: Number | None = field(None, "What was really paid, to compare with the accounts.", "200", ge=0)
-    since: Moment | None = field(None, "When the rent began.", "2026-02-22T02:00+08:00")
+    budget: Number | None = field(None, later("The most that may be spent."), "200", ge=0)
+    paid: Number | None = field(None, later("What was really paid, to compare with the accounts."), "200", ge=0)
+    since: Moment | None = field(None, later("When the rent began."), "2026-02-22T02:00+08:00")
     at_cap: Annotated[Literal["hold", "stop"], BeforeValidator(choice("hold", "stop"))] = field(
-        "hold", "At the budget: start nothing new (`hold`), or stop the runs too (`stop`).", "stop"
+        "hold", later("At the budget: start nothing new (`hold`), or stop the runs too (`stop`)."), "stop"
     )
 
     @model_validator(mode="after")
@@ -122,20 +131,22 @@ class CampaignFile(Model):
     muster: Whole = field(..., "Version of this format; always 1.", "1")
     campaign: Text = field(..., "Name of the campaign.", "paper-sprint")
     language: Annotated[Literal["zh", "en"], BeforeValidator(choice("zh", "en"))] = field(
-        "en", "Language of the reports.", "zh"
+        "en", later("Language of the reports."), "zh"
     )
     axes: dict[str, Axis] = field(
         {}, "Axes by name: a list of values, or a mapping value -> settings.", "{seed: [0, 1, 2, 3, 4]}"
     )
     env: Env = field({}, "Environment variables of every job.", "{MUJOCO_GL: egl}")
     slots: Slots = field(Slots(), "Where runs may go.", "{gpus: auto, per_gpu: 1, cpus: 2}")
-    money: Money | None = field(None, "Price and budget.", "{price: 1.98, budget: 200}")
+    money: Money | None = field(
+        None, "Price and budget; the price is for the estimate of `plan`.", "{price: 1.98, budget: 200}"
+    )
     jobs: dict[str, Job] = field(..., "Jobs by name.", "{train: {axes: [seed], command: python train.py}}")
     decision: Decision | None = field(
-        None, "What is decided from the finished matrix; declared before anything runs.", ""
+        None, later("What is decided from the finished matrix; declared before anything runs."), ""
     )
-    report: Report | None = field(None, "Tables and documents.", "{columns: [id/score, ood/score]}")
-    loop: Loop | None = field(None, "Rounds of proposed configs.", "")
-    gates: dict[str, Gate] = field({}, "Decisions over the metric stream of a run, by name.", "")
-    notify: list[Notice] = field([], "Whom to tell, and how.", "[]")
-    finish: Finish | None = field(None, "What to do when all is done.", "{report: true, shutdown: false}")
+    report: Report | None = field(None, later("Tables and documents."), "{columns: [id/score, ood/score]}")
+    loop: Loop | None = field(None, later("Rounds of proposed configs."), "")
+    gates: dict[str, Gate] = field({}, later("Decisions over the metric stream of a run, by name."), "")
+    notify: list[Notice] = field([], later("Whom to tell, and how."), "[]")
+    finish: Finish | None = field(None, later("What to do when all is done."), "{report: true, shutdown: false}")

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Tag, model_validator
 
-from muster.spec.base import Model, field, forms
+from muster.spec.base import Model, field, forms, later
 from muster.spec.fields import (
     MAP,
     ONE,
@@ -43,8 +43,8 @@ class Progress(Model):
 
     jsonl: Text | None = field(None, "A file with one JSON object per line.", "metrics.jsonl")
     csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
-    wandb: Text | None = field(None, "A folder with W&B runs, online or offline.", "wandb")
-    tensorboard: Text | None = field(None, "A folder with TensorBoard event files.", "tb")
+    wandb: Text | None = field(None, later("A folder with W&B runs, online or offline."), "wandb")
+    tensorboard: Text | None = field(None, later("A folder with TensorBoard event files."), "tb")
     stdout: Pattern | None = field(None, "Lines of the output; the group is the step.", r"'step[: ]+(\d+)'")
     files: Text | None = field(None, "Files that appear one after the other.", "replay/*.npz")
     checkpoint: Text | None = field(None, "A checkpoint, or a glob of checkpoints.", "checkpoint.ckpt")
@@ -168,13 +168,15 @@ class Job(Model):
     progress: list[Progress] = field([], "Where progress can be seen.", "[{jsonl: metrics.jsonl, step: step}]")
     proof: Proof = field(Proof(), "What turns exit 0 into DONE.", "{files: [result.json]}")
     results: dict[str, Result] = field(
-        {}, "Numbers of a finished cell, by name.", "{score: {json: result.json, key: score}}"
+        {}, later("Numbers of a finished cell, by name."), "{score: {json: result.json, key: score}}"
     )
     retry: Retry = field(Retry(), "How often to try.", "{max: 3}")
     on_stall: Annotated[Literal["notify", "restart"], BeforeValidator(choice("notify", "restart"))] = field(
-        "notify", "What to do with a stalled run. Nothing is killed unless this says so.", "restart"
+        "notify", later("What to do with a stalled run. Nothing is killed unless this says so."), "restart"
     )
-    grace: Duration | None = field(None, "Time until the first progress is due. Default: learned, 60m at least.", "60m")
+    grace: Duration | None = field(
+        None, later("Time until the first progress is due. Default: learned, 60m at least."), "60m"
+    )
     timeout: Duration | None = field(None, "An attempt is stopped after this time.", "12h", gt=0)
 
 

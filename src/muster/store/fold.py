@@ -36,10 +36,12 @@ def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str 
         handler = _HANDLERS.get(decision.kind)
         if handler:
             handler(db, decision, declared)
+            if decision.kind not in ("epoch", "hold", "stop"):  # the others may let a cell start
+                set_meta(db, "at_rest", "1" if decision.kind == "end" else "0")
     except (Refused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
         void = str(refusal)
-    except (KeyError, TypeError, ValueError) as error:  # a line of another version, or mended by hand
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a line of another version, or mended by hand
         db.execute("ROLLBACK TO one")
         void = f"it can't be read: {error!r}"
     db.execute("RELEASE one")
@@ -168,7 +170,7 @@ def _settle(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if changed.rowcount != 1:
         raise Refused("there is no such attempt")
     if outcome["verdict"] == "DONE" or (outcome.get("cause") or {}).get("kind") == "user_stop":
-        db.execute(QUERIES["set_stop"], (None, d.cell))  # else the stop is still to be obeyed: it died of something else
+        db.execute(QUERIES["set_stop"], (None, d.cell))  # else it died of something else, and stopped it shall stay
     held_until = d.data.get("held_until_boot")  # orphans hold a slot longer than the main process lives
     db.execute(
         QUERIES["end_spans"],
@@ -254,4 +256,5 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "giveup": _giveup,
     "accept": _accept,
     "stop": _stop,
+    "end": lambda *_: None,
 }

@@ -1,10 +1,13 @@
-"""Where the state may lie: a local disk we can write to."""
+"""Where the state may lie: a local disk we can write to, in the folder it was made for."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from muster.domain.errors import MusterError
 
@@ -66,3 +69,39 @@ def file_system(path: Path, mounts: str | None = None) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, source[0]
     return kind
+
+
+def mark_place(state: Path) -> None:
+    """Which folder this state belongs to: a copy of it must not act for the original's runs."""
+    here = {"path": str(state.resolve()), "inode": state.stat().st_ino}
+    with contextlib.suppress(OSError):
+        if _marked(state) != here:
+            (state / "place").write_text(json.dumps(here))
+        if not (state / ".gitignore").exists():
+            (state / ".gitignore").write_text("*\n")  # the recorded environment may hold secrets
+
+
+def refuse_copy(state: Path) -> None:
+    """A copy while the original is still there. One that was moved, or whose original is gone, is no copy."""
+    mark = _marked(state)
+    if mark is None or mark["path"] == str(state.resolve()) or mark["inode"] == state.stat().st_ino:
+        return
+    try:
+        original = Path(mark["path"]).stat().st_ino == mark["inode"]
+    except OSError:
+        original = False
+    if original:
+        raise MusterError(
+            f"this folder is a copy: its state belongs to the campaign in {Path(mark['path']).parent}",
+            where=str(state),
+            hint="ask there; or delete .muster here to make this a campaign of its own",
+            code="copy",
+        )
+
+
+def _marked(state: Path) -> dict[str, Any] | None:
+    try:
+        mark = json.loads((state / "place").read_text())
+        return {"path": str(mark["path"]), "inode": int(mark["inode"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -207,8 +207,11 @@ class SqliteStore:
             {axis: tuple(names) for axis, names in part.items()} for part in json.loads(meta.get("only", "[]"))
         )
         epoch = int(meta.get("epoch", "0"))
+        at_rest = meta.get("at_rest") == "1"
         former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
-        return CampaignState(campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, former)
+        return CampaignState(
+            campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former
+        )
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:
         """Jobs that left the campaign file but have cells, from the newest campaign that had them."""

@@ -10,7 +10,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode(value: object) -> bytes:
-    """Lone surrogates, as Python reads bytes that are no UTF-8, become `\\udcff`: a log line must never fail on them."""
+    """A lone surrogate, which stands for a byte that is no UTF-8, becomes `\\udcff`: no line may fail on it."""
     try:
         return _encode(value)
     except UnicodeEncodeError:

@@ -11,7 +11,7 @@ from pathlib import Path
 from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
 from muster.acts.take_in import hashes
 from muster.domain.decision import Decision
-from muster.domain.errors import Mistake, MusterError
+from muster.domain.errors import Mistake, MusterError, UsageError
 from muster.domain.state import CampaignState
 from muster.observe import process
 from muster.observe.code import code_identity
@@ -19,6 +19,7 @@ from muster.observe.proof import FileProofReader
 from muster.plan.outlook import as_if_taken_in
 from muster.ports.clock import iso
 from muster.store import campaigns
+from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
 from muster.wiring.taking import OURS, Read, read
@@ -35,9 +36,10 @@ class Adopted:
     warnings: tuple[Mistake, ...]
 
 
-def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: bool) -> Adopted:
+def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: bool, job: str | None = None) -> Adopted:
+    """Where there is nothing to adopt, nothing is changed: the campaign is not taken in either."""
     read_now = read(root / FILE)
-    desk = None if dry_run and not was_begun(root) else Desk.open(root) if dry_run else Desk.create(root)
+    desk = Desk.open(root) if was_begun(root) else None
     before = desk.store.load() if desk else None
     outdated = before is None or _outdated(root, before, read_now)
     # a campaign that runs takes a new text in only by `muster up`: its new cells would start
@@ -45,13 +47,32 @@ def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: b
     warnings = read_now.warnings
     if outdated and not take:
         warnings = (*warnings, _differs())
-    if take and desk and not dry_run:
-        take_in_only(desk, read_now, before)
-    state = _state(root, desk, read_now, before, dry_run=dry_run and take)
-    found = find_runs(state, root, patterns, table, FileProofReader())
-    taken, late = (found.proved, ()) if dry_run or desk is None else record(desk, found)
+    state = before if before and not take else _as_if_taken_in(root, read_now, before)
+    _refuse_unknown(job, state)
+    found = find_runs(state, root, patterns, table, FileProofReader(), job)
+    taken, late = found.proved, tuple[Refused, ...]()
+    changes = bool(found.proved) and not dry_run
+    if changes:
+        taken, late = _carry_out(desk or Desk.create(root), found, read_now if take else None, before)
     done = sum(cell.done for cell in state.declared) + len(taken)
-    return Adopted(found, taken, (*found.refused, *late), take and not dry_run, len(state.declared), done, warnings)
+    return Adopted(found, taken, (*found.refused, *late), take and changes, len(state.declared), done, warnings)
+
+
+def _carry_out(
+    desk: Desk, found: Adoption, to_take_in: Read | None, before: CampaignState | None
+) -> tuple[tuple[Proved, ...], tuple[Refused, ...]]:
+    refuse_bad_place(desk.root)
+    if to_take_in:
+        take_in_only(desk, to_take_in, before)
+    return record(desk, found)
+
+
+def _refuse_unknown(job: str | None, state: CampaignState) -> None:
+    names = [each.name for each in state.campaign.jobs]
+    if job is not None and job not in names:
+        raise UsageError(
+            f"--job {job}: there is no job {job!r}; nothing was changed", hint=f"jobs are {', '.join(names)}"
+        )
 
 
 def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
@@ -86,10 +107,8 @@ def record(desk: Desk, found: Adoption) -> tuple[tuple[Proved, ...], tuple[Refus
     return taken, late
 
 
-def _state(root: Path, desk: Desk | None, found: Read, before: CampaignState | None, *, dry_run: bool) -> CampaignState:
-    if desk is None or dry_run:
-        return as_if_taken_in(found.campaign, hashes(found.campaign, str(root), code_identity), before)
-    return desk.load()
+def _as_if_taken_in(root: Path, found: Read, before: CampaignState | None) -> CampaignState:
+    return as_if_taken_in(found.campaign, hashes(found.campaign, str(root), code_identity), before)
 
 
 def _outdated(root: Path, before: CampaignState, found: Read) -> bool:

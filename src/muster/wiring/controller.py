@@ -21,6 +21,7 @@ from muster.ports.clock import SystemClock, iso
 from muster.ports.crash import reach
 from muster.store.ballast import Ballast
 from muster.store.lock import ControllerLock
+from muster.store.place import refuse_copy
 from muster.store.sqlite import SqliteStore
 from muster.wiring.desk import controller_command
 from muster.wiring.looking import CodeCache, Looking
@@ -33,6 +34,7 @@ def main(argv: list[str]) -> int:
     root = Path(argv[0])
     state = root / ".muster"
     clock = SystemClock()
+    refuse_copy(state)
     lock = ControllerLock(state, clock)
     if not lock.take_over():
         return 0  # there is a controller

@@ -17,7 +17,7 @@ from muster.domain.state import CampaignState
 from muster.observe.waker import ring
 from muster.ports.clock import Clock, SystemClock, iso
 from muster.store.lock import ControllerLock, Holder
-from muster.store.place import refuse_bad_place
+from muster.store.place import mark_place, refuse_bad_place, refuse_copy
 from muster.store.sqlite import SqliteStore
 
 FILE = "campaign.yaml"
@@ -52,12 +52,15 @@ class Desk:
         root = find_root(start)
         refuse_bad_place(root)
         (root / ".muster").mkdir(exist_ok=True)
-        return cls._build(root)
+        desk = cls._build(root)
+        mark_place(desk.state)
+        return desk
 
     @classmethod
     def _build(cls, root: Path) -> Desk:
         clock = SystemClock()
         state = root / ".muster"
+        refuse_copy(state)
         desk = cls(root, open_store(state), ControllerLock(state, clock), clock)
         if desk.store.behind():
             if not desk.lock.held():
@@ -155,6 +158,8 @@ class Desk:
         import subprocess  # not at the top: `status` has no use for it
 
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
+        if home := environment.get("MUSTER_HOME"):
+            environment["MUSTER_HOME"] = str(Path(home).absolute())  # the controller has another working folder
         with open(self.state / "controller.log", "ab") as log:
             started = subprocess.Popen(
                 controller_command(self.root),
@@ -208,8 +213,8 @@ def find_root(start: Path) -> Path:
     if not start.is_dir():
         raise UsageError(f"there is no folder {start}", where=str(start))
     for folder in (start, *start.parents):
-        if (folder / FILE).is_file():
-            return folder
+        if (folder / FILE).is_file() or (folder / ".muster" / "decisions.jsonl").is_file():
+            return folder  # a campaign whose file was deleted can still be asked and stopped
     raise UsageError(
         f"there is no {FILE} here or in a folder above",
         where=str(start),

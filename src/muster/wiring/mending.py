@@ -14,7 +14,7 @@ from muster.ports.clock import SystemClock, iso
 from muster.store import fsck
 from muster.store.campaigns import Taken
 from muster.store.lock import ControllerLock
-from muster.store.place import refuse_bad_place
+from muster.store.place import refuse_bad_place, refuse_copy
 from muster.wiring.desk import FILE
 from muster.wiring.taking import read
 
@@ -22,8 +22,15 @@ from muster.wiring.taking import read
 def mend(root: Path) -> fsck.Findings:
     state = root / ".muster"
     if not (state / "campaigns").is_dir() and not (state / "decisions.jsonl").exists():
+        if (state / "attempts").is_dir():
+            raise MusterError(
+                "only attempt folders are left of this campaign: what was decided, and for which matrix, is gone",
+                where=str(state / "attempts"),
+                hint="move that folder away, `muster up` anew, and let `muster adopt` take in what had finished",
+            )
         raise UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
     refuse_bad_place(root)
+    refuse_copy(state)
     clock = SystemClock()
     lock = ControllerLock(state, clock)
     if not lock.take():

@@ -1,0 +1,92 @@
+"""Small things that many commands say: counts, a few of many names, columns that line up, one JSON object."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from muster.cli.paint import utf8
+
+if TYPE_CHECKING:
+    from muster.acts.take_in import Changes
+
+NAMED = 8
+NARROWEST = 20
+
+
+def counted(number: int, word: str = "cell") -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
+def few(names: Sequence[str], most: int = NAMED) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def width(text: str) -> int:
+    """Columns on a terminal: a Chinese character takes two."""
+    if text.isascii() or not utf8():
+        return len(text)
+    import unicodedata
+
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
+
+
+def screen_columns() -> int:
+    """As shutil.get_terminal_size tells it, less the milliseconds of importing that."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return max(NARROWEST, int(asked))
+    try:
+        return max(NARROWEST, os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns)
+    except (OSError, ValueError):
+        return 80
+
+
+def padded(text: str, columns: int) -> str:
+    return text + " " * (columns - width(text))
+
+
+def cut(text: str, columns: int) -> str:
+    if width(text) <= columns:
+        return text
+    while width(text) > columns - 1:
+        text = text[:-1]
+    return text + ("…" if utf8() else "~")
+
+
+def say_json(value: Any, stream: TextIO | None = None, indent: int | None = None) -> None:
+    """One object, which is JSON in any locale."""
+    stream = stream or sys.stdout
+    stream.write(json.dumps(value, ensure_ascii=not utf8(stream), indent=indent) + "\n")
+
+
+def change_lines(what: Changes) -> Iterator[str]:
+    """Which cells an edited campaign file changes, and that finished ones are kept."""
+    for cells, one, many in (
+        (what.new, "new cell", "new cells"),
+        (what.gone, "cell that is no longer declared (its attempts are kept)",
+         "cells that are no longer declared (their attempts are kept)"),
+        (what.changed, "cell whose definition changed", "cells whose definition changed"),
+        (what.changed_done, "DONE cell whose definition changed (kept, with its old hash)",
+         "DONE cells whose definition changed (kept, with their old hash)"),
+    ):  # fmt: skip
+        if cells:
+            yield f"{len(cells)} {one if len(cells) == 1 else many}: {few(cells)}"
+
+
+def command_that_works() -> str:
+    """`muster`, where that is the one that was called; else what was called."""
+    import shlex
+    import shutil
+
+    called, found = Path(sys.argv[0]), shutil.which("muster")
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m muster"
+    same = found is not None and called.exists() and Path(found).samefile(called)
+    return "muster" if same or not called.exists() else shlex.quote(str(called))
