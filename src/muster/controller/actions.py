@@ -24,7 +24,7 @@ class Settle:
 
     attempt: Attempt
     outcome: Outcome
-    ended_boot: float | None
+    freed: float  # when its slot was free again
     release: bool = False
 
 

@@ -212,8 +212,15 @@ class Carrier:
     def _settled(self, settle: Settle) -> Decision:
         from msgspec import to_builtins
 
-        data = {"outcome": to_builtins(settle.outcome), "ended_boot": settle.ended_boot}
-        return self.decision("settle", settle.outcome.reason, attempt=settle.attempt, data=data)
+        outcome = settle.outcome
+        ended_at = iso(outcome.ended) if outcome.ended else None
+        data = {
+            "outcome": to_builtins(outcome),
+            "ended_boot": settle.freed,
+            "ended_at": ended_at,
+            "boot_id": self.boot_id,
+        }
+        return self.decision("settle", outcome.reason, attempt=settle.attempt, data=data)
 
     def _started(self, start: Start, state: CampaignState) -> Decision:
         data = {

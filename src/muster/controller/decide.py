@@ -67,8 +67,9 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
         return
     seen, verdict = view.sightings[attempt.key], view.verdicts[attempt.key]
     if verdict.final:
-        ended = seen.exit.boot if seen.exit else None
-        yield Settle(attempt, outcome_of(verdict, seen), ended, release=seen.tree_lives)
+        # the slot was held until the tree was gone: with the main process, or as long as orphans lived
+        freed = seen.exit.boot if seen.exit and seen.exit.orphans == () else now
+        yield Settle(attempt, outcome_of(verdict, seen), freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:
         if now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
