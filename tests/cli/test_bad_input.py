@@ -282,8 +282,8 @@ def test_a_file_edited_while_it_runs(gated: Camp) -> None:
     gated.gates(2)
     told = gated("up", "--detach", code=0).stdout
     assert "2 new cells: train/2, eval/2" in told
-    assert "1 cells whose definition changed: eval/1" in told
-    assert "1 DONE cells whose definition changed (kept, with their old hash): eval/0" in told
+    assert "1 cell whose definition changed: eval/1" in told
+    assert "1 DONE cell whose definition changed (kept, with its old hash): eval/0" in told
     assert gated.started("train/1") == pid
     gated.open(1)
     gated.open(2)
@@ -313,7 +313,7 @@ def test_an_axis_that_shrinks_and_grows(camp: Camp) -> None:
     camp("up", code=0)
     camp.write(GOOD)
     told = camp("up", code=0).stdout
-    assert "1 cells that are no longer declared (their attempts are kept): train/2" in told
+    assert "1 cell that is no longer declared (its attempts are kept): train/2" in told
     assert camp.json("status", code=0)["declared"] == 2
     camp.write(GOOD.replace("[0, 1]", "[0, 1, 2, 3]"))
     told = camp("up", code=0).stdout

@@ -39,6 +39,8 @@ class Adopted:
 def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: bool, job: str | None = None) -> Adopted:
     """Where there is nothing to adopt, nothing is changed: the campaign is not taken in either."""
     read_now = read(root / FILE)
+    if not dry_run:
+        refuse_bad_place(root)
     desk = Desk.open(root) if was_begun(root) else None
     before = desk.store.load() if desk else None
     outdated = before is None or _outdated(root, before, read_now)
@@ -61,7 +63,6 @@ def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: b
 def _carry_out(
     desk: Desk, found: Adoption, to_take_in: Read | None, before: CampaignState | None
 ) -> tuple[tuple[Proved, ...], tuple[Refused, ...]]:
-    refuse_bad_place(desk.root)
     if to_take_in:
         take_in_only(desk, to_take_in, before)
     return record(desk, found)
