@@ -57,7 +57,10 @@ def test_init_writes_a_campaign_that_is_right(camp: Camp, template: str | None) 
     told = camp("init", *([template] if template else []), code=0).stdout
     assert f"wrote campaign.yaml (template {template or 'sprint'}) and AGENTS.md in {camp.root}" in told
     assert "muster check" in told
-    assert "muster status --json" in (camp.root / "AGENTS.md").read_text()
+    agents = (camp.root / "AGENTS.md").read_text()
+    assert "muster status --json" in agents
+    assert "`counts.GIVEN_UP`" in agents
+    assert "For 1 and 2" in agents
     found = camp.json("check")
     about_the_file = [item for item in found["mistakes"] if "was not found" not in item["message"]]
     assert [item for item in about_the_file if "does not exist" not in item["message"]] == []

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -333,6 +334,33 @@ jobs:
     told = camp.json("why", "train/0", code=0)
     assert (told["verdict"], told["attempt"], told["attempts"][0]["accepted"]) == ("DONE", 1, "its proof holds")
     assert json.loads(camp("status", "--json", code=0).stdout)["complete"]
+
+
+def test_accept_takes_work_whose_exit_was_lost(camp: Camp) -> None:
+    """The shim was killed, the run finished all the same; the attempt after it failed."""
+    camp.gates(0)
+    camp.write("""
+muster: 1
+campaign: lost
+axes: {seed: [0]}
+slots: {gpus: 0}
+jobs:
+  train:
+    axes: [seed]
+    command: /bin/sh -c 'echo started; read x < gate-0; test $x != 0 || echo weights > {out}/model.txt; exit $x'
+    proof: {files: [model.txt]}
+""")
+    camp("up", "--detach", code=0)
+    camp.started("train/0")
+    os.kill(json.loads((camp.folder("train/0") / "identity.json").read_text())["shim_pid"], signal.SIGKILL)
+    camp.open(0)
+    camp.until(lambda: camp.cells()["train/0"] == "DEAD")
+    camp("retry", "train/0", "--because", "perhaps now", code=0)
+    camp.started("train/0", 2)
+    camp.open(0, "5")
+    camp("wait", "--timeout", "60s", code=3)
+    assert "accepted (attempt 1 of 2)" in camp("accept", "train/0", code=0).stdout
+    assert camp.cells() == {"train/0": "DONE"}
 
 
 def test_accept_says_why_none_holds(camp: Camp) -> None:

@@ -10,6 +10,7 @@ import pytest
 import typer
 from documents import ROOT, sections
 
+from muster.acts.later import SECTIONS
 from muster.acts.status import STATES
 from muster.cli.app import COMMANDS, app
 from muster.domain.errors import MusterError, StoppedShort, UsageError
@@ -83,6 +84,15 @@ def test_every_schema_is_linked() -> None:
     assert [
         path.name for path in (ROOT / "docs" / "schemas").glob("*.json") if f"(schemas/{path.name})" not in text
     ] == []
+
+
+def test_what_this_version_does_not_act_on_says_so() -> None:
+    found = re.findall(r"^\| `(\w+)` \|(.*)$", (ROOT / "docs" / "campaign.md").read_text(), re.MULTILINE)
+    rows = dict(reversed(found))  # of keys with the same name the first
+    for key in (*SECTIONS, "budget", "at_cap", "on_stall", "grace", "decision", "report", "results"):
+        assert "this version does not act on it yet" in rows[key], key
+    assert "this version can't apply them" in rows["edits"]
+    assert "without a GPU cells run on CPU slots" in rows["gpus"]
 
 
 def test_every_verdict_is_in_the_glossary() -> None:

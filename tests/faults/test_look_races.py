@@ -11,6 +11,7 @@ from muster.domain.campaign import Job
 from muster.domain.sighting import ProofReading
 from muster.judge.attempt import judge_attempt
 from muster.observe import attempts as looking
+from muster.observe import facts as facts_of_folder
 from muster.observe import process
 from muster.ports.clock import SystemClock
 
@@ -47,7 +48,7 @@ def test_the_shim_ends_in_the_middle_of_a_look(tmp_path: Path, monkeypatch: pyte
             finish(tmp_path)  # all else of this look was read before, and found nothing
         return lives and path.name == "shim.lock"
 
-    monkeypatch.setattr(looking, "_locked", locked)
+    monkeypatch.setattr(facts_of_folder, "locked", locked)
     probe = looking.AttemptProbe(lambda _cell, _n: tmp_path, SystemClock(), lambda _attempt, _exit: ProofReading(True))
     for _ in range(3):  # it is slow to write its exit down: its process is seen gone more than once
         seen = probe.look([ATTEMPT])[ATTEMPT.key]

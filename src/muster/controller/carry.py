@@ -175,8 +175,9 @@ class Carrier:
     def relaunch(self, attempt: Attempt, state: CampaignState) -> None:
         """Same attempt, same order. O_EXCL on `started` makes a second shim harmless."""
         now = self.clock.boot()
+        if attempt.key in self.launched:  # we asked, and nobody came: request and lease may hang with whom we asked
+            self.executor.restart()
         self.launched[attempt.key] = now
-        self.executor.restart()  # whoever was asked first did not start it: request and lease may hang there
         lease = self._lease(attempt.slots)
         if lease is not None:
             self._unleased.pop(attempt.key, None)

@@ -181,4 +181,7 @@ def _end(view: View, state: CampaignState) -> Iterator[End]:
 
 def _with_outcome(record: CellRecord, settle: Settle) -> CellRecord:
     ended = replace(settle.attempt, outcome=settle.outcome)
-    return replace(record, attempts=(*record.attempts[:-1], ended), stop_because=None)
+    cause = settle.outcome.cause
+    obeyed = cause is None or cause.kind == "user_stop"
+    stop = None if obeyed else record.stop_because
+    return replace(record, attempts=(*record.attempts[:-1], ended), stop_because=stop)

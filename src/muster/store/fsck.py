@@ -164,8 +164,9 @@ def _recover(store: SqliteStore, asked: Asked) -> tuple[tuple[str, ...], tuple[s
             made += wanted
             recovered.append(name)
     if made:
-        _, end = store.log.append(made)  # the fact in the file first; the transaction around us is committed after
-        fold.set_meta(db, "applied", str(end))
+        begin, end = store.log.append(made)  # the fact in the file first; the transaction around us is committed after
+        if begin == int(fold.meta(db, "applied", "0")):  # else somebody decided meanwhile: ours, folded twice, are void
+            fold.set_meta(db, "applied", str(end))
     return tuple(recovered), tuple(unplaced)
 
 
