@@ -198,7 +198,7 @@ def _evidence(attempt: Attempt, seen: Sighting) -> tuple[Evidence, ...]:
         if not seen.execing:
             add("execing", "life", "there is no `execing` file: the command was not executed yet", "not started")
     if seen.strays:
-        add("token", "life", f"pid {', '.join(map(str, seen.strays))} carry its token", "alive")
+        add("token", "life", f"its token is carried by pid {', '.join(map(str, seen.strays))}", "alive")
     return tuple(found)
 
 
