@@ -741,9 +741,26 @@ def spare(server: socket.socket, taken: int) -> None:
 def warm_up() -> None:
     """Touches what a shim will use: pages that are shared after the fork are copied now, not on the way to a run."""
     oom_kills()
-    json.loads(json.dumps({"pid": start_ticks(os.getpid()), "boot": boottime(), "of": [None, "text", 1.5]}))
+    fd = os.memfd_create("warm")
+    flock_patiently(fd)
+    fill(fd, json.dumps({"pid": start_ticks(os.getpid()), "boot": boottime(), "of": [None, "text", 1.5]}).encode())
+    json.loads(read_bytes(f"/proc/self/fd/{fd}"))
+    os.close(fd)
     free_bytes("/")
     children(os.getpid(), but=0)
+    stop_request("/proc")
+    for number in (signal.SIGUSR1, signal.SIGHUP, signal.SIGTERM):
+        signal.signal(number, signal.getsignal(number))
+    for end in os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK):
+        os.close(end)
+    select.poll().poll(0)
+    pid = os.fork()  # a run is forked from here too
+    if pid == 0:
+        os._exit(0)
+    try:
+        os.waitpid(pid, 0)  # it must not be taken for an orphan of the run
+    except ChildProcessError:
+        pass
 
 
 def stop_without_shim(path: str) -> int:

@@ -24,6 +24,7 @@ class LocalWaker:
         self._poll.register(self._bell, select.POLLIN)
         self._fds: dict[int, Key] = {}  # pidfd -> attempt
         self._watched: dict[Key, dict[int, int]] = {}  # attempt -> pid -> pidfd
+        self._missed: set[Key] = set()
         self._rest = b""
 
     def watch(self, key: Key, pids: Iterable[int]) -> None:
@@ -33,8 +34,12 @@ class LocalWaker:
                 continue
             try:
                 fd = os.pidfd_open(pid)
+            except ProcessLookupError:
+                known[pid] = GONE
+                self._missed.add(key)  # it ended between the look and now: another look must follow
+                continue
             except OSError:
-                continue  # gone already: the next look says so
+                continue  # no descriptor to be had: the poll looks after it
             known[pid] = fd
             self._fds[fd] = key
             self._poll.register(fd, select.POLLIN)
@@ -57,9 +62,9 @@ class LocalWaker:
         return key
 
     def wait(self, timeout_s: float) -> Wake:
-        attempts: set[Key] = set()
+        attempts, self._missed = self._missed, set()
         log = False
-        for fd, _ in self._poll.poll(max(0, int(timeout_s * 1000 + 0.999))):
+        for fd, _ in self._poll.poll(0 if attempts else max(0, int(timeout_s * 1000 + 0.999))):
             if fd != self._bell:
                 attempts.add(self._fired(fd))
                 continue
