@@ -13,7 +13,7 @@ from documents import ROOT, sections
 from muster.acts.later import SECTIONS
 from muster.acts.status import STATES
 from muster.cli.app import COMMANDS, app
-from muster.domain.errors import MusterError, StoppedShort, UsageError
+from muster.domain.errors import MusterError, UsageError
 from muster.domain.verdict import State
 
 INTERFACE = ROOT / "docs" / "interface.md"
@@ -76,7 +76,7 @@ def test_what_is_planned_does_not_exist_yet() -> None:
 
 def test_every_exit_code_is_described() -> None:
     codes = set(map(int, re.findall(r"^\| (\d+) \|", sections(INTERFACE, level=2)["Exit codes"], re.MULTILINE)))
-    assert codes >= {0, MusterError.exit, UsageError.exit, StoppedShort.exit, 4}
+    assert codes >= {0, MusterError.exit, UsageError.exit, 3, 4}
 
 
 def test_every_schema_is_linked() -> None:

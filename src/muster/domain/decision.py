@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-Kind = Literal[
-    "epoch",  # a controller took over; data: pid, ticks
-    "campaign",  # a campaign text was taken in; data: hash, env_file, with_up (refused while held)
-    "filter",  # what --only leaves out; data: only, left_out, with_up
-    "intent",  # running | down; data: intent
-    "hold", "release",
-    "start",  # an attempt was claimed; data: the attempt
-    "settle",  # an attempt ended; data: the outcome; where known ended_at, ended_boot, held_until_boot, boot_id
-    "retry", "giveup", "accept", "stop", "note",
-    "adopt",  # a run that something else made; data: attempt and outcome
-    "end",  # a controller ended by itself; data: complete
-    "found",  # something a person should hear of
-]  # fmt: skip
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
+    """`kind` is one of
+
+    epoch     a controller took over              start    an attempt was claimed
+    campaign  a campaign text was taken in        settle   an attempt ended
+    filter    what --only leaves out              adopt    a run that something else made was taken in
+    intent    running or down                     end      a controller ended by itself
+    hold, release, retry, giveup, accept, stop, note: a person's word; found: what a person should hear of
+
+    A kind that this version does not know is kept and has no effect.
+    """
+
     kind: str
     who: str
     reason: str = ""

@@ -3,7 +3,6 @@
 MusterError           the command failed                                          exit 1
   UsageError          wrong use, nothing was changed                              exit 2
     CampaignInvalid   the campaign file has mistakes (all of them are listed)     exit 2
-  StoppedShort        nothing runs and something is missing, dead, held, unknown  exit 3
 """
 
 from __future__ import annotations
@@ -49,8 +48,3 @@ class CampaignInvalid(UsageError):
         super().__init__(f"{file} has {count} mistake{'s' if count != 1 else ''}", where=file)
         self.file = file
         self.mistakes = mistakes
-
-
-class StoppedShort(MusterError):
-    code = "stopped_short"
-    exit = 3
