@@ -47,6 +47,12 @@ def muster(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*MUSTER, "-C", str(root), *arguments], capture_output=True, text=True, check=False)
 
 
+def run_to_the_end(root: Path) -> None:
+    """Nobody watches: a live view would take its share of the two cores."""
+    muster(root, "up", "--detach")
+    wait_for(lambda: not (root / ".muster" / "controller.lock").read_text().strip(), 120)
+
+
 def matrix(cells: int, command: str, slots: int = 2) -> str:
     seeds = ", ".join(map(str, range(cells)))
     return (
@@ -87,7 +93,7 @@ def launch() -> None:
     count = 300
     floor = statistics.median(spawn_floor(count) for _ in range(3))
     with campaign(matrix(count, "/bin/true")) as root:
-        muster(root, "up")
+        run_to_the_end(root)
         db = sqlite3.connect(root / ".muster" / "campaign.db")
         (first,) = db.execute("SELECT min(boot) FROM event WHERE kind = 'start'").fetchone()
         (last,) = db.execute("SELECT max(boot) FROM event WHERE kind = 'settle'").fetchone()
@@ -100,7 +106,7 @@ def launch() -> None:
 def gap() -> None:
     """From the moment a run's exit is seen to the moment the next one on that slot is let go."""
     with campaign(matrix(200, "sleep 0.03")) as root:
-        muster(root, "up")
+        run_to_the_end(root)
         facts = []
         for folder in (root / ".muster" / "attempts" / "train").glob("*/*"):
             order = json.loads((folder / "attempt.json").read_text())

@@ -283,7 +283,24 @@ def test_a_stop_that_was_there_before_the_shim(lone: Lone) -> None:
     assert ended(shim) == 0
 
 
-# -- 4: more leases than a few
+# -- 4: more leases than a few, and numbers that scripts use for themselves
+
+
+def test_a_script_that_uses_descriptors_of_its_own_keeps_its_locks(world: World) -> None:
+    takes = "\n".join(f"exec {number}>/dev/null" for number in range(3, 10))
+    world.campaign(
+        "  train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'}\n", seeds=1, cpus=1, body=f"{takes}\n{WAIT}"
+    )
+    world.take_in()
+    controller = world.controller()
+    world.running("train/0")
+    kill(controller.pid)
+    controller.wait()
+    kill(world.shim("train/0"))
+    assert held(world.home / "slots" / "cpu0")
+    assert held(world.folder("train/0") / "tree.lock")
+    (world.root / "go").touch()
+    until(lambda: not held(world.home / "slots" / "cpu0"), "the slot is free again")
 
 
 def test_a_run_on_twenty_slots_holds_twenty(world: World) -> None:

@@ -46,6 +46,7 @@ ROOM_S = 0.5  # between two tries on a full disk
 MOST_FDS = 253  # SCM_MAX_FD: the most leases that one request can carry
 LONGEST_AGAIN_S = 60.0  # between two KILLs to a tree that does not die
 HOST: dict[str, Any] = {}
+HIGH_FD = 700  # scripts use low numbers for themselves (`exec 9>file`, `flock 200`) and would let go of a lock there
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -319,7 +320,10 @@ class Shim:
         except OSError:
             pass
         for fd in (tree, *self.slot_fds):
-            os.set_inheritable(fd, True)
+            try:
+                fcntl.fcntl(fd, fcntl.F_DUPFD, HIGH_FD)
+            except OSError:
+                os.set_inheritable(fd, True)
         env: dict[str, str] = json.loads(read_bytes(self.order["env_file"])) if self.order.get("env_file") else {}
         env.update(self.order["env"])
         os.chdir(self.order["cwd"])
