@@ -10,7 +10,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, name, prose
 
 HOSTS = ["pypi" + ".org", "python" + "hosted", "npm" + "js"]  # in parts: this file is looked at too
-PLACES = [r"(?<![\w.~-])/root/", r"(?<![\w.~-])/work/", r"/home/(?!me/)\w+/", r"/Users/\w+/", re.escape(f"{ROOT}/")]
+PLACES = [r"(?<![\w.~-])/root/", r"/home/(?!me/)\w+/", r"/Users/\w+/", re.escape(f"{ROOT}/")]
 SYNONYMS = {  # one word for one thing
     r"\btasks?\b": "cell or job",
     r"\btrials?\b": "attempt",
