@@ -52,6 +52,10 @@ class Carrier:
         self._taken = {slot: until for slot, until in self._taken.items() if until > now}
         return frozenset(self._taken)
 
+    def try_again(self) -> None:
+        """Something ended: a slot that was not quite free a moment ago may be now."""
+        self._taken.clear()
+
     @property
     def waits_for_slots(self) -> bool:
         return bool(self._taken)

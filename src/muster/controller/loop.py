@@ -112,6 +112,8 @@ class Loop:
             self._absorb(self.ports.store.commit([]))
             if self._ended:
                 return
+        if wake.attempts:
+            self.carrier.try_again()
         sightings = self.ports.probe.look(self._to_look_at(wake))
         verdicts = self._judge(sightings)
         now = self.ports.clock.boot()
