@@ -56,6 +56,7 @@ class Camp:
 
     def __init__(self, root: Path, home: Path) -> None:
         self.root = root
+        self._background: list[subprocess.Popen[bytes]] = []
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
         self.environment |= {"MUSTER_HOME": str(home), "MUSTER_GRACE_S": "2", "NO_COLOR": "1"}
 
@@ -73,10 +74,12 @@ class Camp:
         return done
 
     def background(self, *args: str, **more: Any) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
+        started = subprocess.Popen(
             [sys.executable, "-m", "muster", *args], cwd=self.root, env=self.environment, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, **more,
         )  # fmt: skip
+        self._background.append(started)
+        return started
 
     def json(self, *args: str, code: int | None = None) -> Any:
         return json.loads(self(*args, "--json", code=code).stdout)
@@ -137,6 +140,9 @@ class Camp:
     def clean_up(self) -> None:
         if not (self.root / ".muster").exists():
             return
+        for started in self._background:  # a test that failed half-way has not waited for it
+            with started:
+                started.kill()
         self("down", "--runs", "--timeout", "20s")
         left = [pid for pid in (*self.pids(), self.controller()) if pid and alive(pid)]
         deadline = time.monotonic() + 5
