@@ -195,6 +195,101 @@ def hundred() -> None:
             "<= 2 s", took <= 2)  # fmt: skip
 
 
+WRITER = """\
+import json, os, sys, time
+out = os.environ["MUSTER_OUT"]
+os.makedirs(out + "/replay")
+for chunk in range(50):
+    with open(f"{out}/replay/{chunk:05}.npz", "wb") as file:
+        file.write(bytes(1000))
+with open(out + "/model.ckpt", "wb") as file:
+    file.write(bytes(100_000))
+with open(out + "/metrics.jsonl", "a", buffering=1) as log:
+    for step in range(10**9):
+        log.write(json.dumps({"step": step, "loss": 1 / (step + 1), "reward": step * 0.5}) + "\\n")
+        time.sleep(1)
+"""
+
+
+def observe() -> None:
+    """100 live runs whose metrics grow every second, with 50 chunks and a checkpoint each, polled every 5 s."""
+    text = matrix(100, f"{sys.executable} -S writer.py", slots=100)[:-3] + (
+        ", progress: [{jsonl: metrics.jsonl, step: step}, {files: replay/*.npz}, {checkpoint: model.ckpt}]}}\n"
+    )
+    with campaign(text) as root:
+        (root / "writer.py").write_text(WRITER)
+        muster(root, "up", "--detach")
+        wait_for(lambda: len(list((root / ".muster/attempts/train").glob("*/1/out/metrics.jsonl"))) == 100)
+        time.sleep(12)  # the first looks read all there is
+        pid = controller(root)
+        before, began = cpu_seconds(pid), time.monotonic()
+        time.sleep(30)
+        share = (cpu_seconds(pid) - before) / (time.monotonic() - began) * 100
+        seen = json.loads((root / ".muster" / "watch.json").read_text())["histories"]
+        steps = [each["pulses"]["metrics.jsonl"]["count"] or 0 for each in seen.values()]
+        size = rss_mb(pid)
+        good = share <= 3 and size <= 150 and len(steps) == 100 and min(steps) > 20
+        figure = f"{share:.2f} % of a core, {size:.1f} MB (least step seen {min(steps):.0f})"
+        say("observing 100 live runs", figure, "<= 3 %, 150 MB", good)
+
+
+def chunks() -> None:
+    from muster.observe.probes.files import ChunkWatch
+
+    folder = Path(tempfile.mkdtemp())
+    for number in range(20_000):
+        (folder / f"chunk_{number:06}.npz").touch()
+    watch, spent = ChunkWatch(str(folder / "*.npz")), []
+    watch.look()
+    for number in range(50):
+        (folder / f"new_{number}.npz").touch()
+        began = time.perf_counter()
+        watch.look()
+        spent.append(time.perf_counter() - began)
+    floor = median_call_ms(lambda: os.listdir(folder))  # noqa: PTH208
+    middle, worst = statistics.median(spent) * 1000, max(spent) * 1000
+    figure = f"median {middle:.1f}, worst {worst:.1f} ms; a bare listdir {floor:.1f} ms"
+    say("a pass over 20,000 chunks, one new", figure, "<= 20 ms", middle <= 20)
+
+
+def median_call_ms(work: Callable[[], object], times: int = 15) -> float:
+    spent = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        spent.append(time.perf_counter() - began)
+    return statistics.median(spent) * 1000
+
+
+def jsonl() -> None:
+    """100 MB appended to a log that is being read, against msgspec decoding the same lines."""
+    import msgspec
+
+    from muster.observe.metrics.jsonl import JsonlReader
+
+    row = {"step": 0, "train/loss": 0.123456789, "train/reward": -12.5, "grad/norm": 1.75, "note": "x" * 60}
+    lines = [msgspec.json.encode({**row, "step": step}) for step in range(650_000)]
+    path = Path(tempfile.mkdtemp()) / "metrics.jsonl"
+    path.write_bytes(lines[0] + b"\n")
+    reader = JsonlReader(str(path), "step")
+    reader.look()
+    data = b"\n".join(lines[1:]) + b"\n"
+    with path.open("ab") as file:
+        file.write(data)
+    began = time.perf_counter()
+    while reader.step != 649_999:
+        reader.look()
+    ours = time.perf_counter() - began
+    began = time.perf_counter()
+    decode = msgspec.json.Decoder().decode
+    for line in data.split(b"\n")[:-1]:
+        decode(line)
+    floor = time.perf_counter() - began
+    size = len(data) / 1e6
+    figure = f"{size / ours:.0f} MB/s = {floor / ours:.1f} x msgspec's {size / floor:.0f} MB/s ({size:.0f} MB)"
+    say("appended JSONL is read", figure, ">= 0.5 x", floor / ours >= 0.5)
+
+
 def controller(root: Path) -> int:
     return int(json.loads((root / ".muster" / "controller.lock").read_text())["pid"])
 
@@ -217,7 +312,15 @@ def wait_for(reached: Callable[[], bool], timeout_s: float = 60) -> None:
         time.sleep(0.02)
 
 
-BENCHES = {"launch": launch, "gap": gap, "status": status, "hundred": hundred}
+BENCHES = {
+    "launch": launch,
+    "gap": gap,
+    "status": status,
+    "hundred": hundred,
+    "observe": observe,
+    "chunks": chunks,
+    "jsonl": jsonl,
+}
 
 if __name__ == "__main__":
     with workshop():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
@@ -10,7 +10,6 @@ from muster.domain.errors import Mistake
 SECTIONS = {
     "loop": "no rounds are run",
     "gates": "no gate is evaluated",
-    "notify": "nobody is notified",
     "finish": "nothing is done at the end",
 }
 
@@ -21,9 +20,12 @@ def not_yet(campaign: Campaign) -> Iterator[Mistake]:
             yield _warning(name, f"`{name}:` is read and checked, but this version does not act on it: {meaning}")
     if campaign.money and campaign.money.budget is not None:
         yield _warning("money.budget", "`budget:` is read, but this version does not enforce it")
+    silent = [channel for channel in campaign.notify if not (isinstance(channel, Mapping) and channel.get("run"))]
+    if silent:
+        yield _warning(
+            "notify", "`notify:` knows only `{run: COMMAND}` in this version: the other channels stay silent"
+        )
     for job in campaign.jobs:
-        if job.on_stall == "restart":
-            yield _warning(f"jobs.{job.name}.on_stall", "`on_stall: restart` is read, but this version sees no stalls")
         unread = [source.kind for source in job.progress if source.kind in ("wandb", "tensorboard")]
         read = [source for source in job.progress if source.kind in ("jsonl", "csv", "stdout")]
         if job.proof.step and unread and not read:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.campaign import Job
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
 from muster.domain.verdict import LIVE, SETTLED, Evidence, State, Verdict
@@ -15,6 +16,9 @@ from muster.ports.clock import iso
 
 if TYPE_CHECKING:
     from muster.domain.sighting import Sighting
+    from muster.judge.living import Watch
+
+    WatchOf = Callable[[Attempt, Sighting, Job], Watch | None]
 
 STATES = ("DONE", "RUNNING", "QUIET", "STALLED", "DEAD", "UNKNOWN", "PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 Key = tuple[str, int]
@@ -80,11 +84,12 @@ def survey(
     wall: float,
     boot: float,
     boot_id: str,
+    watch_of: WatchOf = lambda *_: None,
 ) -> Status:
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
-    cells = tuple(_cell(record, state, needs, sightings) for record in state.declared)
+    cells = tuple(_cell(record, state, needs, sightings, watch_of) for record in state.declared)
     left = [record for record in state.cells.values() if record.open and not record.declared]
-    withdrawn = tuple(_cell(record, state, needs, sightings) for record in left)
+    withdrawn = tuple(_cell(record, state, needs, sightings, watch_of) for record in left)
     counts = dict.fromkeys(STATES, 0)
     for cell in cells:
         counts[cell.verdict.state] += 1
@@ -92,30 +97,38 @@ def survey(
 
 
 def _cell(
-    record: CellRecord, state: CampaignState, needs: Mapping[str, tuple[str, ...]], sightings: Mapping[Key, Sighting]
+    record: CellRecord,
+    state: CampaignState,
+    needs: Mapping[str, tuple[str, ...]],
+    sightings: Mapping[Key, Sighting],
+    watch_of: WatchOf,
 ) -> CellStatus:
     attempt = record.open
     if attempt and attempt.key in sightings:
-        return _open(record, attempt, sightings[attempt.key], state)
+        return _open(record, attempt, sightings[attempt.key], state, watch_of)
     if attempt:
         unseen = Verdict(State.UNKNOWN, "it could not be looked at", confidence="unknown")
         return CellStatus(record, unseen, "look again")
     return _closed(record, standing(record, state, needs))
 
 
-def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState) -> CellStatus:
+def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState, watch_of: WatchOf) -> CellStatus:
     from muster.judge.attempt import judge_attempt  # a campaign at rest needs no judge
 
-    verdict = judge_attempt(attempt, seen, state.job(record.cell.job))
+    job = state.job(record.cell.job)
+    watch = watch_of(attempt, seen, job)
+    verdict = judge_attempt(attempt, seen, job, watch)
     following = "nothing to do"
-    if verdict.kind == "orphans":
+    if verdict.state == State.STALLED:
+        following = _after_stall(verdict, job.on_stall)
+    elif verdict.kind == "orphans":
         following = "no other attempt starts while they live; `muster stop` ends them"
     elif verdict.final:
         following = "being recorded" if state.intent.kind == "running" else "recorded by the next `muster up`"
     elif record.stop_because is not None:
         following = f"being stopped: {record.stop_because}"
-    step, target = seen.proof.step if seen.proof else None, state.job(record.cell.job).steps
-    if step is not None and verdict.state == State.RUNNING:
+    step, target = seen.proof.step if seen.proof else None, job.steps
+    if step is not None and verdict.state == State.RUNNING and not (watch and watch.history.first is not None):
         verdict = replace(verdict, reason=f"step {step:g}{f' of {target}' if target else ''}; {verdict.reason}")
     return CellStatus(
         record,
@@ -126,6 +139,14 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
         output=seen.proof.output if seen.proof else None,
         step=step,
     )
+
+
+def _after_stall(verdict: Verdict, on_stall: str) -> str:
+    if verdict.kind == "stopped":
+        return "nothing is done by itself: SIGCONT lets it go on, `muster stop` ends it"
+    if on_stall == "restart":
+        return "it is stopped and started again (on_stall: restart)"
+    return "nothing is killed by itself (on_stall: notify); `muster stop` ends it, `muster retry` starts it again"
 
 
 def _closed(record: CellRecord, where: Standing) -> CellStatus:

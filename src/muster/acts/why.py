@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, survey
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
-from muster.domain.verdict import Cause, Evidence
+from muster.domain.verdict import Cause, Evidence, Rhythm
 from muster.ports.clock import iso
 from muster.ports.store import Event
 
@@ -51,13 +51,27 @@ class AttemptStory:
     evidence: tuple[Evidence, ...]
     log: str | None  # None: Muster has none, the run was adopted
     err: str | None
+    contributing: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # of the log, that show the cause
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A moment at which the newest attempt became something else."""
+
+    at: str
+    boot: float
+    verdict: str  # RUNNING, QUIET, ..., as the state alone
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
     cell: CellStatus
     attempts: tuple[AttemptStory, ...]
-    decisions: tuple[Event, ...]
+    decisions: tuple[Event, ...]  # without the changes of verdicts, which are in the timeline
+    timeline: tuple[Turn, ...]  # of the newest attempt
     needs: tuple[tuple[str, str], ...]  # (cell, its verdict)
 
 
@@ -66,7 +80,24 @@ def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: 
     attempts = tuple(_told(attempt, cell, folder_of(*attempt.key)) for attempt in record.attempts)
     needed = needed_cells(status.state.campaign, [each.cell for each in status.state.declared]).get(record.cell.id, ())
     verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
-    return Story(cell, attempts, tuple(events), tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed))
+    decisions = tuple(event for event in events if event.decision.kind not in ("verdict", "notice"))
+    needs = tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed)
+    return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs)
+
+
+def _timeline(attempt: Attempt | None, events: Sequence[Event]) -> Iterator[Turn]:
+    for event in events:
+        decision = event.decision
+        if attempt is None or decision.attempt != attempt.n or event.void:
+            continue
+        if decision.kind == "start":
+            yield Turn(decision.at, decision.boot, "RUNNING", f"started on {', '.join(attempt.slots)}")
+        elif decision.kind == "verdict":
+            state = str(decision.data.get("to", "")).partition("(")[0]
+            yield Turn(decision.at, decision.boot, state, decision.reason)
+        elif decision.kind == "settle":
+            state = str(decision.data["outcome"]["verdict"])
+            yield Turn(decision.at, decision.boot, state, f"{state}: {decision.reason}")
 
 
 def forgotten(status: Status) -> tuple[CellStatus, ...]:
@@ -98,13 +129,15 @@ def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:
         return AttemptStory(
             attempt, str(verdict.state), _text(verdict.cause), verdict.confidence, verdict.reason, cell.since,
             iso(facts["at"]) if facts and verdict.final else None, facts.get("duration_s"), facts.get("code"),
-            facts.get("signal"), cell.output, verdict.evidence, log, err,
+            facts.get("signal"), cell.output, verdict.evidence, log, err, verdict.contributing, verdict.lines,
+            verdict.advice,
         )  # fmt: skip
     cause = outcome.cause
     return AttemptStory(
         attempt, str(outcome.verdict), _text(cause), cause.confidence if cause else "proven", outcome.reason,
         iso(outcome.started) if outcome.started else None, iso(outcome.ended) if outcome.ended else None,
         outcome.duration_s, outcome.exit_code, outcome.exit_signal, outcome.output, outcome.evidence, log, err,
+        outcome.contributing, outcome.lines, outcome.advice,
     )  # fmt: skip
 
 
@@ -143,10 +176,28 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
     return {
         **cell_json(told.cell, status),
         "attempts": [_attempt_json(each, now_for(each.attempt, status)) for each in told.attempts],
-        "cadence": None,
+        "cadence": {rhythm.signal: _rhythm_json(rhythm) for rhythm in told.cell.verdict.rhythms} or None,
+        "turns": _turns_json(told, status),
+        "timeline": [{"at": turn.at, "verdict": turn.verdict, "what": turn.text} for turn in told.timeline],
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],
     }
+
+
+def _rhythm_json(rhythm: Rhythm) -> dict[str, Any]:
+    return {name: _rounded(getattr(rhythm, name)) for name in Rhythm.__slots__ if name != "signal"}
+
+
+def _rounded(value: Any) -> Any:
+    return round(value, 3) if isinstance(value, float) else value
+
+
+def _turns_json(told: Story, status: Status) -> dict[str, Any] | None:
+    """When the verdict would change if nothing happened."""
+    verdict = told.cell.verdict
+    if verdict.turns is None:
+        return None
+    return {"in_s": round(max(0.0, verdict.turns - status.boot), 1), "into": verdict.into}
 
 
 def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:
@@ -165,6 +216,9 @@ def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:
         "log": told.log,
         "err": told.err,
         "output": told.output,
+        "contributing": list(told.contributing),
+        "lines": list(told.lines),
+        "try": told.advice or None,
         "retry_cause": attempt.retry_cause,
         "accepted": attempt.accepted,
         "adopted": attempt.adopted,

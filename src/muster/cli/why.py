@@ -15,12 +15,13 @@ from muster.cli.durations import span
 from muster.cli.grid import mark
 from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
-from muster.domain.verdict import Evidence
+from muster.domain.verdict import Evidence, Rhythm
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
 from muster.wiring.desk import Desk
 
 app = typer.Typer(add_completion=False)
+STRIP = 48
 
 
 @app.command(epilog="Example:  muster why train/v2_full/2")
@@ -63,8 +64,15 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     if cell.since:
         yield f"  since  {_moment(cell.since)}"
     yield f"  next   {cell.next}"
+    if verdict.turns is not None:
+        yield f"  then   {verdict.into} in {span(max(0.0, verdict.turns - status.boot))}, unless something advances"
     if verdict.evidence:
         yield from _evidence(verdict.evidence, now_for(cell.record.completed or cell.record.last, status))
+    if verdict.rhythms:
+        yield _title("Cadence")
+        yield from (f"  {rhythm.signal}: {cadence(rhythm)}" for rhythm in verdict.rhythms)
+    if len(told.timeline) > 2:
+        yield from _timeline(told, status)
     if told.needs:
         yield _title("Needs")
         yield from (f"  {mark(state)} {need}  {state}" for need, state in told.needs)
@@ -93,6 +101,29 @@ def _evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]:
         yield "  " + (paint(line, "dim") if number == 0 else line)
 
 
+def cadence(rhythm: Rhythm) -> str:
+    if rhythm.silent_s is None:
+        return "has not advanced yet"
+    said = [f"silent for {span(rhythm.silent_s)}"]
+    if rhythm.usual_s is not None and rhythm.longest_s is not None:
+        said.insert(0, f"usually every {span(rhythm.usual_s)}, longest {span(rhythm.longest_s)}")
+    limits = f"overdue after {span(rhythm.suspect_s)}, no sooner stalled than after {span(rhythm.convict_s)}"
+    text = f"{', '.join(said)}; {limits} ({rhythm.rests_on})"
+    return f"{text}; {rhythm.note}" if rhythm.note else text
+
+
+def _timeline(told: Story, status: Status) -> Iterator[str]:
+    """A strip with one sign per part of the attempt's time, and the moments at which it changed."""
+    yield _title("Timeline")
+    turns = told.timeline
+    began, ended = turns[0].boot, turns[-1].boot if turns[-1].verdict in ("DONE", "DEAD") else status.boot
+    if ended > began:
+        places = (began + (ended - began) * part / (STRIP - 1) for part in range(STRIP))
+        states = ([turn.verdict for turn in turns if turn.boot <= place + 1e-6][-1] for place in places)
+        yield f"  {''.join(mark(state) for state in states)}  {span(ended - began)}"
+    yield from (f"  {_moment(turn.at)}  {turn.text}" for turn in turns)
+
+
 def _attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
     attempt = told.attempt
     said = [f"{mark(told.verdict)} attempt {attempt.n}: {told.verdict}"]
@@ -118,9 +149,22 @@ def _attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
     for label, path in (("output", told.output), ("log", told.log), ("errors", told.err)):
         if path:
             yield f"      {label:<7}{path}"
-    if last and told.verdict == "DEAD" and (found := tail(told.err)):
+    if last:
+        yield from _explained(told)
+
+
+def _explained(told: AttemptStory) -> Iterator[str]:
+    """What the log shows of a death, and what to try."""
+    for text in told.contributing:
+        yield f"      also: {text}"
+    if told.lines:
+        yield "      the lines of its log that show it:"
+        yield from (f"        | {_plain(line)}" for line in told.lines)
+    elif told.verdict == "DEAD" and (found := tail(told.err)):
         yield "      the last lines of stderr.log:"
         yield from (f"        | {_plain(line)}" for line in found)
+    if told.advice:
+        yield f"      try: {told.advice}"
 
 
 def _decision(event: Event) -> str:

@@ -47,7 +47,7 @@ class Fence:
 @dataclass(frozen=True, slots=True)
 class Stop:
     attempt: Attempt
-    cause: str  # user_stop | timeout
+    cause: str  # user_stop | timeout | stalled
     reason: str
 
 
@@ -59,6 +59,13 @@ class Nudge:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldAll:
+    """Everything fails: nothing more starts until a person has looked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """Nothing is open and nothing may start: the controller's work is over."""
 
@@ -66,4 +73,4 @@ class End:
     reason: str
 
 
-Action = Start | Settle | Relaunch | Fence | Stop | Nudge | End
+Action = Start | Settle | Relaunch | Fence | Stop | Nudge | HoldAll | End

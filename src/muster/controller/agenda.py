@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
 from muster.plan.order import durations, in_order
+from muster.plan.trust import RECENT, counts, recently_ended
 
 
 class Agenda:
@@ -15,6 +17,7 @@ class Agenda:
         self.state = state
         self.needs = needed_cells(state.campaign, [record.cell for record in state.declared])
         self._open = {attempt.key: attempt for attempt in state.open_attempts}
+        self.recent = deque(recently_ended(state), maxlen=RECENT)
         self._known_jobs: set[str] = set()
         self._order()
 
@@ -36,7 +39,8 @@ class Agenda:
         for record in records:
             self.state.cells[record.cell.id] = record
             for attempt in record.attempts:
-                self._open.pop(attempt.key, None)
+                if self._open.pop(attempt.key, None) and counts(attempt, self.state):
+                    self.recent.append(attempt)
             if record.open:
                 self._open[record.open.key] = record.open
             self._file(record)

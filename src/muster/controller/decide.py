@@ -6,7 +6,7 @@ from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
@@ -14,6 +14,7 @@ from muster.domain.verdict import SETTLED, State, Verdict
 from muster.judge.attempt import outcome_of
 from muster.plan.slots import choose, need
 from muster.plan.standing import Needs, standing
+from muster.plan.trust import everything_fails, failing_slots
 from muster.ports.executor import Slot
 
 Key = tuple[str, int]
@@ -34,6 +35,7 @@ class View:
     taken: frozenset[str] = frozenset()  # slots that somebody else holds
     launched: Mapping[Key, float] = field(default_factory=dict)  # when this controller asked for a shim
     stopping: frozenset[Key] = frozenset()  # stop requests that are out
+    recent: Sequence[Attempt] = ()  # ended ones, newest last
 
 
 def decide(view: View, now: float) -> list[Action]:
@@ -45,6 +47,8 @@ def decide(view: View, now: float) -> list[Action]:
             if isinstance(action, Settle):
                 settled[record.cell.id] = _with_outcome(record, action)
     projected = replace(view.state, cells=ChainMap(settled, view.state.cells))
+    if settled and view.state.intent.kind == "running" and (why := everything_fails(_recent(view, settled))):
+        return [*actions, HoldAll(why)]  # the next turn sees the hold
     starts = list(_starts(view, projected, settled))
     actions.extend(starts)
     if view.state.intent.wants_down:
@@ -52,6 +56,10 @@ def decide(view: View, now: float) -> list[Action]:
     elif not starts and not _still_open(view, settled):
         actions.extend(_end(view, projected))
     return actions
+
+
+def _recent(view: View, settled: Mapping[str, CellRecord]) -> list[Attempt]:
+    return [*view.recent, *(record.attempts[-1] for record in settled.values())]
 
 
 def _open_records(view: View) -> Iterator[CellRecord]:
@@ -77,7 +85,7 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
         return
     yield from _for_shim(attempt, seen)
     if attempt.key not in view.stopping:
-        yield from _stop(view, record, attempt, seen, now)
+        yield from _stop(view, record, attempt, seen, verdict, now)
 
 
 def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Action]:
@@ -99,19 +107,26 @@ def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
         yield Nudge(attempt)
 
 
-def _stop(view: View, record: CellRecord, attempt: Attempt, seen: Sighting, now: float) -> Iterator[Action]:
+def _stop(
+    view: View, record: CellRecord, attempt: Attempt, seen: Sighting, verdict: Verdict, now: float
+) -> Iterator[Action]:
     if record.stop_because is not None:
         yield Stop(attempt, "user_stop", record.stop_because)
         return
-    limit = view.state.job(record.cell.job).timeout_s
+    job = view.state.job(record.cell.job)
+    limit = job.timeout_s
     if limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
         yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s")
+    elif verdict.state == State.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
+        # whoever stopped a run (state T) means to let it go on
+        yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}")
 
 
 def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord]) -> Iterator[Start]:
     if state.intent.kind != "running":
         return
-    free = _free_slots(view, settled)
+    failing = failing_slots(_recent(view, settled))
+    free = [slot for slot in _free_slots(view, settled) if slot.name not in failing]
     has_gpus = any(slot.kind == "gpu" for slot in view.slots)
     for planned in view.agenda:
         if not free:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
 from muster.controller.carry import LEASE_RETRY_S, Carrier
 from muster.controller.decide import View, decide
+from muster.controller.news import News
+from muster.controller.watches import Watches
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Verdict
 from muster.judge.attempt import judge_attempt
+from muster.plan.standing import standing
 from muster.ports.clock import Clock
 from muster.ports.executor import Executor
 from muster.ports.lock import Lock
 from muster.ports.probe import Probe
+from muster.ports.signals import Signals
 from muster.ports.store import Committed, Store, Superseded
 from muster.ports.waker import Wake, Waker
 
@@ -43,6 +47,7 @@ class Ports:
     waker: Waker
     clock: Clock
     lock: Lock
+    signals: Signals
 
 
 @dataclass(slots=True)
@@ -50,10 +55,13 @@ class Loop:
     ports: Ports
     carrier: Carrier
     state: CampaignState
+    watches: Watches
     policy: Policy = Policy()
     configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
+    notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
     agenda: Agenda = field(init=False)
+    news: News = field(init=False)
     trouble: str = ""
     _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
@@ -64,6 +72,7 @@ class Loop:
 
     def __post_init__(self) -> None:
         self.agenda = Agenda(self.state)
+        self.news = News(self.carrier)
 
     def run(self) -> None:
         self._turn(Wake(log=True))
@@ -114,8 +123,12 @@ class Loop:
                 return
         if wake.attempts:
             self.carrier.try_again()
+        polling = self.ports.clock.boot() >= self._next_poll
         sightings = self.ports.probe.look(self._to_look_at(wake))
+        if polling:
+            self.watches.poll(self.state, sightings, self.ports.signals)
         verdicts = self._judge(sightings)
+        self._record(self.news.take())
         now = self.ports.clock.boot()
         view = View(
             state=self.state,
@@ -128,6 +141,7 @@ class Loop:
             taken=self.carrier.taken(now),
             launched=self.carrier.launched,
             stopping=frozenset(self.carrier.stopping),
+            recent=self.agenda.recent,
         )
         actions = decide(view, now)
         self._carry_out(actions)
@@ -150,9 +164,25 @@ class Loop:
         verdicts = {}
         for key, seen in sightings.items():
             record = self.state.cells[key[0]]
-            attempt = record.attempts[key[1] - 1]
-            verdicts[key] = judge_attempt(attempt, seen, self.state.job(record.cell.job))
+            attempt, job = record.attempts[key[1] - 1], self.state.job(record.cell.job)
+            watch = self.watches.of(attempt, seen, job)
+            known = self.watches.with_memory(attempt, seen)
+            verdict = judge_attempt(attempt, known, job, watch, explain=False)
+            before = None if verdict.final else self.watches.changed(attempt, verdict)
+            if verdict.final or before:
+                verdict = judge_attempt(attempt, known, job, watch)
+            if before:
+                self.news.changed(attempt, before, verdict)
+            verdicts[key] = verdict
         return verdicts
+
+    def _record(self, decisions: Sequence[Decision]) -> None:
+        """A verdict never changes without an event that says which reading changed it."""
+        if decisions:
+            self._absorb(self.ports.store.commit(decisions))
+            for decision in decisions:
+                if decision.kind == "notice":
+                    self.notify(decision)
 
     def _remember(self, sightings: dict[Key, Sighting], verdicts: dict[Key, Verdict], now: float) -> None:
         """Whom to watch, and who must be looked at again before the next poll."""
@@ -160,6 +190,7 @@ class Loop:
             self._due.pop(key, None)
             if verdicts[key].final:
                 self.ports.waker.forget(key)
+                self.ports.signals.forget(key)
                 continue
             if seen.identity and seen.host == "same":
                 self.ports.waker.watch(key, (seen.identity.shim_pid, seen.identity.pid))
@@ -185,6 +216,7 @@ class Loop:
         if settles or starts:
             committed, launches = self.carrier.claim(settles, starts, self.state)
             self._absorb(committed)
+            self._settled(settles)
             soon = self.ports.clock.boot() + self.policy.confirm_s
             self._due.update({key: soon for key, _ in launches})  # to watch their pids
             self.carrier.launch(launches, self.state)
@@ -196,6 +228,12 @@ class Loop:
                 trouble = trouble or error
         if trouble:
             raise trouble
+
+    def _settled(self, settles: Sequence[Settle]) -> None:
+        for settle in settles:
+            record = self.state.cells[settle.attempt.cell]
+            self.watches.learn(settle.attempt, self.state.job(record.cell.job))
+            self.news.ended(settle, standing(record, self.state, self.agenda.needs).next)
 
     def _do(self, action: Action) -> None:
         match action:
@@ -209,6 +247,8 @@ class Loop:
                 self.carrier.stop(action, self.state.epoch)
             case Nudge(attempt):
                 self.ports.executor.nudge(attempt)
+            case HoldAll(reason):
+                self._record([*self.news.held(reason), *self.news.take()])
             case End(complete, reason):
                 self.carrier.ask_all_back(self.state)
                 self._end(complete, reason)
@@ -217,6 +257,7 @@ class Loop:
 
     def _end(self, complete: bool, reason: str) -> None:
         decision = self.carrier.decision("end", reason, data={"complete": complete})
+        self._record(self.news.take())
         committed = self.ports.store.commit([decision])
         # somebody may have decided something in the same moment: then the work is not over
         news = any(event.decision.epoch is None and not event.void for event in committed.seen)

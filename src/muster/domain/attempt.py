@@ -23,6 +23,10 @@ class Outcome:
     duration_s: float | None = None  # by boot time
     output: str | None = None
     evidence: tuple[Evidence, ...] = ()
+    contributing: tuple[str, ...] = ()  # to a death, besides its cause
+    lines: tuple[str, ...] = ()  # of the log, that show the cause
+    advice: str = ""  # what a person may try
+    saved: bool | None = None  # whether it saved a whole checkpoint; None: none is declared
 
 
 @dataclass(frozen=True, slots=True)

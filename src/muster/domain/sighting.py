@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from muster.domain.reading import Aftermath, Readings
 from muster.domain.verdict import Evidence
 
 
@@ -37,6 +38,9 @@ class Exit:
     stop_reason: str | None = None  # a stop that was carried out: user_stop, timeout, budget_stop
     orphans: tuple[int, ...] | None = None  # processes of the run that outlived it; None: can't be told
     log: str = ""  # last bytes of stderr
+    out: str = ""  # and of stdout
+    disk_free: int | None = None
+    oom_kills: tuple[int | None, int | None] = (None, None)  # of its memory cgroup: at the start, at the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,9 @@ class ProofReading:
     output: str | None = None  # the output folder that was found
     step: float | None = None
     pending: bool = False  # it is being read
+    saved: bool | None = (
+        None  # a whole checkpoint was saved since the start; None: none is declared, or it can't be told
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,8 @@ class Sighting:
     proof: ProofReading | None = None
     revoked_because: str = ""
     trouble: str = ""  # what kept us from reading
+    readings: Readings | None = None  # of a living run, where this look took them
+    aftermath: Aftermath | None = None  # of a dead one
 
     @property
     def tree_lives(self) -> bool:

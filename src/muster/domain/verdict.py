@@ -48,6 +48,22 @@ class Cause:
 
 
 @dataclass(frozen=True, slots=True)
+class Rhythm:
+    """How often a progress signal advances, and how long it may be silent."""
+
+    signal: str
+    silent_s: float | None  # None: it has not advanced yet
+    usual_s: float | None  # the middle of its gaps
+    longest_s: float | None
+    gaps: int  # that were seen
+    suspect_s: float
+    convict_s: float
+    rests_on: str  # its own cadence, siblings, ...
+    phi: float = 0.0  # how unusual this silence is, as a power of ten
+    note: str = ""  # "written on a clock of 1000 s"
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     state: State
     reason: str  # one sentence
@@ -57,3 +73,14 @@ class Verdict:
     evidence: tuple[Evidence, ...] = ()
     note: str = ""  # e.g. "artifacts complete"
     final: bool = False  # the attempt has ended and this may be recorded
+    rhythms: tuple[Rhythm, ...] = ()
+    turns: float | None = None  # boot time at which it becomes another verdict if nothing happens
+    into: str = ""  # which one
+    contributing: tuple[str, ...] = ()  # to a death, besides its cause
+    lines: tuple[str, ...] = ()  # of the log, that show the cause
+    advice: str = ""  # what a person may try
+
+    @property
+    def sort(self) -> tuple[State, str | None, str]:
+        """What counts as a change of the verdict."""
+        return (self.state, self.kind, self.confidence)

@@ -6,14 +6,28 @@ evidence of death, and a process id alone never evidence of life.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from muster.domain.attempt import Attempt, Outcome
 from muster.domain.campaign import Job
+from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, ProofReading, Sighting
 from muster.domain.verdict import Cause, Evidence, State, Verdict
+from muster.judge.cause import CauseFound, cause_of
+from muster.judge.living import Watch, find
+from muster.judge.telling import evidence_of, rhythms_of
+
+PROOF_S = 10.0
 
 
-def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
-    evidence = _evidence(attempt, seen)
+def judge_attempt(
+    attempt: Attempt, seen: Sighting, job: Job, watch: Watch | None = None, *, explain: bool = True
+) -> Verdict:
+    """`watch` holds what earlier looks add up to; without it only life, exit and proof are judged.
+
+    `explain=False` leaves out evidence that nobody asked for: a controller judges thousands of times, and tells rarely.
+    """
+    evidence = _evidence(attempt, seen) if explain or seen.exit else ()
     if seen.started == "unread":
         return Verdict(State.UNKNOWN, f"it can't be read: {seen.trouble}", confidence="unknown", evidence=evidence)
     if seen.started == "revoked" and seen.stop_reason:
@@ -30,7 +44,7 @@ def judge_attempt(attempt: Attempt, seen: Sighting, job: Job) -> Verdict:
     if seen.identity is None:
         return _nameless(seen, evidence)
     if seen.main == "alive":
-        return _alive(seen, evidence)
+        return _alive(seen, job, watch, evidence, explain=explain)
     return _gone(seen, bool(job.proof), evidence)
 
 
@@ -50,6 +64,10 @@ def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
         duration_s=exit_.duration_s if exit_ else None,
         output=seen.proof.output if seen.proof else None,
         evidence=verdict.evidence,
+        contributing=verdict.contributing,
+        lines=verdict.lines,
+        advice=verdict.advice,
+        saved=seen.proof.saved if seen.proof else None,
     )
 
 
@@ -74,32 +92,29 @@ def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evi
         return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
     if complete and not stopped:
         return Verdict(State.DONE, "exit 0; no proof is declared", evidence=evidence, final=True)
-    if exit_.code == 0 and not stopped and proof.pending:
-        return Verdict(State.UNKNOWN, "exit 0; its proof is being read", "ending", "unknown", evidence=evidence)
+    patient = exit_.code == 0 or seen.boot - exit_.boot < PROOF_S  # a death is told although its files do not answer
+    if declared and not stopped and proof.pending and patient:
+        reason = f"it ended with {_how(exit_)}; its proof is being read"
+        return Verdict(State.UNKNOWN, reason, "ending", "unknown", evidence=evidence)
     if exit_.code == 0 and not stopped and proof.holds is None and not seen.stop_reason:
         return Verdict(State.UNKNOWN, "exit 0, but its proof can't be read", confidence="unknown", evidence=evidence)
     note = "artifacts complete: its proof holds although it did not exit with 0" if declared and proof.holds else ""
-    return _dead(_cause(exit_, evidence), evidence, note)
+    found = _cause(seen, exit_, evidence)
+    shown = [Evidence("log", "exit", line.strip()[:160], str(found.cause), exit_.boot) for line in found.lines[-1:]]
+    return replace(
+        _dead(found.cause, (*evidence, *shown), note),
+        contributing=found.contributing,
+        lines=found.lines,
+        advice=found.try_,
+    )
 
 
-def _cause(exit_: Exit, evidence: tuple[Evidence, ...]) -> Cause:
-    if exit_.exec_error:
-        return Cause("never_started", note=f"the command could not be executed: {exit_.exec_error}")
-    if exit_.stop_reason == "timeout":
-        return Cause("timeout", note=f"it ran longer than its timeout; it ended with {_how(exit_)}")
-    if exit_.stop_reason:
-        return Cause(exit_.stop_reason, note=f"stopped on request; it ended with {_how(exit_)}")
+def _cause(seen: Sighting, exit_: Exit, evidence: tuple[Evidence, ...]) -> CauseFound:
+    failed = [e.reading for e in evidence if e.kind == "proof" and e.says == "fails"]
     unread = [e.reading for e in evidence if e.kind == "proof" and e.says == "can't be read"]
-    if exit_.code == 0 and unread:
-        return Cause(
-            "early_exit", confidence="unknown", note=f"exit 0, but its proof can't be read: {'; '.join(unread)}"
-        )
-    if exit_.code == 0:
-        failed = "; ".join(e.reading for e in evidence if e.kind == "proof" and e.says == "fails")
-        return Cause("early_exit", note=f"exit 0, but its proof fails: {failed}")
-    if exit_.signal is not None:
-        return Cause("signal", str(exit_.signal), note="killed by a signal; who sent it is not known")
-    return Cause("exit_code", str(exit_.code), note=f"the command exited with {exit_.code}")
+    before, after = exit_.oom_kills
+    known = seen.aftermath or Aftermath(exit_.log, exit_.out, exit_.disk_free, before, None, after)
+    return cause_of(exit_, known, failed, unread)
 
 
 def _other_life(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
@@ -119,16 +134,33 @@ def _nameless(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
     return _dead(Cause("never_started", note="its shim died before it opened the gate"), evidence)
 
 
-def _alive(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
-    pid = seen.identity.pid if seen.identity else 0
+def _alive(seen: Sighting, job: Job, watch: Watch | None, evidence: tuple[Evidence, ...], *, explain: bool) -> Verdict:
     if not seen.execing and not seen.shim_locked:
         return Verdict(
             State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence
         )
-    reason = f"pid {pid} is alive and the same process that was started"
+    life = f"pid {seen.identity.pid if seen.identity else 0} is alive and the same process that was started"
     if seen.shim == "gone":
-        reason += "; its shim is gone, so its exit code will be lost"
-    return Verdict(State.RUNNING, reason, evidence=evidence)
+        life += "; its shim is gone, so its exit code will be lost"
+    if watch is None:
+        return Verdict(State.RUNNING, life, confidence="presumed", evidence=evidence)
+    found = find(watch, job, seen.boot)
+    if explain:
+        evidence += evidence_of(watch, seen.boot)
+    first = found.state == State.RUNNING and found.kind in (None, "starting") and watch.history.first is None
+    reason = f"{life}; {found.reason}" if first or seen.shim == "gone" else found.reason
+    rhythms = rhythms_of(watch, seen.boot) if explain else ()
+    return Verdict(
+        found.state,
+        reason,
+        found.kind,
+        found.confidence,
+        None,
+        evidence,
+        rhythms=rhythms,
+        turns=found.turns,
+        into=found.into,
+    )
 
 
 def _gone(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:

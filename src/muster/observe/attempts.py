@@ -8,19 +8,28 @@ from pathlib import Path
 from typing import Literal
 
 from muster.domain.attempt import Attempt
+from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
 from muster.observe import facts, process
 from muster.ports.clock import Clock
 
 Key = tuple[str, int]
 ReadProof = Callable[[Attempt, Exit | None], ProofReading]
+ReadAftermath = Callable[[Attempt, Exit, Identity | None], Aftermath]
 
 
 class AttemptProbe:
-    def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock, read_proof: ReadProof) -> None:
+    def __init__(
+        self,
+        folder_of: Callable[[str, int], Path],
+        clock: Clock,
+        read_proof: ReadProof,
+        read_aftermath: ReadAftermath | None = None,
+    ) -> None:
         self.folder_of = folder_of
         self.clock = clock
         self.read_proof = read_proof
+        self.read_aftermath = read_aftermath
         self.host = (process.boot_id(), process.pid_namespace(), process.init_ticks())
 
     def look(self, attempts: Sequence[Attempt]) -> dict[Key, Sighting]:
@@ -74,14 +83,24 @@ class AttemptProbe:
             tree_locked=facts.locked(folder / "tree.lock"),
             stop_reason=facts.stop_reason(folder),
             proof=self.read_proof(attempt, exit_) if ended else None,
+            aftermath=self._aftermath(attempt, exit_, identity),
         )
+
+    def _aftermath(self, attempt: Attempt, exit_: Exit | None, identity: Identity | None) -> Aftermath | None:
+        """Only for what did not end well."""
+        if exit_ is None or exit_.code == 0 or self.read_aftermath is None:
+            return None
+        return self.read_aftermath(attempt, exit_, identity)
 
     def _read_ended(self, attempt: Attempt, folder: Path, exit_: Exit) -> Sighting:
         """The usual end: the tree's reaper saw that nothing is left, so there is nothing else to look for."""
         proof = self.read_proof(attempt, exit_)
         identity = facts.read_identity(folder / "identity.json")
         asked = None if proof.holds else facts.stop_reason(folder)
-        return Sighting(self.clock.boot(), "yes", True, identity, exit_, stop_reason=asked, proof=proof)
+        after = self._aftermath(attempt, exit_, identity)
+        return Sighting(
+            self.clock.boot(), "yes", True, identity, exit_, stop_reason=asked, proof=proof, aftermath=after
+        )
 
     def _host(self, identity: Identity | None, attempt: Attempt) -> Literal["same", "rebooted", "restarted"]:
         boot_id = identity.boot_id if identity else attempt.boot_id

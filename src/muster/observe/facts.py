@@ -57,8 +57,11 @@ def read_exit(path: Path, token: str) -> Exit | None:
             stop_reason=stops[-1]["reason"] if stops else None,
             orphans=None if facts.get("orphans") is None else tuple(facts["orphans"]),
             log=evidence.get("log", ""),
+            out=evidence.get("out", ""),
+            disk_free=evidence.get("disk_free"),
+            oom_kills=tuple(evidence.get("oom_kills") or (None, None)),
         )
-    except (KeyError, TypeError, IndexError) as error:
+    except (AttributeError, KeyError, TypeError, IndexError) as error:
         raise OSError(f"{path.name} is damaged") from error
 
 

@@ -11,22 +11,36 @@ from muster.domain.campaign import Job
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.template import render
-from muster.observe.checkpoints import open_checkpoint
-from muster.observe.outputs import find_output, folder_of
+from muster.observe.checkpoints import open_checkpoint, saved_at
+from muster.observe.outputs import SLACK_S, find_output, folder_of
 from muster.observe.proof import newest_first, path_values
 from muster.observe.window import started_at
+
+
+def saved_any(job: Job, cell: Cell, order: Order) -> bool | None:
+    """Whether the attempt saved a whole checkpoint of its own; None: none is declared, or its start is not known."""
+    began = started_at(order)
+    if began is None or not _patterns(job):
+        return None
+    newest = last_checkpoint(job, cell, order)
+    return newest is not None and saved_at(newest) >= began - SLACK_S
 
 
 def last_checkpoint(job: Job, cell: Cell, order: Order) -> str | None:
     output = find_output(order, started_at(order))
     if output is None:
         return None
-    patterns = [source.path for source in job.progress if source.kind == "checkpoint"]
-    if job.proof.checkpoint:
-        patterns.append(job.proof.checkpoint.path)
+    patterns = _patterns(job)
     filled = {name: glob.escape(value) for name, value in path_values(job, cell, order).items()}
     for pattern in dict.fromkeys(patterns):
         for path in newest_first(os.path.join(glob.escape(folder_of(output)), render(pattern, filled))):
             if open_checkpoint(path).valid:
                 return path
     return None
+
+
+def _patterns(job: Job) -> list[str]:
+    patterns = [source.path for source in job.progress if source.kind == "checkpoint"]
+    if job.proof.checkpoint:
+        patterns.append(job.proof.checkpoint.path)
+    return patterns

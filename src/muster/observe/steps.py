@@ -1,6 +1,7 @@
 """The last step a run wrote, read from the end of its file: a log may have gigabytes, the answer is in its tail.
 
-A half-written last line, a tail of NULs after a power cut, bare NaN, and rows without the key are all normal.
+A half-written last line, a tail of NULs after a power cut, bare NaN, and rows without the key are all normal. How one
+line holds a step is here too; `metrics` reads files that grow with it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,21 @@ import math
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from io import FileIO
 from typing import Any, BinaryIO
 
+import msgspec
+
 TAIL_BYTES = 16 << 20  # text looked at before giving up: rows without the key, or one endless line
+HEADER_BYTES = 1 << 20
+BLANK = b"\0\r \t"
 _NUL_BYTES = 256 << 20  # NULs skipped at the end: a power cut can leave many
 _FIRST_BLOCK, _LARGEST_BLOCK = 64 << 10, 4 << 20
-_HEADER_BYTES = 1 << 20
 _NUMBER = re.compile(r"([-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([KMB]?)", re.IGNORECASE)
-_PLAIN = re.compile(rb"[A-Za-z0-9_-]+")
+_PLAIN_END = re.compile(r"[A-Za-z0-9_-]*\Z")
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
+_decode = msgspec.json.Decoder().decode
 
 
 def last_step(path: str, kind: str, key: str | None) -> float | None:
@@ -41,6 +48,9 @@ def last_step(path: str, kind: str, key: str | None) -> float | None:
         return None
 
 
+# -- files, from their end
+
+
 def lines_from_end(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
     """Lines, the last one first, each with whether a newline ended it; NULs and empty lines left out, bounded."""
     ended = False
@@ -49,55 +59,106 @@ def lines_from_end(file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
         text = block + rest
         parts = text.split(b"\n")
         for part in reversed(parts[1:]):
-            line = part.strip(b"\0\r \t")
+            line = part.strip(BLANK)
             if line:
                 yield line, ended
             ended = True
         rest = parts[0]
-    line = rest.strip(b"\0\r \t")
+    line = rest.strip(BLANK)
     if line and file.tell() == 0:  # the file's first line; otherwise a piece of one
         yield line, ended
 
 
+def text_end(file: BinaryIO | FileIO) -> int:
+    """Where the text ends and nothing but NULs follows; where there are too many of them, where the looking ended."""
+    position, size = file.seek(0, os.SEEK_END), _FIRST_BLOCK
+    give_up = max(0, position - _NUL_BYTES)
+    while position > give_up:
+        size = min(size, position)
+        file.seek(position - size)
+        block = file.read(size)
+        position -= size
+        if block != bytes(len(block)):  # at once: stripping hundreds of megabytes byte by byte takes a second
+            return position + len(block.rstrip(b"\0"))
+        size = min(size * 2, _LARGEST_BLOCK)
+    return position
+
+
 def _blocks_from_end(file: BinaryIO) -> Iterator[bytes]:
-    """Blocks, the last one first, growing; NUL blocks at the end are dropped. Leaves the file at what was not read."""
-    position = file.seek(0, os.SEEK_END)
-    nul_until, text_left, size = max(0, position - _NUL_BYTES), TAIL_BYTES, _FIRST_BLOCK
-    in_text = False
-    while position > 0 and text_left > 0 and (in_text or position > nul_until):
+    """Blocks of text, the last one first, growing. Leaves the file at what was not read."""
+    position, text_left, size = text_end(file), TAIL_BYTES, _FIRST_BLOCK
+    while position > 0 and text_left > 0:
         size = min(size, position)
         position -= size
         file.seek(position)
         block = file.read(size)
         file.seek(position)
-        if not in_text:
-            block = block.rstrip(b"\0")
-        if block:
-            in_text = True
-            text_left -= size
-            yield block
+        text_left -= size
+        yield block
         size = min(size * 2, _LARGEST_BLOCK)
 
 
 def _last_in_jsonl(file: BinaryIO, key: str) -> float | None:
-    # most rows of a wide log lack a rare key: looking for its last part saves parsing them. Escapes hide a key, so
-    # only plain ASCII keys are looked for this way.
-    needle = key.rpartition(".")[2].encode()
-    plain = _PLAIN.fullmatch(needle) is not None
+    needle = needle_of(key)
     for line, _ in lines_from_end(file):
-        if plain and needle not in line:
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        value = number(_look_up(row, key))
-        if value is not None:
-            return value
+        if needle in line:
+            value = number(look_up(decode_row(line), key))
+            if value is not None:
+                return value
     return None
 
 
-def _look_up(row: Any, key: str) -> Any:
+def _last_in_csv(file: BinaryIO, key: str) -> float | None:
+    column = Column.of(file.readline(HEADER_BYTES), key)
+    if column is None:
+        return None
+    cut: float | None = None
+    for line, ended in lines_from_end(file):
+        fields = column.fields(line)
+        if column.index >= len(fields) or (ended and len(fields) < len(column.names)):
+            continue  # a piece of a quoted field with a newline in it, or of a cut row
+        value = number(fields[column.index])
+        if value is None:
+            continue
+        if not ended and column.index == len(fields) - 1:
+            cut = value  # perhaps 12 of 120000: never more than the truth, so it may only raise what is before it
+            continue
+        return value if cut is None else max(cut, value)
+    return cut
+
+
+def _last_in_log(file: BinaryIO, regex: str) -> float | None:
+    pattern = LogPattern.of(regex)
+    # progress bars draw over one line with \r: the last match of the line is the newest
+    steps = (pattern.last(line) for line, _ in lines_from_end(file))
+    return next((found.step for found in steps if found), None)
+
+
+# -- one line
+
+
+def decode_row(line: bytes) -> Any:
+    """A line of JSON; None where it is none. msgspec is fast, json knows bare NaN and Infinity."""
+    try:
+        return _decode(line)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+
+
+def needle_of(key: str) -> bytes:
+    """What a line that holds the key must hold: rows of a wide log lack a rare key, and need no parsing then.
+
+    However the key is nested, its last part is followed by a quote. Escapes may hide letters, but not plain ones.
+    """
+    plain = _PLAIN_END.search(key)
+    return (plain.group() if plain else "").encode() + b'"'
+
+
+def look_up(row: Any, key: str) -> Any:
     """A literal key first, then nested ones joined by dots; a nested key may itself hold dots."""
     if not isinstance(row, dict):
         return None
@@ -105,7 +166,7 @@ def _look_up(row: Any, key: str) -> Any:
         return row[key]
     for at, letter in enumerate(key):
         if letter == "." and key[:at] in row:
-            found = _look_up(row[key[:at]], key[at + 1 :])
+            found = look_up(row[key[:at]], key[at + 1 :])
             if found is not None:
                 return found
     return None
@@ -127,31 +188,25 @@ def number(value: Any) -> float | None:
     return result if math.isfinite(result) else None
 
 
-def _last_in_csv(file: BinaryIO, key: str) -> float | None:
-    header = file.readline(_HEADER_BYTES).decode("utf-8-sig", "replace")
-    for delimiter in (",", "\t", ";"):
-        names = [name.strip() for name in _fields(header, delimiter)]
-        if key in names:
-            return _last_in_column(file, names.index(key), len(names), delimiter)
-    return None
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Where in the rows of a table the step is."""
 
+    names: tuple[str, ...]
+    index: int
+    delimiter: str
 
-def _last_in_column(file: BinaryIO, column: int, width: int, delimiter: str) -> float | None:
-    cut: float | None = None
-    for line, ended in lines_from_end(file):
-        fields = _fields(line.decode("utf-8", "replace"), delimiter)
-        if column >= len(fields) or (ended and len(fields) < width):
-            continue  # a piece of a quoted field with a newline in it, or of a cut row
-        value = number(fields[column])
-        if value is None:
-            continue
-        if not ended and column == len(fields) - 1:
-            cut = (
-                value  # perhaps 12 of 120000: never more than the truth, so it may only raise what the row before says
-            )
-            continue
-        return value if cut is None else max(cut, value)
-    return cut
+    @classmethod
+    def of(cls, header: bytes, key: str) -> Column | None:
+        text = header.decode("utf-8-sig", "replace")
+        for delimiter in (",", "\t", ";"):
+            names = tuple(name.strip() for name in _fields(text, delimiter))
+            if key in names:
+                return cls(names, names.index(key), delimiter)
+        return None
+
+    def fields(self, line: bytes) -> list[str]:
+        return _fields(line.decode("utf-8", "replace"), self.delimiter)
 
 
 def _fields(line: str, delimiter: str) -> list[str]:
@@ -161,14 +216,29 @@ def _fields(line: str, delimiter: str) -> list[str]:
         return []
 
 
-def _last_in_log(file: BinaryIO, regex: str) -> float | None:
-    pattern = re.compile(regex)
-    group: str | int = "step" if "step" in pattern.groupindex else min(1, pattern.groups)
-    for line, _ in lines_from_end(file):
-        # progress bars draw over one line with \r: the last match of the line is the newest
+@dataclass(frozen=True, slots=True)
+class LogStep:
+    step: float
+    match: re.Match[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPattern:
+    """A regex for lines of a log, and which of its groups is the step."""
+
+    regex: re.Pattern[str]
+    group: str | int
+
+    @classmethod
+    def of(cls, regex: str) -> LogPattern:
+        pattern = re.compile(regex)
+        return cls(pattern, "step" if "step" in pattern.groupindex else min(1, pattern.groups))
+
+    def last(self, line: bytes, *, unended: bool = False) -> LogStep | None:
+        """The last step in the line; of an unended one only what can't grow any more: 12 may be 12 of 120000."""
         text = line.decode("utf-8", "replace")
-        for match in reversed(list(pattern.finditer(text))):
-            value = number(match.group(group))
-            if value is not None:
-                return value
-    return None
+        for match in reversed(list(self.regex.finditer(text))):
+            value = number(match.group(self.group))
+            if value is not None and not (unended and match.end(self.group) == len(text)):
+                return LogStep(value, match)
+        return None

@@ -9,6 +9,7 @@ from muster.domain.campaign import Job
 
 AT_ONCE = frozenset({"never_started", "host_reboot", "container_restart", "preempted", "gpu_lost"})
 ONCE = frozenset({"unknown"})
+NO_HEADWAY = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ def after_death(record: CellRecord, job: Job) -> Next:
         return Next(f"{cause}; its definition changed since", "retry: its command, config or code changed since")
     limit = _limit(cause.kind, cause.note, job)
     same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
+    if limit and _no_headway(record):
+        return Next(
+            None,
+            f"held: {NO_HEADWAY} attempts without a newer checkpoint; `muster retry {cell} --because ...` tries again",
+        )
     if limit == 0:
         return Next(None, f"held: {cause} is not retried by itself; mend it, then `muster retry {cell} --because ...`")
     if same > limit:
@@ -47,9 +53,15 @@ def after_death(record: CellRecord, job: Job) -> Next:
 def _limit(kind: str, note: str, job: Job) -> int:
     if kind == "never_started" and note.startswith("the command could not be executed"):
         return 0  # it would fail in the same way again
-    if kind in AT_ONCE:
+    if kind in AT_ONCE or (kind == "stalled" and job.on_stall == "restart"):
         return job.max_retries
     return min(1, job.max_retries) if kind in ONCE else 0
+
+
+def _no_headway(record: CellRecord) -> bool:
+    """Each began where the one before had begun. Where no checkpoint is declared this can't be told."""
+    last = record.attempts[-NO_HEADWAY:]
+    return len(last) == NO_HEADWAY and all(attempt.outcome and attempt.outcome.saved is False for attempt in last)
 
 
 def _kind(outcome: object) -> str | None:

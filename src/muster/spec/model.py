@@ -148,5 +148,9 @@ class CampaignFile(Model):
     report: Report | None = field(None, later("Tables and documents."), "{columns: [id/score, ood/score]}")
     loop: Loop | None = field(None, later("Rounds of proposed configs."), "")
     gates: dict[str, Gate] = field({}, later("Decisions over the metric stream of a run, by name."), "")
-    notify: list[Notice] = field([], later("Whom to tell, and how."), "[]")
+    notify: list[Notice] = field(
+        [],
+        "Whom to tell of deaths, stalls and ends: `{run: COMMAND}` gets each notice as JSON on stdin.",
+        "[{run: ./tell.sh}]",
+    )
     finish: Finish | None = field(None, later("What to do when all is done."), "{report: true, shutdown: false}")

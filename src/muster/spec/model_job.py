@@ -172,11 +172,9 @@ class Job(Model):
     )
     retry: Retry = field(Retry(), "How often to try.", "{max: 3}")
     on_stall: Annotated[Literal["notify", "restart"], BeforeValidator(choice("notify", "restart"))] = field(
-        "notify", later("What to do with a stalled run. Nothing is killed unless this says so."), "restart"
+        "notify", "What to do with a stalled run. Nothing is killed unless this says so.", "restart"
     )
-    grace: Duration | None = field(
-        None, later("Time until the first progress is due. Default: learned, 60m at least."), "60m"
-    )
+    grace: Duration | None = field(None, "Time until the first progress is due. Default: learned, 60m at least.", "60m")
     timeout: Duration | None = field(None, "An attempt is stopped after this time.", "12h", gt=0)
 
 

@@ -126,6 +126,7 @@ def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused("the campaign is not held")
     set_meta(db, "intent", meta(db, "intent_before", "running"))
     set_meta(db, "intent_reason", d.reason)
+    set_meta(db, "released_at", d.at)
 
 
 def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:

@@ -210,8 +210,9 @@ class SqliteStore:
         at_rest = meta.get("at_rest") == "1"
         former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
         return CampaignState(
-            campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former
-        )
+            campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
+            meta.get("released_at", ""),
+        )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:
         """Jobs that left the campaign file but have cells, from the newest campaign that had them."""

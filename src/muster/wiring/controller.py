@@ -11,11 +11,15 @@ from pathlib import Path
 from muster.acts.status import ControllerStatus, survey
 from muster.controller.carry import Carrier
 from muster.controller.loop import Loop, Policy, Ports
+from muster.controller.watches import Watches
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
 from muster.execute.local import LocalExecutor
 from muster.execute.orders import LocalComposer, Surroundings
 from muster.observe import process
+from muster.observe.probes.gpu import GpuEyes
+from muster.observe.probes.kernel import KernelLog
+from muster.observe.vitals import VitalsReader
 from muster.observe.waker import LocalWaker
 from muster.ports.clock import SystemClock, iso
 from muster.ports.crash import reach
@@ -23,9 +27,13 @@ from muster.store.ballast import Ballast
 from muster.store.lock import ControllerLock
 from muster.store.place import refuse_copy
 from muster.store.sqlite import SqliteStore
+from muster.store.watches import WatchFile
 from muster.wiring.desk import controller_command
 from muster.wiring.looking import CodeCache, Looking
+from muster.wiring.notifying import notify
+from muster.wiring.pace import floors, poll_s
 from muster.wiring.tsv import write_status_tsv
+from muster.wiring.watching import Watching
 
 REVIVE_S = 30.0
 
@@ -81,8 +89,12 @@ def build(
     who: str,
 ) -> Loop:
     executor = LocalExecutor(state, loaded.campaign.slots)
-    looking = Looking(executor.folder, clock)
-    looking.configure(loaded)
+    vitals = VitalsReader(GpuEyes(), KernelLog())
+    looking = Looking(executor.folder, clock, vitals)
+    watching = Watching(executor.folder, clock, vitals)
+    watches = Watches(floors(), WatchFile(state, process.boot_id()))
+    for each in (looking, watching):
+        each.configure(loaded)
     waker = LocalWaker(state / "bell")
     ballast = Ballast(state / "ballast")
     ballast.lay()
@@ -90,6 +102,7 @@ def build(
     def configure(fresh: CampaignState) -> None:
         executor.configure(fresh.campaign.slots)
         looking.configure(fresh)
+        watching.configure(fresh)
 
     around = Surroundings(
         root=root,
@@ -103,20 +116,21 @@ def build(
         store, executor, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
         grace_s=float(os.environ.get("MUSTER_GRACE_S", "10")), ballast=ballast,
     )  # fmt: skip
-    ports = Ports(store, executor, looking.probe, waker, clock, lock)
-    policy = Policy(poll_s=float(os.environ.get("MUSTER_POLL_S", "5")))
-
-    watching = Looking(executor.folder, clock)  # eyes of its own: the judge counts the looks of the other pair
+    ports = Ports(store, executor, looking.probe, waker, clock, lock, watching)
+    policy = Policy(poll_s=poll_s())
+    eyes = Looking(executor.folder, clock, vitals)  # of their own: the proofs of the other pair are for the judge
 
     def publish(state: CampaignState) -> None:
         me = ControllerStatus(True, os.getpid())
         with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
-            watching.configure(state)
-            seen = watching.probe.look(state.open_attempts)
+            eyes.configure(state)
+            seen = eyes.probe.look(state.open_attempts)
             now = {"wall": clock.wall(), "boot": clock.boot()}
-            write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id()))
+            write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id(), watch_of=watches.of))
 
-    return Loop(ports, carrier, loaded, policy, configure, publish)
+    loop = Loop(ports, carrier, loaded, watches, policy, configure, publish)
+    loop.notify = lambda decision: notify(loop.state, str(root), decision)
+    return loop
 
 
 if __name__ == "__main__":

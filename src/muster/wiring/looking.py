@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
-from muster.domain.sighting import Exit, ProofReading
+from muster.domain.reading import Aftermath
+from muster.domain.sighting import Exit, Identity, ProofReading
 from muster.domain.state import CampaignState
-from muster.execute.local import read_order
+from muster.execute.local import read_order, slot_of
+from muster.observe.aftermath import read_aftermath
 from muster.observe.attempts import AttemptProbe
 from muster.observe.code import code_identity
 from muster.observe.proof import FileProofReader
-from muster.observe.resume import last_checkpoint
+from muster.observe.resume import last_checkpoint, saved_any
+from muster.observe.vitals import VitalsReader
 from muster.ports.clock import Clock
 from muster.wiring.apart import apart
 
@@ -29,10 +33,11 @@ Key = tuple[str, int]
 class Looking:
     """Eyes on the attempts of one campaign."""
 
-    def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock) -> None:
+    def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock, vitals: VitalsReader | None = None) -> None:
         self.folder_of = folder_of
         self.proofs = FileProofReader()
-        self.probe = AttemptProbe(folder_of, clock, self._proof)
+        self.vitals = vitals  # knows the kernel log, and who belonged to a run
+        self.probe = AttemptProbe(folder_of, clock, self._proof, self._aftermath)
         self._state: CampaignState | None = None
         self._reading: dict[Key, Future[ProofReading]] = {}
 
@@ -46,9 +51,23 @@ class Looking:
         order = read_order(self.folder_of(*attempt.key))
         if order is None:
             return ProofReading(None)
-        if not job.proof:
+        died = exit_ is None or exit_.code != 0
+
+        def read() -> ProofReading:
+            found = self.proofs.read(job, cell, order, exit_)
+            return replace(found, saved=saved_any(job, cell, order)) if died else found
+
+        if not job.proof and not (died and job.progress):
             return self.proofs.read(job, cell, order, exit_)
-        return self._apart(attempt.key, lambda: self.proofs.read(job, cell, order, exit_))
+        return self._apart(attempt.key, read)
+
+    def _aftermath(self, attempt: Attempt, exit_: Exit, identity: Identity | None) -> Aftermath:
+        folder = self.folder_of(*attempt.key)
+        if self.vitals is None:
+            return read_aftermath(folder, exit_, identity, None)
+        gpus = [gpu for name in attempt.slots if (gpu := slot_of(name).gpu) is not None]
+        pci = [place for gpu in gpus if self.vitals.gpu and (place := self.vitals.gpu.pci(gpu))]
+        return read_aftermath(folder, exit_, identity, self.vitals.kernel, self.vitals.pids_of(attempt.key), pci)
 
     def _apart(self, key: Key, read: Callable[[], ProofReading]) -> ProofReading:
         """In a thread of its own. A reading that takes long is there at a later look."""

@@ -1,0 +1,50 @@
+"""What happened, as events: every change of a verdict, and a notice for each that a person should hear of."""
+
+from __future__ import annotations
+
+from muster.controller.actions import Settle
+from muster.controller.carry import Carrier
+from muster.domain.attempt import Attempt
+from muster.domain.decision import Decision
+from muster.domain.verdict import State, Verdict
+
+Sort = tuple[str, str | None, str]
+HEARD = frozenset({State.STALLED, State.UNKNOWN})
+
+
+class News:
+    def __init__(self, carrier: Carrier) -> None:
+        self.carrier = carrier
+        self._waiting: list[Decision] = []
+
+    def take(self) -> list[Decision]:
+        taken, self._waiting = self._waiting, []
+        return taken
+
+    def changed(self, attempt: Attempt, before: Sort, verdict: Verdict) -> None:
+        was, now = told(*before[:2]), told(verdict.state, verdict.kind)
+        data = {"from": was, "to": now, "confidence": verdict.confidence}
+        self._add("verdict", f"{was} -> {now}: {verdict.reason}", attempt, data)
+        if verdict.state in HEARD or before[0] in HEARD:
+            self._notice(f"{attempt.cell} is {now}, {verdict.confidence}: {verdict.reason}", now, attempt)
+
+    def ended(self, settle: Settle, following: str) -> None:
+        outcome = settle.outcome
+        if outcome.verdict == State.DEAD:
+            cause = f"({outcome.cause})" if outcome.cause else ""
+            text = f"{settle.attempt.cell} is DEAD{cause}: {outcome.reason}; next: {following}"
+            self._notice(text, "DEAD", settle.attempt)
+
+    def held(self, reason: str) -> list[Decision]:
+        self._notice(f"the campaign is held: {reason}", "HELD", None)
+        return [self.carrier.decision("hold", reason)]
+
+    def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:
+        self._add("notice", text, attempt, {"what": what})
+
+    def _add(self, kind: str, reason: str, attempt: Attempt | None, data: dict[str, str]) -> None:
+        self._waiting.append(self.carrier.decision(kind, reason, attempt=attempt, data=data))
+
+
+def told(state: str, kind: str | None) -> str:
+    return f"{state}({kind})" if kind else str(state)

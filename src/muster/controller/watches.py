@@ -1,0 +1,118 @@
+"""Keeps the watch over living runs: folds each poll's readings in, remembers them, and tells which verdicts changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from muster.domain.attempt import Attempt
+from muster.domain.campaign import Job
+from muster.domain.sighting import Sighting
+from muster.domain.state import CampaignState
+from muster.domain.verdict import State, Verdict
+from muster.judge.floors import Floors
+from muster.judge.history import begin, note
+from muster.judge.living import Watch, confirm
+from muster.judge.patience import NO_PRIOR, Prior
+from muster.ports.signals import Memory, Sibling, Signals
+
+Key = tuple[str, int]
+Sort = tuple[str, str | None, str]
+PASSING = ("claimed", "ending")  # the moments before a start and after an end
+
+
+def lives(seen: Sighting) -> bool:
+    return seen.started == "yes" and seen.exit is None and seen.host == "same" and seen.main == "alive"
+
+
+def name_of(attempt: Attempt) -> str:
+    return f"{attempt.cell}@{attempt.n}"
+
+
+def kin_of(attempt: Attempt, job: Job) -> str:
+    """Siblings share the job and the code; their configs may differ."""
+    return f"{job.name}@{attempt.hash.partition('-')[2]}"
+
+
+class Watches:
+    def __init__(self, floors: Floors, memory: Memory) -> None:
+        self.floors, self.memory = floors, memory
+        self.remembered = memory.load()
+
+    def of(self, attempt: Attempt, seen: Sighting, job: Job) -> Watch | None:
+        """None: it does not live, so there is nothing to watch."""
+        if not lives(seen) or seen.identity is None:
+            return None
+        histories = self.remembered.histories
+        name = name_of(attempt)
+        if name not in histories:
+            histories[name] = begin(seen.identity.boot, seen.boot)
+        return Watch(histories[name], self._prior(attempt, job), self.floors)
+
+    def _prior(self, attempt: Attempt, job: Job) -> Prior:
+        kin = self.remembered.siblings.get(kin_of(attempt, job))
+        return Prior(kin.longest, kin.first_s) if kin else NO_PRIOR
+
+    def poll(self, state: CampaignState, sightings: Mapping[Key, Sighting], signals: Signals) -> None:
+        """Reads the signals of all that lives, folds them in, and remembers."""
+        living = [(state.cells[cell].attempts[n - 1], seen) for (cell, n), seen in sightings.items() if lives(seen)]
+        readings = signals.read(living)
+        for attempt, seen in living:
+            job = state.job(state.cells[attempt.cell].cell.job)
+            watch = self.of(attempt, seen, job)
+            if watch and attempt.key in readings:
+                note(watch.history, readings[attempt.key], seen.main_state, watch.floors)
+                confirm(watch, job, readings[attempt.key].boot)
+        self._save(state)
+
+    def with_memory(self, attempt: Attempt, seen: Sighting) -> Sighting:
+        """How a run was at the last look helps to tell what it died of."""
+        history = self.remembered.histories.get(name_of(attempt))
+        if seen.exit is None or seen.aftermath is None or history is None:
+            return seen
+        known = replace(
+            seen.aftermath,
+            oom_last=history.oom_kills,
+            last_look_s=max(0.0, seen.exit.boot - history.polled) if history.vitals.states else None,
+            gpu_lost=seen.aftermath.gpu_lost or history.gpu_lost,
+            non_finite=seen.aftermath.non_finite or history.non_finite,
+        )
+        return replace(seen, aftermath=known)
+
+    def changed(self, attempt: Attempt, verdict: Verdict) -> Sort | None:
+        """What it was before, if that is worth an event. The first RUNNING of a run is not: its start was recorded."""
+        if verdict.kind in PASSING:
+            return None
+        before = self.remembered.told.get(name_of(attempt), (str(State.RUNNING), None, ""))
+        now = (str(verdict.state), verdict.kind, verdict.confidence)
+        self.remembered.told[name_of(attempt)] = now
+        return before if _loud(before) != _loud(now) else None
+
+    def learn(self, attempt: Attempt, job: Job) -> None:
+        """A run that has ended teaches its siblings; one that was never convicted, so that a hang teaches nothing."""
+        history = self.remembered.histories.pop(name_of(attempt), None)
+        self.remembered.told.pop(name_of(attempt), None)
+        if history is None or history.convicted_polls:
+            return
+        kin = self.remembered.siblings.setdefault(kin_of(attempt, job), Sibling())
+        for pulse in history.pulses.values():
+            longest = max((cadence.longest for cadence in pulse.cadences.values()), default=0.0)
+            if longest:
+                kin.longest[pulse.signal] = max(longest, kin.longest.get(pulse.signal, 0.0))
+        if history.first is not None:
+            kin.first_s = max(history.first, kin.first_s or 0.0)
+
+    def _save(self, state: CampaignState) -> None:
+        kept = {name_of(attempt) for attempt in state.open_attempts}
+        remembered = self.remembered
+        remembered.histories = {name: each for name, each in remembered.histories.items() if name in kept}
+        remembered.told = {name: each for name, each in remembered.told.items() if name in kept}
+        self.memory.save(remembered)
+
+
+def _loud(sort: Sort) -> Sort:
+    """`starting`, and how sure a RUNNING is, come and go without anything having happened."""
+    state, kind, confidence = sort
+    if state == State.RUNNING:
+        return (state, None if kind == "starting" else kind, "")
+    return (state, kind, confidence)

@@ -1,0 +1,220 @@
+"""What the looks at one living run add up to. `note` folds one look in; nothing here judges.
+
+All times are CLOCK_BOOTTIME. A look that comes late (a busy machine, a suspend, a controller that was away) drops the
+gaps that run across it, because nobody knows when in between something happened.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from muster.domain.reading import GpuUse, Mark, Readings, Vitals
+from muster.judge.cadence import Cadence
+from muster.judge.floors import Floors
+
+EARLY_S = 60.0  # a watch that began this soon after the run has seen all of it
+PROFILE = 64  # intervals with progress, whose activity is the run's usual one
+
+
+@dataclass(slots=True)
+class Pulse:
+    """One progress signal over time."""
+
+    signal: str
+    kind: str
+    is_log: bool
+    counted: float  # silence counts from here: the last advance, or what else it can be counted from
+    count: float | None = None
+    reading: str = ""
+    every_s: float | None = None
+    stage: str = ""
+    advanced: float | None = None  # when it was seen to advance last
+    advances: int = 0
+    torn: bool = True  # the running gap is not whole: it is not learned
+    trouble: str = ""
+    unfit: int = 0
+    read: float = 0.0  # when it was last read
+    cadences: dict[str, Cadence] = field(default_factory=dict)  # by stage
+
+    @property
+    def cadence(self) -> Cadence:
+        return self.cadences.setdefault(self.stage, Cadence())
+
+
+@dataclass(slots=True)
+class Rate:
+    """Activity of the tree between two looks; None: can't be told."""
+
+    cpu: float | None = None  # cores
+    io: float | None = None  # bytes a second, output to the log included
+    gpu: float | None = None  # percent, where the GPU is this run's alone
+
+
+@dataclass(slots=True)
+class History:
+    began: float  # when the run started
+    polled: float  # the last look
+    since: float  # silence counts from here until something advances: the start, or when the watch began
+    pulses: dict[str, Pulse] = field(default_factory=dict)
+    first: float | None = None  # seconds from the start to the first progress
+    vitals: Vitals = field(default_factory=Vitals)
+    rate: Rate = field(default_factory=Rate)  # since the look before
+    recent: Rate = field(default_factory=Rate)  # over about a minute
+    idle_since: float | None = None  # the whole tree without CPU and I/O since then
+    profile: list[Rate] = field(default_factory=list)  # of intervals in which it advanced
+    late_polls: int = 0
+    stopped_polls: int = 0  # in a row
+    blocked_polls: int = 0
+    convicted_polls: int = 0
+    clocks: tuple[tuple[str, float], ...] = ()
+    gpu_lost: str = ""
+    non_finite: str = ""
+    oom_kills: int | None = None
+
+    @property
+    def advanced(self) -> float | None:
+        times = [pulse.advanced for pulse in self.pulses.values() if pulse.advanced is not None]
+        return max(times, default=None)
+
+
+def begin(began: float, now: float) -> History:
+    watched = began if now - began <= EARLY_S else now
+    return History(began, max(began, now), watched)
+
+
+def note(history: History, seen: Readings, main_state: str, floors: Floors) -> None:
+    """Folds one look in."""
+    now = seen.boot
+    took = now - history.polled
+    if took < 0:
+        return  # an older look than the last one
+    late = took > floors.late_s
+    if late:
+        _tear(history, now)
+    moved = [_mark(history, mark, now) for mark in seen.marks]
+    _activity(history, seen.vitals, took, advanced=any(moved), late=late, floors=floors)
+    _states(history, main_state, seen.vitals.states, late=late)
+    history.polled = now
+    if seen.clocks:
+        history.clocks = seen.clocks
+
+
+def _tear(history: History, now: float) -> None:
+    history.late_polls += 1
+    history.convicted_polls = 0
+    history.since = now
+    for pulse in history.pulses.values():
+        pulse.torn = True
+        pulse.counted = max(pulse.counted, now)
+
+
+def _mark(history: History, mark: Mark, now: float) -> bool:
+    """Whether the signal advanced. What is there at the first sight may be an earlier attempt's: no progress yet."""
+    pulse = history.pulses.get(mark.signal)
+    if pulse is None:
+        pulse = Pulse(mark.signal, mark.kind, mark.is_log, counted=history.since, count=mark.count)
+        history.pulses[mark.signal] = pulse
+    _describe(pulse, mark, now)
+    if mark.trouble or mark.count is None:
+        return False
+    if mark.non_finite:
+        history.non_finite = mark.non_finite
+    if pulse.count is None or mark.count > pulse.count:
+        pulse.count = mark.count
+        return _advance(history, pulse, now, learn=pulse.advanced is not None and not pulse.torn)
+    pulse.count = mark.count
+    return False
+
+
+def _describe(pulse: Pulse, mark: Mark, now: float) -> None:
+    pulse.trouble, pulse.unfit, pulse.every_s = mark.trouble, mark.unfit, mark.every_s
+    if not mark.trouble:
+        pulse.reading, pulse.read = mark.reading, now
+    if mark.stage and mark.stage != pulse.stage:
+        pulse.stage, pulse.torn = mark.stage, True
+
+
+def _advance(history: History, pulse: Pulse, now: float, *, learn: bool) -> bool:
+    if learn and pulse.advanced is not None:
+        pulse.cadence.learn(now - pulse.advanced)
+    pulse.advanced, pulse.counted, pulse.torn = now, now, False
+    pulse.advances += 1
+    if history.first is None:
+        history.first = now - history.began
+    return True
+
+
+def _activity(history: History, vitals: Vitals, took: float, *, advanced: bool, late: bool, floors: Floors) -> None:
+    before = history.vitals
+    history.rate = rate = Rate(
+        _per_second(before.cpu_s, vitals.cpu_s, took),
+        _per_second(_bytes(before), _bytes(vitals), took),
+        _gpu(vitals.gpus),
+    )
+    share = 1 - math.exp(-took / floors.recent_s)
+    history.recent = Rate(
+        _blend(history.recent.cpu, rate.cpu, share),
+        _blend(history.recent.io, rate.io, share),
+        _blend(history.recent.gpu, rate.gpu, share),
+    )
+    since = history.idle_since if history.idle_since is not None else history.polled
+    history.idle_since = since if took > 0 and not advanced and _idle(rate, vitals, took, floors) else None
+    if late and history.idle_since is not None:
+        history.idle_since = history.polled + took
+    if advanced and not late and took > 0:
+        history.profile.append(rate)
+        del history.profile[:-PROFILE]
+    history.vitals = vitals
+    if vitals.oom_kills is not None:
+        history.oom_kills = vitals.oom_kills
+    history.gpu_lost = next((gpu.lost for gpu in vitals.gpus if gpu.lost), history.gpu_lost)
+
+
+def _per_second(before: float | None, after: float | None, took: float) -> float | None:
+    if before is None or after is None or took <= 0:
+        return None
+    return max(0.0, after - before) / took
+
+
+def _blend(before: float | None, now: float | None, share: float) -> float | None:
+    return now if before is None or now is None else before + share * (now - before)
+
+
+def _bytes(vitals: Vitals) -> float | None:
+    if vitals.io_bytes is None:
+        return None
+    return vitals.io_bytes + (vitals.out_bytes or 0)
+
+
+def _gpu(gpus: tuple[GpuUse, ...]) -> float | None:
+    own = [gpu.utilisation for gpu in gpus if not gpu.shared and gpu.utilisation is not None]
+    return max(own, default=None)
+
+
+def _idle(rate: Rate, vitals: Vitals, took: float, floors: Floors) -> bool:
+    """No CPU and no I/O in the whole tree, and no work on a GPU. What can't be read is not idle."""
+    if rate.cpu is None or rate.io is None or rate.cpu * took > floors.idle_cpu * took + floors.tick_s:
+        return False
+    if rate.io > 0 or "D" in vitals.states or "R" in vitals.states[:1]:
+        return False
+    if vitals.gpus:
+        return all(gpu.utilisation == 0 for gpu in vitals.gpus)
+    return not vitals.opens_gpu  # one that was not leased can't be read
+
+
+def _states(history: History, main_state: str, states: str, *, late: bool) -> None:
+    history.stopped_polls = (
+        history.stopped_polls + 1 if _is_stopped(main_state, states, idle=history.idle_since is not None) else 0
+    )
+    history.blocked_polls = history.blocked_polls + 1 if main_state == "D" or "D" in states else 0
+    if late:
+        history.stopped_polls = min(history.stopped_polls, 1)
+
+
+def _is_stopped(main_state: str, states: str, *, idle: bool) -> bool:
+    """The main process, or all that it waits for: a launcher sleeps while its stopped child does nothing."""
+    if main_state in ("T", "t"):
+        return True
+    below = [letter for letter in states[1:] if letter not in "ZX"]
+    return idle and main_state == "S" and bool(below) and all(letter in "Tt" for letter in below)

@@ -1,0 +1,1 @@
+"""Sources of evidence about living runs: processes, GPUs, the kernel, memory groups, files."""

@@ -1,0 +1,272 @@
+"""Verdicts of living runs, over looks that are five seconds apart unless a test says otherwise."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.domain.campaign import Job, Progress
+from muster.domain.reading import GpuUse, Mark, Readings, Vitals
+from muster.judge.floors import Floors
+from muster.judge.history import begin, note
+from muster.judge.living import Finding, Watch, confirm, find
+from muster.judge.patience import NO_PRIOR, Prior
+from muster.judge.telling import evidence_of, rhythms_of
+
+JSONL = Progress("jsonl", "metrics.jsonl", "step")
+CHUNKS = Progress("files", "replay/*.npz")
+JOB = Job("train", (), ("python",), progress=(JSONL, CHUNKS))
+MIN = 60.0
+
+
+class Run:
+    """A made-up run that is looked at; what a test does not say stays as it is."""
+
+    def __init__(self, job: Job = JOB, prior: Prior = NO_PRIOR, every_s: float | None = None, **floors: Any) -> None:
+        self.job, self.now = job, 1000.0
+        self.watch = Watch(begin(self.now, self.now), prior, Floors(**floors))
+        self.step: float | None = None
+        self.chunks: float | None = None
+        self.every_s = every_s
+        self.cpu, self.io = 0.0, 0.0
+        self.state, self.states = "S", ""
+        self.gpus: tuple[GpuUse, ...] = ()
+        self.clocks: tuple[tuple[str, float], ...] = ()
+        self.trouble = ""
+        self.readable = True
+        self.seen: list[Finding] = []
+
+    def look(self, after_s: float = 5.0, *, cpu: float = 1.0, io: float = 1000.0) -> Finding:
+        self.now += after_s
+        self.cpu += cpu * after_s
+        self.io += io * after_s
+        counters = (self.cpu, self.io) if self.readable else (None, None)
+        vitals = Vitals(self.states or self.state, *counters, out_bytes=0, opens_gpu=bool(self.gpus), gpus=self.gpus)
+        marks = [Mark("metrics.jsonl", "jsonl", self.step, f"step {self.step}", self.every_s, trouble=self.trouble)]
+        if len(self.job.progress) > 1:
+            marks.append(Mark("replay/*.npz", "files", self.chunks, f"{self.chunks} files", trouble=self.trouble))
+        note(self.watch.history, Readings(self.now, tuple(marks), vitals, self.clocks), self.state, self.watch.floors)
+        confirm(self.watch, self.job, self.now)
+        self.seen.append(find(self.watch, self.job, self.now))
+        return self.seen[-1]
+
+    def train(
+        self, seconds: float, *, log_s: float | None = 10.0, chunk_s: float | None = None, **activity: Any
+    ) -> Finding:
+        """Advances on its clocks."""
+        began = self.now
+        while self.now < began + seconds:
+            ahead = self.now + 5.0
+            if log_s and int(ahead / log_s) > int(self.now / log_s):
+                self.step = (self.step or 0) + 1
+            if chunk_s and int(ahead / chunk_s) > int(self.now / chunk_s):
+                self.chunks = (self.chunks or 0) + 1
+            self.look(**activity)
+        return self.seen[-1]
+
+    def hang(self, seconds: float, **activity: Any) -> Finding:
+        began = self.now
+        while self.now < began + seconds:
+            self.look(**activity)
+        return self.seen[-1]
+
+    @property
+    def verdicts(self) -> set[str]:
+        return {f"{each.state}({each.kind})" if each.kind else str(each.state) for each in self.seen}
+
+
+def test_a_run_that_advances_is_running() -> None:
+    run = Run()
+    found = run.train(10 * MIN)
+    assert (found.state, found.kind, found.confidence) == ("RUNNING", None, "proven")
+    assert run.verdicts == {"RUNNING(starting)", "RUNNING"}
+
+
+def test_before_the_first_progress_it_is_starting_for_an_hour() -> None:
+    run = Run()
+    assert run.hang(25 * MIN).kind == "starting"
+    assert run.hang(34 * MIN).kind == "starting"
+    assert run.hang(2 * MIN).kind != "starting"
+    found = run.hang(1 * MIN)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "spinning", "presumed")
+
+
+def test_grace_is_stretched_by_the_job_and_by_slow_siblings() -> None:
+    slow = Run(replace(JOB, grace_s=2 * 3600))
+    assert slow.hang(110 * MIN).kind == "starting"
+    sibling = Run(prior=Prior(first_s=30 * MIN))
+    assert sibling.hang(140 * MIN).kind == "starting"
+
+
+def test_a_quiet_log_with_growing_chunks_is_quiet_and_never_stalled() -> None:
+    """The reference story: a log clock of 1000 s, chunks every minute."""
+    run = Run()
+    run.train(5940, log_s=1000, chunk_s=60)
+    after_start = run.seen[24:]  # two chunks, so that their cadence is known
+    assert {(each.state, each.confidence) for each in after_start} <= {("QUIET", "proven"), ("RUNNING", "proven")}
+    quiet = sum(each.state == "QUIET" for each in after_start)
+    assert quiet > 0.9 * len(after_start)
+    assert "metrics.jsonl silent for" in after_start[-1].reason
+    assert "replay/*.npz: " in after_start[-1].reason
+
+
+def test_an_idle_tree_is_proven_stalled_after_two_minutes() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    assert run.hang(115, cpu=0, io=0).state == "RUNNING"
+    found = run.hang(30, cpu=0, io=0)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "waiting", "proven")
+
+
+def test_a_busy_tree_is_not_convicted_before_half_an_hour_and_then_presumed() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    found = run.hang(29 * MIN)
+    assert (found.state, found.kind, found.confidence) == ("RUNNING", "overdue", "presumed")
+    found = run.hang(2 * MIN)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "spinning", "presumed")
+
+
+def test_a_declared_period_convicts_a_busy_tree_sooner() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)), every_s=10.0)
+    run.train(10 * MIN)
+    assert run.hang(2 * MIN + 20).state == "STALLED"
+
+
+def test_a_heartbeat_is_no_work() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    found = run.hang(6 * MIN, cpu=0.02, io=5)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "waiting", "presumed")
+
+
+def test_gpu_at_full_load_without_steps_is_never_running_for_ever() -> None:
+    run = Run()
+    run.gpus = (GpuUse(0, 100.0, 122.0),)
+    run.train(10 * MIN)
+    found = run.hang(32 * MIN, cpu=0, io=0)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "spinning", "presumed")
+
+
+def test_state_t_on_two_looks_is_stopped_at_once_and_goes_back() -> None:
+    run = Run()
+    run.train(5 * MIN)
+    run.state = "T"
+    assert run.look(cpu=0, io=0).state == "RUNNING"
+    found = run.look(cpu=0, io=0)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "stopped", "proven")
+    run.state = "S"
+    assert run.train(1 * MIN).state == "RUNNING"
+
+
+def test_a_launcher_that_sleeps_over_a_stopped_child_is_stopped() -> None:
+    run = Run()
+    run.train(5 * MIN)
+    run.states = "ST"
+    run.hang(15, cpu=0, io=0)
+    assert run.seen[-1].kind == "stopped"
+
+
+def test_a_stopped_side_process_does_not_stop_a_working_run() -> None:
+    run = Run()
+    run.states = "ST"
+    run.train(5 * MIN)
+    assert run.verdicts == {"RUNNING(starting)", "RUNNING"}
+
+
+def test_waiting_in_the_kernel_is_blocked_and_presumed() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    run.state = "D"
+    found = run.hang(6 * MIN, cpu=0, io=0)
+    assert (found.state, found.kind, found.confidence) == ("STALLED", "blocked", "presumed")
+
+
+def test_a_late_look_convicts_nobody_and_its_gap_is_not_learned() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    learned = run.watch.history.pulses["metrics.jsonl"].cadence.count
+    assert run.look(5 * MIN, cpu=0, io=0).state == "RUNNING"
+    run.step = (run.step or 0) + 1
+    run.look()
+    assert run.watch.history.pulses["metrics.jsonl"].cadence.count == learned
+    assert run.watch.history.pulses["metrics.jsonl"].cadence.longest < 30
+
+
+def test_a_suspended_host_is_not_stalled() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    run.look(3600, cpu=0, io=0)
+    assert run.train(5 * MIN).state == "RUNNING"
+    assert not {verdict for verdict in run.verdicts if "STALLED" in verdict}
+
+
+def test_the_second_long_evaluation_is_learned() -> None:
+    run = Run()
+    run.train(10 * MIN, log_s=30)
+    found = run.hang(20 * MIN)
+    assert (found.state, found.kind) == ("RUNNING", "overdue")
+    run.train(10 * MIN, log_s=30)
+    run.hang(20 * MIN, cpu=0, io=0)
+    assert run.seen[-1].state == "RUNNING"
+    assert "STALLED(waiting)" not in run.verdicts
+
+
+def test_a_signal_that_cannot_be_read_keeps_a_run_from_conviction() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    run.trouble = "its files have not answered for 9 s"
+    found = run.hang(20 * MIN)
+    assert (found.state, found.confidence) == ("QUIET", "presumed")
+    run.readable = False
+    found = run.hang(5 * MIN)
+    assert found.state in ("QUIET", "UNKNOWN")
+    assert found.confidence != "proven"
+
+
+def test_without_progress_and_activity_it_is_unknown() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.train(10 * MIN)
+    run.trouble = "stale file handle"
+    assert run.hang(5 * MIN, cpu=0, io=0).state == "UNKNOWN"
+
+
+def test_a_fall_of_the_step_is_no_progress() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.train(10 * MIN)
+    run.step = 3.0
+    before = run.watch.history.pulses["metrics.jsonl"].advances
+    run.look()
+    assert run.watch.history.pulses["metrics.jsonl"].advances == before
+
+
+def test_a_clock_in_the_config_is_named() -> None:
+    run = Run(replace(JOB, progress=(JSONL, CHUNKS)))
+    run.clocks = (("log_every", 1000.0),)
+    run.train(2600, log_s=1000, chunk_s=60)
+    rhythm = next(each for each in rhythms_of(run.watch, run.now) if each.signal == "metrics.jsonl")
+    assert "clock of 1000 s" in rhythm.note
+    assert "`log_every`" in rhythm.note
+    assert rhythm.convict_s >= 5000
+
+
+def test_evidence_names_every_signal_and_its_class() -> None:
+    run = Run()
+    run.gpus = (GpuUse(3, 9.0, 124.0, 1 << 30),)
+    run.train(5 * MIN, chunk_s=20)
+    rows = {row.signal: row for row in evidence_of(run.watch, run.now)}
+    assert rows["metrics.jsonl"].kind == "progress"
+    assert rows["metrics.jsonl"].says == "advances"
+    assert rows["cpu"].kind == "activity"
+    assert "usually" in rows["cpu"].reading
+    assert rows["gpu3"].reading == "9 % busy, 124 W, 1024 MiB"
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_shared_gpu_speaks_for_nobody(shared: bool) -> None:
+    run = Run()
+    run.train(10 * MIN)
+    run.gpus = (GpuUse(0, 100.0, shared=shared),)
+    found = run.hang(6 * MIN, cpu=0, io=0)
+    assert found.confidence == "presumed"  # its own kernels may be among those that run
+    assert (found.state == "STALLED") == shared
