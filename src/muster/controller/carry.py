@@ -63,8 +63,20 @@ class Carrier:
     def _lease(self, slots: Sequence[str]) -> Lease | None:
         lease = self.executor.lease(slots)
         if lease is None:
-            self._taken.update(dict.fromkeys(slots, self.clock.boot() + LEASE_RETRY_S))
+            self._taken.update(dict.fromkeys(self._not_free(slots), self.clock.boot() + LEASE_RETRY_S))
         return lease
+
+    def _not_free(self, slots: Sequence[str]) -> list[str]:
+        """Of several: those that somebody else holds. The others may serve another cell."""
+        if len(slots) == 1:
+            return list(slots)
+        held = []
+        for slot in slots:
+            if alone := self.executor.lease([slot]):
+                self.executor.give_back(alone)
+            else:
+                held.append(slot)
+        return held
 
     def _leases(self, starts: Sequence[Start], state: CampaignState) -> dict[Key, tuple[Start, Lease]]:
         leases: dict[Key, tuple[Start, Lease]] = {}

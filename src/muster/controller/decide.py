@@ -18,6 +18,7 @@ from muster.plan.trust import everything_fails, failing_slots
 from muster.ports.executor import Slot
 
 Key = tuple[str, int]
+COMPLETE = "every declared cell is done or given up"
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
 
 
@@ -54,7 +55,7 @@ def decide(view: View, now: float) -> list[Action]:
     if view.state.intent.wants_down:
         actions.extend(_leave(view, settled))
     elif not starts and not _still_open(view, settled):
-        actions.extend(_end(view, projected))
+        actions.extend(_end(view, projected, settled))
     return actions
 
 
@@ -91,8 +92,8 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
 def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Action]:
     if record.stop_because is not None:
         yield Fence(attempt, record.stop_because, stop=True)
-    elif view.state.intent.wants_down:
-        yield Fence(attempt, "the campaign went down before it was started")
+    elif view.state.intent.kind != "running":
+        yield Fence(attempt, f"the campaign is {view.state.intent.kind}, and it was not started before")
     else:
         yield Relaunch(attempt)
 
@@ -101,7 +102,8 @@ def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
     """The shim alone can name the run and write its exit down: one that was stopped must go on."""
     lingers = seen.exit is not None  # for orphans that it has to reap
     waiting = seen.identity is None or seen.main in ("gone", "zombie") or not seen.execing
-    if not (lingers or waiting) or not seen.shim_locked:
+    asked = seen.stop_reason is not None  # which it must carry out
+    if not (lingers or waiting or asked) or not seen.shim_locked:
         return
     if seen.shim == "stopped":
         yield Nudge(attempt)
@@ -167,25 +169,44 @@ def _still_open(view: View, settled: Mapping[str, CellRecord]) -> bool:
 def _leave(view: View, settled: Mapping[str, CellRecord]) -> Iterator[End]:
     """A campaign that is down: its runs are left alone, but those that a person wants stopped are seen to their end."""
     waiting = [a for a in view.open if a.cell not in settled and view.state.cells[a.cell].stop_because is not None]
-    if not waiting:
+    if (
+        not waiting
+        and not _still_open(view, settled)
+        and all(_is_settled(settled.get(r.cell.id, r)) for r in view.agenda)
+    ):
+        yield End(True, COMPLETE)
+    elif not waiting:
         yield End(False, "the campaign is down")
 
 
-def _end(view: View, state: CampaignState) -> Iterator[End]:
-    """Ends only if no start can come of waiting: a slot that somebody else holds comes back."""
+def _is_settled(record: CellRecord) -> bool:
+    return record.done or record.given_up is not None
+
+
+def _end(view: View, state: CampaignState, settled: Mapping[str, CellRecord]) -> Iterator[End | HoldAll]:
+    """Ends only if no start can come of waiting: a slot that somebody else holds comes back, a failing one does not."""
+    failing = failing_slots(_recent(view, settled))
     has_gpus = any(slot.kind == "gpu" for slot in view.slots)
     every = (_names(view.slots, "gpu"), _names(view.slots, "cpu"))
+    trusted = [slot for slot in view.slots if slot.name not in failing]
+    sound = (_names(trusted, "gpu"), _names(trusted, "cpu"))
     left: list[tuple[CellRecord, State]] = []
+    distrusted = False
     for planned in view.agenda:
         record = state.cells[planned.cell.id]
         where = standing(record, state, view.needs)
         wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
         if where.startable and state.intent.kind == "running" and choose(wanted, *every):
-            return
+            if choose(wanted, *sound):
+                return
+            distrusted = True
         if where.state not in SETTLED:
             left.append((record, where.state))
+    if distrusted:
+        yield HoldAll("no slot is left to use: " + "; ".join(f"{slot}: {why}" for slot, why in failing.items()))
+        return
     if not left:
-        yield End(True, "every declared cell is done or given up")
+        yield End(True, COMPLETE)
         return
     counts: dict[str, int] = {}
     for _, kind in left:

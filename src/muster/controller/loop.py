@@ -68,11 +68,14 @@ class Loop:
     _unpublished: bool = True
     _next_publish: float = 0.0
     _ended: bool = False
+    _heard: bool = False  # a person decided something while this turn was carried out
     _stale: bool = False  # a turn failed: what it committed may not have been taken over
 
     def __post_init__(self) -> None:
         self.agenda = Agenda(self.state)
         self.news = News(self.carrier)
+        for attempt in self.agenda.open:
+            self.watches.recall(attempt, self.ports.store.events(attempt.cell))
 
     def run(self) -> None:
         self._turn(Wake(log=True))
@@ -101,6 +104,7 @@ class Loop:
             self._stale = True
             self.carrier.make_room(error)
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
+            self._due.clear()  # that poll looks at all of them; what is due now would make us spin
         self._publish()
         self._beat()
 
@@ -178,11 +182,20 @@ class Loop:
 
     def _record(self, decisions: Sequence[Decision]) -> None:
         """A verdict never changes without an event that says which reading changed it."""
-        if decisions:
-            self._absorb(self.ports.store.commit(decisions))
-            for decision in decisions:
-                if decision.kind == "notice":
-                    self.notify(decision)
+        if not decisions:
+            return
+        try:
+            committed = self.ports.store.commit(decisions)
+        except OSError:
+            self.news.put_back(decisions)  # a full disk: it is told when there is room again
+            raise
+        self._absorb(committed)
+        self._notify(decisions)
+
+    def _notify(self, decisions: Sequence[Decision]) -> None:
+        for decision in decisions:
+            if decision.kind == "notice":
+                self.notify(decision)
 
     def _remember(self, sightings: dict[Key, Sighting], verdicts: dict[Key, Verdict], now: float) -> None:
         """Whom to watch, and who must be looked at again before the next poll."""
@@ -211,6 +224,7 @@ class Loop:
     # -- doing
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
+        self._heard = False
         settles = [action for action in actions if isinstance(action, Settle)]
         starts = [action for action in actions if isinstance(action, Start)]
         if settles or starts:
@@ -256,19 +270,26 @@ class Loop:
                 pass
 
     def _end(self, complete: bool, reason: str) -> None:
+        if self._heard:
+            return  # somebody decided something since this was decided: it may not be over
         decision = self.carrier.decision("end", reason, data={"complete": complete})
-        self._record(self.news.take())
-        committed = self.ports.store.commit([decision])
+        waiting = self.news.take()
+        try:
+            committed = self.ports.store.commit([*waiting, decision])
+        except OSError:
+            self.news.put_back(waiting)
+            raise
+        self._notify(waiting)
         # somebody may have decided something in the same moment: then the work is not over
-        news = any(event.decision.epoch is None and not event.void for event in committed.seen)
         self._absorb(committed)
-        self._ended = self._ended or not news
+        self._ended = self._ended or not self._heard
 
     def _absorb(self, committed: Committed) -> None:
         """Takes over what the store now says, other people's decisions included."""
         touched: set[str] = set()
         everything = False
         self._unpublished = self._unpublished or bool(committed.seen)
+        self._heard = self._heard or any(event.decision.epoch is None and not event.void for event in committed.seen)
         for event in committed.seen:
             decision = event.decision
             if decision.kind in ("campaign", "filter", "intent", "hold", "release"):

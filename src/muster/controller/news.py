@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muster.controller.actions import Settle
 from muster.controller.carry import Carrier
 from muster.domain.attempt import Attempt
@@ -20,6 +22,10 @@ class News:
     def take(self) -> list[Decision]:
         taken, self._waiting = self._waiting, []
         return taken
+
+    def put_back(self, decisions: Sequence[Decision]) -> None:
+        """They could not be written: they wait, in front of what came since."""
+        self._waiting = [*decisions, *self._waiting]
 
     def changed(self, attempt: Attempt, before: Sort, verdict: Verdict) -> None:
         was, now = told(*before[:2]), told(verdict.state, verdict.kind)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from muster.domain.attempt import Attempt
@@ -15,6 +15,7 @@ from muster.judge.history import begin, note
 from muster.judge.living import Watch, confirm
 from muster.judge.patience import NO_PRIOR, Prior
 from muster.ports.signals import Memory, Sibling, Signals
+from muster.ports.store import Event
 
 Key = tuple[str, int]
 Sort = tuple[str, str | None, str]
@@ -87,6 +88,16 @@ class Watches:
         now = (str(verdict.state), verdict.kind, verdict.confidence)
         self.remembered.told[name_of(attempt)] = now
         return before if _loud(before) != _loud(now) else None
+
+    def recall(self, attempt: Attempt, events: Iterable[Event]) -> None:
+        """What was recorded last: the log knows better than what an earlier controller may not have saved."""
+        self.remembered.told.pop(name_of(attempt), None)
+        for event in events:
+            decision = event.decision
+            if decision.kind == "verdict" and decision.attempt == attempt.n and not event.void:
+                state, _, kind = str(decision.data["to"]).partition("(")
+                told = (state, kind.rstrip(")") or None, str(decision.data["confidence"]))
+                self.remembered.told[name_of(attempt)] = told
 
     def learn(self, attempt: Attempt, job: Job) -> None:
         """A run that has ended teaches its siblings; one that was never convicted, so that a hang teaches nothing."""

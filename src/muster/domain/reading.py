@@ -82,5 +82,6 @@ class Aftermath:
     oom_after: int | None = None
     last_look_s: float | None = None  # how long before the exit the last look was; None: nobody looked
     kernel: tuple[str, ...] = ()  # lines of the kernel log since the start that name the run or its GPUs
+    kernel_pid: int | None = None  # its pid in the kernel log; None: that log can't be read, or counts other pids
     gpu_lost: str = ""  # NVML said so while it ran or when it ended
     non_finite: str = ""  # a metric that was NaN or inf in the last row

@@ -7,15 +7,18 @@ evidence of death, and a process id alone never evidence of life.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from muster.domain.attempt import Attempt, Outcome
 from muster.domain.campaign import Job
 from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, ProofReading, Sighting
 from muster.domain.verdict import Cause, Evidence, State, Verdict
-from muster.judge.cause import CauseFound, cause_of
 from muster.judge.living import Watch, find
 from muster.judge.telling import evidence_of, rhythms_of
+
+if TYPE_CHECKING:
+    from muster.judge.cause import CauseFound
 
 PROOF_S = 10.0
 
@@ -110,11 +113,13 @@ def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evi
 
 
 def _cause(seen: Sighting, exit_: Exit, evidence: tuple[Evidence, ...]) -> CauseFound:
+    from muster.judge.cause import cause_of  # its patterns take long to compile, and most looks see no death
+
     failed = [e.reading for e in evidence if e.kind == "proof" and e.says == "fails"]
     unread = [e.reading for e in evidence if e.kind == "proof" and e.says == "can't be read"]
     before, after = exit_.oom_kills
     known = seen.aftermath or Aftermath(exit_.log, exit_.out, exit_.disk_free, before, None, after)
-    return cause_of(exit_, known, failed, unread)
+    return cause_of(exit_, known, failed, unread, pid=known.kernel_pid)
 
 
 def _other_life(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:

@@ -96,7 +96,7 @@ def _oom_kill(case: Case) -> Finding | None:
     if case.pid in kernel:
         return finding("oom_kill", "proven", f"{_FOR_MEMORY}: the kernel log names it", kernel[case.pid])
     if rose_at_the_end(case):
-        others = bool(kernel) and case.pid is not None  # the kernel names others only
+        others = case.pid is not None  # the kernel's log can be read and does not name it: somebody else was killed
         child = case.after.last_look_s is None and case.said("data_worker")  # it may have been counted for a child
         sure = "probable" if others or child else "proven"
         return finding("oom_kill", sure, f"{_FOR_MEMORY}: signal 9, and {counts(case)}", *kernel.values())

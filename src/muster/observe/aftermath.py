@@ -30,6 +30,7 @@ def read_aftermath(
         oom_before=before,
         oom_after=after,
         kernel=_kernel(kernel, identity, pids, pci),
+        kernel_pid=identity.pid if identity and kernel and not (kernel.trouble or kernel.host_pids) else None,
     )
 
 

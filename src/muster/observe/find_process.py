@@ -1,0 +1,354 @@
+"""A process that Muster did not start: who it is, what it writes. And the other way round: who writes in a folder."""
+
+# Paths are texts here, as in the rest of this room.
+# ruff: noqa: PTH115, PTH118, PTH119, PTH120, PTH208
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from muster.domain.look_facts import Sure, Who
+from muster.observe.probes.tree import TICKS_PER_S, Proc, Snapshot
+
+MOST_COMMANDS = 64
+_WRITES = 0o3  # O_WRONLY or O_RDWR in the flags of fdinfo
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/run/", "/usr/", "/etc/", "/boot/", "/snap/", "/var/lib/", "/var/cache/")
+SHELLS = frozenset({"sh", "bash", "zsh", "dash", "fish", "ksh", "tcsh", "csh"})
+# they name a folder, or sit in it, to read or to show it
+_READERS = frozenset({
+    "tensorboard", "tail", "less", "more", "cat", "head", "watch", "grep", "rg", "find", "ls", "vim", "vi", "nvim",
+    "nano", "emacs", "code", "ssh", "scp", "rsync", "rclone", "tmux", "screen", "jupyter", "jupyter-lab", "top", "htop",
+    "nvtop", "nvidia-smi", "gpustat", "git", "man", "sleep", "inotifywait", "du", "df", "py-spy", "gdb", "strace",
+    "sshd", "su", "sudo", "login", "http.server", "aim", "mlflow",
+})  # fmt: skip
+_PIPES = frozenset(
+    {"tee", "ts", "rotatelogs", "multilog", "sed", "awk", "gawk", "mawk", "grep", "cat", "logger", "split"}
+)
+_TRAINERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed", "mpirun", "julia", "conda")
+_LEVELS: tuple[Sure, ...] = ("names the folder above", "works there", "names it", "has it open", "was given")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """Files that a tree has open for writing."""
+
+    files: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()  # what stdout and stderr go to, where that is a file
+    unread: bool = False  # of some process they may not be listed
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    main: Who | None = None
+    others: tuple[Who, ...] = ()  # further trees that write there
+    doubtful: tuple[Who, ...] = ()  # they sit there, but nothing shows that they write
+    hidden: int = 0  # processes of other users, whose files can't be listed
+
+
+# -- one process
+
+
+def leader_of(pid: int) -> int:
+    """The process that a thread belongs to."""
+    match = re.search(r"^Tgid:\s*(\d+)", _text(f"/proc/{pid}/status"), re.MULTILINE)
+    return int(match[1]) if match else pid
+
+
+def who_is(proc: Proc) -> Who:
+    cwd = _link(f"/proc/{proc.pid}/cwd")
+    uid = _owner(proc.pid)
+    return Who(
+        proc.pid,
+        proc.ticks,
+        proc.ticks / TICKS_PER_S,
+        argv_of(proc.pid),
+        cwd,
+        _name_of(uid),
+        foreign=cwd is None and uid not in (None, os.geteuid()),
+        cell=_cell(proc.pid),
+    )
+
+
+def argv_of(pid: int) -> tuple[str, ...]:
+    """Empty where it has none: a kernel thread, or one that has ended."""
+    text = _text(f"/proc/{pid}/cmdline").rstrip("\0")
+    return tuple(text.split("\0")) if text else ()
+
+
+def commands_of(pids: Sequence[int]) -> list[tuple[tuple[str, ...], str | None]]:
+    """The words of each, and the folder it works in."""
+    return [(argv_of(pid), _link(f"/proc/{pid}/cwd")) for pid in pids[:MOST_COMMANDS]]
+
+
+def program(argv: Sequence[str]) -> str:
+    """What runs: of an interpreter the module or script, of everything else its own name."""
+    if not argv:
+        return ""
+    name = os.path.basename(argv[0]).lstrip("-")
+    if name.startswith(("python", "pypy")):
+        rest = iter(argv[1:])
+        for word in rest:
+            if word == "-c":
+                return name
+            if word == "-m":
+                return next(rest, name)
+            if not word.startswith("-"):
+                return os.path.basename(word)
+    return name
+
+
+def is_kernel_thread(pid: int) -> bool:
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return len(fields) > 6 and bool(int(fields[6]) & 0x00200000)
+
+
+def is_init(pid: int) -> bool:
+    """The first process, unless that is the training itself, as it may be in a container."""
+    argv = argv_of(1)
+    return pid == 1 and not (argv and os.path.basename(argv[0]).startswith(_TRAINERS))
+
+
+def comm(pid: int) -> str:
+    return _text(f"/proc/{pid}/comm").strip()
+
+
+def exit_status(pid: int) -> int | None:
+    """Of one that has ended and was not waited for, as waitpid would give it: the kernel keeps it until then."""
+    fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return int(fields[49]) if len(fields) > 49 and fields[0] in "ZX" else None
+
+
+def head_of(proc: Proc, snapshot: Snapshot) -> Proc:
+    """Of a data worker the process that started it: it is the training that is asked about."""
+    for _ in range(8):
+        above, argv = snapshot.procs.get(proc.ppid), argv_of(proc.pid)
+        helper = any("multiprocessing.spawn" in word or "multiprocessing.forkserver" in word for word in argv[:4])
+        if above is None or above.pid == 1 or not argv or not (helper or argv_of(above.pid) == argv):
+            break
+        if os.path.basename(argv[0]).lstrip("-") in SHELLS:
+            break
+        proc = above
+    return proc
+
+
+def opened_by(pids: Iterable[int]) -> Opened:
+    files: dict[str, None] = {}
+    outputs: dict[str, None] = {}
+    unread = False
+    for pid in pids:
+        links = _links(pid)
+        if links is None:
+            unread = True
+            continue
+        for fd, path in links.items():
+            if not path.startswith("/") or path.startswith(_SYSTEM) or path.endswith(" (deleted)"):
+                continue
+            if _writes(pid, fd):
+                (outputs if fd in (1, 2) else files)[path] = None
+    plain = tuple(path for path in files if path not in outputs and not _hidden(path))
+    return Opened(plain, tuple(outputs), unread)
+
+
+# -- who writes in a folder
+
+
+@dataclass(slots=True)
+class _Seen:
+    proc: Proc
+    level: int = -1
+    why: str = ""
+    links: dict[int, str] = field(default_factory=dict)
+    argv: tuple[str, ...] = ()
+
+
+def writers_in(folder: str, snapshot: Snapshot) -> Writers:
+    """`folder` without links in it."""
+    above = _ancestors(os.getpid(), snapshot)
+    seen: dict[int, _Seen] = {}
+    hidden = 0
+    for pid, proc in snapshot.procs.items():
+        if pid == os.getpid() or proc.state in "ZX" or proc.ppid == 2 or pid == 2:
+            continue
+        links = _links(pid)
+        hidden += links is None
+        each = seen[pid] = _Seen(proc, links=links or {}, argv=argv_of(pid))
+        each.level, each.why = _match(each, folder, ours=pid in above)
+    _look_behind_pipes(seen)
+    groups = _trees(seen, snapshot, above)
+    return _chosen(groups, snapshot, hidden)
+
+
+def _match(each: _Seen, folder: str, *, ours: bool) -> tuple[int, str]:
+    pid, argv = each.proc.pid, each.argv
+    for fd, path in each.links.items():
+        if _inside(path, folder) and not _private(path, folder) and _writes(pid, fd):
+            return 3, f"pid {pid} has {os.path.relpath(path, folder)} open for writing"
+    name = program(argv)
+    if ours or not argv or name in _READERS or (name in SHELLS and len(argv) == 1):
+        return -1, ""
+    cwd = _link(f"/proc/{pid}/cwd")
+    here = cwd is not None and (cwd == folder or _inside(cwd, folder))
+    paths = [path for word in argv[1:] for path in _paths_in(word, None if here else cwd)]
+    if any(path == folder or (_inside(path, folder) and os.path.lexists(path)) for path in paths):
+        return 2, f"pid {pid} names this folder in its command"
+    if here:
+        return 1, f"pid {pid} works in this folder"
+    if os.path.dirname(folder) in paths and os.path.dirname(folder) != cwd:
+        return 0, f"pid {pid} names the folder above this one in its command"
+    return -1, ""
+
+
+def _paths_in(word: str, cwd: str | None) -> list[str]:
+    """`--logdir=runs/x`, `runs/x`, `hydra.run.dir=runs/x`; a relative one only where its folder is known."""
+    found = []
+    for text in {word, word.partition("=")[2]}:
+        if not text or "\n" in text or len(text) > 4096 or not (text.startswith("/") or cwd):
+            continue
+        if text.startswith("-") or text in (".", ".."):
+            continue
+        found.append(os.path.realpath(os.path.join(cwd or "/", text)))
+    return found
+
+
+def _private(path: str, folder: str) -> bool:
+    """An editor's swap file, a lock, or the state of a campaign: no output of a training."""
+    return _hidden(os.path.relpath(path, folder)) or path.endswith((".lock", ".swp"))
+
+
+def _look_behind_pipes(seen: dict[int, _Seen]) -> None:
+    """`python train.py | tee train.log`: it is not tee that trains."""
+    for _ in range(4):
+        pipes = [each for each in seen.values() if each.level == 3 and program(each.argv) in _PIPES]
+        if not pipes:
+            return
+        for pipe in pipes:
+            pipe.level = -1
+            feed = pipe.links.get(0, "")
+            for each in seen.values():
+                if feed.startswith("pipe:") and each is not pipe and feed in (each.links.get(1), each.links.get(2)):
+                    each.level = 3
+                    each.why = f"pid {each.proc.pid} writes to {program(pipe.argv)}, which {pipe.why.split(' ', 2)[2]}"
+
+
+def _trees(seen: dict[int, _Seen], snapshot: Snapshot, above: set[int]) -> dict[int, list[_Seen]]:
+    """Matches by the process at the top of their tree."""
+    groups: dict[int, list[_Seen]] = {}
+    for each in seen.values():
+        if each.level < 0:
+            continue
+        top = each.proc
+        while (parent := seen.get(top.ppid)) is not None and parent.level > 0:
+            top = parent.proc
+        groups.setdefault(top.pid, []).append(each)
+    return _lifted(groups, snapshot, above, seen)
+
+
+def _lifted(
+    groups: dict[int, list[_Seen]], snapshot: Snapshot, above: set[int], seen: dict[int, _Seen]
+) -> dict[int, list[_Seen]]:
+    """The workers of one launcher are one run."""
+    parents: dict[int, list[int]] = {}
+    for pid in groups:
+        parents.setdefault(snapshot.procs[pid].ppid, []).append(pid)
+    found: dict[int, list[_Seen]] = {}
+    for parent, pids in parents.items():
+        launcher = parent in seen and parent not in above and parent > 1 and len(pids) > 1
+        known = launcher and program(seen[parent].argv) not in _READERS and not _interactive(seen[parent].argv)
+        for pid in pids:
+            found.setdefault(parent if known else pid, []).extend(groups[pid])
+    return found
+
+
+def _interactive(argv: Sequence[str]) -> bool:
+    return not argv or (program(argv) in SHELLS and len(argv) == 1)
+
+
+def _chosen(groups: dict[int, list[_Seen]], snapshot: Snapshot, hidden: int) -> Writers:
+    ranked: list[tuple[int, float, Who]] = []
+    for pid, members in groups.items():
+        best = max(each.level for each in members)
+        proc = snapshot.procs[pid]
+        because = tuple(each.why for each in members if each.level == best)[:3]
+        who = replace(who_is(proc), sure=_LEVELS[best], because=because)
+        ranked.append((best, snapshot.cpu_s(snapshot.tree(pid, proc.ticks, -1)), who))
+    ranked.sort(key=lambda item: item[:2], reverse=True)
+    strong = [who for level, _, who in ranked if level >= 2]
+    weak = [who for level, _, who in ranked if level < 2]
+    if strong:
+        return Writers(strong[0], tuple(strong[1:]), tuple(weak), hidden)
+    alone = weak[0] if len(weak) == 1 else None
+    return Writers(alone, (), tuple(weak if alone is None else ()), hidden)
+
+
+def _ancestors(pid: int, snapshot: Snapshot) -> set[int]:
+    found: set[int] = set()
+    while (proc := snapshot.procs.get(pid)) is not None and pid not in found:
+        found.add(pid)
+        pid = proc.ppid
+    return found
+
+
+# -- /proc
+
+
+def _inside(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/") + "/")
+
+
+def _hidden(path: str) -> bool:
+    return any(part.startswith(".") and part not in (".", "..") for part in path.split("/"))
+
+
+def _links(pid: int) -> dict[int, str] | None:
+    """What it has open; None: that may not be listed."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    except OSError:
+        return None
+    return {int(name): link for name in names if (link := _link(f"{folder}/{name}")) is not None}
+
+
+def _writes(pid: int, fd: int) -> bool:
+    match = re.search(r"^flags:\s*([0-7]+)", _text(f"/proc/{pid}/fdinfo/{fd}"), re.MULTILINE)
+    return match is not None and bool(int(match[1], 8) & _WRITES)
+
+
+def _link(path: str) -> str | None:
+    try:
+        return os.readlink(path)
+    except OSError:
+        return None
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(1 << 20).decode("utf-8", "surrogateescape")
+    except OSError:
+        return ""
+
+
+def _owner(pid: int) -> int | None:
+    match = re.search(r"^Uid:\s*\d+\s+(\d+)", _text(f"/proc/{pid}/status"), re.MULTILINE)
+    return int(match[1]) if match else None
+
+
+def _name_of(uid: int | None) -> str:
+    if uid is None:
+        return ""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _cell(pid: int) -> str:
+    match = re.search(r"(?:^|\0)MUSTER_CELL=([^\0]+)", _text(f"/proc/{pid}/environ"))
+    return match[1] if match else ""

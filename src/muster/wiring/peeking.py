@@ -1,0 +1,352 @@
+"""Looks at trainings that Muster did not start: finds their process and their files, and looks at them for a while."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import replace
+from typing import TypeVar
+
+from muster.acts.look import Fate, Look, Sight, judge_sight
+from muster.acts.look_watch import LookWatch
+from muster.domain.campaign import Job
+from muster.domain.errors import UsageError
+from muster.domain.look_facts import Asked, Dated, Found, Target, Who
+from muster.domain.reading import Mark, Readings, Vitals
+from muster.domain.sighting import Exit
+from muster.observe import find_process as processes
+from muster.observe.clocks import clocks
+from muster.observe.find_output import SLACK_S, Output, below, output_of, own_process, supervised
+from muster.observe.find_target import target_of
+from muster.observe.finding import LOOKED_FOR, find, run_folder, source_of
+from muster.observe.probes.gpu import GpuEyes
+from muster.observe.probes.tree import Snapshot
+from muster.observe.process import process
+from muster.observe.vitals import Ask, VitalsReader
+from muster.ports.clock import Clock, SystemClock
+from muster.wiring.apart import apart
+from muster.wiring.look_gpus import gpus_of
+from muster.wiring.pace import floors
+from muster.wiring.shift import Shift
+
+T = TypeVar("T")
+LOOK_S = 1.0
+LATE_S = 4.0
+OLD_S = 3.0  # an answer about files that is older than this abstains
+PATIENCE_S = 8.0  # with a folder that does not answer
+NO_FILES = "none was found"
+
+
+def peek(asked: Sequence[Asked], for_s: float, told: Callable[[float], None] = lambda _: None) -> list[Look]:
+    """All of them at the same time. `told` is called with the seconds that are left."""
+    clock = SystemClock()
+    peeks = [Peek(each, clock) for each in asked]
+    end = clock.boot() + for_s
+    while True:
+        began = clock.boot()
+        for each in peeks:
+            each.look()
+        left = end - clock.boot()
+        if left < LOOK_S / 2 or not any(each.watchable for each in peeks):
+            for each in peeks:
+                each.settle()
+            return [judge_sight(each.sight()) for each in peeks]
+        told(left)
+        time.sleep(max(0.0, min(LOOK_S, left) - (clock.boot() - began)))
+
+
+class Peek:
+    """One run that somebody asks about."""
+
+    def __init__(self, asked: Asked, clock: Clock) -> None:
+        self.asked, self.clock = asked, clock
+        self.notes: list[str] = []
+        self.fate: Fate = "nobody"
+        self.who: Who | None = None
+        self.exit: Exit | None = None
+        self.writers = processes.Writers()
+        self.state = ""
+        self.hung = ""  # what has not answered
+        snapshot = Snapshot.take()
+        self.folder, self.runs = self._run_folder()
+        self._find_process(snapshot)
+        self.found = self._find_files(snapshot)
+        self.rival = self._rival(snapshot)
+        self._prepare(snapshot)
+
+    # -- who and where
+
+    def _run_folder(self) -> tuple[str, list[str]]:
+        if self.asked.folder is None:
+            return "", []
+        folder = os.path.realpath(self.asked.folder)
+        otherwise: tuple[str, list[str]] = (folder, [])
+        return self._patiently(lambda: run_folder(folder), folder, otherwise)
+
+    def _patiently(self, read: Callable[[], T], folder: str, otherwise: T) -> T:
+        try:
+            return apart(read).result(PATIENCE_S)
+        except NotYet:
+            self.hung = f"{folder} has not answered for {PATIENCE_S:.0f} s: is it on a network that hangs?"
+            return otherwise
+
+    def _find_process(self, snapshot: Snapshot) -> None:
+        if self.asked.pid is not None:
+            self._named(self.asked.pid, snapshot)
+        if self.folder and self.fate != "alive":
+            self._search(self.folder, snapshot)
+
+    def _named(self, pid: int, snapshot: Snapshot) -> None:
+        leader = processes.leader_of(pid)
+        if leader != pid:
+            self.notes.append(f"{pid} is a thread of process {leader}")
+        proc = snapshot.procs.get(leader)
+        if proc is None:
+            self.fate = "hidden" if _exists(pid) else "never"
+            return
+        _refuse_no_training(leader)
+        if not _lives(leader):
+            self.fate, self.exit = "zombie", _exit_of(leader, self.clock)
+            self.who = processes.who_is(proc)
+            return
+        head = processes.head_of(proc, snapshot)
+        if head.pid != leader:
+            self.notes.append(f"{leader} is one of the processes of {head.pid}, which is looked at")
+        self.who, self.fate = processes.who_is(head), "alive"
+
+    def _rival(self, snapshot: Snapshot) -> int | None:
+        """Another process that writes where the given one was said to; and whether that one is seen there at all."""
+        if self.asked.pid is None or self.asked.folder is None or self.who is None or self.fate != "alive":
+            return None
+        if self.who.sure != "was given" or self.who.foreign:
+            return None
+        writers = processes.writers_in(self.found.folder, snapshot)
+        known = [each for each in (writers.main, *writers.others, *writers.doubtful) if each is not None]
+        if any(self._same_tree(each, snapshot) for each in known):
+            return None
+        self.who = replace(self.who, sure="not seen there")
+        main = writers.main
+        return main.pid if main is not None and main.sure in ("has it open", "names it") else None
+
+    def _same_tree(self, other: Who, snapshot: Snapshot) -> bool:
+        theirs = {proc.pid for proc in snapshot.tree(other.pid, other.ticks, -1)}
+        return other.pid in self._tree(snapshot) or (self.who is not None and self.who.pid in theirs)
+
+    def _search(self, folder: str, snapshot: Snapshot) -> None:
+        """Who writes there. An attempt of a campaign has that written down."""
+        own = own_process(folder)
+        if own and (proc := snapshot.procs.get(own[0])) and proc.ticks == own[1] and proc.state not in "ZX":
+            because = ("its identity is written down in the attempt's folder",)
+            self.who, self.fate = replace(processes.who_is(proc), because=because), "alive"
+            return
+        self.writers = processes.writers_in(folder, snapshot)
+        main = self.writers.main
+        if main is None:
+            return
+        told = {
+            "never": f"there is no process {self.asked.pid}; process {main.pid} writes there now",
+            "zombie": f"process {self.asked.pid} has ended; process {main.pid} writes there now",
+            "hidden": f"process {self.asked.pid} is hidden from you; process {main.pid} writes there",
+        }
+        self.notes += [told[self.fate]] if self.fate in told else []
+        self.who, self.fate, self.exit = main, "alive", None
+
+    def _find_files(self, snapshot: Snapshot) -> Found:
+        began = self._began_wall()
+        tree = self._tree(snapshot)
+        self.commands = processes.commands_of(tree)
+        opened = processes.opened_by(tree) if tree else processes.Opened()
+        if self.asked.folder is not None:
+            output = self._given_output(opened, began)
+        elif self.who is not None and began is not None:
+            who, commands = self.who, self.commands
+            output = self._patiently(lambda: output_of(who, commands, opened, began), who.cwd or "", Output())
+        else:
+            return Found()
+        if output.how:
+            self.notes.append(f"its output was found by looking: {output.how}")
+        self.notes += output.notes
+        since = None if began is None else began - SLACK_S
+        if self.hung:
+            return Found(output.folder, troubles=(self.hung,))
+
+        def read() -> Found:
+            return find(output.folder, self.clock.wall(), since, only_since=output.only_since, also=opened.outputs)
+
+        found = self._patiently(read, output.folder, Found(output.folder))
+        return replace(found, troubles=(*found.troubles, self.hung)) if self.hung else found
+
+    def _given_output(self, opened: processes.Opened, began: float | None) -> Output:
+        """In a folder of many runs that of the process that was given; else the one that was written to last."""
+        if self.runs and self.asked.pid is not None and began is not None:
+            own = below(os.path.realpath(self.asked.folder or ""), opened, began)
+            return replace(own, how="of the runs there it is its own")
+        self.notes += self.runs
+        return Output(self.folder)
+
+    def _tree(self, snapshot: Snapshot) -> list[int]:
+        if self.who is None or self.fate != "alive":
+            return []
+        return [proc.pid for proc in snapshot.tree(self.who.pid, self.who.ticks, -1)]
+
+    def _began_wall(self) -> float | None:
+        if self.who is None or self.fate != "alive":
+            return None
+        return self.clock.wall() - (self.clock.boot() - self.who.began)
+
+    # -- what is looked at
+
+    def _prepare(self, snapshot: Snapshot) -> None:
+        now = self.clock.boot()
+        alive = self.fate == "alive"
+        self.dated: dict[str, Dated] = {
+            trace.progress.path: trace.dated if alive else replace(trace.dated, why="") for trace in self.found.traces
+        }  # only of a living run it matters that a step can't be dated
+        self.sources = [source_of(trace) for trace in self.found.traces]
+        argv = tuple(word for words, _ in self.commands for word in words)
+        self.target = self._target(argv)
+        job = Job("look", (), argv, progress=tuple(trace.progress for trace in self.found.traces))
+        patient = replace(floors(), poll_s=LOOK_S, late_s=LATE_S)
+        began = self.who.began if self.who and self.fate == "alive" else now
+        self.watch = LookWatch(job, self.dated, began, now, patient)
+        self.clocks = clocks(self.found.folder or None, argv)
+        self.shift: Shift[int, tuple[Mark, ...]] = Shift(self.clock, patience_s=0.5)
+        self.gpus, self.shared = gpus_of(self._tree(snapshot))
+        self.vitals = VitalsReader(GpuEyes(period_s=LOOK_S) if self.gpus else None)
+
+    def _target(self, argv: Sequence[str]) -> Target | None:
+        counting = (trace.progress for trace in self.found.traces if trace.progress.kind in ("jsonl", "csv", "stdout"))
+        first = next(counting, None)
+        if first is None:
+            return None
+        counts = ("epoch" if "epoch" in (first.step or "") else "step") if first.kind == "stdout" else first.step
+        return target_of(argv, self.found.folder, counts or "step")
+
+    # -- looking
+
+    @property
+    def watchable(self) -> bool:
+        return self.fate == "alive" or bool(self.sources)
+
+    def look(self) -> None:
+        boot, wall = self.clock.boot(), self.clock.wall()
+        if self.fate == "alive" and self.who is not None:
+            self.state = _state_of(self.who)
+            if not self.state:
+                self.fate = "ended"
+        self.shift.read({0: lambda: tuple(source.look() for source in self.sources)})
+        seen = Readings(boot, self._marks(boot), self._vitals(), self.clocks)
+        self.watch.look(seen, self.state, wall, slept=max(0.0, boot - time.monotonic()))
+
+    def settle(self) -> None:
+        """Waits a little for files that have not answered at all yet, then looks once more."""
+        deadline = time.monotonic() + PATIENCE_S
+        if not self.sources or self.shift.newest:
+            return
+        while not self.shift.newest and time.monotonic() < deadline:
+            time.sleep(0.05)
+        self.look()
+
+    def _marks(self, boot: float) -> tuple[Mark, ...]:
+        if not self.sources:
+            return (Mark("progress files", "files", None, NO_FILES, trouble=NO_FILES),)
+        newest = self.shift.newest.get(0)
+        if newest is None:
+            return ()
+        if boot - newest.boot <= OLD_S:
+            return newest.value
+        why = f"its files have not answered for {boot - newest.boot:.0f} s"
+        return tuple(replace(mark, trouble=why) for mark in newest.value)
+
+    def _vitals(self) -> Vitals:
+        if self.fate != "alive" or self.who is None:
+            return Vitals()
+        where = self.found.folder or self.who.cwd or "/"
+        key = ("look", self.who.pid)
+        ask = Ask(key, self.who.pid, self.who.ticks, -1, where, where, self.gpus, self.shared)
+        return self.vitals.look_all([ask])[key]
+
+    def sight(self) -> Sight:
+        found = self.found
+        if found.traces and self.shift.newest.get(0) is None:
+            found = replace(found, troubles=(*found.troubles, "its files did not answer while we looked"))
+        return Sight(
+            self.asked,
+            self.clock.boot(),
+            self.clock.wall(),
+            self.watch,
+            self.fate,
+            found,
+            self.dated,
+            self.who,
+            state=self.state,
+            exit=self.exit,
+            others=self.writers.others,
+            doubtful=self.writers.doubtful,
+            hidden=self.writers.hidden if self.who is None else 0,
+            orphans=self._orphans(),
+            target=self.target,
+            supervised=supervised(self.folder) if self.folder else None,
+            notes=tuple(self.notes),
+            sought=LOOKED_FOR,
+            rival=self.rival,
+        )
+
+    def _orphans(self) -> tuple[int, ...]:
+        """Who of its tree lives on, and still writes there."""
+        if self.fate != "ended" or self.who is None or not self.found.folder:
+            return ()
+        known = self.vitals.pids_of(("look", self.who.pid))
+        left = [pid for pid in known if pid != self.who.pid and _lives(pid)]
+        return tuple(pid for pid in left if self._writes_there(pid))
+
+    def _writes_there(self, pid: int) -> bool:
+        opened = processes.opened_by([pid])
+        return any(path.startswith(self.found.folder + "/") for path in (*opened.files, *opened.outputs))
+
+
+def _refuse_no_training(pid: int) -> None:
+    if processes.is_kernel_thread(pid):
+        name = processes.comm(pid)
+        raise UsageError(f"{pid} is a thread of the kernel ({name}), not a training", hint="`ps aux` lists the others")
+    if processes.is_init(pid):
+        name = processes.comm(pid)
+        hint = "give the process of the training itself, or its output folder: `muster look DIR`"
+        raise UsageError(f"1 is the first process of this machine ({name}), not a training", hint=hint)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)  # no signal: only whether there is such a process
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _state_of(who: Who) -> str:
+    """The letter of its state; empty: it has ended."""
+    try:
+        found = process(who.pid)
+    except OSError:
+        return ""
+    return found.state if found and found.ticks == who.ticks and found.state not in "ZX" else ""
+
+
+def _lives(pid: int) -> bool:
+    try:
+        found = process(pid)
+    except OSError:
+        return False
+    return found is not None and found.state not in "ZX"
+
+
+def _exit_of(pid: int, clock: Clock) -> Exit | None:
+    status = processes.exit_status(pid)
+    if status is None:
+        return None
+    signal, code = status & 0x7F, status >> 8
+    return Exit(None if signal else code, signal or None, clock.wall(), clock.boot(), 0.0)
