@@ -17,7 +17,7 @@ from muster.judge import symptoms
 from muster.judge.cause_case import CRASHES, Case, Finding, finding, read_case
 from muster.judge.cause_memory import counts, kernel_kills, rose, rose_at_the_end, rose_unseen
 from muster.judge.cause_words import EXIT_NOTES, SIGNAL_NOTES, TRY, how_it_ended
-from muster.judge.clues import WRAPPERS, last_lines, lines_of, went_on
+from muster.judge.clues import WRAPPERS, last_lines, last_words, lines_of, went_on
 from muster.judge.contributing import contributing_to
 from muster.judge.loglines import shown
 from muster.judge.notices import Notice
@@ -256,7 +256,7 @@ def _by_words(
             return finding(kind, sure, note, case.raised)
         before = case.final.earlier[0] if case.raised.link == "cause" and case.final.earlier else None
         return finding(kind, "probable", note, before) if before and judged(before) else None
-    lines = [line for clues in (case.log, case.other) for line in last_lines(clues, 6) if in_line(line)]
+    lines = [line for clues in (case.log, case.other) for line in last_words(clues, 6) if in_line(line)]
     return finding(kind, "probable", note, *lines[-2:]) if lines and case.final is None else None
 
 

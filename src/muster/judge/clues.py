@@ -195,6 +195,12 @@ def lines_of(clues: Clues, raised: Raised, most: int = 8) -> tuple[str, ...]:
     return tuple(shown(clues.lines[row]) for row in [*rows, *message])
 
 
+def last_words(clues: Clues, most: int = 4) -> tuple[str, ...]:
+    """The last lines, without those that the run survived: steps follow them."""
+    rows = [row for row, line in enumerate(clues.lines) if line.strip() and "%|" not in line][-most:]
+    return tuple(shown(clues.lines[row]) for row in rows if not went_on(clues, row))
+
+
 def last_lines(clues: Clues, most: int = 4) -> tuple[str, ...]:
     """The last lines that are no progress bar."""
     spoken = [line for line in clues.lines[-200:] if line.strip() and "%|" not in line]

@@ -84,6 +84,11 @@ _NEVER_NUMBERS = frozenset({
     "SyntaxError", "IndentationError", "IndexError", "PermissionError", "NotImplementedError", "UnboundLocalError",
     "ValidationError", "JSONDecodeError", "MemoryError", "OutOfMemoryError", "KeyboardInterrupt", "OSError",
 })  # fmt: skip
+_QUOTING = (_NEVER_NUMBERS - {"OSError", "MemoryError", "OutOfMemoryError"}) | {
+    "ValueError", "AssertionError", "LookupError", "UnicodeDecodeError", "FileExistsError", "NotADirectoryError",
+    "IsADirectoryError",
+}  # fmt: skip
+_OTHER_ERROR = re.compile(r"\[Errno (?!28\]|122\]|5\])\d+\]")
 _GIVES_UP = re.compile(r"stop|abort|exit|diverg|terminat", re.IGNORECASE)
 _CHECKS_NUMBERS = re.compile(r"isnan|isfinite|isinf|is_finite|(\bloss\b) == \1")
 _LOST = re.compile(
@@ -98,6 +103,8 @@ def device_memory(raised: Raised) -> Surely:
     text = raised.told
     if raised.full.startswith(("torch.", "cupy.")) and raised.type == "OutOfMemoryError":
         return "proven"
+    if _quotes(raised):
+        return ""
     if _DEVICE_MEMORY.search(text):
         pinned = "pin_memory" in raised.code or "cudaHostAlloc" in text  # the host's memory, by the same words
         return "probable" if pinned else "proven"
@@ -112,8 +119,15 @@ def is_no_space(text: str) -> bool:
     return _NO_SPACE.search(text) is not None and "inotify" not in text
 
 
+def _quotes(raised: Raised) -> bool:
+    """These words are in it, but as a value that it complains about: a key, a cell of a table, a file's name."""
+    return raised.type in _QUOTING or bool(_OTHER_ERROR.match(raised.message))
+
+
 def no_space(raised: Raised, disk_free: int | None) -> Surely:
     text = raised.told
+    if _quotes(raised):
+        return ""
     if is_no_space(text):
         return "probable" if is_shared_memory(raised) else "proven"
     full = disk_free is not None and disk_free < 1 << 20
