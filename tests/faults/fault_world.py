@@ -6,6 +6,7 @@ own, and holds a flock of its cell, so that two executions of one cell at the sa
 
 import collections
 import contextlib
+import ctypes
 import json
 import os
 import shutil
@@ -19,8 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from muster.acts import why
 from muster.acts.status import as_json
+from muster.execute.paths import attempt_folder
+from muster.judge.history import History
+from muster.observe.process import boot_id
 from muster.store.sqlite import SqliteStore
+from muster.store.watches import WatchFile
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, take_in
@@ -39,6 +45,68 @@ code=$?
 echo "end $1 $2 $$" >> "$COUNT"
 exit $code
 """
+
+# A made-up training as one Python process, `train.py {cell} {attempt}`. It is counted as every job is, and a body says
+# what it does with these words; it ends well where the body ends.
+TRAINER = """\
+import fcntl, json, os, sys, threading, time
+cell, attempt = sys.argv[1], int(sys.argv[2])
+out = os.environ["MUSTER_OUT"]
+
+def count(word):
+    with open(os.environ["COUNT"], "a") as file:
+        file.write(f"{word} {cell} {attempt} {os.getpid()}\\n")
+
+def is_there(name):
+    return os.path.exists(name)
+
+def wait_for(name):
+    while not is_there(name):
+        time.sleep(0.02)
+
+def log(step, file="metrics.jsonl", **more):
+    with open(os.path.join(out, file), "a") as lines:
+        lines.write(json.dumps({"step": step, **more}) + "\\n")
+
+def chunk(number):
+    os.makedirs(os.path.join(out, "replay"), exist_ok=True)
+    with open(os.path.join(out, "replay", f"chunk_{number:05}.npz"), "w") as file:
+        file.write("x" * 4096)
+
+def work(seconds, share=0.5):
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pause = time.monotonic() + 0.01 * share
+        while time.monotonic() < pause:
+            pass
+        time.sleep(0.01 * (1 - share))
+
+def train(steps, first=0, every=0.1, **how):
+    for step in range(first, first + steps):
+        work(every, **how)
+        log(step)
+
+def deadlock():
+    one, two, met = threading.Lock(), threading.Lock(), threading.Barrier(2)
+    def take(first, second):
+        with first:
+            met.wait()
+            with second:
+                pass
+    threads = [threading.Thread(target=take, args=pair) for pair in ((one, two), (two, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+locked = open(os.environ["COUNT"] + "." + cell.replace("/", "_") + ".lock", "a")
+try:
+    fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except BlockingIOError:
+    count("overlap")
+count("begin")
+"""
+LOGGED = "progress: [{jsonl: metrics.jsonl}]"
 
 
 def until(true: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S, every_s: float = 0.01) -> Any:
@@ -113,14 +181,38 @@ class World:
         return World(self.root.parent / name, self.home, self.env, self.count, self.children)
 
     def campaign(
-        self, jobs: str, *, seeds: int = 2, cpus: int = 2, body: str = "", axes: str = "", env: str = ""
+        self,
+        jobs: str,
+        *,
+        seeds: int = 2,
+        cpus: int = 2,
+        body: str = "",
+        axes: str = "",
+        env: str = "",
+        gpus: str = "gpus: 0",
+        top: str = "",
     ) -> None:
         """`body` is shell, run by every `sh job.sh {cell} {attempt}`; the cell is $1, the attempt $2."""
         self.root.mkdir(exist_ok=True)
         (self.root / "job.sh").write_text(JOB.format(body=body))
         lines = ["muster: 1", "campaign: faults", "axes:", f"  seed: {list(range(seeds))}", *axes.splitlines()]
-        lines += [f"slots: {{gpus: 0, cpus: {cpus}}}", f"env: {{COUNT: '{self.count}'{env}}}", "jobs:", jobs]
+        lines += [f"slots: {{{gpus}, cpus: {cpus}}}", f"env: {{COUNT: '{self.count}'{env}}}", *top.splitlines()]
+        lines += ["jobs:", jobs]
         (self.root / "campaign.yaml").write_text("\n".join(lines) + "\n")
+
+    def trainer(self, script: str, job: str = LOGGED, *, seeds: int = 1, jobs: str = "", **more: Any) -> None:
+        """A campaign of `train.py`, taken in; the script is in the words of TRAINER. `jobs`: others beside it."""
+        self.root.mkdir(exist_ok=True)
+        (self.root / "train.py").write_text(f"{TRAINER}{script}\ncount('end')\n")
+        parts = ["axes: [seed]", f"command: '{sys.executable} -S train.py {{cell}} {{attempt}}'", job]
+        self.campaign(f"  train: {{{', '.join(filter(None, parts))}}}\n{jobs}", seeds=seeds, **more)
+        self.take_in()
+
+    def pace(self, monkeypatch: Any, factor: float, poll_s: float = 0.2) -> None:
+        """All floors of the judge shrunk, here and in what is started from here."""
+        for name, value in (("MUSTER_PACE", str(factor)), ("MUSTER_POLL_S", str(poll_s))):
+            self.env[name] = value
+            monkeypatch.setenv(name, value)
 
     def take_in(self) -> None:
         """What `muster up` does before it starts a controller, without the cost of a process."""
@@ -249,6 +341,44 @@ class World:
 
     def cell(self, name: str) -> dict[str, Any]:
         return next(cell for cell in self.status()["cells"] if cell["cell"] == name)
+
+    def why(self, name: str) -> dict[str, Any]:
+        """The object of `muster why --json`."""
+        with self.desk() as desk:
+            found = look(desk)
+            cell = next(each for each in found.cells if each.record.cell.id == name)
+            told = why.story(found, cell, desk.store.events(name), lambda *key: attempt_folder(desk.state, *key))
+            return why.as_json(told, found)
+
+    def turns(self, name: str, n: int = 1) -> list[str]:
+        """Every verdict with its kind that a living attempt was recorded to turn into."""
+        query = f"SELECT data FROM event WHERE kind = 'verdict' AND cell = '{name}' AND attempt = {n} ORDER BY rowid"
+        return [json.loads(row["data"])["to"] for row in self.rows(query)]
+
+    def history(self, name: str, n: int = 1) -> History | None:
+        """What the controller's looks at a living attempt add up to."""
+        return WatchFile(self.state, boot_id()).load().histories.get(f"{name}@{n}")
+
+    def until_seen(self, name: str, true: Callable[[History], Any], what: str) -> History:
+        """Until the looks add up to something."""
+
+        def look_at() -> History | None:
+            found = self.history(name)
+            return found if found is not None and true(found) else None
+
+        found: History = until(look_at, f"of {name}: {what}", every_s=0.03)
+        return found
+
+    def verdicts_until(self, name: str, true: Callable[[], Any], what: str) -> list[dict[str, Any]]:
+        """All that `status` says of a cell on the way to something."""
+        seen: list[dict[str, Any]] = []
+
+        def look_at() -> bool:
+            seen.append(self.cell(name))
+            return bool(true())
+
+        until(look_at, what, every_s=0.03)
+        return seen
 
     def until_cell(self, name: str, true: Callable[[dict[str, Any]], Any], what: str) -> dict[str, Any]:
         def look_at() -> dict[str, Any] | None:
@@ -379,6 +509,64 @@ class World:
                 assert refolded == [tuple(row) for row in self.rows(query)], f"{table} differs from the log"
         finally:
             store.close()
+
+
+def said(cell: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Verdict, kind, how sure, cause."""
+    return tuple(cell[name] for name in ("verdict", "kind", "confidence", "cause"))
+
+
+def evidence(cell: Mapping[str, Any], signal_: str) -> dict[str, Any]:
+    """The last row of a signal."""
+    rows = [row for row in cell["evidence"] if row["signal"] == signal_]
+    assert rows, f"no {signal_} in {[row['signal'] for row in cell['evidence']]}"
+    found: dict[str, Any] = rows[-1]
+    return found
+
+
+# -- mounts that nobody else sees
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_NEW_MOUNTS, _PRIVATE, _RECURSIVE, _DETACH = 0x20000, 1 << 18, 16384, 2
+
+
+def _call(name: str, *words: Any) -> None:
+    if getattr(_LIBC, name)(*words):
+        raise OSError(ctypes.get_errno(), f"{name}: {os.strerror(ctypes.get_errno())}")
+
+
+def mount(source: str, target: Path | str, kind: str, flags: int = 0, options: str = "") -> None:
+    _call("mount", source.encode(), str(target).encode(), kind.encode(), flags, options.encode())
+
+
+def unmount(target: Path | str) -> None:
+    _call("umount2", str(target).encode(), _DETACH)
+
+
+@contextlib.contextmanager
+def own_mounts() -> Iterator[None]:
+    """This thread, and what it starts, in a mount namespace of its own: what is mounted in it is gone with it."""
+    with open("/proc/thread-self/ns/mnt") as before:
+        _call("unshare", _NEW_MOUNTS)
+        try:
+            mount("none", "/", "", _PRIVATE | _RECURSIVE)
+            yield
+        finally:
+            folder = Path.cwd()
+            _call("setns", before.fileno(), _NEW_MOUNTS)
+            os.chdir(folder)  # setns goes to the root
+
+
+def why_no_mounts() -> str:
+    """Why not, if not."""
+    if os.geteuid() != 0:
+        return "needs root: only root may mount"
+    try:
+        with own_mounts():
+            mount("none", "/mnt", "tmpfs")
+    except OSError as error:
+        return f"this machine lets nobody mount: {error}"
+    return ""
 
 
 def _command(pid: int) -> bytes:

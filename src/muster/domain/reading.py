@@ -68,6 +68,7 @@ class Readings:
     marks: tuple[Mark, ...] = ()
     vitals: Vitals = Vitals()
     clocks: tuple[tuple[str, float], ...] = ()  # periods found in the run's own config: ("log_every", 1000.0)
+    output: str | None = None  # where it writes, once that was found
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,9 +68,16 @@ class History:
     blocked_polls: int = 0
     convicted_polls: int = 0
     clocks: tuple[tuple[str, float], ...] = ()
+    output: str | None = None
     gpu_lost: str = ""
     non_finite: str = ""
     oom_kills: int | None = None
+
+    @property
+    def step(self) -> float | None:
+        """The newest step that any of its logs holds."""
+        steps = [pulse.count for pulse in self.pulses.values() if pulse.is_log and pulse.count is not None]
+        return max(steps, default=None)
 
     @property
     def advanced(self) -> float | None:
@@ -96,8 +103,8 @@ def note(history: History, seen: Readings, main_state: str, floors: Floors) -> N
     _activity(history, seen.vitals, took, advanced=any(moved), late=late, floors=floors)
     _states(history, main_state, seen.vitals.states, late=late)
     history.polled = now
-    if seen.clocks:
-        history.clocks = seen.clocks
+    history.clocks = seen.clocks or history.clocks
+    history.output = seen.output or history.output
 
 
 def _tear(history: History, now: float) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.attempt import Attempt
-from muster.domain.sighting import Sighting
+from muster.domain.sighting import ProofReading, Sighting
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
 from muster.observe.process import boot_id
@@ -32,9 +32,13 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
         looking.configure(loaded)
         sightings = looking.probe.look(attempts)
         alive = [attempt for attempt in attempts if sightings[attempt.key].main == "alive"]
+        watches = watched(desk, loaded, [(attempt, sightings[attempt.key]) for attempt in alive])
+        watch_of = watches.of
         for attempt in alive:
-            sightings[attempt.key] = replace(sightings[attempt.key], proof=looking.progress(attempt))
-        watch_of = watched(desk, loaded, [(attempt, sightings[attempt.key]) for attempt in alive]).of
+            known = watches.remembered.histories.get(f"{attempt.cell}@{attempt.n}")
+            progress = ProofReading(None, (), known.output, known.step) if known and known.output else None
+            progress = progress or looking.progress(attempt)
+            sightings[attempt.key] = replace(sightings[attempt.key], proof=progress)
     return survey(
         loaded, sightings, controller_status(desk), wall=desk.clock.wall(), boot=desk.clock.boot(), boot_id=boot_id(),
         watch_of=watch_of,

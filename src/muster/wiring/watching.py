@@ -38,7 +38,7 @@ class Files:
         self.output = self._reader.output
         if self._clocks is None and self.output and any(mark.count is not None for mark in marks):
             self._clocks = clocks(self.output, self._argv)
-        return Readings(0.0, marks, clocks=self._clocks or ())
+        return Readings(0.0, marks, clocks=self._clocks or (), output=self.output)
 
 
 class Watching:

@@ -1,0 +1,288 @@
+"""Controllers that each break one rule. The simulator must catch every one of them, or it proves nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import Any
+
+from muster.controller import actions, agenda, carry, decide, loop, news, watches
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.sighting import ProofReading, Sighting
+from muster.domain.state import CampaignState, Intent
+from muster.domain.verdict import Cause, State, Verdict
+from muster.execute.local import slot_of
+from muster.judge import attempt as judging
+from muster.plan import standing
+from muster.ports.executor import Lease
+from muster.ports.waker import Wake
+from muster.store import sqlite
+
+Broken = Callable[[], AbstractContextManager[None]]
+
+
+@contextlib.contextmanager
+def _instead(owner: Any, name: str, value: Any) -> Iterator[None]:
+    """The owner's function is another one for a while."""
+    before = owner.__dict__[name] if isinstance(owner, type) else getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+# -- claims and starts
+
+
+def claims_without_lease() -> AbstractContextManager[None]:
+    """It trusts its own book-keeping about which slots are free."""
+
+    def lease(_: carry.Carrier, slots: Sequence[str]) -> Lease:
+        return Lease(tuple(slot_of(name) for name in slots))
+
+    return _instead(carry.Carrier, "_lease", lease)
+
+
+def starts_before_the_commit() -> AbstractContextManager[None]:
+    """The shim is asked for first, and written down second."""
+    real = carry.Carrier._leases
+
+    def leases(self: carry.Carrier, starts: Sequence[actions.Start], state: CampaignState) -> Any:
+        taken = real(self, starts, state)
+        for (cell, n), (start, lease) in taken.items():
+            made = Attempt(cell, n, "early", self.epoch, start.slots, "", "", self.clock.boot(), self.boot_id)
+            self.executor.launch(self.composer.compose(made, state, lease), lease)
+        return {}
+
+    return _instead(carry.Carrier, "_leases", leases)
+
+
+def ignores_hold() -> AbstractContextManager[None]:
+    real = decide.decide
+
+    def heedless(view: decide.View, now: float) -> list[actions.Action]:
+        return real(replace(view, state=replace(view.state, intent=Intent())), now)
+
+    return _instead(loop, "decide", heedless)
+
+
+def retries_every_death() -> AbstractContextManager[None]:
+    """Whatever it died of, and without saying so."""
+    real = standing.standing
+
+    def eager(record: CellRecord, state: CampaignState, needs: standing.Needs) -> standing.Standing:
+        where = real(record, state, needs)
+        return replace(where, startable=True) if where.state == State.DEAD else where
+
+    return _instead(decide, "standing", eager)
+
+
+def starts_again_without_a_cause() -> AbstractContextManager[None]:
+    """What is retried by itself is retried under a cause that nobody recorded."""
+    real = carry.Carrier._started
+
+    def started(self: carry.Carrier, start: actions.Start, state: CampaignState) -> Any:
+        return real(self, replace(start, retry_cause="again" if start.n > 1 else None), state)
+
+    return _instead(carry.Carrier, "_started", started)
+
+
+def relaunches_what_has_started() -> AbstractContextManager[None]:
+    real = decide._for_open
+
+    def twice(view: decide.View, record: CellRecord, now: float) -> Iterator[actions.Action]:
+        found = list(real(view, record, now))
+        if not found and record.open and view.verdicts[record.open.key].state == State.RUNNING:
+            found = [actions.Relaunch(record.open)]
+        yield from found
+
+    return _instead(decide, "_for_open", twice)
+
+
+def starts_what_needs_others() -> AbstractContextManager[None]:
+    return _instead(standing, "unmet", lambda *_: [])
+
+
+def forgets_new_cells() -> AbstractContextManager[None]:
+    """After the campaign has changed it goes on with the cells it knew."""
+    real = agenda.Agenda._order
+    known: dict[int, set[str]] = {}
+
+    def order(self: agenda.Agenda) -> None:
+        real(self)
+        first = known.setdefault(self.state.epoch, set(self._cells))
+        for cell in set(self._cells) - first:
+            del self._cells[cell]
+
+    return _instead(agenda.Agenda, "_order", order)
+
+
+# -- ends
+
+
+def counts_orphans_as_gone() -> AbstractContextManager[None]:
+    return _instead(Sighting, "tree_lives", property(lambda _: False))
+
+
+def takes_unreadable_for_dead() -> AbstractContextManager[None]:
+    real = judging.judge_attempt
+
+    def hasty(attempt: Attempt, seen: Sighting, *rest: Any, **more: Any) -> Verdict:
+        if seen.started == "unread":
+            return judging._dead(Cause("unknown", confidence="unknown", note="it can't be read"), ())
+        return real(attempt, seen, *rest, **more)
+
+    return _instead(loop, "judge_attempt", hasty)
+
+
+def never_settles_a_lost_exit() -> AbstractContextManager[None]:
+    def lost(_: Sighting, __: bool, evidence: Any) -> Verdict:
+        return Verdict(State.UNKNOWN, "how it ended is not known", confidence="unknown", evidence=evidence)
+
+    return _instead(judging, "_lost", lost)
+
+
+def does_not_wait_for_the_shim() -> AbstractContextManager[None]:
+    """Its main process is gone and nothing is written down yet: the exit is called lost."""
+    real = judging._gone
+
+    def hasty(seen: Sighting, declared: bool, evidence: Any) -> Verdict:
+        patient = replace(seen, shim_locked=False, proof=seen.proof or ProofReading(None))
+        return real(patient, declared, evidence)
+
+    return _instead(judging, "_gone", hasty)
+
+
+def takes_every_exit_for_success() -> AbstractContextManager[None]:
+    real = judging.judge_attempt
+
+    def trusting(attempt: Attempt, seen: Sighting, *rest: Any, **more: Any) -> Verdict:
+        if seen.exit is not None and not seen.tree_lives:
+            return Verdict(State.DONE, "it has ended", final=True)
+        return real(attempt, seen, *rest, **more)
+
+    return _instead(loop, "judge_attempt", trusting)
+
+
+def leaves_too_early() -> AbstractContextManager[None]:
+    """It ends as soon as nothing runs, although something may start."""
+    real = decide._end
+
+    def end(*view: Any) -> Iterator[actions.Action]:
+        yield from list(real(*view)) or [actions.End(False, "nothing runs")]
+
+    return _instead(decide, "_end", end)
+
+
+def shows_the_gone_as_running() -> AbstractContextManager[None]:
+    """Without an exit.json it believes that the run goes on."""
+    real = judging.judge_attempt
+
+    def faithful(attempt: Attempt, seen: Sighting, *rest: Any, **more: Any) -> Verdict:
+        if seen.started == "yes" and seen.exit is None and seen.main in ("gone", "zombie"):
+            return Verdict(State.RUNNING, "nothing says that it has ended")
+        return real(attempt, seen, *rest, **more)
+
+    return _instead(loop, "judge_attempt", faithful)
+
+
+# -- stops, words, company
+
+
+def kills_what_it_should_report() -> AbstractContextManager[None]:
+    """A stalled run is stopped although the campaign says `notify`."""
+    real = decide._stop
+
+    def strict(view: decide.View, record: CellRecord, attempt: Attempt, *rest: Any) -> Iterator[actions.Action]:
+        found = list(real(view, record, attempt, *rest))
+        if not found and view.verdicts[attempt.key].state == State.STALLED:
+            found = [actions.Stop(attempt, "stalled", "it stalls")]
+        yield from found
+
+    return _instead(decide, "_stop", strict)
+
+
+def ignores_a_persons_stop() -> AbstractContextManager[None]:
+    real = decide._stop
+
+    def deaf(view: decide.View, record: CellRecord, *rest: Any) -> Iterator[actions.Action]:
+        yield from () if record.stop_because is not None else real(view, record, *rest)
+
+    return _instead(decide, "_stop", deaf)
+
+
+def says_nothing() -> AbstractContextManager[None]:
+    """Verdicts change without an event."""
+    return _instead(news.News, "changed", lambda *_: None)
+
+
+def looks_only_when_woken() -> AbstractContextManager[None]:
+    """No poll: what rings nobody's bell is never seen."""
+    real = loop.Loop._to_look_at
+
+    def due(self: loop.Loop, wake: Wake) -> list[Attempt]:
+        self._next_poll = self.ports.clock.boot() + self.policy.poll_s
+        return real(self, wake)
+
+    return _instead(loop.Loop, "_to_look_at", due)
+
+
+def ignores_a_newer_epoch() -> AbstractContextManager[None]:
+    return _instead(sqlite.SqliteStore, "_guard", lambda _: None)
+
+
+def keeps_what_it_leased() -> AbstractContextManager[None]:
+    """A lease that served nothing is not given back."""
+    return _instead(carry.Carrier, "_give_back", lambda *_: None)
+
+
+def ignores_timeouts() -> AbstractContextManager[None]:
+    real = decide._stop
+
+    def patient(*view: Any) -> Iterator[actions.Action]:
+        yield from (stop for stop in real(*view) if isinstance(stop, actions.Stop) and stop.cause != "timeout")
+
+    return _instead(decide, "_stop", patient)
+
+
+def spins() -> AbstractContextManager[None]:
+    return _instead(loop.Loop, "_patience", lambda _: 0.0)
+
+
+def convicts_at_once() -> AbstractContextManager[None]:
+    """A run that is silent for one poll is called stalled, and proven so."""
+    real = watches.Watches.of
+
+    def of(self: watches.Watches, *rest: Any) -> Any:
+        watch = real(self, *rest)
+        if watch is not None and watch.history.pulses and watch.history.profile:
+            watch.history.stopped_polls = 9
+        return watch
+
+    return _instead(watches.Watches, "of", of)
+
+
+BROKEN: Mapping[str, Broken] = {
+    made.__name__: made
+    for made in (
+        claims_without_lease, starts_before_the_commit, ignores_hold, retries_every_death, starts_again_without_a_cause,
+        relaunches_what_has_started, starts_what_needs_others, forgets_new_cells, keeps_what_it_leased,
+        counts_orphans_as_gone, takes_unreadable_for_dead, never_settles_a_lost_exit, does_not_wait_for_the_shim,
+        takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
+        ignores_timeouts, says_nothing, looks_only_when_woken, ignores_a_newer_epoch, shows_the_gone_as_running, spins,
+        convicts_at_once,
+    )
+}  # fmt: skip
+
+
+def caught_at(name: str, seeds: Sequence[int], simulate: Callable[[int], Any]) -> tuple[int, str] | None:
+    """The first seed that catches it, and what was seen; None: none of them does."""
+    with BROKEN[name]():
+        for seed in seeds:
+            found = simulate(seed)
+            if not found.ok:
+                return seed, found.violation
+    return None

@@ -1,0 +1,180 @@
+"""Whole campaigns: the real controller, planner, judge and store in a made-up world, seeded, in compressed time.
+
+python -m muster.sim campaign --campaigns 2000 --jobs 2     many seeds, with figures
+python -m muster.sim campaign --seed 17                     one seed, told as a timeline
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from muster.sim import campaign_faults, campaign_people
+from muster.sim.campaign_book import summary
+from muster.sim.campaign_make import make_campaign
+from muster.sim.campaign_scene import Scene
+from muster.sim.world import Violation, World
+from muster.store.old_database import dump
+from muster.store.sql import QUERIES
+from muster.store.sqlite import SqliteStore
+
+LONGEST = 40  # times what the campaign should take
+LINGERS_S = 600.0  # what a run leaves behind is gone by then
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    seed: int
+    violation: str  # "": none
+    counts: Counter[str]
+    simulated_s: float
+    took_s: float
+    timeline: tuple[tuple[float, str], ...] = field(default=(), repr=False)
+
+    @property
+    def ok(self) -> bool:
+        return not self.violation
+
+
+def simulate_campaign(seed: int) -> Result:
+    began = time.process_time()
+    world = World(seed)
+    made = make_campaign(world.random)
+    with tempfile.TemporaryDirectory(prefix="muster-sim-") as name:
+        folder = Path(name)
+        (folder / "campaigns").mkdir()
+        scene = Scene(world, made, folder)
+        violation = ""
+        try:
+            _live(scene)
+            _final(scene)
+        except Violation as found:
+            violation = str(found)
+            world.say(f"VIOLATION: {violation}")
+    counts = scene.counts
+    counts.update(summary(scene.book))
+    counts.update(scene.checks.notes)
+    counts["attempts"] = sum(len(entry.tries) for entry in scene.book.cells.values())
+    counts["controllers"] = scene.born
+    for entry in scene.book.cells.values():
+        for attempt in entry.tries:
+            if attempt.kind:
+                counts[f"cause: {attempt.kind}"] += 1
+    return Result(seed, violation, counts, world.now, time.process_time() - began, tuple(world.told))
+
+
+def _live(scene: Scene) -> None:
+    """A time of faults and of people who act at random, then a time in which somebody brings it to an end."""
+    rng, lasts = scene.world.random, scene.made.lasts_s
+    scene.take_in()
+    scene.start_controller(0.3)
+    horizon = lasts * rng.uniform(0.5, 1.2)
+    campaign_faults.schedule(scene, horizon, rng.choice((0, 3, 8, 20)))
+    campaign_people.schedule(scene, horizon, rng.choice((0, 0, 4, 10)))
+    every = max(120.0, 6 * scene.made.poll_s, lasts / 20)
+    diligent = campaign_people.Diligent(scene, every)
+    scene.world.after(horizon, diligent.come)
+    scene.drive(horizon + LONGEST * lasts + 48 * 3600)
+    if not scene.over:
+        raise Violation(f"the campaign does not come to an end: {_left(scene)}")
+
+
+def _left(scene: Scene) -> str:
+    book = scene.book
+    opens = [f"{entry.id}@{attempt.n}" for entry, attempt in book.open()]
+    missing = [entry.id for entry in book.declared if not entry.settled]
+    return f"intent {book.intent}, open {opens}, not settled {missing[:5]}, {len(scene.brains)} controllers"
+
+
+def _final(scene: Scene) -> None:
+    """When all is over: nothing is left behind, and the log tells all."""
+    shelf = scene.shelf
+    scene.world.spend(LINGERS_S)
+    kept = [name for name in scene.slot_names() if scene.world.leased(name)]
+    if kept:
+        raise Violation(f"all is over, and {kept} are still leased")
+    if shelf.main.behind():  # the last words of a controller that had to give way
+        scene.checks.committed(None, [], shelf.main.commit([]))
+    fresh = SqliteStore(shelf.folder, log=shelf.log, database=":memory:")
+    fresh.commit([])
+    if dump(fresh.db) != dump(shelf.main.db):
+        raise Violation("the log folds to another database than the one that was kept")
+    fresh.close()
+    _billed_once(shelf.main)
+    shelf.main.close()
+
+
+def _billed_once(store: SqliteStore) -> None:
+    """No slot was held for two attempts at the same time."""
+    last: dict[tuple[str, str], tuple[float, str]] = {}
+    for row in store.db.execute(QUERIES["spans"]):
+        place, name = (row["boot_id"], row["slot"]), f"{row['cell']}@{row['attempt']}"
+        until, other = last.get(place, (0.0, ""))
+        if row["began_boot"] < until - 1e-6:
+            raise Violation(f"{row['slot']} is billed to {other} and {name} at the same time")
+        if row["ended_boot"] is not None:
+            last[place] = (row["ended_boot"], name)
+
+
+def replay(seed: int) -> Result:
+    """Prints what happened, in the order in which it happened."""
+    result = simulate_campaign(seed)
+    for at, text in result.timeline:
+        hours, rest = divmod(at, 3600)
+        print(f"{hours:3.0f}:{rest // 60:02.0f}:{rest % 60:06.3f}  {text}")
+    print(f"seed {seed}: {result.violation or 'nothing that must not happen'}")
+    return result
+
+
+def main(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m muster.sim campaign", description=__doc__.splitlines()[0])
+    parser.add_argument("--campaigns", type=int, default=0, help="how many seeds; 0: tell one")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    args = parser.parse_args(argv)
+    if not args.campaigns:
+        return 0 if replay(args.seed).ok else 1
+    results = simulate_many(range(args.seed, args.seed + args.campaigns), args.jobs)
+    print(figures(results))
+    return 0 if all(result.ok for result in results) else 1
+
+
+def simulate_many(seeds: Sequence[int], jobs: int = 1) -> list[Result]:
+    if jobs <= 1:
+        return [_short(seed) for seed in seeds]
+    with ProcessPoolExecutor(jobs) as pool:
+        return list(pool.map(_short, seeds, chunksize=8))
+
+
+def _short(seed: int) -> Result:
+    """Without its timeline, which one seed tells again."""
+    whole = simulate_campaign(seed)
+    return Result(whole.seed, whole.violation, whole.counts, whole.simulated_s, whole.took_s)
+
+
+def figures(results: Sequence[Result]) -> str:
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.counts)
+    bad = [result for result in results if not result.ok]
+    took, simulated = sum(r.took_s for r in results), sum(r.simulated_s for r in results)
+    lines = [
+        f"{len(results)} campaigns, {len(bad)} with a violation; {took / max(1, len(results)):.2f} s each, "
+        f"the longest {max(r.took_s for r in results):.1f} s; {simulated / 86400:.0f} simulated days",
+    ]
+    lines += [f"  {name}: {total[name]}" for name in sorted(total)]
+    for result in bad[:20]:
+        lines.append(f"seed {result.seed}: {result.violation.splitlines()[0]}")
+        lines.append(f"    replay it with: python -m muster.sim campaign --seed {result.seed}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

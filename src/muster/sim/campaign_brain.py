@@ -1,0 +1,240 @@
+"""A controller in the made-up world: the real loop and all that belongs to it, turn by turn.
+
+At any call of a port it may be killed, stopped for a while, or kept from its work; the next one finds what it left.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from muster.controller.carry import Carrier
+from muster.controller.loop import Loop, Policy, Ports
+from muster.controller.watches import Watches
+from muster.domain.decision import Decision
+from muster.domain.sighting import Sighting
+from muster.domain.state import CampaignState
+from muster.domain.verdict import Verdict
+from muster.execute.orders import LocalComposer, Surroundings
+from muster.judge.floors import Floors
+from muster.ports.clock import iso
+from muster.ports.waker import Wake
+from muster.sim.campaign_ports import Caller, Killed, SimBallast, SimClock, SimLock, SimMemory, SimWaker
+from muster.sim.campaign_store import SimStore
+from muster.sim.executor import SimExecutor, close_requests
+from muster.sim.probe import SimProbe, SimSignals
+from muster.sim.world import Key, Life, Violation
+
+if TYPE_CHECKING:
+    from muster.sim.campaign_scene import Scene
+
+Seen = Callable[[Mapping[Key, Sighting], Mapping[Key, Verdict]], None]
+NOWHERE = Path("/campaign")
+
+
+class SimLoop(Loop):
+    """The real one; whoever checks sees its verdicts."""
+
+    seen: Seen
+
+    def _judge(self, sightings: dict[Key, Sighting]) -> dict[Key, Verdict]:
+        verdicts = super()._judge(sightings)
+        self.seen(sightings, verdicts)
+        return verdicts
+
+
+@dataclass(slots=True)
+class Arm:
+    """What happens to a controller when it comes to a point for the nth time; "" is any point."""
+
+    what: str  # kill | stop | starve
+    point: str
+    count: int
+    lasts: float = 0.0
+    after: Callable[[], None] | None = None  # done when it has begun
+
+
+@dataclass(slots=True, eq=False)
+class Kept:
+    """What a brain is made of once it has begun."""
+
+    loop: SimLoop
+    waker: SimWaker
+    executor: SimExecutor
+    store: SimStore
+
+
+class Brain(Caller):
+    def __init__(self, scene: Scene, number: int, life: Life) -> None:
+        super().__init__(life)
+        self.scene, self.world, self.number = scene, scene.world, number
+        self.who = f"controller {number}"
+        self.epoch = 0
+        self.alive, self.stopped, self.stale = True, False, False
+        self.due = self.disturbed = scene.world.now
+        self.arms: list[Arm] = []
+        self.kept: Kept | None = None
+        self.turns = 0
+
+    @property
+    def poll_s(self) -> float:
+        return self.scene.made.poll_s
+
+    @property
+    def wake_at(self) -> float:
+        if self.stopped:
+            return float("inf")
+        return self.world.now if self.kept and self.kept.waker.awake else self.due
+
+    def known_cells(self) -> tuple[int, set[str]]:
+        assert self.kept is not None
+        loop = self.kept.loop
+        return len(loop.state.cells), {record.cell.id for record in loop.agenda.cells}
+
+    # -- what may happen at a call
+
+    def at(self, point: str, *, stoppable: bool = True) -> None:
+        rng = self.world.random
+        if stoppable:
+            busy = rng.uniform(0.05, 1.0) if rng.random() < 0.0005 else rng.uniform(0.0001, 0.001)
+            self.world.spend(busy)
+        if not self.alive:
+            raise Killed
+        for arm in self.arms:
+            if arm.point in ("", point) and (stoppable or arm.what == "kill"):
+                arm.count -= 1
+                if arm.count <= 0:
+                    self.arms.remove(arm)
+                    self._strike(arm, point)
+                    break
+
+    def _strike(self, arm: Arm, point: str) -> None:
+        self.world.say(f"{self.who}: {arm.what} at {point}" + (f" for {arm.lasts:.0f} s" if arm.lasts else ""))
+        if arm.after:
+            arm.after()
+        if arm.what == "kill":
+            self.alive = False
+            raise Killed
+        if arm.what == "starve":
+            self.world.spend(arm.lasts)
+        else:
+            self._sleep(arm.lasts)
+        self.disturbed = self.world.now
+        if not self.alive:
+            raise Killed
+
+    def _sleep(self, seconds: float) -> None:
+        """SIGSTOP in the middle of a turn: the world and other controllers go on."""
+        before, self.stopped = self.scene.book.epoch, True
+        self.scene.drive(self.world.now + seconds)
+        self.stopped = False
+        self.stale = self.stale or self.scene.book.epoch != before
+
+    # -- turns
+
+    def turn(self) -> None:
+        self.turns += 1
+        try:
+            if self.kept is None:
+                self._begin()
+            else:
+                self._turn(self.kept)
+        except Killed:
+            self.gone("was killed")
+        except Violation:
+            raise
+        except Exception as error:
+            raise Violation(f"the controller crashed: {error!r}\n{traceback.format_exc()}") from error
+
+    def _begin(self) -> None:
+        store = SimStore(self.scene.shelf, self, self.scene.checks)
+        try:
+            store.commit([])
+            epoch = store.epoch_now() + 1
+            now = iso(self.world.wall)
+            taken = Decision("epoch", self.who, "started", at=now, boot=self.world.boot, epoch=epoch,
+                             data={"epoch": epoch, "pid": self.number})  # fmt: skip
+            store.commit([taken])
+            store.epoch = self.epoch = epoch
+            loaded = store.load()
+        except OSError as error:  # the process ends with it; somebody starts another one later
+            self.gone(f"could not begin: {error}")
+            return
+        assert loaded is not None  # it was taken in before anybody started a controller
+        self.kept = self._build(store, loaded)
+        self.scene.checks.minds[self] = self
+        self.disturbed = self.world.now
+        self._run(self.kept, Wake(log=True))
+
+    def _build(self, store: SimStore, loaded: CampaignState) -> Kept:
+        scene, world = self.scene, self.world
+        clock, waker = SimClock(world), SimWaker(world, self)
+        executor = SimExecutor(scene, self, loaded.campaign.slots)
+        ballast = SimBallast(world, self)
+        watches = Watches(scene.floors, SimMemory(scene.memory, self))
+        around = Surroundings(NOWHERE, NOWHERE / ".muster", (), 30.0, lambda _: {}, lambda *_: None)
+        carrier = Carrier(
+            store, executor, clock, LocalComposer(around), who=self.who, epoch=loaded.epoch, boot_id=self.life.boot_id,
+            ballast=ballast,
+        )  # fmt: skip
+        lock, signals = SimLock(world, self), SimSignals(scene, self)
+        ports = Ports(store, executor, SimProbe(scene, self), waker, clock, lock, signals)
+        policy = Policy(poll_s=self.poll_s, beat_s=self.poll_s)
+
+        def configure(fresh: CampaignState) -> None:
+            executor.configure(fresh.campaign.slots)
+
+        loop = SimLoop(ports, carrier, loaded, watches, policy, configure, self._publish)
+        loop.seen = lambda sightings, verdicts: scene.checks.judged(self, sightings, verdicts)
+        return Kept(loop, waker, executor, store)
+
+    def _publish(self, _: CampaignState) -> None:
+        self.at("publish")
+
+    def _turn(self, kept: Kept) -> None:
+        woken = kept.waker.awake
+        self._run(kept, kept.waker.wait(0.0), woken=woken)
+
+    def _run(self, kept: Kept, wake: Wake, *, woken: bool = True) -> None:
+        loop = kept.loop
+        polled = self.world.boot >= loop._next_poll
+        self.world.spend(0.001)
+        if not self.alive:
+            raise Killed
+        loop._turn(wake)
+        self.scene.checks.turned(self, trouble=bool(loop.trouble), polled=polled, woken=woken)
+        self.stale = False
+        if loop.trouble:
+            self.disturbed = self.world.now
+        if loop._ended:
+            loop._publish(at_once=True)
+            self._leave()
+        else:
+            self.due = self.world.now + loop._patience()
+
+    def _leave(self) -> None:
+        if self.epoch < self.scene.book.epoch:
+            self.scene.count("superseded")
+            self.gone("gives way to a newer one")
+            return
+        self.scene.checks.ended(self)
+        end = self.scene.book.end
+        self.gone(f"ends: {end.reason if end else ''}")
+
+    def gone(self, how: str) -> None:
+        self.alive = False
+        if self not in self.scene.brains:
+            return
+        self.world.say(f"{self.who} {how}")
+        self.scene.brain_gone(self)
+        if self.kept:
+            for hold in self.kept.executor.holds():
+                hold.drop(self)
+        close_requests(self.scene, self)
+
+
+def floors(poll_s: float) -> Floors:
+    return Floors(poll_s=poll_s, late_s=2.4 * poll_s)
