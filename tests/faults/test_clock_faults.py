@@ -54,9 +54,7 @@ def test_34_the_machine_sleeps_for_an_hour(world: World, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(time, "clock_gettime", shifted)  # we look, too
     run = world.running("train/0")
-    before = world.until_seen(
-        "train/0", lambda seen: seen.pulses["metrics.jsonl"].advances > 10, "its cadence is known"
-    )
+    before = world.until_seen("train/0", lambda seen: seen.pulses["metrics.jsonl"].advances > 6, "its cadence is known")
     if looks == "a new controller":
         kill(controller.pid)
         controller.wait()
@@ -67,7 +65,7 @@ def test_34_the_machine_sleeps_for_an_hour(world: World, monkeypatch: pytest.Mon
         world.start(sys.executable, "-c", script, start_new_session=True)
     seen = world.verdicts_until("train/0", lambda: late(world) > before.late_polls, "the first look after it")
     assert {cell["verdict"] for cell in seen} == {"RUNNING"}
-    found = world.until_seen("train/0", lambda seen: advances(seen) > advances(before) + 10, "it goes on")
+    found = world.until_seen("train/0", lambda seen: advances(seen) > advances(before) + 5, "it goes on")
     assert found.polled - before.polled > HOUR_S
     assert found.pulses["metrics.jsonl"].cadence.longest < 60  # the gap was dropped
     world.until_cell("train/0", lambda cell: said(cell) == ("RUNNING", None, "proven", None), "RUNNING")
@@ -94,9 +92,7 @@ def test_46_nobody_looked_for_a_while(world: World, monkeypatch: pytest.MonkeyPa
     world.trainer(TRAINS)
     controller = world.controller()
     run = world.running("train/0")
-    before = world.until_seen(
-        "train/0", lambda seen: seen.pulses["metrics.jsonl"].advances > 10, "its cadence is known"
-    )
+    before = world.until_seen("train/0", lambda seen: seen.pulses["metrics.jsonl"].advances > 6, "its cadence is known")
     kill(controller.pid, signal.SIGSTOP)
     until(lambda: letter(controller.pid) == "T", "the controller is starved")
     (world.root / "pause").touch()
@@ -110,7 +106,7 @@ def test_46_nobody_looked_for_a_while(world: World, monkeypatch: pytest.MonkeyPa
     assert found.convicted_polls == 0
     assert world.cell("train/0")["verdict"] == "RUNNING"
     (world.root / "on").touch()
-    found = world.until_seen("train/0", lambda seen: advances(seen) > advances(found) + 10, "it goes on")
+    found = world.until_seen("train/0", lambda seen: advances(seen) > advances(found) + 5, "it goes on")
     assert found.pulses["metrics.jsonl"].cadence.longest < 120 * pace  # that gap was not learned
     assert world.holder() == controller.pid
     assert ticks(run)

@@ -40,7 +40,7 @@ def pulse(seen):
     return seen.pulses["metrics.jsonl"]
 
 
-def looks(world: World, count: int = 4):
+def looks(world: World, count: int = 3):
     """What is known after some more looks."""
     for _ in range(count):
         polled = world.until_seen("train/0", lambda _: True, "it is looked at").polled

@@ -67,7 +67,7 @@ def hidden(pid: int) -> bool:
 
 
 def begin(world: World, monkeypatch: pytest.MonkeyPatch) -> int:
-    world.pace(monkeypatch, 0.003, POLL_S)  # a run whose activity nobody sees is convicted after 5.4 s
+    world.pace(monkeypatch, 0.0015, POLL_S)  # a run whose activity nobody sees is convicted after 2.7 s
     world.trainer(NOT_TRACEABLE + TRAINS)
     controller(world)
     run = world.running("train/0")
@@ -79,7 +79,7 @@ def beat(world: World) -> int:
     return (world.state / "controller.lock").stat().st_mtime_ns
 
 
-def looks(world: World, count: int = 10) -> None:
+def looks(world: World, count: int = 5) -> None:
     for _ in range(count):
         before = beat(world)
         until(lambda: beat(world) != before, "the controller beats")  # noqa: B023

@@ -20,7 +20,7 @@ import signal
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # what Muster starts is not hung up; this one was started by a terminal
 with open(os.path.join(out, "config.yaml"), "w") as file:
     file.write("run:\\n  steps: 120000\\n  log_every: {CLOCK_S:g}\\n  save_every: 10000\\n")
-number, step, logged = 0, 0, time.monotonic() - {CLOCK_S} + 1.5
+number, step, logged = 0, 0, time.monotonic() - {CLOCK_S} + 1
 while True:
     work(60 * {PACE}, share=0.3)
     chunk(number)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 class Floors:
     poll_s: float = 5.0
     late_s: float = 12.0  # polls further apart than this were late: what happened in between is not learned from
+    stale_s: float = 150.0  # readings older than this say nothing any more
     suspect_s: float = 30.0
     suspect_factor: float = 2.0  # x the 99th percentile of the signal's own gaps
     convict_s: float = 120.0
@@ -31,6 +32,7 @@ class Floors:
         return cls(
             poll_s=poll_s,
             late_s=max(3 * poll_s, 1.0),
+            stale_s=max(30 * poll_s, 10.0),
             suspect_s=base.suspect_s * factor,
             convict_s=base.convict_s * factor,
             stranger_s=base.stranger_s * factor,

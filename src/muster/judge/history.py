@@ -56,6 +56,8 @@ class History:
     began: float  # when the run started
     polled: float  # the last look
     since: float  # silence counts from here until something advances: the start, or when the watch began
+    watched: float  # since when
+    whole: bool = True  # since its start
     pulses: dict[str, Pulse] = field(default_factory=dict)
     first: float | None = None  # seconds from the start to the first progress
     vitals: Vitals = field(default_factory=Vitals)
@@ -87,7 +89,7 @@ class History:
 
 def begin(began: float, now: float) -> History:
     watched = began if now - began <= EARLY_S else now
-    return History(began, max(began, now), watched)
+    return History(began, max(began, now), watched, watched, whole=watched == began)
 
 
 def note(history: History, seen: Readings, main_state: str, floors: Floors) -> None:

@@ -40,6 +40,9 @@ class Finding:
 
 def find(watch: Watch, job: Job, now: float) -> Finding:
     history, prior, floors = watch.history, watch.prior, watch.floors
+    if now - history.polled > floors.stale_s:
+        reason = f"its signals have not been read for {said(now - history.polled)}: what they said is too old"
+        return Finding(State.UNKNOWN, None, "unknown", reason)
     if history.stopped_polls >= floors.confirm_stopped:
         return Finding(State.STALLED, "stopped", "proven", STOPPED)
     usable = [pulse for pulse in history.pulses.values() if not pulse.trouble]
@@ -74,9 +77,10 @@ def _moving(history: History, moving: list[Pulse], now: float, prior: Prior, flo
         sure = "proven" if proof else "presumed"
         turns = max(pulse.counted + limit.convict_s for pulse, limit in held)
         return Finding(State.RUNNING, None, sure, _advanced(newest, now), turns, "STALLED")
-    if history.convicted_polls >= floors.confirm:
-        return _stalled(history, newest, now, floors)
     turns = convicted_at(history, held, floors)
+    if history.convicted_polls >= floors.confirm and now >= turns:
+        longest = max(limit.convict_s for _, limit in held)
+        return _stalled(history, newest, now, longest, floors)
     reason = f"{_advanced(newest, now)}, longer than usual: {_busy_words(history, now)}"
     return Finding(State.RUNNING, "overdue", "presumed", reason, turns, "STALLED")
 
@@ -112,6 +116,7 @@ def _log_limit(pulse: Pulse, floors: Floors) -> float:
 
 def _silent(watch: Watch, job: Job, now: float) -> bool:
     history, prior, floors = watch.history, watch.prior, watch.floors
+    early = (floors.confirm - 1) * floors.poll_s  # so that the last of the looks in a row is the first beyond the limit
     usable = [pulse for pulse in history.pulses.values() if not pulse.trouble]
     moving = [pulse for pulse in usable if pulse.advanced is not None]
     if moving and len(usable) < len(history.pulses) and _was_moving(history):
@@ -119,10 +124,10 @@ def _silent(watch: Watch, job: Job, now: float) -> bool:
     if moving:
         idle = idle_s(history, now)
         held = [(pulse, limits(pulse, history, prior, floors, idle=idle > 0)) for pulse in moving]
-        return now >= convicted_at(history, held, floors)
+        return now >= convicted_at(history, held, floors) - early
     if not usable or not history.pulses:
         return False
-    return now - history.since > grace(job.grace_s, prior, floors)
+    return now - history.since > grace(job.grace_s, prior, floors) - early
 
 
 def _was_moving(history: History) -> bool:
@@ -130,26 +135,29 @@ def _was_moving(history: History) -> bool:
 
 
 def convicted_at(history: History, held: list[tuple[Pulse, Limits]], floors: Floors) -> float:
-    """When every one of them is silent beyond its limit. An idle tree must have been idle for as long, too."""
-    times = []
+    """When every one of them is silent beyond its limit: sooner if it does little, or nothing for as long."""
     working = works_as_usual(history, floors)
+    times = []
     for pulse, limit in held:
-        wait = limit.convict_s
-        if working and pulse.every_s is None:
-            wait = max(wait, floors.active_s)
-        start = pulse.counted
+        patient = working and pulse.every_s is None
+        at = pulse.counted + (max(limit.convict_s, floors.active_s) if patient else limit.convict_s)
+        if patient and _awaited(history):
+            at = max(at, history.began + floors.grace_s)
         if history.idle_since is not None:
-            start = max(start, history.idle_since) if wait == limit.convict_s else start
-        times.append(start + wait)
+            at = min(at, max(pulse.counted, history.idle_since) + limit.convict_s)
+        times.append(at)
     return max(times)
+
+
+def _awaited(history: History) -> bool:
+    """A declared signal has not spoken yet: the first evaluation, or the first checkpoint, may be under way."""
+    return any(pulse.advanced is None and not pulse.trouble for pulse in history.pulses.values())
 
 
 def works_as_usual(history: History, floors: Floors) -> bool:
     """While the tree does about as much as it does when it advances."""
     rate = history.recent
-    if history.idle_since is not None:
-        return False
-    if rate.cpu is None and rate.io is None and rate.gpu is None:
+    if rate.cpu is None or rate.io is None:
         return True  # what can't be read counts as active
     usual = usual_rate(history)
     return any(
@@ -171,15 +179,16 @@ def usual_rate(history: History) -> Rate:
     )
 
 
-def _stalled(history: History, newest: Pulse | None, now: float, floors: Floors) -> Finding:
+def _stalled(history: History, newest: Pulse | None, now: float, limit_s: float, floors: Floors) -> Finding:
     what = f"nothing has advanced for {said(silence(newest, now) if newest else now - history.began)}"
     idle = idle_s(history, now)
     if history.blocked_polls >= floors.confirm:
         reason = f"{what}; it waits inside the kernel (state D), mostly for a disk or a network file system"
         return Finding(State.STALLED, "blocked", "presumed", reason)
-    if idle >= floors.convict_s:
+    if idle >= limit_s:
         reason = f"{what}, and the whole tree has used no CPU and done no I/O for {said(idle)}"
-        return Finding(State.STALLED, "waiting", "proven", reason)
+        # what was not watched from its start may have had longer pauses than those that were seen
+        return Finding(State.STALLED, "waiting", "proven" if history.whole else "presumed", reason)
     if works_as_usual(history, floors):
         return Finding(
             State.STALLED, "spinning", "presumed", f"{what}, although it is busy: {_rate_words(history.recent)}"
@@ -204,7 +213,7 @@ def _starting(history: History, job: Job, now: float, prior: Prior, floors: Floo
         why = "its progress signals were not read yet" if job.progress else "no progress signal is declared"
         return _blind(history, why, now, floors)
     if history.convicted_polls >= floors.confirm:
-        return _stalled(history, None, now, floors)
+        return _stalled(history, None, now, floors.convict_s, floors)
     return Finding(
         State.RUNNING, "overdue", "presumed", f"no progress in its grace of {said(allowed)}{_unfit(history)}"
     )

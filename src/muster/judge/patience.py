@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from muster.judge.cadence import Cadence
 from muster.judge.floors import Floors
 from muster.judge.history import History, Pulse
 
@@ -29,17 +30,21 @@ class Limits:
 
 def limits(pulse: Pulse, history: History, prior: Prior, floors: Floors, *, idle: bool) -> Limits:
     cadence = pulse.cadence
+    if not history.whole and history.polled - history.watched < floors.grace_s:
+        return _stranger(cadence, floors, "watched for too short a time")
     if cadence.count >= floors.enough:
         return _limits(cadence.quantile(0.99), cadence.longest, "by its own cadence", floors)
     known, rests_on = _hint(pulse, history, prior)
     base = max(known, cadence.longest)
     if known or (idle and cadence.count):  # an idle tree does not save the checkpoint that it may be waited for
         return _limits(base, base, rests_on or "by the few gaps it has shown", floors)
-    return Limits(
-        max(floors.suspect_s, floors.stranger_s / floors.convict_factor * floors.suspect_factor),
-        max(floors.stranger_s, floors.convict_factor * cadence.longest),
-        "no cadence is known yet",
-    )
+    return _stranger(cadence, floors, "no cadence is known yet")
+
+
+def _stranger(cadence: Cadence, floors: Floors, rests_on: str) -> Limits:
+    suspect = floors.stranger_s / floors.convict_factor * floors.suspect_factor
+    convict = max(floors.stranger_s, floors.convict_factor * cadence.longest)
+    return Limits(max(floors.suspect_s, suspect), convict, rests_on)
 
 
 def _limits(usual: float, longest: float, rests_on: str, floors: Floors) -> Limits:

@@ -6,7 +6,7 @@ from random import Random
 
 from muster.judge.floors import Floors
 from muster.sim.case import Case
-from muster.sim.faults import FAULTS, disturb
+from muster.sim.faults import FAULTS, disturb, settle
 from muster.sim.shapes import SHAPES, log_uniform
 
 HOUR = 3600.0
@@ -55,4 +55,5 @@ def draw(
     FAULTS[fault](case, rng)
     if rng.random() < 0.2:
         disturb(case, rng)
+    settle(case)
     return case, rng

@@ -6,6 +6,7 @@ Each fault changes a `Case` at its time. `FAULTS` names them all, so that covera
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 from muster.sim.case import Case
@@ -174,3 +175,17 @@ def disturb(case: Case, rng: Random) -> None:
     case.at = rng.uniform(0, case.length)
     rng.choice(DISTURBANCES)(case, rng)
     case.at = own
+
+
+def settle(case: Case) -> None:
+    """What two troubles at once make impossible: nobody dies on a sleeping machine, or tells what nobody could read."""
+    ending = case.ending
+    if ending is None:
+        return
+    for hole in case.holes:
+        if hole.kind == "suspended" and hole.start <= ending.at <= hole.end:
+            ending = replace(ending, at=hole.end + 1.0)
+    hidden = [*case.holes, *(veil for veil in case.veils if veil.what in ("gpus", "vitals", "all"))]
+    if ending.cause == "gpu_lost" and any(each.end > ending.at - 300 for each in hidden):
+        ending = replace(ending, aftermath=replace(ending.aftermath, kernel=(BUS,)))
+    case.ending = ending

@@ -119,12 +119,19 @@ def test_an_idle_tree_is_proven_stalled_after_two_minutes() -> None:
 
 
 def test_a_busy_tree_is_not_convicted_before_half_an_hour_and_then_presumed() -> None:
-    run = Run()
+    run = Run(replace(JOB, progress=(JSONL,)))
     run.train(10 * MIN)
     found = run.hang(29 * MIN)
     assert (found.state, found.kind, found.confidence) == ("RUNNING", "overdue", "presumed")
     found = run.hang(2 * MIN)
     assert (found.state, found.kind, found.confidence) == ("STALLED", "spinning", "presumed")
+
+
+def test_a_busy_tree_whose_other_signal_is_still_awaited_has_its_grace() -> None:
+    run = Run()
+    run.train(10 * MIN)
+    assert run.hang(45 * MIN).kind == "overdue"  # the first evaluation may take long
+    assert run.hang(10 * MIN).state == "STALLED"
 
 
 def test_a_declared_period_convicts_a_busy_tree_sooner() -> None:
@@ -141,7 +148,7 @@ def test_a_heartbeat_is_no_work() -> None:
 
 
 def test_gpu_at_full_load_without_steps_is_never_running_for_ever() -> None:
-    run = Run()
+    run = Run(replace(JOB, progress=(JSONL,)))
     run.gpus = (GpuUse(0, 100.0, 122.0),)
     run.train(10 * MIN)
     found = run.hang(32 * MIN, cpu=0, io=0)
