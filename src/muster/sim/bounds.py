@@ -62,15 +62,18 @@ def _seen(
     return seen
 
 
-def bound_of(seen: Sequence[Seen], style: Style, floors: Floors, *, idle: bool, readable: bool) -> Bound:
+def bound_of(seen: Sequence[Seen], style: Style, floors: Floors, *, idle: bool, known: bool) -> Bound:
+    """`idle`: nothing of it works, and readings show that. `known`: it was watched from its start, or for an hour."""
     moving = [each for each in seen if each.advanced]
     learned = [each for each in moving if each.gaps >= floors.enough]
-    if idle and readable and learned and len(learned) == len(moving):
-        longest = max(each.longest for each in learned)
-        return Bound(max(floors.convict_s, floors.convict_factor * longest), True)
     if not moving:
         return Bound(max(floors.grace_s, floors.convict_factor * (style.prior_first_s or 0.0)), False)
-    floor = floors.active_s if len(learned) == len(moving) else floors.stranger_s
-    known = [*(each.longest for each in moving), *style.prior.values(), *(s.every_s or 0.0 for s in style.signals)]
-    known += [period for _, period in style.clocks if period <= 1.25 * max(known)]
-    return Bound(max(floor, floors.convict_factor * max(known)), False)
+    if idle and known and len(learned) == len(moving):
+        longest = max(each.longest for each in learned)
+        return Bound(max(floors.convict_s, floors.convict_factor * longest), True)
+    floor = floors.active_s if known and len(learned) == len(moving) else floors.stranger_s
+    if not idle and len(moving) < len(seen):
+        floor = max(floor, floors.grace_s)  # a busy run may be about to move a signal for the first time
+    gaps = [*(each.longest for each in moving), *style.prior.values(), *(s.every_s or 0.0 for s in style.signals)]
+    gaps += [period for _, period in style.clocks if period <= 1.25 * max(gaps)]
+    return Bound(max(floor, floors.convict_factor * max(gaps)), False)

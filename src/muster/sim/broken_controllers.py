@@ -209,7 +209,7 @@ def ignores_a_persons_stop() -> AbstractContextManager[None]:
     real = decide._stop
 
     def deaf(view: decide.View, record: CellRecord, *rest: Any) -> Iterator[actions.Action]:
-        yield from () if record.stop_because is not None else real(view, record, *rest)
+        yield from real(view, replace(record, stop_because=None), *rest)
 
     return _instead(decide, "_stop", deaf)
 
@@ -239,15 +239,6 @@ def keeps_what_it_leased() -> AbstractContextManager[None]:
     return _instead(carry.Carrier, "_give_back", lambda *_: None)
 
 
-def ignores_timeouts() -> AbstractContextManager[None]:
-    real = decide._stop
-
-    def patient(*view: Any) -> Iterator[actions.Action]:
-        yield from (stop for stop in real(*view) if isinstance(stop, actions.Stop) and stop.cause != "timeout")
-
-    return _instead(decide, "_stop", patient)
-
-
 def spins() -> AbstractContextManager[None]:
     return _instead(loop.Loop, "_patience", lambda _: 0.0)
 
@@ -272,7 +263,7 @@ BROKEN: Mapping[str, Broken] = {
         relaunches_what_has_started, starts_what_needs_others, forgets_new_cells, keeps_what_it_leased,
         counts_orphans_as_gone, takes_unreadable_for_dead, never_settles_a_lost_exit, does_not_wait_for_the_shim,
         takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
-        ignores_timeouts, says_nothing, looks_only_when_woken, ignores_a_newer_epoch, shows_the_gone_as_running, spins,
+        says_nothing, looks_only_when_woken, ignores_a_newer_epoch, shows_the_gone_as_running, spins,
         convicts_at_once,
     )
 }  # fmt: skip

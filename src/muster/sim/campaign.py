@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 from muster.sim import campaign_faults, campaign_people
@@ -25,7 +26,7 @@ from muster.store.old_database import dump
 from muster.store.sql import QUERIES
 from muster.store.sqlite import SqliteStore
 
-LONGEST = 40  # times what the campaign should take
+LONGEST = 15  # times what the campaign should take
 LINGERS_S = 600.0  # what a run leaves behind is gone by then
 
 
@@ -81,7 +82,7 @@ def _live(scene: Scene) -> None:
     every = max(120.0, 6 * scene.made.poll_s, lasts / 20)
     diligent = campaign_people.Diligent(scene, every)
     scene.world.after(horizon, diligent.come)
-    scene.drive(horizon + LONGEST * lasts + 48 * 3600)
+    scene.drive(horizon + LONGEST * lasts + 8 * 3600)
     if not scene.over:
         raise Violation(f"the campaign does not come to an end: {_left(scene)}")
 
@@ -149,7 +150,7 @@ def main(argv: Sequence[str]) -> int:
 def simulate_many(seeds: Sequence[int], jobs: int = 1) -> list[Result]:
     if jobs <= 1:
         return [_short(seed) for seed in seeds]
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         return list(pool.map(_short, seeds, chunksize=8))
 
 

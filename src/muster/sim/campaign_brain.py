@@ -89,6 +89,9 @@ class Brain(Caller):
             return float("inf")
         return self.world.now if self.kept and self.kept.waker.awake else self.due
 
+    def leases(self) -> list[str]:
+        return [slot for hold in self.kept.executor.holds() for slot in hold.slots] if self.kept else []
+
     def known_cells(self) -> tuple[int, set[str]]:
         assert self.kept is not None
         loop = self.kept.loop
@@ -116,6 +119,7 @@ class Brain(Caller):
         if arm.after:
             arm.after()
         if arm.what == "kill":
+            self.scene.count(f"killed at {point}")
             self.alive = False
             raise Killed
         if arm.what == "starve":

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 from random import Random
 
-from muster.sim.case import Case
+from muster.sim.case import Case, Hole
 from muster.sim.deaths import BUS, DEATHS, Fault, with_gpu
 from muster.sim.run import Freeze, Veil
 from muster.sim.shapes import log_uniform
@@ -185,7 +185,7 @@ def settle(case: Case) -> None:
     for hole in case.holes:
         if hole.kind == "suspended" and hole.start <= ending.at <= hole.end:
             ending = replace(ending, at=hole.end + 1.0)
-    hidden = [*case.holes, *(veil for veil in case.veils if veil.what in ("gpus", "vitals", "all"))]
+    hidden: list[Hole | Veil] = [*case.holes, *(veil for veil in case.veils if veil.what in ("gpus", "vitals", "all"))]
     if ending.cause == "gpu_lost" and any(each.end > ending.at - 300 for each in hidden):
         ending = replace(ending, aftermath=replace(ending.aftermath, kernel=(BUS,)))
     case.ending = ending

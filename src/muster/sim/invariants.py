@@ -40,6 +40,9 @@ class Mind(Protocol):
     @property
     def poll_s(self) -> float: ...
 
+    def leases(self) -> list[str]:
+        """Slots that it has leased and neither given back nor handed over."""
+
     def known_cells(self) -> tuple[int, set[str]]:
         """How many cells it knows, and those that it still means to bring to an end."""
 
@@ -87,6 +90,9 @@ class Checks:
                 self._took_effect(event.decision)
 
     def _took_effect(self, decision: Decision) -> None:
+        if decision.epoch is not None and decision.kind not in ("epoch", "notice", "found"):
+            about = f" {decision.cell}@{decision.attempt}" if decision.cell else ""
+            self.world.say(f"{decision.who}: {decision.kind}{about}: {decision.reason}")
         self.book.apply(decision)
         if decision.kind == "start":
             key = (decision.cell or "", decision.attempt or 0)
@@ -234,6 +240,8 @@ class Checks:
         if not trouble:
             for key, verdict in judged.items():
                 self._recorded(key, verdict)
+        if kept := mind.leases():
+            self._fail(f"the controller keeps {kept} for itself")
         deadline = mind.disturbed + mind.poll_s + SLACK_S
         for entry, attempt in self.book.open():
             self._in_time(entry, attempt, mind, now, deadline)

@@ -111,6 +111,7 @@ class Play:
         self.prior = Prior(case.style.prior, case.style.prior_first_s)
         self.result = Result(case.seed, case.shape, case.fault, case.poll_s)
         self.times: list[float] = []  # of the polls that the watcher remembers
+        self.watched = 0.0  # since when it remembers
         self.before: State | None = None  # the last verdict's
         self.hang: _Hang | None = None
         self.blind_polls = 0
@@ -184,7 +185,7 @@ class Play:
         kinds = {hole.kind for hole in away}
         if "lost" in kinds:
             self.watch = self._watch(self.judge.begin(self.case.began, self.case.began + t))
-            self.times = []
+            self.times, self.watched = [], t
             self.hang = None
         elif "restart" in kinds:
             saved = _encoder.encode(Remembered("boot", {"it": self.watch.history}))
@@ -245,8 +246,9 @@ class Play:
         hidden = any(
             veil.end > freeze.start and veil.what in ("vitals", "io", "gpus", "marks", "all") for veil in self.run.veils
         )
-        readable = not hidden and not self.case.style.shared_gpu
-        return bound_of(seen, self.case.style, self.case.floors, idle=freeze.kind == "idle", readable=readable)
+        idle = freeze.kind == "idle" and not hidden and not self.case.style.shared_gpu
+        known = not self.watched or t - self.watched > self.case.floors.grace_s
+        return bound_of(seen, self.case.style, self.case.floors, idle=idle, known=known)
 
     def _told(self, t: float, hang: _Hang, verdict: Verdict) -> None:
         if hang.freeze.kind == "stopped" and verdict.kind == "stopped":

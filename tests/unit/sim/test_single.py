@@ -112,11 +112,12 @@ def test_the_bound_of_a_stall_follows_the_gaps_that_could_be_seen() -> None:
     (seen,) = seen_by(run, times, floors.late_s)
     assert seen.gaps > 40
     assert 40 <= seen.longest <= 55
-    strict = bound_of([seen], case.style, floors, idle=True, readable=True)
+    strict = bound_of([seen], case.style, floors, idle=True, known=True)
     assert strict.strict
     assert strict.seconds == max(120.0, 5 * seen.longest)
-    assert bound_of([seen], case.style, floors, idle=False, readable=True).seconds == 1800.0
-    assert bound_of([], case.style, floors, idle=True, readable=True).seconds == 3600.0
+    assert bound_of([seen], case.style, floors, idle=False, known=True).seconds == 1800.0
+    assert bound_of([seen], case.style, floors, idle=True, known=False).seconds == 2700.0
+    assert bound_of([], case.style, floors, idle=True, known=True).seconds == 3600.0
 
 
 def test_a_history_can_be_read_as_text() -> None:
