@@ -243,7 +243,7 @@ def begin_far(
     job: str = "",
 ) -> list[int]:
     """Runs that write to the far folder, and room for another one beside them."""
-    world.pace(monkeypatch, 0.01, POLL_S)
+    world.pace(monkeypatch, 0.05, POLL_S)  # files are known not to answer after 3 s at any pace: convict no sooner
     for seed in range(seeds):
         (world.root / "far" / f"run_{seed}").mkdir()
     train = f"output: '{output}', progress: [{{jsonl: metrics.jsonl}}{more}]{job}"

@@ -96,7 +96,7 @@ class NoConfirmation(Broken):
 
 
 class LateLooksCount(Broken):
-    shape, fault = "log_clock", "suspend"
+    shape, fault = "remote_waits", "suspend"
 
     def floors(self, floors: Floors) -> Floors:
         return replace(floors, late_s=MANY)

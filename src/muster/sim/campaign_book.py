@@ -204,7 +204,8 @@ class Book:
 
     @property
     def complete(self) -> bool:
-        return all(entry.settled for entry in self.cells.values() if entry.declared)
+        """None open, none pending; a cell that is no longer declared may still run."""
+        return all(entry.settled for entry in self.cells.values() if entry.declared) and not self.open()
 
     def open(self) -> list[tuple[Entry, Try]]:
         return [(entry, attempt) for entry in self.cells.values() if (attempt := entry.open)]

@@ -234,6 +234,9 @@ class Brain(Caller):
             return
         self.world.say(f"{self.who} {how}")
         self.scene.brain_gone(self)
+        if self.epoch == 0:  # it began because it had killed the one before, and died before it had an epoch
+            for other in list(self.scene.brains):
+                other.gone("was killed by its successor")
         if self.kept:
             for hold in self.kept.executor.holds():
                 hold.drop(self)

@@ -87,7 +87,7 @@ class Diligent:
         campaign_looker.look(scene)
         if scene.coming:
             pass
-        elif scene.book.complete and not scene.brains and not scene.book.open():
+        elif scene.book.complete and not scene.brains:
             scene.over = scene.book.end is not None and scene.book.end.data["complete"] is True
             if not scene.over:
                 self._wake()

@@ -304,6 +304,8 @@ class Shim:
         self.steps.soon(self._tend)
 
     def _tend(self) -> None:
+        if not self.gated:
+            return  # it looks for requests once the run is on its way
         request = self.folder.stop
         if request is not None and request.epoch > self._stop_epoch:
             if self._kill_at is None:
