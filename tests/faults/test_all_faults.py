@@ -116,6 +116,7 @@ FAULTS: dict[int, tuple[str, ...]] = {
     41: (
         # a file system that nobody serves
         "faults/test_files_faults.py::test_41_living_runs",
+        "faults/test_files_faults.py::test_41_an_idle_run_that_can_not_be_read_is_not_called_working",  # the judge
         "faults/test_files_faults.py::test_41_runs_that_end",
         "faults/test_files_faults.py::test_41_a_retry_that_looks_for_a_checkpoint",
     ),

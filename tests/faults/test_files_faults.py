@@ -12,6 +12,13 @@ from pathlib import Path
 import pytest
 from fault_world import LOGGED, World, evidence, kill, mount, own_mounts, said, ticks, unmount, until, why_no_mounts
 
+from muster.domain.campaign import Job, Progress
+from muster.domain.reading import Mark, Readings, Vitals
+from muster.judge.floors import Floors
+from muster.judge.history import begin as begin_watch
+from muster.judge.history import note
+from muster.judge.living import Watch, confirm, find
+
 POLL_S = 0.1
 
 # -- 30 and 32: the file in the hands of the test, while the run only holds it open
@@ -253,7 +260,7 @@ def begin_far(
     world.controller()
     runs = [world.running(f"train/{seed}") for seed in range(seeds)]
     for seed in range(seeds):
-        world.until_seen(f"train/{seed}", lambda seen: seen.first is not None, "it advances")
+        world.until_seen(f"train/{seed}", lambda seen: pulse(seen).advances > 5, "how it works is known")
     return runs
 
 
@@ -293,6 +300,24 @@ def test_41_living_runs(world: World, far: Far, monkeypatch: pytest.MonkeyPatch)
         (world.root / f"end_{seed}").touch()
     assert world.finish(retry=False)["complete"]
     assert world.check(cells=5).executions == 5
+
+
+def test_41_an_idle_run_that_can_not_be_read_is_not_called_working() -> None:
+    """It works in memory, and has written once: what is left of that, ever less, is no sign of work."""
+    floors = Floors()
+    job = Job("train", (), ("python",), progress=(Progress("jsonl", "metrics.jsonl", "step"),))
+    watch = Watch(begin_watch(0.0, 0.0), floors=floors)
+    used = written = 0.0
+    for look in range(1, 360 + 1):  # ten minutes of training, then 20 minutes of silence
+        now, trains = look * floors.poll_s, look <= 120
+        used += 5.0 * trains
+        written += 4096.0 * (look == 120)
+        trouble = "" if trains else "its files do not answer"
+        mark = Mark("metrics.jsonl", "jsonl", float(min(look, 120)), f"step {look}", trouble=trouble)
+        note(watch.history, Readings(now, (mark,), Vitals("S", used, written, 0, opens_gpu=False)), "S", floors)
+        confirm(watch, job, now)
+    found = find(watch, job, now)
+    assert (found.state, found.confidence) == ("UNKNOWN", "unknown"), found.reason
 
 
 @needs_hanging
