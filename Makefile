@@ -26,7 +26,7 @@ bench: $(READY)
 	$(BIN)/python bench/run.py
 
 lint: $(READY)
-	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff check --no-cache src tests bench examples
 	$(BIN)/ruff format --check src tests bench examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
