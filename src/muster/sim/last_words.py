@@ -5,11 +5,11 @@ from __future__ import annotations
 from random import Random
 
 _FRAMES = """Traceback (most recent call last):
-  File "/home/user/project/train.py", line {a}, in <module>
+  File "/home/me/project/train.py", line {a}, in <module>
     main()
-  File "/home/user/project/train.py", line {b}, in main
+  File "/home/me/project/train.py", line {b}, in main
     metrics = agent.update(batch)
-  File "/home/user/project/agent.py", line {c}, in update
+  File "/home/me/project/agent.py", line {c}, in update
     {code}
 {raised}
 """
