@@ -14,7 +14,7 @@ from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
 from muster.ports.clock import Clock, iso
 from muster.ports.crash import reach
-from muster.ports.executor import Composer, Executor, Lease
+from muster.ports.executor import Composer, Executor, Lease, NotYet
 from muster.ports.store import Ballast, Committed, Store
 
 Key = tuple[str, int]
@@ -183,6 +183,9 @@ class Carrier:
             order = self.executor.order(attempt) or self.composer.compose(attempt, state, lease)
             self.executor.launch(order, lease)
             reach("spawn.sent")
+        except NotYet:  # claimed, and asked for again at the next look
+            self.executor.give_back(lease)
+            self.launched.pop(attempt.key, None)
         except (OSError, KeyError, ValueError) as error:
             self.executor.give_back(lease)
             self.launched.pop(attempt.key, None)

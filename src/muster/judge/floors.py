@@ -22,6 +22,8 @@ class Floors:
     confirm_stopped: int = 2
     idle_cpu: float = 0.002  # of a core; and one clock tick per look
     tick_s: float = 0.011
+    idle_io: float = 1.0  # bytes a second, over `recent_s`: less is what is left of an earlier burst
+    idle_gpu: float = 0.5  # percent
     alike: float = 0.1  # of its usual activity: less is another one
     recent_s: float = 60.0  # over which activity is judged: one quiet look proves nothing
 

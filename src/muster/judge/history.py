@@ -104,6 +104,8 @@ def note(history: History, seen: Readings, main_state: str, floors: Floors) -> N
     moved = [_mark(history, mark, now) for mark in seen.marks]
     _activity(history, seen.vitals, took, advanced=any(moved), late=late, floors=floors)
     _states(history, main_state, seen.vitals.states, late=late)
+    if history.stopped_polls:
+        _stand(history, took)
     history.polled = now
     history.clocks = seen.clocks or history.clocks
     history.output = seen.output or history.output
@@ -116,6 +118,16 @@ def _tear(history: History, now: float) -> None:
     for pulse in history.pulses.values():
         pulse.torn = True
         pulse.counted = max(pulse.counted, now)
+
+
+def _stand(history: History, took: float) -> None:
+    """Time in which it was stopped is no silence of its own: after SIGCONT it may finish the pause that it was in."""
+    history.since += took
+    if history.idle_since is not None:
+        history.idle_since += took
+    for pulse in history.pulses.values():
+        pulse.torn = True
+        pulse.counted += took
 
 
 def _mark(history: History, mark: Mark, now: float) -> bool:

@@ -44,7 +44,8 @@ def find(watch: Watch, job: Job, now: float) -> Finding:
         reason = f"its signals have not been read for {said(now - history.polled)}: what they said is too old"
         return Finding(State.UNKNOWN, None, "unknown", reason)
     if history.stopped_polls >= floors.confirm_stopped:
-        return Finding(State.STALLED, "stopped", "proven", STOPPED)
+        sure = "proven" if now - history.polled <= floors.late_s else "presumed"
+        return Finding(State.STALLED, "stopped", sure, STOPPED)
     usable = [pulse for pulse in history.pulses.values() if not pulse.trouble]
     moving = [pulse for pulse in usable if pulse.advanced is not None]
     if moving:
@@ -161,8 +162,12 @@ def works_as_usual(history: History, floors: Floors) -> bool:
         return True  # what can't be read counts as active
     usual = usual_rate(history)
     return any(
-        now is not None and now > 0 and now >= floors.alike * (before or 0.0)
-        for now, before in ((rate.cpu, usual.cpu), (rate.io, usual.io), (rate.gpu, usual.gpu))
+        now is not None and now > least and now >= floors.alike * (before or 0.0)
+        for now, before, least in (
+            (rate.cpu, usual.cpu, floors.idle_cpu),
+            (rate.io, usual.io, floors.idle_io),
+            (rate.gpu, usual.gpu, floors.idle_gpu),
+        )
     )
 
 

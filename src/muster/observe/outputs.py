@@ -62,16 +62,29 @@ def folder_of(output: str) -> str:
 
 
 def unreadable(pattern: str) -> str | None:
-    """Why nothing could be found where a glob looks, if the reason is that we may not look."""
+    """Why nothing could be found where a glob looks, if the reason is that it can't be looked at."""
     folder = pattern
-    while is_glob(folder) or not os.path.lexists(folder):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            return None
-        folder = parent
+    try:
+        while is_glob(folder) or not _is_there(folder):
+            parent = os.path.dirname(folder)
+            if parent == folder:
+                return None
+            folder = parent
+        if os.path.isdir(folder):
+            os.scandir(folder).close()
+    except OSError as error:  # no permission, a stale handle, nobody who serves it
+        return f"{folder} can't be read: {(error.strerror or str(error)).lower()}"
     if os.access(folder, os.R_OK | (os.X_OK if os.path.isdir(folder) else 0)):
         return None
     return f"{folder} can't be read: permission denied"
+
+
+def _is_there(path: str) -> bool:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _times(path: str) -> Found:

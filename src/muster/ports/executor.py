@@ -59,7 +59,11 @@ class Executor(Protocol):
     def close(self) -> None: ...
 
 
+class NotYet(Exception):
+    """What an order needs is still being read: ask again in a moment."""
+
+
 class Composer(Protocol):
-    """Builds attempt.json."""
+    """Builds attempt.json. Never waits for files that do not answer: raises NotYet."""
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...

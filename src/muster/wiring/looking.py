@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,12 @@ from muster.execute.local import read_order, slot_of
 from muster.observe.aftermath import read_aftermath
 from muster.observe.attempts import AttemptProbe
 from muster.observe.code import code_identity
+from muster.observe.outputs import is_glob
 from muster.observe.proof import FileProofReader
 from muster.observe.resume import last_checkpoint, saved_any
 from muster.observe.vitals import VitalsReader
 from muster.ports.clock import Clock
+from muster.ports.executor import NotYet
 from muster.wiring.apart import apart
 
 CODE_FRESH_S = 10.0
@@ -34,12 +35,13 @@ class Looking:
     """Eyes on the attempts of one campaign."""
 
     def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock, vitals: VitalsReader | None = None) -> None:
-        self.folder_of = folder_of
+        self.folder_of, self.clock = folder_of, clock
         self.proofs = FileProofReader()
         self.vitals = vitals  # knows the kernel log, and who belonged to a run
         self.probe = AttemptProbe(folder_of, clock, self._proof, self._aftermath)
         self._state: CampaignState | None = None
         self._reading: dict[Key, Future[ProofReading]] = {}
+        self._searching: dict[Key, Future[str | None]] = {}
 
     def configure(self, state: CampaignState) -> None:
         self._state = state
@@ -54,10 +56,13 @@ class Looking:
         died = exit_ is None or exit_.code != 0
 
         def read() -> ProofReading:
+            began = self.clock.boot()
             found = self.proofs.read(job, cell, order, exit_)
+            if found.holds is False and self.clock.boot() - began > PATIENCE_S:
+                found = self.proofs.read(job, cell, order, exit_)  # a file that did not answer looks like a missing one
             return replace(found, saved=saved_any(job, cell, order)) if died else found
 
-        if not job.proof and not (died and job.progress):
+        if not job.proof and not is_glob(order.output) and not (died and job.progress):
             return self.proofs.read(job, cell, order, exit_)
         return self._apart(attempt.key, read)
 
@@ -73,14 +78,15 @@ class Looking:
         """In a thread of its own. A reading that takes long is there at a later look."""
         if key not in self._reading:
             self._reading[key] = apart(read)
-        try:
-            found = self._reading[key].result(PATIENCE_S)
-        except NotYet:
+        reading = self._reading[key]
+        wait([reading], PATIENCE_S)
+        if not reading.done():
             return ProofReading(None, pending=True)
-        except OSError:
-            found = ProofReading(None)
         del self._reading[key]
-        return found
+        try:
+            return reading.result()
+        except OSError:
+            return ProofReading(None)
 
     def progress(self, attempt: Attempt) -> ProofReading:
         """How far a living run is, for people who look."""
@@ -93,8 +99,20 @@ class Looking:
         return self._apart(attempt.key, lambda: self.proofs.progress(job, cell, order))
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
+        """The newest whole one it left. Raises NotYet while its files are being looked at: ask again."""
         order = read_order(self.folder_of(*attempt.key))
-        return last_checkpoint(job, cell, order) if order else None
+        if order is None:
+            return None
+        patience_s = 0.0  # who asks again does not wait again
+        if attempt.key not in self._searching:
+            self._searching[attempt.key] = apart(lambda: last_checkpoint(job, cell, order))
+            patience_s = PATIENCE_S
+        search = self._searching[attempt.key]
+        wait([search], patience_s)
+        if not search.done():
+            raise NotYet
+        del self._searching[attempt.key]
+        return search.result()
 
 
 class CodeCache:
@@ -111,10 +129,11 @@ class CodeCache:
             return known
         if cwd not in self._asked:
             self._asked[cwd] = apart(lambda: code_identity(cwd))
-        try:
-            known = self._asked[cwd].result(PATIENCE_S)
-        except NotYet:
+        asked = self._asked[cwd]
+        wait([asked], PATIENCE_S)
+        if not asked.done():
             return known  # what was true a moment ago
         del self._asked[cwd]
+        known = asked.result()
         self._known[cwd] = (self.clock.boot(), known)
         return known
