@@ -134,7 +134,7 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
         record,
         verdict,
         following,
-        pid=seen.identity.pid if seen.identity and seen.main == "alive" else None,
+        pid=seen.identity.pid if seen.identity and seen.lives else None,
         since=iso(seen.identity.at) if seen.identity else attempt.claimed_at,
         output=seen.proof.output if seen.proof else None,
         step=step,

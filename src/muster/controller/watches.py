@@ -23,7 +23,7 @@ PASSING = ("claimed", "ending")  # the moments before a start and after an end
 
 
 def lives(seen: Sighting) -> bool:
-    return seen.started == "yes" and seen.exit is None and seen.host == "same" and seen.main == "alive"
+    return seen.started == "yes" and seen.exit is None and seen.host == "same" and seen.lives
 
 
 def name_of(attempt: Attempt) -> str:

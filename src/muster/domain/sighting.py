@@ -67,7 +67,7 @@ class Sighting:
     identity: Identity | None = None
     exit: Exit | None = None
     host: Literal["same", "rebooted", "restarted"] = "same"
-    main: Literal["alive", "zombie", "gone", "unread"] = "unread"
+    main: Literal["alive", "hidden", "zombie", "gone", "unread"] = "unread"
     main_state: str = ""  # the letter of /proc/PID/stat
     shim: Literal["alive", "stopped", "gone"] = "gone"
     shim_locked: bool = False
@@ -79,6 +79,11 @@ class Sighting:
     trouble: str = ""  # what kept us from reading
     readings: Readings | None = None  # of a living run, where this look took them
     aftermath: Aftermath | None = None  # of a dead one
+
+    @property
+    def lives(self) -> bool:
+        """Its main process does. Of one that /proc hides, the kernel says so by the lock that its tree holds."""
+        return self.main == "alive" or (self.main == "hidden" and self.tree_locked)
 
     @property
     def tree_lives(self) -> bool:

@@ -46,7 +46,7 @@ def judge_attempt(
         return _other_life(seen, evidence)
     if seen.identity is None:
         return _nameless(seen, evidence)
-    if seen.main == "alive":
+    if seen.lives:
         return _alive(seen, job, watch, evidence, explain=explain)
     return _gone(seen, bool(job.proof), evidence)
 
@@ -144,7 +144,7 @@ def _alive(seen: Sighting, job: Job, watch: Watch | None, evidence: tuple[Eviden
         return Verdict(
             State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence
         )
-    life = f"pid {seen.identity.pid if seen.identity else 0} is alive and the same process that was started"
+    life = _life(seen)
     if seen.shim == "gone":
         life += "; its shim is gone, so its exit code will be lost"
     if watch is None:
@@ -153,19 +153,26 @@ def _alive(seen: Sighting, job: Job, watch: Watch | None, evidence: tuple[Eviden
     if explain:
         evidence += evidence_of(watch, seen.boot)
     first = found.state == State.RUNNING and found.kind in (None, "starting") and watch.history.first is None
-    reason = f"{life}; {found.reason}" if first or seen.shim == "gone" else found.reason
+    reason = f"{life}; {found.reason}" if first or seen.shim == "gone" or seen.main == "hidden" else found.reason
     rhythms = rhythms_of(watch, seen.boot) if explain else ()
     return Verdict(
         found.state,
         reason,
         found.kind,
-        found.confidence,
+        "presumed" if seen.main == "hidden" and found.confidence == "proven" else found.confidence,
         None,
         evidence,
         rhythms=rhythms,
         turns=found.turns,
         into=found.into,
     )
+
+
+def _life(seen: Sighting) -> str:
+    pid = seen.identity.pid if seen.identity else 0
+    if seen.main == "hidden":
+        return f"pid {pid} is hidden from us, but its tree.lock is held"
+    return f"pid {pid} is alive and the same process that was started"
 
 
 def _gone(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
@@ -226,7 +233,8 @@ def _evidence(attempt: Attempt, seen: Sighting) -> tuple[Evidence, ...]:
     if seen.host != "same":
         add("host", "life", f"boot id or container differs from attempt {attempt.n}'s", seen.host)
     if seen.identity and not seen.exit:
-        match = {"alive": "alive, start ticks match", "zombie": "a zombie, not reaped yet", "gone": "gone"}
+        match = {"alive": "alive, start ticks match", "zombie": "a zombie, not reaped yet", "gone": "gone",
+                 "hidden": "is hidden from us by /proc"}  # fmt: skip
         reading = f"pid {seen.identity.pid} {match.get(seen.main, 'can not be read')}"
         add("process", "life", reading + (f", state {seen.main_state}" if seen.main_state else ""), seen.main)
     if seen.started == "yes" and not seen.exit:

@@ -62,7 +62,7 @@ class AttemptProbe:
         if started is None:
             locked = facts.locked(folder / "shim.lock")
             shim = facts.shim(folder) if locked else "gone"
-            return Sighting(boot, "no", host=self._host(None, attempt), shim=shim, shim_locked=locked)
+            return Sighting(boot, "no", host=self._host_of(attempt), shim=shim, shim_locked=locked)
         identity = facts.read_identity(folder / "identity.json")
         main, letter = self._main(identity)
         shim_locked = facts.locked(folder / "shim.lock")
@@ -75,7 +75,7 @@ class AttemptProbe:
             execing=(folder / "execing").exists(),
             identity=identity,
             exit=exit_,
-            host=self._host(identity, attempt),
+            host=self._host(identity) if identity else self._host_of(attempt),
             main=main,
             main_state=letter,
             shim=facts.shim(folder),
@@ -102,20 +102,26 @@ class AttemptProbe:
             self.clock.boot(), "yes", True, identity, exit_, stop_reason=asked, proof=proof, aftermath=after
         )
 
-    def _host(self, identity: Identity | None, attempt: Attempt) -> Literal["same", "rebooted", "restarted"]:
-        boot_id = identity.boot_id if identity else attempt.boot_id
-        if boot_id != self.host[0]:
-            return "rebooted"
-        if identity and (identity.pid_namespace, identity.init_ticks) != self.host[1:]:
-            return "restarted"
-        return "same"
+    def _host_of(self, attempt: Attempt) -> Literal["same", "rebooted"]:
+        return "same" if attempt.boot_id == self.host[0] else "rebooted"
 
-    def _main(self, identity: Identity | None) -> tuple[Literal["alive", "zombie", "gone", "unread"], str]:
+    def _host(self, identity: Identity) -> Literal["same", "rebooted", "restarted"]:
+        boot_id, namespace, ticks = self.host
+        if identity.boot_id != boot_id:
+            return "rebooted"
+        if identity.pid_namespace != namespace:
+            return "restarted"
+        both_known = ticks and identity.init_ticks  # 0: process 1 was hidden from who asked
+        return "restarted" if both_known and identity.init_ticks != ticks else "same"
+
+    def _main(self, identity: Identity | None) -> tuple[Literal["alive", "hidden", "zombie", "gone", "unread"], str]:
         if identity is None:
             return "unread", ""
-        if (identity.boot_id, identity.pid_namespace, identity.init_ticks) != self.host:
+        if self._host(identity) != "same":
             return "gone", ""  # a pid of another life of this machine names nothing here
         found = process.process(identity.pid)
+        if found is None and process.is_hidden(identity.pid):
+            return "hidden", ""
         if found is None or found.ticks != identity.ticks:
             return "gone", ""
         return ("zombie" if found.state in "ZX" else "alive"), found.state

@@ -27,6 +27,17 @@ def process(pid: int) -> Process | None:
     return Process(pid, state, int(fields[19]))
 
 
+def is_hidden(pid: int) -> bool:
+    """It is there, but /proc does not show it to us; whether it is the one we know can't be told."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return process(pid) is None  # it may have been born, or have died, in between
+
+
 def _working_thread(pid: int) -> str:
     """The state of a thread that lives, in a process whose main thread has ended."""
     for thread in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208

@@ -31,7 +31,7 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
         looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
         looking.configure(loaded)
         sightings = looking.probe.look(attempts)
-        alive = [attempt for attempt in attempts if sightings[attempt.key].main == "alive"]
+        alive = [attempt for attempt in attempts if sightings[attempt.key].lives]
         watches = watched(desk, loaded, [(attempt, sightings[attempt.key]) for attempt in alive])
         watch_of = watches.of
         for attempt in alive:
