@@ -100,7 +100,8 @@ def _oom_kill(case: Case) -> Finding | None:
         child = case.after.last_look_s is None and case.said("data_worker")  # it may have been counted for a child
         sure = "probable" if others or child else "proven"
         return finding("oom_kill", sure, f"{_FOR_MEMORY}: signal 9, and {counts(case)}", *kernel.values())
-    if kernel or slurm or rose_unseen(case):
+    of_another = bool(kernel) and case.pid is not None  # the kernel's log can be read, and names a child only
+    if slurm or (not of_another and (kernel or rose_unseen(case))):
         why = counts(case) if rose(case) else "the kernel log or Slurm tells of it"
         shows = *kernel.values(), *(notice.text for notice in slurm)
         return finding("oom_kill", "probable", f"{_FOR_MEMORY}: signal 9, and {why}", *shows)
