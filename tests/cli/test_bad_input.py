@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from conftest import PATIENCE_S, Camp, until
+
 from muster.store.place import file_system, refuse_bad_place
 
 GOOD = """\

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from conftest import Camp
+
 from muster.acts.look_watch import LookWatch
 from muster.domain.campaign import Job, Progress
 from muster.domain.look_facts import Dated

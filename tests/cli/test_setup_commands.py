@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from conftest import Camp, until
 from ruamel.yaml import YAML
 
-from conftest import Camp, until
 from muster.spec.templates import names
 
 SPRINT = """\
