@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +18,14 @@ ReadProof = Callable[[Attempt, Exit | None], ProofReading]
 ReadAftermath = Callable[[Attempt, Exit, Identity | None], Aftermath]
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    folder: str
+    revoked: str | None  # why, if it was
+    identity: Identity | None
+    execing: bool
+
+
 class AttemptProbe:
     def __init__(
         self,
@@ -30,6 +38,7 @@ class AttemptProbe:
         self.clock = clock
         self.read_proof = read_proof
         self.read_aftermath = read_aftermath
+        self._begun: dict[str, _Begun] = {}  # by token
         self.host = (process.boot_id(), process.pid_namespace(), process.init_ticks())
 
     def look(self, attempts: Sequence[Attempt]) -> dict[Key, Sighting]:
@@ -53,26 +62,27 @@ class AttemptProbe:
             return Sighting(self.clock.boot(), "unread", trouble=str(error))
 
     def _read(self, attempt: Attempt) -> Sighting:
-        folder = self.folder_of(*attempt.key)
-        exit_ = facts.read_exit(folder / "exit.json", attempt.token)
+        begun = self._begun.get(attempt.token)
+        folder = begun.folder if begun else str(self.folder_of(*attempt.key))
+        exit_ = facts.read_exit(folder + "/exit.json", attempt.token)
         if exit_ and exit_.orphans == ():
+            self._begun.pop(attempt.token, None)
             return self._read_ended(attempt, folder, exit_)
         boot = self.clock.boot()
-        started = facts.read_text(folder / "started")
-        if started is None:
-            locked = facts.locked(folder / "shim.lock")
+        begun = begun or self._read_begun(attempt, folder)
+        if begun is None:
+            locked = facts.locked(folder + "/shim.lock")
             shim = facts.shim(folder) if locked else "gone"
             return Sighting(boot, "no", host=self._host_of(attempt), shim=shim, shim_locked=locked)
-        identity = facts.read_identity(folder / "identity.json")
+        identity = begun.identity
         main, letter = self._main(identity)
-        shim_locked = facts.locked(folder / "shim.lock")
+        shim_locked = facts.locked(folder + "/shim.lock")
         ended = exit_ is not None or (main in ("gone", "zombie") and not shim_locked)
-        revoked, _, because = started.partition(":")
         return Sighting(
             boot=boot,
-            started="revoked" if revoked == "revoked" else "yes",
-            revoked_because=because.strip() if revoked == "revoked" else "",
-            execing=(folder / "execing").exists(),
+            started="yes" if begun.revoked is None else "revoked",
+            revoked_because=begun.revoked or "",
+            execing=begun.execing,
             identity=identity,
             exit=exit_,
             host=self._host(identity) if identity else self._host_of(attempt),
@@ -80,11 +90,27 @@ class AttemptProbe:
             main_state=letter,
             shim=facts.shim(folder),
             shim_locked=shim_locked,
-            tree_locked=facts.locked(folder / "tree.lock"),
+            tree_locked=facts.locked(folder + "/tree.lock"),
             stop_reason=facts.stop_reason(folder),
             proof=self.read_proof(attempt, exit_) if ended else None,
             aftermath=self._aftermath(attempt, exit_, identity),
         )
+
+    def _read_begun(self, attempt: Attempt, folder: str) -> _Begun | None:
+        """None: there is no `started`. What the three facts say never changes, so it is read until all are there."""
+        started = facts.read_text(folder + "/started")
+        if started is None:
+            return None
+        revoked, _, because = started.partition(":")
+        begun = _Begun(
+            folder,
+            because.strip() if revoked == "revoked" else None,
+            facts.read_identity(folder + "/identity.json"),
+            facts.exists(folder + "/execing"),
+        )
+        if begun.identity and begun.execing:
+            self._begun[attempt.token] = begun
+        return begun
 
     def _aftermath(self, attempt: Attempt, exit_: Exit | None, identity: Identity | None) -> Aftermath | None:
         """Only for what did not end well."""
@@ -92,10 +118,10 @@ class AttemptProbe:
             return None
         return self.read_aftermath(attempt, exit_, identity)
 
-    def _read_ended(self, attempt: Attempt, folder: Path, exit_: Exit) -> Sighting:
+    def _read_ended(self, attempt: Attempt, folder: str, exit_: Exit) -> Sighting:
         """The usual end: the tree's reaper saw that nothing is left, so there is nothing else to look for."""
         proof = self.read_proof(attempt, exit_)
-        identity = facts.read_identity(folder / "identity.json")
+        identity = facts.read_identity(folder + "/identity.json")
         asked = None if proof.holds else facts.stop_reason(folder)
         after = self._aftermath(attempt, exit_, identity)
         return Sighting(

@@ -1,14 +1,16 @@
 """The facts in an attempt's folder. Absent is one thing, unreadable another: only ENOENT means that one is not there.
 
 Everything else that keeps us from reading raises OSError: taking it for absence would call a living run dead.
+Paths are texts and reads plain system calls: this runs for every run at every look.
 """
+
+# ruff: noqa: PTH116, PTH119
 
 from __future__ import annotations
 
 import fcntl
 import json
 import os
-from pathlib import Path
 from typing import Any, Literal
 
 from muster.domain.sighting import Exit, Identity
@@ -17,29 +19,53 @@ from muster.observe import process
 ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
-def read_text(path: Path) -> str | None:
+def read_bytes(path: str) -> bytes | None:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except ABSENT:
         return None
-
-
-def read_json(path: Path) -> dict[str, Any] | None:
-    """Facts are renamed into place whole; one that does not parse is damaged, not absent."""
     try:
-        data = path.read_bytes()
+        data = more = os.read(fd, 65536)
+        while len(more) == 65536:
+            more = os.read(fd, 65536)
+            data += more
+        return data
+    finally:
+        os.close(fd)
+
+
+def exists(path: str) -> bool:
+    try:
+        os.stat(path)
     except ABSENT:
+        return False
+    return True
+
+
+def read_text(path: str) -> str | None:
+    data = read_bytes(path)
+    return None if data is None else data.decode("utf-8", "replace")
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """Facts are renamed into place whole; one that does not parse is damaged, not absent."""
+    data = read_bytes(path)
+    if data is None:
         return None
     try:
         value = json.loads(data)
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise OSError(f"{path.name} is damaged")
+        raise _damaged(path)
     return value
 
 
-def read_exit(path: Path, token: str) -> Exit | None:
+def _damaged(path: str) -> OSError:
+    return OSError(f"{os.path.basename(path)} is damaged")
+
+
+def read_exit(path: str, token: str) -> Exit | None:
     facts = read_json(path)
     if facts is None or facts.get("token") != token:
         return None
@@ -62,25 +88,25 @@ def read_exit(path: Path, token: str) -> Exit | None:
             oom_kills=tuple(evidence.get("oom_kills") or (None, None)),
         )
     except (AttributeError, KeyError, TypeError, IndexError) as error:
-        raise OSError(f"{path.name} is damaged") from error
+        raise _damaged(path) from error
 
 
-def read_identity(path: Path) -> Identity | None:
+def read_identity(path: str) -> Identity | None:
     facts = read_json(path)
     if facts is None:
         return None
     try:
         return Identity(**{name: facts[name] for name in Identity.__slots__})
     except KeyError as error:
-        raise OSError(f"{path.name} is damaged") from error
+        raise _damaged(path) from error
 
 
-def stop_reason(folder: Path) -> str | None:
-    request = read_json(folder / "stop")
+def stop_reason(folder: str) -> str | None:
+    request = read_json(folder + "/stop")
     return str(request.get("reason", "user_stop")) if request else None
 
 
-def locked(path: Path) -> bool:
+def locked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except ABSENT:
@@ -94,9 +120,9 @@ def locked(path: Path) -> bool:
         os.close(fd)
 
 
-def shim(folder: Path) -> Literal["alive", "stopped", "gone"]:
+def shim(folder: str) -> Literal["alive", "stopped", "gone"]:
     """By the pid and start time that the shim wrote into its lock."""
-    text = read_text(folder / "shim.lock")
+    text = read_text(folder + "/shim.lock")
     try:
         pid, ticks = (int(part) for part in (text or "").split())
     except ValueError:

@@ -17,8 +17,11 @@ class Process:
 def process(pid: int) -> Process | None:
     """None: there is no such process."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b")")[2].split()
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fields = os.read(fd, 4096).rpartition(b")")[2].split()
+        finally:
+            os.close(fd)
     except (FileNotFoundError, ProcessLookupError):
         return None
     state = fields[0].decode()

@@ -10,13 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from muster.domain.reading import GpuUse, Vitals
 from muster.observe.probes import cgroup
-from muster.observe.probes.apart import Apart
+from muster.observe.probes.apart import Apart, boottime
 from muster.observe.probes.gpu import GpuEyes, GpuReading, use_of
 from muster.observe.probes.kernel import KernelLog
 from muster.observe.probes.tree import TICKS_PER_S, Handles, Proc, Snapshot, io_bytes
 
 DISK_PERIOD_S = 30.0
 DISK_PATIENCE_S = 0.05  # of the first look at a disk; one that hangs is not waited for again
+GROUP_FRESH_S = 60.0
 MOST_REMEMBERED = 4096
 WHY = {
     "io_bytes": ("io", "/proc/PID/io may not be read"),
@@ -66,6 +67,7 @@ class VitalsReader:
         self._handles = Handles()
         self._disks = Disks(disk_free)
         self._trees: dict[Key, tuple[int, ...]] = {}
+        self._groups: dict[tuple[int, int], tuple[float, cgroup.Group | None]] = {}
 
     def look_all(self, asks: Sequence[Ask]) -> dict[Key, Vitals]:
         if not asks:
@@ -100,7 +102,7 @@ class VitalsReader:
             opens_gpu=self._handles.opens_gpu(tree),
             gpus=tuple(self._gpu(device, ask, look, pids) for device in ask.devices),
             disk_free=self._disks.free(ask.output or ask.out_folder),
-            oom_kills=_oom_kills(tree, look),
+            oom_kills=self._oom_kills(tree, look),
         )
         return replace(found, trouble=_troubles(found, "" if tree else _why_unseen(ask.main_pid, look.snapshot)))
 
@@ -117,6 +119,26 @@ class VitalsReader:
         if not self.kernel or not pci:
             return ""
         return next((note.text for note in self.kernel.xids(pci, since) if note.lost), "")
+
+    def _oom_kills(self, tree: Sequence[Proc], look: _Look) -> int | None:
+        """Runs that share a group share its count: it is read once for all of them."""
+        group = self._group_of(tree[0]) if tree else None
+        if group is None:
+            return None
+        if group not in look.oom_kills:
+            look.oom_kills[group] = cgroup.oom_kills(group)
+        return look.oom_kills[group]
+
+    def _group_of(self, main: Proc) -> cgroup.Group | None:
+        """Hardly any process is moved while it runs: asked once a minute."""
+        now = boottime()
+        until, group = self._groups.get((main.pid, main.ticks), (0.0, None))
+        if now >= until:
+            if len(self._groups) > MOST_REMEMBERED:
+                self._groups.clear()
+            group = cgroup.group_of(main.pid)
+            self._groups[main.pid, main.ticks] = (now + GROUP_FRESH_S, group)
+        return group
 
     def _remember(self, key: Key, pids: Sequence[int]) -> None:
         self._trees.pop(key, None)
@@ -158,16 +180,6 @@ def _out_bytes(folder: str) -> int | None:
         except OSError:
             return None
     return total
-
-
-def _oom_kills(tree: Sequence[Proc], look: _Look) -> int | None:
-    """Runs that share a group share its count: it is read once for all of them."""
-    group = cgroup.group_of(tree[0].pid) if tree else None
-    if group is None:
-        return None
-    if group not in look.oom_kills:
-        look.oom_kills[group] = cgroup.oom_kills(group)
-    return look.oom_kills[group]
 
 
 def _why_unseen(pid: int, snapshot: Snapshot) -> str:
