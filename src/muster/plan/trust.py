@@ -31,6 +31,8 @@ def everything_fails(recent: Sequence[Attempt]) -> str | None:
 
 def failing_slots(recent: Sequence[Attempt]) -> dict[str, str]:
     """Slots to leave alone: a GPU that was lost, or one where all dies while the same work succeeds elsewhere."""
+    if all(attempt.completed for attempt in recent):
+        return {}
     newest: dict[str, list[Attempt]] = {}
     successes = 0
     elsewhere: dict[str, int] = {}  # successes seen since the slot's last but three
