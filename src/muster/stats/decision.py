@@ -1,0 +1,168 @@
+"""The declared procedure, in its order: INVALID, INCOMPLETE, RECOMMEND, EQUIVALENT, NOT_ENOUGH_EVIDENCE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from muster.stats.compare import Difference, difference, holm, least_p
+from muster.stats.safety import Feasibility, feasibility
+from muster.stats.sample import Sample
+
+Verdict = Literal["RECOMMEND", "EQUIVALENT", "NOT_ENOUGH_EVIDENCE", "INCOMPLETE", "INVALID"]
+LEAST_SEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """What was declared before anything ran."""
+
+    baseline: str
+    higher: bool = True  # is better
+    limit: float | None = None  # of the cost metric
+    at_most: bool = True  # the limit is a maximum
+    delta: float | None = None  # the smallest difference that matters
+    alpha: float = 0.05
+    looks: tuple[int, ...] = (5, 10)
+    power: float = 0.8
+
+    @property
+    def alpha_a_look(self) -> float:
+        return self.alpha / max(1, len(self.looks))
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A candidate against the baseline. Its difference counts as an improvement where it is positive."""
+
+    difference: Difference  # candidate minus baseline, in the metric's units
+    gain: tuple[float, float] | None  # the 95 % interval of the improvement
+    close: tuple[float, float] | None  # the interval that equivalence is judged by: 90 % at alpha .05
+    threshold: float  # the p that Holm holds it to
+    rejected: bool  # by Welch at that threshold
+    exact_agrees: bool | None  # None: it can't reach such a p with so few seeds, and informs only
+    supported: bool  # better than the baseline, by all that was declared
+
+    @property
+    def config(self) -> str:
+        return self.difference.candidate
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    verdict: Verdict
+    config: str | None = None
+    because: str = ""  # a key of the report's wording
+    comparisons: tuple[Comparison, ...] = ()
+    safety: Mapping[str, Feasibility] = field(default_factory=dict)
+    best: str | None = None  # by its mean, among those that are not infeasible
+
+    def against(self, config: str) -> Comparison | None:
+        return next((each for each in self.comparisons if each.config == config), None)
+
+
+def decide(
+    procedure: Procedure,
+    primary: Sequence[Sample],
+    cost: Sequence[Sample] = (),
+    *,
+    invalid: bool = False,
+    incomplete: bool = False,
+) -> Decision:
+    """`invalid`: an ERROR flag was raised. `incomplete`: a declared cell is missing."""
+    safety = _safety(procedure, cost)
+    comparisons = compare_all(procedure, primary)
+    best = _best(procedure, [sample for sample in primary if _may_be_feasible(procedure, safety, sample.config)])
+
+    def told(verdict: Verdict, because: str, config: str | None = None) -> Decision:
+        return Decision(verdict, config, because, comparisons, safety, best)
+
+    if invalid:
+        return told("INVALID", "flags")
+    if incomplete:
+        return told("INCOMPLETE", "missing")
+    enough = {sample.config for sample in primary if sample.n >= LEAST_SEEDS}
+    feasible = [each for each in comparisons if _is_feasible(procedure, safety, each.config)]
+    sound = [each for each in feasible if {each.config, procedure.baseline} <= enough]
+    if config := _best_of(procedure, primary, [each.config for each in sound if each.supported]):
+        return told("RECOMMEND", "supported", config)
+    unsafe = procedure.baseline in safety and safety[procedure.baseline].standing == "INFEASIBLE"
+    if unsafe and (config := _best_of(procedure, primary, [e.config for e in sound if _not_worse(procedure, e)])):
+        return told("RECOMMEND", "baseline_infeasible", config)
+    if feasible and all(_close(procedure, each) for each in feasible):
+        return told("EQUIVALENT", "inside_delta")
+    return told("NOT_ENOUGH_EVIDENCE", "not_enough" if sound or not feasible else "too_few_seeds")
+
+
+def _safety(procedure: Procedure, cost: Sequence[Sample]) -> dict[str, Feasibility]:
+    if procedure.limit is None:
+        return {}
+    return {sample.config: feasibility(sample, procedure.limit, at_most=procedure.at_most) for sample in cost}
+
+
+def compare_all(procedure: Procedure, primary: Sequence[Sample]) -> tuple[Comparison, ...]:
+    baseline = next((sample for sample in primary if sample.config == procedure.baseline), None)
+    if baseline is None or not baseline.n:
+        return ()
+    found = {s.config: difference(s, baseline) for s in primary if s.config != procedure.baseline and s.n}
+    held = holm({config: each.p for config, each in found.items()}, procedure.alpha_a_look)
+    strictest = procedure.alpha_a_look / max(1, len(found))
+    return tuple(_comparison(procedure, each, *held[config], strictest) for config, each in found.items())
+
+
+def _comparison(
+    procedure: Procedure, found: Difference, threshold: float, rejected: bool, strictest: float
+) -> Comparison:
+    reaches = found.least_p is not None and found.least_p <= strictest
+    agrees = found.exact_p <= threshold if reaches and found.exact_p is not None else None
+    gains = (found.estimate > 0) == procedure.higher and found.estimate != 0
+    return Comparison(
+        found,
+        _oriented(procedure, found.interval(1 - procedure.alpha)),
+        _oriented(procedure, found.interval(1 - 2 * procedure.alpha)),
+        threshold,
+        rejected,
+        agrees,
+        supported=rejected and gains and agrees is not False,
+    )
+
+
+def exact_can_veto(procedure: Procedure, n: int, candidates: int) -> bool:
+    """Whether the permutation test can reach the p that is asked for; `check` says beforehand where it can't."""
+    least = least_p(n, n)
+    return least is not None and least <= procedure.alpha_a_look / max(1, candidates)
+
+
+def _oriented(procedure: Procedure, interval: tuple[float, float] | None) -> tuple[float, float] | None:
+    """So that more is better."""
+    return interval if interval is None or procedure.higher else (-interval[1], -interval[0])
+
+
+def _is_feasible(procedure: Procedure, safety: Mapping[str, Feasibility], config: str) -> bool:
+    return procedure.limit is None or (config in safety and safety[config].standing == "FEASIBLE")
+
+
+def _may_be_feasible(procedure: Procedure, safety: Mapping[str, Feasibility], config: str) -> bool:
+    return procedure.limit is None or (config in safety and safety[config].standing != "INFEASIBLE")
+
+
+def _best(procedure: Procedure, samples: Sequence[Sample]) -> str | None:
+    known = [sample for sample in samples if sample.n]
+    if not known:
+        return None
+    return max(known, key=lambda sample: sample.mean if procedure.higher else -sample.mean).config
+
+
+def _best_of(procedure: Procedure, primary: Sequence[Sample], configs: Sequence[str]) -> str | None:
+    return _best(procedure, [sample for sample in primary if sample.config in configs])
+
+
+def _not_worse(procedure: Procedure, each: Comparison) -> bool:
+    return procedure.delta is not None and each.gain is not None and each.gain[0] > -procedure.delta
+
+
+def _close(procedure: Procedure, each: Comparison) -> bool:
+    if procedure.delta is None or each.close is None:
+        return False
+    return -procedure.delta < each.close[0] and each.close[1] < procedure.delta

@@ -1,0 +1,262 @@
+"""Red flags: what makes a table no result (ERROR), or one that needs a word beside it (WARN)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal, TypeVar
+
+from muster.stats.sample import Sample
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
+EXACT = 1e-9
+FEW_EPISODES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    level: Literal["ERROR", "WARN"]
+    code: str
+    cells: tuple[str, ...]  # or configs, where the flag is about those
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One cell's results as they were read, before anything is averaged; None: not finite."""
+
+    cell: str
+    config: str
+    seed: str
+    split: str
+    values: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """How one trained cell came about. None: not known, which raises no flag."""
+
+    cell: str
+    config: str
+    seed: str
+    checkpoint: str | None = None  # hash of the one that was evaluated
+    saved_share: float | None = None  # of the training, when it was saved
+    saved_early: bool = False  # by the declared proof: at the start, or before the end of the training
+    curve: str | None = None  # hash of the learning curve
+    steps: float | None = None  # budget
+    settings: str | None = None  # hash of the resolved config without names, labels and paths
+    label: str | None = None  # what the config file calls itself
+    commit: str | None = None
+    dirty: str | None = None  # hash of the diff
+    best_step: float | None = None
+    eval_steps: tuple[float, ...] = ()
+    episodes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the campaign says about its own numbers."""
+
+    checkpoint: str = "last"  # last | best
+    best_by: str | None = None
+    primary: str = ""
+    cost: str | None = None
+    splits: tuple[str, ...] = ()
+    proxies: Mapping[str, str] = field(default_factory=dict)  # split -> what it stands for
+    train_metrics: frozenset[str] = frozenset()  # results of jobs that train
+
+
+def of_values(samples: Sequence[Sample], measured: Sequence[Measured]) -> list[Flag]:
+    """What the numbers show by themselves."""
+    found = [*_not_finite(measured), *_duplicated(measured)]
+    for (split, metric), group in _grouped(samples, lambda s: (s.split, s.metric)):
+        found += _same_configs(group, split, metric)
+        found += _no_spread(group)
+    for (config, metric), group in _grouped(samples, lambda s: (s.config, s.metric)):
+        found += _same_splits(group, config, metric)
+    return found
+
+
+def of_making(made: Sequence[Made]) -> list[Flag]:
+    """What the way they were made shows."""
+    return [
+        *_shared(made, "checkpoint", "one_checkpoint", "the same checkpoint was evaluated for"),
+        *_shared(made, "curve", "one_curve", "the same learning curve lies under"),
+        *_saved_early(made),
+        *_mixed(made, "steps", "ERROR", "mixed_steps", "step budgets differ between cells"),
+        *_same_settings(made),
+        *_labels(made),
+        *_mixed(made, "commit", "WARN", "mixed_commits", "cells were made by different commits"),
+        *_mixed(made, "dirty", "WARN", "mixed_code", "cells were made by different working trees"),
+        *_mixed(made, "episodes", "WARN", "mixed_episodes", "cells were evaluated on different numbers of episodes"),
+        *_few_episodes(made),
+        *_best_at_an_end(made),
+    ]
+
+
+def of_declaration(declared: Declared, samples: Sequence[Sample]) -> list[Flag]:
+    """What the declaration leaves open."""
+    found = []
+    if declared.best_by is not None and declared.best_by == declared.primary:
+        text = f"the best checkpoint is chosen by {declared.primary}, the metric that is reported: it is too good"
+        found.append(Flag("WARN", "best_on_reported", (), text))
+    metrics = {sample.metric for sample in samples}
+    if declared.checkpoint == "best" and declared.cost in metrics:
+        text = f"{declared.cost} is that of the best checkpoint; at the last one it may be another"
+        found.append(Flag("WARN", "cost_at_best", (), text))
+    if declared.primary in declared.train_metrics:
+        text = f"{declared.primary} is measured while training: it is no evaluation"
+        found.append(Flag("WARN", "train_metric", (), text))
+    for split, stands_for in declared.proxies.items():
+        if not stands_for:
+            text = f"{split} stands for something else: say for what, in its note"
+            found.append(Flag("WARN", "proxy_undeclared", (split,), text))
+    costs = [value for sample in samples if sample.metric == declared.cost for value in sample.values]
+    if costs and not any(costs):
+        found.append(Flag("WARN", "cost_zero", (), f"{declared.cost} is exactly 0 everywhere: is it measured at all?"))
+    return found
+
+
+# -- values
+
+
+def _not_finite(measured: Iterable[Measured]) -> Iterator[Flag]:
+    for each in measured:
+        wrong = [name for name, value in each.values.items() if value is None or not math.isfinite(value)]
+        if wrong:
+            yield Flag("ERROR", "not_finite", (each.cell,), f"{each.cell}: {', '.join(wrong)} is not a finite number")
+
+
+def _duplicated(measured: Sequence[Measured]) -> Iterator[Flag]:
+    for (config, seed, split), group in _grouped(measured, lambda m: (m.config, m.seed, m.split)):
+        if len(group) > 1:
+            cells = tuple(each.cell for each in group)
+            where = "/".join(part for part in (config, seed, split) if part)
+            yield Flag("ERROR", "duplicated_cell", cells, f"{where} was measured {len(group)} times")
+
+
+def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[Flag]:
+    """Configs that agree where independent ones can't, each set of them told once."""
+    alike: list[list[Sample]] = []
+    for sample in group:
+        home = next((set_ for set_ in alike if _alike(set_[0], sample)), None)
+        if home is None:
+            alike.append([sample])
+        else:
+            home.append(sample)
+    for set_ in alike:
+        if len(set_) > 1:
+            names = tuple(sample.config for sample in set_)
+            same_values = all(_same_values(set_[0], sample) for sample in set_[1:])
+            what = "the same value for every seed" if same_values else "the same mean and sd"
+            level: Literal["ERROR", "WARN"] = "WARN" if all(sample.on_a_lattice for sample in set_) else "ERROR"
+            where = f"{split}/{metric}" if split else metric
+            yield Flag(level, "same_values", names, f"{', '.join(names)} have {what} in {where}")
+
+
+def _alike(a: Sample, b: Sample) -> bool:
+    if a.n < 2 or b.n < 2:
+        return a.n == b.n == 1 and _same_values(a, b)
+    if _same_values(a, b):
+        return True
+    spread = max(a.sd or 0.0, b.sd or 0.0)
+    if not spread or a.sd is None or b.sd is None:
+        return a.mean == b.mean
+    return abs(a.mean - b.mean) <= ALIKE * spread and abs(a.sd - b.sd) <= ALIKE * spread
+
+
+def _same_values(a: Sample, b: Sample) -> bool:
+    return a.by_seed.keys() == b.by_seed.keys() and all(
+        math.isclose(a.by_seed[seed], b.by_seed[seed], rel_tol=EXACT) for seed in a.by_seed
+    )
+
+
+def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
+    for sample in group:
+        same = [
+            (a, b) for (a, x), (b, y) in combinations(sample.by_seed.items(), 2) if math.isclose(x, y, rel_tol=EXACT)
+        ]
+        if same:
+            seeds = " and ".join(same[0])
+            where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
+            text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
+            level: Literal["ERROR", "WARN"] = "WARN" if sample.on_a_lattice else "ERROR"
+            yield Flag(level, "same_seeds", (sample.config,), text)
+
+
+def _same_splits(group: Sequence[Sample], config: str, metric: str) -> Iterator[Flag]:
+    for a, b in combinations(group, 2):
+        if a.n and _same_values(a, b):
+            yield Flag("WARN", "same_splits", (config,), f"{config}: {metric} is the same on {a.split} and {b.split}")
+
+
+# -- making
+
+
+def _shared(made: Sequence[Made], field_: str, code: str, told: str) -> Iterator[Flag]:
+    for _, group in _grouped((each for each in made if getattr(each, field_)), lambda m: str(getattr(m, field_))):
+        cells = tuple(dict.fromkeys(each.cell for each in group))
+        if len(cells) > 1:
+            yield Flag("ERROR", code, cells, f"{told} {', '.join(cells)}")
+
+
+def _saved_early(made: Iterable[Made]) -> Iterator[Flag]:
+    for each in made:
+        if each.saved_early:
+            when = "" if each.saved_share is None else f", at {int(each.saved_share * 100)} % of it"
+            text = f"{each.cell}: its checkpoint was saved before the end of its training{when}: untrained weights?"
+            yield Flag("ERROR", "early_checkpoint", (each.cell,), text)
+
+
+def _mixed(made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], code: str, told: str) -> Iterator[Flag]:
+    groups = list(_grouped((each for each in made if getattr(each, field_) is not None), lambda m: getattr(m, field_)))
+    if len(groups) > 1:
+        rarest = min(groups, key=lambda item: len(item[1]))
+        cells = tuple(each.cell for each in rarest[1])
+        shown = ", ".join(f"{len(group)} x {str(value)[:12]}" for value, group in groups)
+        yield Flag(level, code, cells, f"{told}: {shown}")
+
+
+def _same_settings(made: Sequence[Made]) -> Iterator[Flag]:
+    for seed, group in _grouped((each for each in made if each.settings), lambda m: m.seed):
+        for _, same in _grouped(group, lambda m: str(m.settings)):
+            configs = tuple(dict.fromkeys(each.config for each in same))
+            if len(configs) > 1:
+                text = f"{', '.join(configs)} (seed {seed}) differ in nothing but their names"
+                yield Flag("ERROR", "same_settings", tuple(each.cell for each in same), text)
+
+
+def _labels(made: Iterable[Made]) -> Iterator[Flag]:
+    for each in made:
+        if each.label is not None and each.label != each.config:
+            text = f"{each.cell}: its own config calls it {each.label}"
+            yield Flag("ERROR", "label_contradicts", (each.cell,), text)
+
+
+def _few_episodes(made: Sequence[Made]) -> Iterator[Flag]:
+    few = [each for each in made if each.episodes is not None and each.episodes < FEW_EPISODES]
+    if few:
+        least = min(each.episodes or 0 for each in few)
+        text = f"{len(few)} cells were evaluated on few episodes: {least} at the least"
+        yield Flag("WARN", "few_episodes", tuple(each.cell for each in few), text)
+
+
+def _best_at_an_end(made: Iterable[Made]) -> Iterator[Flag]:
+    for each in made:
+        if each.best_step is None or len(each.eval_steps) < 2:
+            continue
+        for end, step in (("first", each.eval_steps[0]), ("last", each.eval_steps[-1])):
+            if each.best_step == step:
+                text = f"{each.cell}: the best step is the {end} evaluation"
+                yield Flag("WARN", "best_at_an_end", (each.cell,), text)
+
+
+def _grouped(items: Iterable[T], key: Callable[[T], K]) -> Iterable[tuple[K, list[T]]]:
+    groups: dict[K, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups.items()

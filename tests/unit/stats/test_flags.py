@@ -1,0 +1,116 @@
+"""The red flags, one by one."""
+
+from typing import Any
+
+import pytest
+
+from muster.stats.flags import Declared, Flag, Made, Measured, of_declaration, of_making, of_values
+from muster.stats.sample import Sample
+
+CONTINUOUS = [1.21, 2.05, 1.684, 0.9, 1.333]
+
+
+def sample(config: str, values: list[float], split: str = "ood", metric: str = "score") -> Sample:
+    return Sample(config, split, metric, {str(seed): value for seed, value in enumerate(values)})
+
+
+def made(config: str, seed: int = 0, **facts: Any) -> Made:
+    return Made(f"train/{config}/{seed}", config, str(seed), **facts)
+
+
+def codes(flags: list[Flag]) -> list[tuple[str, str]]:
+    return [(flag.level, flag.code) for flag in flags]
+
+
+def test_a_clean_matrix_raises_none() -> None:
+    samples = [sample("a", CONTINUOUS), sample("b", [v + 0.11 * i for i, v in enumerate(CONTINUOUS)])]
+    cells = [Measured(f"eval/{c}/{s}/ood", c, str(s), "ood", {"score": 1.0 + s}) for c in "ab" for s in range(5)]
+    assert of_values(samples, cells) == []
+    facts = {
+        "commit": "c",
+        "dirty": "",
+        "steps": 100.0,
+        "episodes": 20,
+        "best_step": 5.0,
+        "eval_steps": (1.0, 5.0, 9.0),
+    }
+    assert (
+        of_making([made("a", checkpoint="1", settings="x", **facts), made("b", checkpoint="2", settings="y", **facts)])
+        == []
+    )
+    assert of_declaration(Declared(primary="score", cost="cost"), samples) == []
+
+
+def test_the_same_values_in_three_configs() -> None:
+    """The reference's own: 1.684±0.741, three times."""
+    (flag,) = of_values([sample("a", CONTINUOUS), sample("b", CONTINUOUS), sample("c", CONTINUOUS)], [])
+    assert (flag.level, flag.code, flag.cells) == ("ERROR", "same_values", ("a", "b", "c"))
+    assert "ood/score" in flag.message
+
+
+def test_the_same_mean_and_sd_in_another_order() -> None:
+    (flag,) = of_values([sample("a", CONTINUOUS), sample("b", CONTINUOUS[::-1])], [])
+    assert (flag.level, flag.code) == ("ERROR", "same_values")
+    assert "mean and sd" in flag.message
+
+
+@pytest.mark.parametrize("values", [[0.0] * 5, [1.0] * 5, [3.0, 4.0, 3.0, 5.0, 9.0]])
+def test_counts_and_saturated_rates_may_agree(values: list[float]) -> None:
+    flags = of_values([sample("a", values), sample("b", values)], [])
+    assert flags
+    assert {flag.level for flag in flags} == {"WARN"}
+
+
+@pytest.mark.parametrize(("values", "told"), [([1.5] * 5, "all seeds"), ([1.5, 1.7, 1.5, 2.2, 9.1], "seeds 0 and 2")])
+def test_seeds_that_agree(values: list[float], told: str) -> None:
+    (flag,) = of_values([sample("a", values)], [])
+    assert (flag.level, flag.code) == ("ERROR", "same_seeds")
+    assert told in flag.message
+
+
+def test_a_split_that_equals_another() -> None:
+    flags = of_values([sample("a", CONTINUOUS, "id"), sample("a", CONTINUOUS, "ood")], [])
+    assert codes(flags) == [("WARN", "same_splits")]
+
+
+def test_numbers_that_are_none_and_cells_that_are_twice() -> None:
+    cells = [
+        Measured("eval/a/0", "a", "0", "", {"score": None}),
+        Measured("eval/a/1", "a", "1", "", {"score": float("inf")}),
+        Measured("old/a/1", "a", "1", "", {"score": 2.0}),
+    ]
+    assert codes(of_values([], cells)) == [("ERROR", "not_finite")] * 2 + [("ERROR", "duplicated_cell")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "level", "code"),
+    [
+        ([{"checkpoint": "x"}, {"checkpoint": "x"}], "ERROR", "one_checkpoint"),
+        ([{"curve": "x"}, {"curve": "x"}], "ERROR", "one_curve"),
+        ([{"saved_early": True, "saved_share": 0.004}, {}], "ERROR", "early_checkpoint"),
+        ([{"steps": 100.0}, {"steps": 200.0}], "ERROR", "mixed_steps"),
+        ([{"settings": "x"}, {"settings": "x"}], "ERROR", "same_settings"),
+        ([{"label": "b"}, {}], "ERROR", "label_contradicts"),
+        ([{"commit": "1"}, {"commit": "2"}], "WARN", "mixed_commits"),
+        ([{"dirty": ""}, {"dirty": "2"}], "WARN", "mixed_code"),
+        ([{"episodes": 20}, {"episodes": 30}], "WARN", "mixed_episodes"),
+        ([{"episodes": 3}, {}], "WARN", "few_episodes"),
+        ([{"best_step": 1.0, "eval_steps": (1.0, 2.0)}, {}], "WARN", "best_at_an_end"),
+        ([{"best_step": 2.0, "eval_steps": (1.0, 2.0)}, {}], "WARN", "best_at_an_end"),
+    ],
+)
+def test_how_they_were_made(facts: list[dict[str, Any]], level: str, code: str) -> None:
+    (flag,) = of_making([made(name, **each) for name, each in zip("ac", facts, strict=True)])
+    assert (flag.level, flag.code) == (level, code)
+    assert "train/a/0" in flag.cells
+
+
+def test_one_checkpoint_on_two_splits_is_as_it_should_be() -> None:
+    assert of_making([made("a", checkpoint="x"), made("a", checkpoint="x")]) == []
+
+
+def test_what_the_declaration_leaves_open() -> None:
+    samples = [sample("a", [0.0] * 3, metric="cost")]
+    declared = Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}))
+    found = {flag.code for flag in of_declaration(declared, samples)}
+    assert found == {"best_on_reported", "cost_at_best", "train_metric", "proxy_undeclared", "cost_zero"}
