@@ -189,25 +189,18 @@ def _absent(sight: Sight) -> Verdict:
         pids = ", ".join(map(str, sight.orphans))
         reason = f"its main process is gone, but processes of it live on: pid {pids}"
         return Verdict(State.RUNNING, reason, "orphans", "presumed", None, evidence)
+    if sight.fate == "hidden":
+        return Verdict(State.UNKNOWN, _nobody(sight), None, "unknown", None, evidence)
     death = read_death(sight.found.logs, _alive_at(sight.found), sight.exit)
     if death is not None:
         return _dead(sight, death, evidence)
     if sight.exit is not None:
         return _exit_0(sight, evidence)
-    if sight.fate == "ended" or (sight.fate == "never" and _long_silent(sight)):
+    if sight.fate == "ended":
         return _lost(sight, evidence)
     step = _step(sight)
     kind = "reached" if step is not None and _reached(sight, step) else None
     return Verdict(State.UNKNOWN, _nobody(sight), kind, "unknown", None, evidence)
-
-
-def _long_silent(sight: Sight) -> bool:
-    """So long that nothing that can't be seen from here may still be writing, as far as its files tell."""
-    if not sight.found.folder or sight.hidden:
-        return False
-    gaps = [gap for trace in sight.found.traces for gap in trace.dated.gaps]
-    last = sight.found.touched
-    return last is None or sight.wall - last > max(FRESH_S, 2 * max(gaps, default=0.0))
 
 
 def _elsewhere(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:

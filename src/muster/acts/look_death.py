@@ -35,8 +35,10 @@ class Death:
 def read_death(logs: Sequence[LogEnd], alive_at: float | None, exit_: Exit | None) -> Death | None:
     """`alive_at`: when progress was made last, by file times; what a log said before that ended another run.
 
-    None: neither its exit nor any log tells how it ended.
+    None: neither its exit nor any log tells how it ended, or it ended well.
     """
+    if exit_ is not None and exit_.code == 0:
+        return None
     stale: list[str] = []
     for log in logs:
         found = _told_by(log, exit_)
@@ -46,7 +48,7 @@ def read_death(logs: Sequence[LogEnd], alive_at: float | None, exit_: Exit | Non
             stale.append(f"{log.name} tells of {found.cause}, but progress was made after it: that was an earlier run")
             continue
         return Death(found, log, tuple(stale))
-    if exit_ is not None and exit_.code != 0:
+    if exit_ is not None:
         return Death(cause_of(exit_, Aftermath(), (), ()), None, tuple(stale))
     return None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.acts.look import Look
 from muster.acts.status import evidence_json
-from muster.domain.verdict import Rhythm
+from muster.acts.verdict_json import cadence_json, turns_json
 
 
 def as_json(look: Look) -> dict[str, Any]:
@@ -14,7 +14,7 @@ def as_json(look: Look) -> dict[str, Any]:
     sight, verdict = look.sight, look.verdict
     return {
         "muster": 1,
-        "target": sight.asked.text,
+        "asked": sight.asked.text,
         "verdict": str(verdict.state),
         "kind": verdict.kind,
         "confidence": verdict.confidence,
@@ -27,25 +27,16 @@ def as_json(look: Look) -> dict[str, Any]:
         "command": list(sight.who.argv) if sight.who else None,
         "output": sight.found.folder or None,
         "step": look.step,
-        "target_step": sight.target.step if sight.target else None,
+        "target": sight.target.step if sight.target else None,
         "since": look.since,
         "evidence": [evidence_json(item, sight.boot) for item in verdict.evidence],
-        "cadence": [_rhythm_json(rhythm) for rhythm in verdict.rhythms] or None,
-        "turns": _turns_json(look),
+        "cadence": cadence_json(verdict),
+        "turns": turns_json(verdict, sight.boot),
+        "contributing": list(verdict.contributing),
         "lines": list(verdict.lines),
+        "try": verdict.advice or None,
         "files": [_file_json(look, index) for index in range(len(sight.found.traces))],
     }
-
-
-def _rhythm_json(rhythm: Rhythm) -> dict[str, Any]:
-    values = {name: getattr(rhythm, name) for name in Rhythm.__slots__}
-    return {name: round(value, 3) if isinstance(value, float) else value for name, value in values.items()}
-
-
-def _turns_json(look: Look) -> dict[str, Any] | None:
-    if look.verdict.turns is None:
-        return None
-    return {"in_s": round(max(0.0, look.verdict.turns - look.sight.boot), 1), "into": look.verdict.into}
 
 
 def _file_json(look: Look, index: int) -> dict[str, Any]:

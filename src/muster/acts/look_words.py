@@ -162,8 +162,8 @@ def _unclear(look: Look) -> Iterator[str]:
 
 def _nobody(look: Look) -> Iterator[str]:
     sight = look.sight
-    if sight.fate == "hidden":
-        yield "ask as the user that it belongs to, or as root"
+    if sight.fate == "hidden" or sight.hidden:
+        yield "ask as the user that it belongs to, or as root: what may not be read here may be read there"
     elif sight.fate == "never" and not sight.found.folder:
         yield "give its output folder: what it left behind may show how it ended (`muster look DIR`)"
     elif not sight.found.traces and not sight.found.logs:
@@ -173,5 +173,6 @@ def _nobody(look: Look) -> Iterator[str]:
         if saved := _newest_checkpoint(look):
             yield f"its newest checkpoint: {saved}"
     else:
-        yield "if it should run on another machine or in another container, look there; if here, it has ended"
-        yield "what would change this: its output (the terminal, tmux, nohup.out), whose last lines say how it ended"
+        yield "if it should run on another machine or in another container, look there"
+        if not sight.found.logs:
+            yield "what would change this: its output (the terminal, tmux), whose last lines say how it ended"

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, survey
+from muster.acts.verdict_json import cadence_json, turns_json
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
-from muster.domain.verdict import Cause, Evidence, Rhythm
+from muster.domain.verdict import Cause, Evidence
 from muster.ports.clock import iso
 from muster.ports.store import Event
 
@@ -176,28 +177,12 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
     return {
         **cell_json(told.cell, status),
         "attempts": [_attempt_json(each, now_for(each.attempt, status)) for each in told.attempts],
-        "cadence": {rhythm.signal: _rhythm_json(rhythm) for rhythm in told.cell.verdict.rhythms} or None,
-        "turns": _turns_json(told, status),
+        "cadence": cadence_json(told.cell.verdict),
+        "turns": turns_json(told.cell.verdict, status.boot),
         "timeline": [{"at": turn.at, "verdict": turn.verdict, "what": turn.text} for turn in told.timeline],
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],
     }
-
-
-def _rhythm_json(rhythm: Rhythm) -> dict[str, Any]:
-    return {name: _rounded(getattr(rhythm, name)) for name in Rhythm.__slots__ if name != "signal"}
-
-
-def _rounded(value: Any) -> Any:
-    return round(value, 3) if isinstance(value, float) else value
-
-
-def _turns_json(told: Story, status: Status) -> dict[str, Any] | None:
-    """When the verdict would change if nothing happened."""
-    verdict = told.cell.verdict
-    if verdict.turns is None:
-        return None
-    return {"in_s": round(max(0.0, verdict.turns - status.boot), 1), "into": verdict.into}
 
 
 def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:

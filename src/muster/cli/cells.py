@@ -61,7 +61,7 @@ def one(pattern: str, names: Sequence[str], former: Sequence[str] = ()) -> str:
 
 def unknown(pattern: str, names: Sequence[str]) -> UsageError:
     inside = [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
-    near = difflib.get_close_matches(pattern, names, 3, 0.5)
+    near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
         hint = f"'{pattern.rstrip('/')}/*' fits {counted(len(inside))}, such as {inside[0]}"
     elif near:

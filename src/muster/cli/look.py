@@ -86,6 +86,8 @@ def runs_asked_for(targets: Sequence[str], base: Path) -> list[Asked]:
 
 
 def _target(text: str, base: Path) -> Asked:
+    if not text.strip():
+        raise UsageError("nothing was named: the target is empty", hint="give a process id, or the folder of a run")
     if text.isascii() and text.isdecimal():
         if int(text) == 0 or len(text) > LONGEST_PID:
             raise UsageError(f"{text} is no process id", hint=f"a folder of that name is ./{text}")

@@ -62,16 +62,18 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     if not cell.record.declared:
         yield "  It is no longer declared in the campaign; its attempts are kept."
     if cell.since:
-        yield f"  since  {_moment(cell.since)}"
+        open_ = cell.record.open is not None
+        yield f"  {'began' if open_ else 'since'}  {_moment(cell.since)}"
     yield f"  next   {cell.next}"
     if verdict.turns is not None:
-        yield f"  then   {verdict.into} in {span(max(0.0, verdict.turns - status.boot))}, unless something advances"
+        left = span(max(0.0, verdict.turns - status.boot))
+        yield f"  else   {verdict.into}, if nothing advances for {left} more"
     if verdict.evidence:
         yield from _evidence(verdict.evidence, now_for(cell.record.completed or cell.record.last, status))
     if verdict.rhythms:
         yield _title("Cadence")
         yield from (f"  {rhythm.signal}: {cadence(rhythm)}" for rhythm in verdict.rhythms)
-    if len(told.timeline) > 2:
+    if len(told.timeline) > 1 and not verdict.final:
         yield from _timeline(told, status)
     if told.needs:
         yield _title("Needs")

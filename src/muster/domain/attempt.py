@@ -27,6 +27,7 @@ class Outcome:
     lines: tuple[str, ...] = ()  # of the log, that show the cause
     advice: str = ""  # what a person may try
     saved: bool | None = None  # whether it saved a whole checkpoint; None: none is declared
+    order: int = 0  # among all that have ended; 0: not recorded yet
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class Mark:
     stage: str = ""  # the stage that the run says it is in, where it says so
     trouble: str = ""  # why it abstains: what it said before stands
     unfit: int = 0  # lines or rows seen so far of which none held a step
+    own: bool = False  # where it is counted is this attempt's alone: what is there, this attempt has made
     non_finite: str = ""  # a metric that is NaN or inf in the newest row
 
     @property
@@ -85,4 +86,5 @@ class Aftermath:
     kernel: tuple[str, ...] = ()  # lines of the kernel log since the start that name the run or its GPUs
     kernel_pid: int | None = None  # its pid in the kernel log; None: that log can't be read, or counts other pids
     gpu_lost: str = ""  # NVML said so while it ran or when it ended
+    own: bool = False  # where it is counted is this attempt's alone: what is there, this attempt has made
     non_finite: str = ""  # a metric that was NaN or inf in the last row

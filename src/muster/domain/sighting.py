@@ -83,7 +83,7 @@ class Sighting:
     @property
     def lives(self) -> bool:
         """Its main process does. Of one that /proc hides, the kernel says so by the lock that its tree holds."""
-        return self.main == "alive" or (self.main == "hidden" and self.tree_locked)
+        return self.main in ("alive", "hidden")
 
     @property
     def tree_lives(self) -> bool:

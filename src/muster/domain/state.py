@@ -38,7 +38,7 @@ class CampaignState:
     cells: MutableMapping[str, CellRecord] = field(default_factory=dict)  # declared order; withdrawn ones at the end
     at_rest: bool = False  # a controller found that nothing may start, and nobody has decided anything since
     former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
-    released_at: str = ""  # when a person last released a hold: deaths before it are forgiven
+    forgiven: int = 0  # attempts that had ended when a person last released a hold: their deaths no longer count
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

@@ -195,6 +195,9 @@ def _lost(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Ver
         return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
     if declared:
         evidence += proof.evidence
+    if declared and proof.holds is None and not seen.stop_reason:
+        reason = "its process is gone, and its proof can't be read: whether it finished can't be told"
+        return Verdict(State.UNKNOWN, reason, confidence="unknown", evidence=evidence)
     note = "artifacts complete: its proof holds although its exit status is lost" if declared and proof.holds else ""
     if seen.stop_reason:
         told = "stopped on request; its shim was gone, so the exit status is lost"

@@ -16,7 +16,7 @@ from muster.domain.verdict import Cause
 from muster.judge import symptoms
 from muster.judge.cause_case import CRASHES, Case, Finding, finding, read_case
 from muster.judge.cause_memory import counts, kernel_kills, rose, rose_at_the_end, rose_unseen
-from muster.judge.cause_words import EXIT_NOTES, SIGNAL_NOTES, TRY, how_it_ended
+from muster.judge.cause_words import EXIT_NOTES, SIGNAL_NOTES, TRY, how_it_ended, signal_name
 from muster.judge.clues import WRAPPERS, last_lines, last_words, lines_of, went_on
 from muster.judge.contributing import contributing_to
 from muster.judge.loglines import shown
@@ -73,7 +73,8 @@ def _stopped(case: Case) -> Finding | None:
         "timeout": f"it ran longer than its timeout; it ended with {how}",
         "stalled": f"it was stopped because it had stalled; it ended with {how}",
     }
-    return Finding(Cause(reason, note=notes.get(reason, f"stopped on request; it ended with {how}")))
+    sure = "probable" if reason == "stalled" else "proven"  # that it was stopped is sure; that it had to be is not
+    return Finding(Cause(reason, "", sure, notes.get(reason, f"stopped on request; it ended with {how}")))
 
 
 def _early_exit(case: Case) -> Finding | None:
@@ -158,9 +159,10 @@ def _time_limit(case: Case) -> Finding | None:
 
 
 def _preempted(case: Case) -> Finding | None:
-    if slurm := case.said("slurm_preempted"):
+    slurm = [notice for notice in case.said("slurm_preempted") if not _lived_on(case, notice)]
+    if slurm:
         return finding("preempted", _by_slurm(case, slurm[-1]), "Slurm took its machine for other work", slurm[-1].text)
-    spot = case.said("spot")
+    spot = [notice for notice in case.said("spot") if not _lived_on(case, notice)]
     if spot and _ended_by_others(case):
         return finding("preempted", "probable", "its log tells that the machine was to be taken away", spot[-1].text)
     return None
@@ -168,8 +170,12 @@ def _preempted(case: Case) -> Finding | None:
 
 def _by_slurm(case: Case, notice: Notice) -> str:
     sent = case.signal in _SENT or case.code in _SENT_CODES or _received(case)
-    on = any(notice in clues.notices and went_on(clues, notice.row) for clues in (case.log, case.other))
-    return "proven" if sent and not on else "probable"
+    return "proven" if sent and not _lived_on(case, notice) else "probable"
+
+
+def _lived_on(case: Case, notice: Notice) -> bool:
+    """It went on after the notice: what ended it came later."""
+    return any(notice in clues.notices and went_on(clues, notice.row) for clues in (case.log, case.other))
 
 
 def _ended_by_others(case: Case) -> bool:
@@ -188,14 +194,14 @@ def _gpu_lost(case: Case) -> Finding | None:
     kernel = [(int(match[1][:4]), line) for line in case.after.kernel if (match := _XID.search(line))]
     gone = [line for xid, line in kernel if xid in _LOST_XIDS]
     ill = [line for xid, line in kernel if xid in _ILL_XIDS]
-    if case.after.gpu_lost or gone:
-        explains = case.crashed and (case.raised is None or symptoms.is_about_device(case.raised))
+    about_it = case.raised is None or symptoms.is_about_device(case.raised)
+    if about_it and (case.after.gpu_lost or gone):
         why = case.after.gpu_lost or shown(gone[-1])
-        return finding("gpu_lost", "proven" if explains else "probable", f"its GPU was lost: {why}", *gone[-1:])
+        sure = "proven" if case.crashed and (case.raised or gone) else "probable"
+        return finding("gpu_lost", sure, f"its GPU was lost: {why}", *gone[-1:])
     said = [notice.text for notice in case.log.said("gpu_lost")]
     words = [text for text in (case.raised.told if case.raised else "", _what(case)) if symptoms.is_lost_gpu(text)]
-    about = case.raised is None or symptoms.is_about_device(case.raised)
-    if case.crashed and (words or ((said or ill) and about)):
+    if case.crashed and (words or ((said or ill) and about_it)):
         return finding(
             "gpu_lost", "probable", "its log or the kernel's tells of a lost GPU", *(said or ill or words)[-2:]
         )
@@ -289,7 +295,7 @@ def _interrupted(case: Case) -> Finding | None:
 def _signal(case: Case) -> Finding | None:
     if case.signal is None:
         return None
-    note = SIGNAL_NOTES.get(case.signal, "killed by a signal; who sent it is not known")
+    note = SIGNAL_NOTES.get(case.signal, f"killed by {signal_name(case.signal)}; who sent it is not known")
     what = _what(case) if case.signal == 6 else ""
     fatal = [notice.text for notice in case.said("fatal_python")]
     lines = (what,) if what else tuple(fatal[-1:])

@@ -36,6 +36,10 @@ class Case:
         return self.exit.signal
 
     @property
+    def lived_s(self) -> float:
+        return self.exit.duration_s
+
+    @property
     def raised(self) -> Raised | None:
         """The exception that may have ended it: one that was not survived."""
         return self.final.raised if self.final and self.final.after != "progress" else None

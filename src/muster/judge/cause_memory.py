@@ -18,7 +18,7 @@ def rose(case: Case) -> bool:
 def rose_at_the_end(case: Case) -> bool:
     after = case.after
     if after.last_look_s is None:
-        return rose(case)
+        return rose(case) and case.lived_s <= _RECENT_S  # else it may have been counted for a child, long before
     recent = after.oom_after is not None and after.oom_last is not None and after.oom_after > after.oom_last
     return recent and after.last_look_s <= _RECENT_S
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 from muster.domain.sighting import Exit
 
 SIGNAL_NOTES = {
@@ -16,6 +18,15 @@ SIGNAL_NOTES = {
     24: "its limit of CPU time was reached (SIGXCPU)",
     25: "its limit of file size was reached (SIGXFSZ)",
 }
+
+
+def signal_name(number: int | None) -> str:
+    """`signal 9 (SIGKILL)`."""
+    try:
+        return f"signal {number} ({signal.Signals(number or 0).name})"
+    except ValueError:
+        return f"signal {number}"
+
 
 EXIT_NOTES = {
     120: "Python ends so when its last output could not be written",

@@ -14,6 +14,7 @@ from muster.judge.cadence import Cadence
 from muster.judge.floors import Floors
 
 EARLY_S = 60.0  # a watch that began this soon after the run has seen all of it
+UNFIT = 20  # lines or rows without a step, before its pattern is doubted
 PROFILE = 64  # intervals with progress, whose activity is the run's usual one
 
 
@@ -35,7 +36,13 @@ class Pulse:
     trouble: str = ""
     unfit: int = 0
     read: float = 0.0  # when it was last read
+    blind_s: float = 0.0  # for how long it has not been readable
     cadences: dict[str, Cadence] = field(default_factory=dict)  # by stage
+
+    @property
+    def never_fits(self) -> bool:
+        """It is written, and nothing in it is what was declared: a wrong pattern or key, and no sign of a stall."""
+        return self.count is None and self.unfit >= UNFIT
 
     @property
     def cadence(self) -> Cadence:
@@ -66,6 +73,7 @@ class History:
     idle_since: float | None = None  # the whole tree without CPU and I/O since then
     profile: list[Rate] = field(default_factory=list)  # of intervals in which it advanced
     late_polls: int = 0
+    blind_s: float = 0.0  # the longest time in which nobody could look: pauses of that length may have been missed
     stopped_polls: int = 0  # in a row
     blocked_polls: int = 0
     convicted_polls: int = 0
@@ -100,11 +108,15 @@ def note(history: History, seen: Readings, main_state: str, floors: Floors) -> N
         return  # an older look than the last one
     late = took > floors.late_s
     if late:
+        history.blind_s = max(history.blind_s, took)
         _tear(history, now)
-    moved = [_mark(history, mark, now) for mark in seen.marks]
+    moved = [_mark(history, mark, now, took) for mark in seen.marks]
     _activity(history, seen.vitals, took, advanced=any(moved), late=late, floors=floors)
-    _states(history, main_state, seen.vitals.states, late=late)
-    if history.stopped_polls:
+    # what its files show may be old; without its CPU they are all there is
+    stood = _stood(history.rate, took, floors) if history.rate.cpu is not None else not any(moved)
+    unsure = late and not (stood and history.rate.cpu is not None)
+    _states(history, main_state, seen.vitals.states, unsure=unsure, stood=stood)
+    if history.stopped_polls >= floors.confirm_stopped:
         _stand(history, took)
     history.polled = now
     history.clocks = seen.clocks or history.clocks
@@ -126,18 +138,27 @@ def _stand(history: History, took: float) -> None:
     if history.idle_since is not None:
         history.idle_since += took
     for pulse in history.pulses.values():
-        pulse.torn = True
         pulse.counted += took
 
 
-def _mark(history: History, mark: Mark, now: float) -> bool:
-    """Whether the signal advanced. What is there at the first sight may be an earlier attempt's: no progress yet."""
+def _mark(history: History, mark: Mark, now: float, took: float) -> bool:
+    """Whether the signal advanced.
+
+    What is there at the first sight may be an earlier attempt's, and no progress yet; but not in a folder of its own.
+    """
     pulse = history.pulses.get(mark.signal)
     if pulse is None:
-        pulse = Pulse(mark.signal, mark.kind, mark.is_log, counted=history.since, count=mark.count)
+        own = mark.own and history.whole
+        pulse = Pulse(mark.signal, mark.kind, mark.is_log, counted=history.since, count=None if own else mark.count)
         history.pulses[mark.signal] = pulse
     _describe(pulse, mark, now)
-    if mark.trouble or mark.count is None:
+    if mark.trouble:  # while it can't be read it may be advancing: neither silence nor a gap to learn from
+        pulse.torn, pulse.counted = True, min(now, pulse.counted + took)
+        pulse.blind_s += took
+        history.blind_s = max(history.blind_s, pulse.blind_s)
+        return False
+    pulse.blind_s = 0.0
+    if mark.count is None:
         return False
     if mark.non_finite:
         history.non_finite = mark.non_finite
@@ -157,8 +178,8 @@ def _describe(pulse: Pulse, mark: Mark, now: float) -> None:
 
 
 def _advance(history: History, pulse: Pulse, now: float, *, learn: bool) -> bool:
-    if learn and pulse.advanced is not None:
-        pulse.cadence.learn(now - pulse.advanced)
+    if learn:
+        pulse.cadence.learn(now - pulse.counted)
     pulse.advanced, pulse.counted, pulse.torn = now, now, False
     pulse.advances += 1
     if history.first is None:
@@ -189,7 +210,8 @@ def _activity(history: History, vitals: Vitals, took: float, *, advanced: bool, 
     history.vitals = vitals
     if vitals.oom_kills is not None:
         history.oom_kills = vitals.oom_kills
-    history.gpu_lost = next((gpu.lost for gpu in vitals.gpus if gpu.lost), history.gpu_lost)
+    if any(gpu.lost or gpu.utilisation is not None for gpu in vitals.gpus):  # one that reads well again is not lost
+        history.gpu_lost = next((gpu.lost for gpu in vitals.gpus if gpu.lost), "")
 
 
 def _per_second(before: float | None, after: float | None, took: float) -> float | None:
@@ -215,7 +237,7 @@ def _gpu(gpus: tuple[GpuUse, ...]) -> float | None:
 
 def _idle(rate: Rate, vitals: Vitals, took: float, floors: Floors) -> bool:
     """No CPU and no I/O in the whole tree, and no work on a GPU. What can't be read is not idle."""
-    if rate.cpu is None or rate.io is None or rate.cpu * took > floors.idle_cpu * took + floors.tick_s:
+    if rate.cpu is None or rate.io is None or not _stood(rate, took, floors):
         return False
     if rate.io > 0 or "D" in vitals.states or "R" in vitals.states[:1]:
         return False
@@ -224,12 +246,17 @@ def _idle(rate: Rate, vitals: Vitals, took: float, floors: Floors) -> bool:
     return not vitals.opens_gpu  # one that was not leased can't be read
 
 
-def _states(history: History, main_state: str, states: str, *, late: bool) -> None:
-    history.stopped_polls = (
-        history.stopped_polls + 1 if _is_stopped(main_state, states, idle=history.idle_since is not None) else 0
-    )
+def _stood(rate: Rate, took: float, floors: Floors) -> bool:
+    """No CPU since the look before, or none that can be read."""
+    return rate.cpu is None or rate.cpu * took <= floors.idle_cpu * took + floors.tick_s
+
+
+def _states(history: History, main_state: str, states: str, *, unsure: bool, stood: bool) -> None:
+    """One that worked between two looks is not stopped for good: a tracer or a CPU limiter stops it again and again."""
+    stopped = _is_stopped(main_state, states, idle=history.idle_since is not None)
+    history.stopped_polls = (history.stopped_polls + 1 if stood else 1) if stopped else 0
     history.blocked_polls = history.blocked_polls + 1 if main_state == "D" or "D" in states else 0
-    if late:
+    if unsure:
         history.stopped_polls = min(history.stopped_polls, 1)
 
 

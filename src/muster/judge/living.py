@@ -68,7 +68,7 @@ def _moving(history: History, moving: list[Pulse], now: float, prior: Prior, flo
     held = [(pulse, limits(pulse, history, prior, floors, idle=idle > 0)) for pulse in moving]
     newest = min(moving, key=lambda pulse: silence(pulse, now))
     logs = [pulse for pulse in history.pulses.values() if pulse.is_log and not pulse.trouble]
-    proof = _advancing(history, moving, now, floors)
+    proof = _advancing(history, [pulse for pulse, limit in held if now - pulse.counted <= limit.convict_s], now, floors)
     if logs and proof and not proof.is_log and all(silence(log, now) > _log_limit(log, floors) for log in logs):
         log = min(logs, key=lambda pulse: silence(pulse, now))
         quiet = f"{log.signal} silent for {said(silence(log, now))}"
@@ -126,7 +126,7 @@ def _silent(watch: Watch, job: Job, now: float) -> bool:
         idle = idle_s(history, now)
         held = [(pulse, limits(pulse, history, prior, floors, idle=idle > 0)) for pulse in moving]
         return now >= convicted_at(history, held, floors) - early
-    if not usable or not history.pulses:
+    if all(pulse.never_fits for pulse in usable):
         return False
     return now - history.since > grace(job.grace_s, prior, floors) - early
 
@@ -192,11 +192,12 @@ def _stalled(history: History, newest: Pulse | None, now: float, limit_s: float,
         return Finding(State.STALLED, "blocked", "presumed", reason)
     if idle >= limit_s:
         reason = f"{what}, and the whole tree has used no CPU and done no I/O for {said(idle)}"
-        # what was not watched from its start may have had longer pauses than those that were seen
-        return Finding(State.STALLED, "waiting", "proven" if history.whole else "presumed", reason)
+        # while nobody looked it may have had longer pauses than those that were seen
+        known = history.whole and idle >= floors.convict_factor * history.blind_s
+        return Finding(State.STALLED, "waiting", "proven" if known else "presumed", reason)
     if works_as_usual(history, floors):
         return Finding(
-            State.STALLED, "spinning", "presumed", f"{what}, although it is busy: {_rate_words(history.recent)}"
+            State.STALLED, "spinning", "presumed", f"{what}, although it works as usual: {_rate_words(history.recent)}"
         )
     return Finding(State.STALLED, "waiting", "presumed", f"{what}; it does little: {_rate_words(history.recent)}")
 
@@ -217,6 +218,8 @@ def _starting(history: History, job: Job, now: float, prior: Prior, floors: Floo
     if not history.pulses:
         why = "its progress signals were not read yet" if job.progress else "no progress signal is declared"
         return _blind(history, why, now, floors)
+    if all(pulse.never_fits or pulse.trouble for pulse in history.pulses.values()):
+        return _blind(history, f"nothing that it writes is what was declared: {_troubles(history)}", now, floors)
     if history.convicted_polls >= floors.confirm:
         return _stalled(history, None, now, floors.convict_s, floors)
     return Finding(
@@ -248,21 +251,33 @@ def said(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
+def percent(value: float) -> str:
+    return f"{value:.1f} %" if 0 < value < 1 else f"{value:.0f} %"
+
+
+def flow(bytes_a_second: float) -> str:
+    return f"{bytes_a_second:.0f} B/s" if bytes_a_second < 1024 else f"{bytes_a_second / 1024:.0f} KiB/s"
+
+
 def _advanced(pulse: Pulse, now: float) -> str:
     return f"{pulse.signal}: {pulse.reading}, {said(silence(pulse, now))} ago"
 
 
 def _troubles(history: History) -> str:
-    return "; ".join(f"{pulse.signal}: {pulse.trouble}" for pulse in history.pulses.values() if pulse.trouble)
+    troubled = (f"{pulse.signal}: {pulse.trouble}" for pulse in history.pulses.values() if pulse.trouble)
+    return "; ".join((*troubled, *_misfits(history)))
+
+
+def _misfits(history: History) -> list[str]:
+    return [
+        f"{pulse.signal} has fitted none of {pulse.unfit} lines: is its pattern or key right?"
+        for pulse in history.pulses.values()
+        if pulse.never_fits
+    ]
 
 
 def _unfit(history: History) -> str:
-    lines = [
-        f"{pulse.signal} has fitted none of {pulse.unfit} lines"
-        for pulse in history.pulses.values()
-        if pulse.unfit >= 20
-    ]
-    return "; " + "; ".join(lines) if lines else ""
+    return "".join(f"; {text}" for text in _misfits(history))
 
 
 def _busy_words(history: History, now: float) -> str:
@@ -273,9 +288,9 @@ def _busy_words(history: History, now: float) -> str:
 def _rate_words(rate: Rate) -> str:
     parts = []
     if rate.cpu is not None:
-        parts.append(f"CPU {rate.cpu * 100:.0f} % of a core")
+        parts.append(f"CPU {percent(rate.cpu * 100)} of a core")
     if rate.io is not None:
-        parts.append(f"I/O {rate.io / 1024:.0f} KiB/s")
+        parts.append(f"I/O {flow(rate.io)}")
     if rate.gpu is not None:
         parts.append(f"GPU {rate.gpu:.0f} %")
     return ", ".join(parts) or "its activity can't be read"

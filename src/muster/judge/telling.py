@@ -5,7 +5,7 @@ from __future__ import annotations
 from muster.domain.reading import GpuUse
 from muster.domain.verdict import Evidence, Rhythm
 from muster.judge.history import History, Pulse
-from muster.judge.living import Watch, idle_s, said, silence, usual_rate
+from muster.judge.living import Watch, flow, idle_s, percent, said, silence, usual_rate
 from muster.judge.patience import clock_of, limits
 
 
@@ -27,9 +27,15 @@ def _progress(pulse: Pulse, watch: Watch, now: float) -> Evidence:
     limit = limits(pulse, watch.history, watch.prior, watch.floors, idle=idle_s(watch.history, now) > 0)
     silent = now - pulse.counted
     says = "advances" if silent <= limit.suspect_s else "overdue" if silent <= limit.convict_s else "silent"
+    if says == "advances" and silence(pulse, now) > _usual_gap(pulse, watch):
+        says = "not overdue"
     return Evidence(
         pulse.signal, "progress", f"{pulse.reading}, advanced {said(silence(pulse, now))} ago", says, pulse.read
     )
+
+
+def _usual_gap(pulse: Pulse, watch: Watch) -> float:
+    return max(pulse.cadence.longest, watch.floors.poll_s) + watch.floors.poll_s
 
 
 def _activity(history: History, now: float) -> list[Evidence]:
@@ -38,10 +44,11 @@ def _activity(history: History, now: float) -> list[Evidence]:
     if rate.cpu is not None:
         count = len(vitals.states)
         processes = f"{count} process{'' if count == 1 else 'es'}"
-        text = f"{rate.cpu * 100:.0f} % of a core, {processes}{_usually(usual.cpu, 100, ' %')}"
+        usually = "" if usual.cpu is None else f" (usually {percent(usual.cpu * 100)})"
+        text = f"{percent(rate.cpu * 100)} of a core, {processes}{usually}"
         rows.append(Evidence("cpu", "activity", text, _busy(rate.cpu > 0.002), at))
     if rate.io is not None:
-        text = f"{rate.io / 1024:.0f} KiB/s{_usually(usual.io, 1 / 1024, ' KiB/s')}"
+        text = flow(rate.io) + ("" if usual.io is None else f" (usually {flow(usual.io)})")
         rows.append(Evidence("io", "activity", text, _busy(rate.io > 0), at))
     rows += [_gpu(gpu, at) for gpu in vitals.gpus]
     rows += [Evidence(signal, "activity", why, "abstains", at) for signal, why in vitals.trouble]
@@ -49,10 +56,6 @@ def _activity(history: History, now: float) -> list[Evidence]:
     if idle > 0:
         rows.append(Evidence("tree", "activity", f"no CPU and no I/O in the whole tree for {said(idle)}", "idle", at))
     return rows
-
-
-def _usually(value: float | None, factor: float, unit: str) -> str:
-    return "" if value is None else f" (usually {value * factor:.0f}{unit})"
 
 
 def _busy(busy: bool) -> str:

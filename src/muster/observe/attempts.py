@@ -76,6 +76,9 @@ class AttemptProbe:
             return Sighting(boot, "no", host=self._host_of(attempt), shim=shim, shim_locked=locked)
         identity = begun.identity
         main, letter = self._main(identity)
+        tree_locked = facts.locked(folder + "/tree.lock")
+        if main == "hidden" and not tree_locked:
+            main = "gone"  # another user's process has its pid now
         shim_locked = facts.locked(folder + "/shim.lock")
         ended = exit_ is not None or (main in ("gone", "zombie") and not shim_locked)
         return Sighting(
@@ -90,7 +93,7 @@ class AttemptProbe:
             main_state=letter,
             shim=facts.shim(folder),
             shim_locked=shim_locked,
-            tree_locked=facts.locked(folder + "/tree.lock"),
+            tree_locked=tree_locked,
             stop_reason=facts.stop_reason(folder),
             proof=self.read_proof(attempt, exit_) if ended else None,
             aftermath=self._aftermath(attempt, exit_, identity),

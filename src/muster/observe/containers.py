@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import json
+import lzma
 import math
 import os
 import pickletools
@@ -39,6 +40,10 @@ _COUNTED = {  # a length, then that many bytes
 }
 
 
+# what zipfile and what it decompresses with raise over garbage
+DAMAGED = (EOFError, zlib.error, lzma.LZMAError, struct.error, ValueError, OverflowError, NotImplementedError)
+
+
 class Broken(Exception):
     """The file is not whole; the message says why."""
 
@@ -65,7 +70,7 @@ def check_zip(path: str, budget: Budget) -> str:
             unread = sum(not _check_member(archive, member, budget) for member in members)
     except zipfile.BadZipFile as error:
         raise Broken("the zip archive is cut off or damaged: " + _lower(str(error))) from None
-    except (EOFError, zlib.error, struct.error, ValueError, OverflowError) as error:
+    except DAMAGED as error:
         raise Broken(f"the zip archive is damaged: {error}") from None
     kind = "npz" if all(member.filename.endswith(".npy") for member in members) else "zip"
     return f"{kind}, {len(members)} members, " + ("checksums right" if not unread else f"{unread} by size only")

@@ -10,6 +10,7 @@ import pwd
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from muster.domain.look_facts import Sure, Who
 from muster.observe.probes.tree import TICKS_PER_S, Proc, Snapshot
@@ -119,7 +120,17 @@ def comm(pid: int) -> str:
 def exit_status(pid: int) -> int | None:
     """Of one that has ended and was not waited for, as waitpid would give it: the kernel keeps it until then."""
     fields = _text(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return int(fields[49]) if len(fields) > 49 and fields[0] in "ZX" else None
+    if len(fields) <= 49 or fields[0] not in "ZX" or not _may_trace(pid):
+        return None
+    return int(fields[49])
+
+
+def _may_trace(pid: int) -> bool:
+    """Of processes that we may not trace the kernel shows 0 for their exit, whatever it was."""
+    try:
+        return os.geteuid() in (0, os.stat(f"/proc/{pid}").st_uid)  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def head_of(proc: Proc, snapshot: Snapshot) -> Proc:
@@ -135,6 +146,10 @@ def head_of(proc: Proc, snapshot: Snapshot) -> Proc:
     return proc
 
 
+def _muster_home() -> str:
+    return os.environ.get("MUSTER_HOME") or str(Path.home() / ".local/state/muster")
+
+
 def opened_by(pids: Iterable[int]) -> Opened:
     files: dict[str, None] = {}
     outputs: dict[str, None] = {}
@@ -147,6 +162,8 @@ def opened_by(pids: Iterable[int]) -> Opened:
         for fd, path in links.items():
             if not path.startswith("/") or path.startswith(_SYSTEM) or path.endswith(" (deleted)"):
                 continue
+            if f"{os.sep}slots{os.sep}" in path and path.startswith(_muster_home()):
+                continue  # a lease, which every run of a campaign holds open
             if _writes(pid, fd):
                 (outputs if fd in (1, 2) else files)[path] = None
     plain = tuple(path for path in files if path not in outputs and not _hidden(path))
@@ -173,6 +190,8 @@ def writers_in(folder: str, snapshot: Snapshot) -> Writers:
     for pid, proc in snapshot.procs.items():
         if pid == os.getpid() or proc.state in "ZX" or proc.ppid == 2 or pid == 2:
             continue
+        if any("muster.wiring.controller" in word or word.endswith("muster/execute/shim.py") for word in argv_of(pid)):
+            continue  # who keeps watch is no training
         links = _links(pid)
         hidden += links is None
         each = seen[pid] = _Seen(proc, links=links or {}, argv=argv_of(pid))

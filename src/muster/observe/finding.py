@@ -185,10 +185,16 @@ def _take_file(search: _Search, entry: Entry, kind: ProgressKind) -> None:
     elif entry.name in KNOWN:
         search.add(kind, entry.path, entry.time, Dated(), "step")  # it may still get its first step
         if sniffed.columns:
-            search.troubles.append(f"{shown} has no column that counts steps; it has {', '.join(sniffed.columns[:8])}")
+            search.troubles.append(f"{shown} has no column that counts steps{_columns(sniffed.columns)}")
 
 
 # -- files that come one after the other
+
+
+def _columns(names: Sequence[str]) -> str:
+    """Those that a person can read, if there are any: what is named .csv may be anything."""
+    plain = [name for name in names if name.isprintable() and "\ufffd" not in name and len(name) <= 40]
+    return f"; it has {', '.join(plain[:8])}" if plain and len(plain) == len(names) else ", and no readable header"
 
 
 def _take_checkpoint_folders(search: _Search, entries: Sequence[Entry]) -> list[Entry]:

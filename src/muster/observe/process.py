@@ -26,7 +26,10 @@ def process(pid: int) -> Process | None:
         return None
     state = fields[0].decode()
     if state == "Z" and int(fields[17]) > 1:  # only its main thread has ended: a CUDA process takes seconds to end
-        state = _working_thread(pid)
+        try:
+            state = _working_thread(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            return None
     return Process(pid, state, int(fields[19]))
 
 
@@ -64,7 +67,11 @@ def pid_namespace() -> int:
 
 
 def init_ticks() -> int:
-    found = process(1)
+    """0: /proc hides process 1 from us."""
+    try:
+        found = process(1)
+    except OSError:
+        return 0
     return found.ticks if found else 0
 
 

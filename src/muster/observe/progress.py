@@ -9,6 +9,7 @@ import glob
 import os
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from muster.domain.campaign import Job, Progress
@@ -38,13 +39,6 @@ class ProgressReader:
         self._signals = _signals(job.progress)
         self._base: str | None = None
         self._sources: list[Source] = []
-        self._marks: tuple[Mark, ...] = ()
-
-    @property
-    def step(self) -> float | None:
-        """The highest of the newest steps."""
-        counts = [mark.count for mark in self._marks if mark.is_log and mark.count is not None]
-        return max(counts, default=None)
 
     def look(self) -> tuple[Mark, ...]:
         """One mark per source, in declared order. Never raises."""
@@ -56,8 +50,12 @@ class ProgressReader:
         if base != self._base or not self._sources:
             self._base = base
             self._sources = [self._source(at) for at in range(len(self.job.progress))]
-        self._marks = tuple(source.look() for source in self._sources)
-        return self._marks
+        marks = zip(self.job.progress, self._sources, strict=True)
+        return tuple(replace(source.look(), own=self._owns(declared)) for declared, source in marks)
+
+    def _owns(self, declared: Progress) -> bool:
+        """Its logs, and what it writes where no other attempt does; one that resumes may bring old rows along."""
+        return declared.kind == "stdout" or (self.order.output == self.order.out and self.order.resumed_from is None)
 
     def _find_output(self) -> None:
         """A trainer that names its own folder makes it late; one that was only touched since may be another run's."""

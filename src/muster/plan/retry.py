@@ -26,7 +26,10 @@ def after_death(record: CellRecord, job: Job) -> Next:
         return Next(None, "nothing to retry")
     cause, cell = last.outcome.cause, record.cell.id
     if record.retry_because is not None:
-        return Next(f"{cause}; a person asked: {record.retry_because}", f"retry: {record.retry_because}")
+        return Next(
+            f"{cause}; a person asked: {record.retry_because}",
+            f"to be retried, as a person asked: {record.retry_because}",
+        )
     if record.stop_because is not None:
         return Next(
             None, f"held: a stop was asked for ({record.stop_because}); `muster retry {cell} --because ...` lets it go"
@@ -35,7 +38,9 @@ def after_death(record: CellRecord, job: Job) -> Next:
         return Next(None, f"held: artifacts complete; `muster accept {cell}` takes them, `muster retry` runs it again")
     changed = bool(record.hash and last.hash and record.hash != last.hash and not last.adopted)
     if changed and cause.kind != "user_stop":  # what a person stopped, a person starts again
-        return Next(f"{cause}; its definition changed since", "retry: its command, config or code changed since")
+        return Next(
+            f"{cause}; its definition changed since", "to be retried: its command, config or code changed since"
+        )
     limit = _limit(cause.kind, cause.note, job)
     same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
     if limit and _no_headway(record):

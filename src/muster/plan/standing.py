@@ -61,7 +61,8 @@ def _dead(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
         return Standing(State.DEAD, reason, f"{following.why}, after {_few(waiting)}")
     if not wanted(record.cell, state.only):
         return Standing(State.DEAD, reason, f"left out by --only {describe(state.only)}")
-    return Standing(State.DEAD, reason, following.why, startable=True, retry_cause=following.cause)
+    why = f"{following.why}; starts after `muster up`" if state.intent.kind == "down" else following.why
+    return Standing(State.DEAD, reason, why, startable=True, retry_cause=following.cause)
 
 
 def unmet(cell: Cell, state: CampaignState, needs: Needs) -> list[str]:

@@ -63,11 +63,11 @@ def _gpu(slot: str) -> str:
 def recently_ended(state: CampaignState) -> list[Attempt]:
     """Attempts that Muster ran and that have ended since the last release, newest last."""
     ended = [attempt for record in state.cells.values() for attempt in record.attempts if counts(attempt, state)]
-    return sorted(ended, key=lambda attempt: (attempt.claimed_at, attempt.claimed_boot))[-RECENT:]
+    return sorted(ended, key=lambda attempt: attempt.outcome.order if attempt.outcome else 0)[-RECENT:]
 
 
 def counts(attempt: Attempt, state: CampaignState) -> bool:
-    return bool(attempt.outcome) and not attempt.adopted and attempt.claimed_at > state.released_at
+    return attempt.outcome is not None and not attempt.adopted and attempt.outcome.order > state.forgiven
 
 
 def _died(attempt: Attempt) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from muster.domain.campaign import Campaign, Job
@@ -259,9 +258,6 @@ class Scene:
                 folder.over_at = self.world.now
                 folder.ended_at = folder.ended_at or self.world.now
         self.world.end_all()
-
-    def with_slots(self, cpus: int) -> Campaign:
-        return replace(self.campaign, slots=replace(self.campaign.slots, cpus=cpus))
 
 
 def told(plan: MadePlan) -> str:

@@ -126,7 +126,7 @@ def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused("the campaign is not held")
     set_meta(db, "intent", meta(db, "intent_before", "running"))
     set_meta(db, "intent_reason", d.reason)
-    set_meta(db, "released_at", d.at)
+    set_meta(db, "forgiven", meta(db, "settled", "0"))
 
 
 def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -166,7 +166,9 @@ def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
 
 
 def _settle(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
-    outcome = d.data["outcome"]
+    order = int(meta(db, "settled", "0")) + 1  # wall times of different zones and clocks tell no order
+    set_meta(db, "settled", str(order))
+    outcome = {**d.data["outcome"], "order": order}
     changed = db.execute(QUERIES["settle"], (outcome["verdict"], json.dumps(outcome), d.cell, d.attempt))
     if changed.rowcount != 1:
         raise Refused("there is no such attempt")

@@ -211,7 +211,7 @@ class SqliteStore:
         former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
         return CampaignState(
             campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
-            meta.get("released_at", ""),
+            int(meta.get("forgiven", "0")),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:

@@ -19,5 +19,8 @@ def apart(work: Callable[[], T]) -> Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
+    try:
+        threading.Thread(target=run, daemon=True).start()
+    except RuntimeError as error:  # the system has no thread left for us
+        future.set_exception(OSError(str(error)))
     return future

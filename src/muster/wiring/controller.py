@@ -91,7 +91,7 @@ def build(
     executor = LocalExecutor(state, loaded.campaign.slots)
     vitals = VitalsReader(GpuEyes(), KernelLog())
     looking = Looking(executor.folder, clock, vitals)
-    watching = Watching(executor.folder, clock, vitals)
+    watching = Watching(executor.folder, clock, vitals, poll_s())
     watches = Watches(floors(), WatchFile(state, process.boot_id()))
     for each in (looking, watching):
         each.configure(loaded)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job
@@ -14,12 +14,13 @@ from muster.domain.cell import Cell
 from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, Identity, ProofReading
 from muster.domain.state import CampaignState
+from muster.domain.verdict import Evidence
 from muster.execute.local import read_order, slot_of
 from muster.observe.aftermath import read_aftermath
 from muster.observe.attempts import AttemptProbe
 from muster.observe.code import code_identity
 from muster.observe.outputs import is_glob
-from muster.observe.proof import FileProofReader
+from muster.observe.proof import UNREAD, FileProofReader
 from muster.observe.resume import last_checkpoint, saved_any
 from muster.observe.vitals import VitalsReader
 from muster.ports.clock import Clock
@@ -29,6 +30,8 @@ from muster.wiring.apart import apart
 CODE_FRESH_S = 10.0
 PATIENCE_S = 0.1  # most proofs are read at once; a large checkpoint, or a file system that hangs, is not waited for
 Key = tuple[str, int]
+K = TypeVar("K")
+T = TypeVar("T")
 
 
 class Looking:
@@ -76,17 +79,14 @@ class Looking:
 
     def _apart(self, key: Key, read: Callable[[], ProofReading]) -> ProofReading:
         """In a thread of its own. A reading that takes long is there at a later look."""
-        if key not in self._reading:
-            self._reading[key] = apart(read)
-        reading = self._reading[key]
-        wait([reading], PATIENCE_S)
-        if not reading.done():
+        found = _answered(self._reading, key, read)
+        if found is None:
             return ProofReading(None, pending=True)
-        del self._reading[key]
         try:
-            return reading.result()
-        except OSError:
-            return ProofReading(None)
+            return found.result()
+        except Exception as error:  # whatever is wrong with the files of one run must not end the watch over all
+            trouble = Evidence("proof", "proof", f"it can't be read: {error}", UNREAD)
+            return ProofReading(None, (trouble,))
 
     def progress(self, attempt: Attempt) -> ProofReading:
         """How far a living run is, for people who look."""
@@ -103,16 +103,26 @@ class Looking:
         order = read_order(self.folder_of(*attempt.key))
         if order is None:
             return None
-        patience_s = 0.0  # who asks again does not wait again
-        if attempt.key not in self._searching:
-            self._searching[attempt.key] = apart(lambda: last_checkpoint(job, cell, order))
-            patience_s = PATIENCE_S
-        search = self._searching[attempt.key]
-        wait([search], patience_s)
-        if not search.done():
+        found = _answered(self._searching, attempt.key, lambda: last_checkpoint(job, cell, order))
+        if found is None:
             raise NotYet
-        del self._searching[attempt.key]
-        return search.result()
+        try:
+            return found.result()
+        except Exception as error:
+            raise OSError(f"its checkpoints can't be read: {error}") from error
+
+
+def _answered(asked: dict[K, Future[T]], key: K, read: Callable[[], T]) -> Future[T] | None:
+    """The answer, if it is there. Who asks for the first time waits a moment; who asks again does not wait again."""
+    if key in asked:
+        future = asked[key]
+    else:
+        future = asked[key] = apart(read)
+        wait([future], PATIENCE_S)
+    if not future.done():
+        return None
+    del asked[key]
+    return future
 
 
 class CodeCache:
@@ -127,13 +137,9 @@ class CodeCache:
         at, known = self._known.get(cwd, (float("-inf"), {}))
         if self.clock.boot() - at <= CODE_FRESH_S:
             return known
-        if cwd not in self._asked:
-            self._asked[cwd] = apart(lambda: code_identity(cwd))
-        asked = self._asked[cwd]
-        wait([asked], PATIENCE_S)
-        if not asked.done():
+        found = _answered(self._asked, cwd, lambda: code_identity(cwd))
+        if found is None:
             return known  # what was true a moment ago
-        del self._asked[cwd]
-        known = asked.result()
+        known = found.result()
         self._known[cwd] = (self.clock.boot(), known)
         return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import wait
 from dataclasses import replace
 from typing import TypeVar
 
@@ -86,11 +86,14 @@ class Peek:
         return self._patiently(lambda: run_folder(folder), folder, otherwise)
 
     def _patiently(self, read: Callable[[], T], folder: str, otherwise: T) -> T:
-        try:
-            return apart(read).result(PATIENCE_S)
-        except NotYet:
+        if self.hung:
+            return otherwise
+        asked = apart(read)
+        wait([asked], PATIENCE_S)
+        if not asked.done():
             self.hung = f"{folder} has not answered for {PATIENCE_S:.0f} s: is it on a network that hangs?"
             return otherwise
+        return asked.result()
 
     def _find_process(self, snapshot: Snapshot) -> None:
         if self.asked.pid is not None:
@@ -136,7 +139,7 @@ class Peek:
 
     def _search(self, folder: str, snapshot: Snapshot) -> None:
         """Who writes there. An attempt of a campaign has that written down."""
-        own = own_process(folder)
+        own = self._patiently(lambda: own_process(folder), folder, None)
         if own and (proc := snapshot.procs.get(own[0])) and proc.ticks == own[1] and proc.state not in "ZX":
             because = ("its identity is written down in the attempt's folder",)
             self.who, self.fate = replace(processes.who_is(proc), because=because), "alive"
@@ -211,7 +214,9 @@ class Peek:
         patient = replace(floors(), poll_s=LOOK_S, late_s=LATE_S)
         began = self.who.began if self.who and self.fate == "alive" else now
         self.watch = LookWatch(job, self.dated, began, now, patient)
-        self.clocks = clocks(self.found.folder or None, argv)
+        where = self.found.folder or None
+        no_clocks: tuple[tuple[str, float], ...] = ()
+        self.clocks = self._patiently(lambda: clocks(where, argv), where or "", no_clocks)
         self.shift: Shift[int, tuple[Mark, ...]] = Shift(self.clock, patience_s=0.5)
         self.gpus, self.shared = gpus_of(self._tree(snapshot))
         self.vitals = VitalsReader(GpuEyes(period_s=LOOK_S) if self.gpus else None)
@@ -233,7 +238,7 @@ class Peek:
     def look(self) -> None:
         boot, wall = self.clock.boot(), self.clock.wall()
         if self.fate == "alive" and self.who is not None:
-            self.state = _state_of(self.who)
+            self.state = _state_of(self.who, self.state)
             if not self.state:
                 self.fate = "ended"
         self.shift.read({0: lambda: tuple(source.look() for source in self.sources)})
@@ -288,7 +293,7 @@ class Peek:
             hidden=self.writers.hidden if self.who is None else 0,
             orphans=self._orphans(),
             target=self.target,
-            supervised=supervised(self.folder) if self.folder else None,
+            supervised=self._patiently(lambda: supervised(self.folder), self.folder, None) if self.folder else None,
             notes=tuple(self.notes),
             sought=LOOKED_FOR,
             rival=self.rival,
@@ -327,12 +332,12 @@ def _exists(pid: int) -> bool:
     return True
 
 
-def _state_of(who: Who) -> str:
-    """The letter of its state; empty: it has ended."""
+def _state_of(who: Who, before: str) -> str:
+    """The letter of its state; empty: it has ended. One that can't be read now is as it was before."""
     try:
         found = process(who.pid)
     except OSError:
-        return ""
+        return before or "S"
     return found.state if found and found.ticks == who.ticks and found.state not in "ZX" else ""
 
 

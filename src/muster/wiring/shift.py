@@ -28,13 +28,18 @@ class Shift(Generic[K, T]):
     def read(self, asks: Mapping[K, Callable[[], T]]) -> None:
         """Brings `newest` up to date, as far as that can be done at once."""
         now = self.clock.boot()
-        stuck = {key for key, _ in self._at.values()}
-        if any(now - since < self.stuck_s for _, since in self._at.values()):
+        at_work = list(self._at.values())
+        if any(now - since < self.stuck_s for _, since in at_work):
             return  # the shift before is still at work, and not for long
+        stuck = {key for key, _ in at_work}
         todo = [(key, ask) for key, ask in asks.items() if key not in stuck]
+        todo.sort(key=lambda item: self.newest[item[0]].boot if item[0] in self.newest else 0.0)  # oldest answer first
         done = threading.Event()
         thread = threading.Thread(target=self._work, args=(todo, done), daemon=True, name="files")
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError:
+            return  # the system has no thread left for us: later
         done.wait(self.patience_s)
 
     def _work(self, todo: list[tuple[K, Callable[[], T]]], done: threading.Event) -> None:
@@ -49,11 +54,6 @@ class Shift(Generic[K, T]):
         finally:
             self._at.pop(me, None)
             done.set()
-
-    def waiting_s(self, key: K) -> float:
-        """How long its answer has been waited for; 0 where it is not."""
-        since = [at for each, at in self._at.values() if each == key]
-        return self.clock.boot() - min(since) if since else 0.0
 
     def forget(self, key: K) -> None:
         self.newest.pop(key, None)

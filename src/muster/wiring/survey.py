@@ -34,6 +34,8 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
         alive = [attempt for attempt in attempts if sightings[attempt.key].lives]
         watches = watched(desk, loaded, [(attempt, sightings[attempt.key]) for attempt in alive])
         watch_of = watches.of
+        for attempt in attempts:
+            sightings[attempt.key] = watches.with_memory(attempt, sightings[attempt.key])
         for attempt in alive:
             known = watches.remembered.histories.get(f"{attempt.cell}@{attempt.n}")
             progress = ProofReading(None, (), known.output, known.step) if known and known.output else None

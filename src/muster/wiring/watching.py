@@ -21,7 +21,7 @@ from muster.ports.clock import Clock
 from muster.wiring.shift import Shift
 
 Key = tuple[str, int]
-OLD_S = 3.0  # an answer about files that is older than the look by more than this abstains
+OLD_S = 3.0  # an answer about files that is older than this, and than two looks, abstains
 
 
 class Files:
@@ -44,8 +44,11 @@ class Files:
 class Watching:
     """The signals of the runs of one campaign."""
 
-    def __init__(self, folder_of: Callable[[str, int], Path], clock: Clock, vitals: VitalsReader) -> None:
+    def __init__(
+        self, folder_of: Callable[[str, int], Path], clock: Clock, vitals: VitalsReader, poll_s: float = 0.0
+    ) -> None:
         self.folder_of, self.clock, self.vitals = folder_of, clock, vitals
+        self._old_s = max(OLD_S, 2 * poll_s)
         self._state: CampaignState | None = None
         self._files: dict[Key, Files] = {}
         self._shift: Shift[Key, Readings] = Shift(clock)
@@ -82,7 +85,7 @@ class Watching:
         newest = self._shift.newest.get(key)
         if newest is None:
             return Readings(boot)
-        if newest.boot >= boot - OLD_S:
+        if newest.boot >= boot - self._old_s:
             return newest.value
         why = f"its files have not answered for {boot - newest.boot:.0f} s"
         return replace(newest.value, marks=tuple(replace(mark, trouble=why) for mark in newest.value.marks))

@@ -269,21 +269,3 @@ def test_where_it_is_not_shown_it_abstains(tmp_path: Path, cgroups: str) -> None
     place = f"35 31 0:32 /jobs {tmp_path} rw - "
     proc = made_up(tmp_path, cgroups, place + "cgroup cgroup rw,memory", place + "cgroup2 cgroup2 rw")
     assert cgroup.group_of(7, proc) is None
-
-
-def test_the_tightest_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a" / "b").mkdir(parents=True)
-    numbers = {"memory.max": ("max", "4096", "9999"), "memory.current": ("30", "20", "10")}
-    for name, values in numbers.items():
-        for folder, value in zip((tmp_path, tmp_path / "a", tmp_path / "a" / "b"), values, strict=True):
-            (folder / name).write_text(f"{value}\n")
-    group = cgroup.Group(str(tmp_path / "a" / "b"), str(tmp_path), True)
-    monkeypatch.setattr(cgroup, "group_of", lambda _: group)
-    assert cgroup.memory_of(7) == cgroup.Memory(group.folder, None, 4096, 20)
-    v1 = cgroup.Group(str(tmp_path / "a"), str(tmp_path), False)
-    (tmp_path / "a" / "memory.limit_in_bytes").write_text("9223372036854771712\n")
-    (tmp_path / "a" / "memory.usage_in_bytes").write_text("5\n")
-    monkeypatch.setattr(cgroup, "group_of", lambda _: v1)
-    assert cgroup.memory_of(7) == cgroup.Memory(v1.folder, None, None, 5)
-    monkeypatch.setattr(cgroup, "group_of", lambda _: None)
-    assert cgroup.memory_of(7) is None

@@ -57,7 +57,7 @@ def test_the_permutation_test_is_exact() -> None:
 
 def test_holm() -> None:
     rng = np.random.default_rng(1)
-    for _ in range(200):
+    for _ in range(25):
         values = rng.uniform(0, 0.1, rng.integers(1, 8))
         theirs = multipletests(values, 0.05, "holm")[0]
         found = holm({str(index): value for index, value in enumerate(values)}, 0.05)

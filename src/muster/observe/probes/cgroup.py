@@ -22,13 +22,6 @@ class Group(NamedTuple):
     v2: bool
 
 
-class Memory(NamedTuple):
-    group: str
-    oom_kills: int | None  # in v2 of the groups below it too, in v1 of its own processes alone
-    limit: int | None  # the tightest of its own and of the groups above it; None: no limit
-    usage: int | None  # of the group that has that limit
-
-
 def group_of(pid: int, proc: str = "/proc") -> Group | None:
     """Where a process's memory is counted; machines with both hierarchies count it in one of them."""
     lines = _text(f"{proc}/{pid}/cgroup").splitlines()
@@ -71,21 +64,6 @@ def oom_kills(group: Group) -> int | None:
         if key == "oom_kill" and number.isdecimal():
             return int(number)
     return None
-
-
-def memory_of(pid: int) -> Memory | None:
-    group = group_of(pid)
-    if group is None:
-        return None
-    tightest, limit = group, _limit(group)
-    above = group
-    while above.folder != above.top:
-        above = _above(above)
-        found = _limit(above)
-        if found is not None and (limit is None or found < limit):
-            tightest, limit = above, found
-    usage = _number(tightest, "memory.current" if group.v2 else "memory.usage_in_bytes")
-    return Memory(group.folder, oom_kills(group), limit, usage)
 
 
 def disk_free(path: str) -> int | None:

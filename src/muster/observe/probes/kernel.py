@@ -123,11 +123,6 @@ class KernelLog:
             if note := parse(record.decode("utf-8", "replace")):
                 self._notes.append(replace(note, at=self._dated(note.stamp_s, now)))
 
-    def killed(self, pid: int, since: float = 0.0) -> str | None:
-        """The line that says that the kernel killed this process for want of memory; `since` by CLOCK_BOOTTIME."""
-        lines = [note.text for note in self._about([pid], (), since) if note.kind == "oom"]
-        return lines[-1] if lines else None
-
     def lines_about(self, pids: Collection[int], pci: Collection[str] = (), since: float = 0.0) -> tuple[str, ...]:
         """Everything kept that names one of the processes or one of the GPUs, oldest first."""
         return tuple(note.text for note in self._about(pids, pci, since))
