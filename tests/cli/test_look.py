@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from conftest import Camp
+from jsonschema import Draft202012Validator
 
 from muster.acts.look_watch import LookWatch
 from muster.domain.campaign import Job, Progress
@@ -25,8 +26,9 @@ from muster.judge.floors import Floors
 from muster.observe.probes.gpu import GpuReading
 from muster.wiring import look_gpus
 
-KEYS = {"muster", "target", "verdict", "kind", "confidence", "cause", "reason", "next", "pid", "output", "step",
-        "target_step", "since", "evidence", "cadence", "files"}  # fmt: skip
+LOOK = json.loads((Path(__file__).parents[2] / "docs/schemas/look.schema.json").read_text())
+KEYS = {"muster", "asked", "verdict", "kind", "confidence", "cause", "reason", "next", "pid", "output", "step",
+        "target", "since", "evidence", "cadence", "files"}  # fmt: skip
 # what a run does, by its first argument; the second is where it writes
 TRAINER = """
 import json, os, sys, threading, time
@@ -146,8 +148,9 @@ def test_a_run_that_advances(camp: Camp, runs: Runs) -> None:
     assert set(found) >= KEYS
     assert state(found) == ("RUNNING", None, "proven")
     assert (found["pid"], found["output"]) == (process.pid, str(camp.root / "run"))
-    assert found["target"] == f"{process.pid} run"
-    assert found["target_step"] == 120000
+    assert found["asked"] == f"{process.pid} run"
+    assert found["target"] == 120000
+    assert not list(Draft202012Validator(LOOK).iter_errors(found))
     assert found["step"] >= 3
     assert evidence(found)["process life"].startswith(f"pid {process.pid} is alive, started ")
     assert "[advances]" in evidence(found)["metrics.jsonl progress"]
@@ -155,7 +158,7 @@ def test_a_run_that_advances(camp: Camp, runs: Runs) -> None:
     assert "by file times" not in json.dumps(found["evidence"])
     assert {each["file"]: each["advanced"] for each in found["files"]} == {"metrics.jsonl": True, "replay/*.npz": True}
     assert found["next"] == "nothing to do: it advances, and a restart would lose work"
-    assert {each["signal"] for each in found["cadence"]} == {"metrics.jsonl", "replay/*.npz"}
+    assert set(found["cadence"]) == {"metrics.jsonl", "replay/*.npz"}
 
 
 def test_its_folder_is_enough_and_so_is_its_pid(camp: Camp, runs: Runs) -> None:
@@ -242,7 +245,7 @@ def test_a_log_written_on_a_clock_of_seconds(camp: Camp, runs: Runs) -> None:
     rows(camp.root / "run" / "metrics.jsonl", *({"step": i, "time": now - 1000 * (9 - i)} for i in range(10)))
     found = camp.json("look", str(process.pid), "run", "--for", "1s", code=4)
     note = "written on a clock of 1000 s: `log_every` in its config counts seconds, not steps"
-    assert [each["note"] for each in found["cadence"]] == [note]
+    assert [each["note"] for each in found["cadence"].values()] == [note]
     assert any(note in text for text in found["advice"])
 
 
@@ -327,6 +330,19 @@ def test_a_hangup_is_read_off_the_log(camp: Camp, runs: Runs) -> None:
         assert found["next"] == "start it where no terminal owns it; what muster starts is not hung up"
 
 
+def test_one_that_ended_with_0_is_done(camp: Camp, runs: Runs) -> None:
+    (camp.root / "run").mkdir()
+    process = runs.start("print('step 1 loss 0.5')", log="run/nohup.out", cwd=camp.root / "run")
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    found = camp.json("look", str(process.pid), "run", "--for", "1s")
+    assert (*state(found), found["cause"]) == ("DONE", None, "presumed", None)
+    assert process.wait() == 0
+
+
+def test_an_empty_target(camp: Camp) -> None:
+    assert camp("look", "", code=2).stderr.startswith("muster: nothing was named: the target is empty")
+
+
 def test_a_traceback_in_nohup_out(camp: Camp, runs: Runs) -> None:
     (camp.root / "run").mkdir()
     process = runs.start(BROKEN, log="run/nohup.out", cwd=camp.root / "run")
@@ -372,7 +388,7 @@ def test_one_that_reached_its_last_step(camp: Camp) -> None:
     found = camp.json("look", "run", "--for", "1s", code=3)
     assert state(found) == ("UNKNOWN", "reached", "unknown")
     assert "its last step, 300, is the 300 that `num_train_steps` in config.json asks for" in found["reason"]
-    assert (found["step"], found["target_step"]) == (300, 300)
+    assert (found["step"], found["target"]) == (300, 300)
 
 
 # -- what people type
@@ -436,8 +452,8 @@ def test_a_folder_goes_on_where_the_process_is_gone(camp: Camp, runs: Runs) -> N
     for path in (camp.root / "run").rglob("*"):
         os.utime(path, (time.time() - 600, time.time() - 600))
     found = camp.json("look", str(gone), "run", "--for", "1s", code=3)
-    assert (*state(found), found["cause"]) == ("DEAD", None, "unknown", "unknown")
-    assert f"there is no process {gone}, and none on this machine writes there" in found["reason"]
+    assert state(found) == ("UNKNOWN", None, "unknown")  # silence is no evidence of death, however long
+    assert f"there is no process {gone}, and no process on this machine writes there" in found["reason"]
 
 
 def test_the_first_process_and_threads_of_the_kernel(camp: Camp) -> None:
@@ -478,7 +494,7 @@ def test_several_at_once(camp: Camp, runs: Runs) -> None:
     process = runs.train("both")
     rows(camp.root / "other" / "metrics.jsonl", {"step": 7})
     found = camp.json("look", "other", "run", "--for", "2s", code=4)
-    assert [(each["target"], each["verdict"], each["step"] == 7) for each in found] == [
+    assert [(each["asked"], each["verdict"], each["step"] == 7) for each in found] == [
         ("other", "UNKNOWN", True), ("run", "RUNNING", False),
     ]  # fmt: skip
     assert found[1]["pid"] == process.pid

@@ -271,7 +271,7 @@ def test_a_stalled_run_is_restarted_as_often_as_allowed(world: World, monkeypatc
     world.trainer(HANGS, "on_stall: restart, retry: {max: 1}, progress: [{jsonl: metrics.jsonl}]")
     world.controller()
     (cell,) = world.finish(retry=False)["cells"]
-    assert said(cell) == ("DEAD", None, "proven", "stalled")
+    assert said(cell) == ("DEAD", None, "probable", "stalled")
     assert cell["attempt_count"] == 2
     assert "held: stalled 2 times" in cell["next"]
     first, second = world.why("train/0")["attempts"]
@@ -291,7 +291,7 @@ def test_three_attempts_without_a_newer_checkpoint_are_enough(world: World, monk
     world.trainer(HANGS, job)
     world.controller()
     (cell,) = world.finish(retry=False)["cells"]
-    assert said(cell) == ("DEAD", None, "proven", "stalled")
+    assert said(cell) == ("DEAD", None, "probable", "stalled")
     assert cell["attempt_count"] == 3
     assert "3 attempts without a newer checkpoint" in cell["next"]
     assert world.counted().of("train/0") == [1, 2, 3]

@@ -20,7 +20,6 @@ from muster.ports.clock import iso
 Fate = Literal["alive", "ended", "zombie", "never", "nobody", "hidden"]
 NOTHING, UNDATED = Found(), Dated()
 NO_WONDER_S = 30.0  # a silence that needs no explanation
-FRESH_S = 60.0
 NEARLY = 0.98  # of the wanted steps: the last row may be a little before the end
 
 
@@ -197,7 +196,7 @@ def _absent(sight: Sight) -> Verdict:
     if sight.exit is not None:
         return _exit_0(sight, evidence)
     if sight.fate == "ended":
-        return _lost(sight, evidence)
+        return _lost(evidence)
     step = _step(sight)
     kind = "reached" if step is not None and _reached(sight, step) else None
     return Verdict(State.UNKNOWN, _nobody(sight), kind, "unknown", None, evidence)
@@ -233,13 +232,8 @@ def _exit_0(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
     return Verdict(State.DONE, "it ended with exit 0", None, "presumed", None, evidence)
 
 
-def _lost(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
-    if sight.fate == "ended":
-        note = "its process has ended; no log shows how"
-    else:
-        note = (
-            f"there is no process {sight.asked.pid}, and none on this machine writes there; no log shows how it ended"
-        )
+def _lost(evidence: tuple[Evidence, ...]) -> Verdict:
+    note = "its process has ended; no log shows how"
     return Verdict(State.DEAD, note, None, "unknown", Cause("unknown", "", "unknown", note), evidence)
 
 

@@ -33,7 +33,8 @@ class Run:
         self.gpus: tuple[GpuUse, ...] = ()
         self.clocks: tuple[tuple[str, float], ...] = ()
         self.trouble = ""
-        self.readable = True
+        self.readable, self.own = True, False
+        self.unfit = 0
         self.seen: list[Finding] = []
 
     def look(self, after_s: float = 5.0, *, cpu: float = 1.0, io: float = 1000.0) -> Finding:
@@ -42,7 +43,10 @@ class Run:
         self.io += io * after_s
         counters = (self.cpu, self.io) if self.readable else (None, None)
         vitals = Vitals(self.states or self.state, *counters, out_bytes=0, opens_gpu=bool(self.gpus), gpus=self.gpus)
-        marks = [Mark("metrics.jsonl", "jsonl", self.step, f"step {self.step}", self.every_s, trouble=self.trouble)]
+        marks = [
+            Mark("metrics.jsonl", "jsonl", self.step, f"step {self.step}", self.every_s, trouble=self.trouble,
+                 unfit=self.unfit, own=self.own)
+        ]  # fmt: skip
         if len(self.job.progress) > 1:
             marks.append(Mark("replay/*.npz", "files", self.chunks, f"{self.chunks} files", trouble=self.trouble))
         note(self.watch.history, Readings(self.now, tuple(marks), vitals, self.clocks), self.state, self.watch.floors)
@@ -164,6 +168,74 @@ def test_state_t_on_two_looks_is_stopped_at_once_and_goes_back() -> None:
     assert (found.state, found.kind, found.confidence) == ("STALLED", "stopped", "proven")
     run.state = "S"
     assert run.train(1 * MIN).state == "RUNNING"
+
+
+def test_time_in_state_t_is_no_silence_of_its_own() -> None:
+    """After SIGCONT it may finish the pause that it was in."""
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.train(10 * MIN)
+    run.hang(60, cpu=0, io=0)
+    run.state = "T"
+    assert run.hang(30 * MIN, cpu=0, io=0).kind == "stopped"
+    run.state = "S"
+    assert run.hang(50, cpu=0, io=0).state == "RUNNING"
+    found = run.hang(2 * MIN, cpu=0, io=0)
+    assert (found.state, found.kind) == ("STALLED", "waiting")
+
+
+def test_who_is_stopped_for_moments_only_is_not_stopped() -> None:
+    """A CPU limiter, a tracer or a profiler: T at every look, and it works in between."""
+    run = Run()
+    run.state = "T"
+    run.train(10 * MIN)
+    run.hang(MIN, cpu=0.5)
+    assert not [each for each in run.seen if each.state == "STALLED"]
+
+
+def test_what_was_seen_stopped_long_ago_is_not_called_proven() -> None:
+    run = Run()
+    run.train(5 * MIN)
+    run.state = "T"
+    run.hang(15, cpu=0, io=0)
+    later = find(run.watch, run.job, run.now + 60)
+    assert (later.state, later.kind, later.confidence) == ("STALLED", "stopped", "presumed")
+
+
+def test_a_pattern_that_never_fits_is_named_and_convicts_nobody() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.unfit = 40
+    assert "has fitted none of 40 lines" in run.hang(MIN).reason
+    found = run.hang(90 * MIN)
+    assert (found.state, found.confidence) == ("QUIET", "presumed")
+    assert "is its pattern or key right?" in found.reason
+    assert run.hang(30 * MIN, cpu=0, io=0).state == "UNKNOWN"
+    assert not [each for each in run.seen if each.state == "STALLED"]
+
+
+def test_a_step_in_a_folder_of_its_own_is_progress_at_the_first_sight() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.own, run.step = True, 5.0
+    found = run.look()
+    assert (found.state, found.kind, found.confidence) == ("RUNNING", None, "proven")
+    late = Run(replace(JOB, progress=(JSONL,)))
+    late.own, late.step = True, 5.0
+    late.watch = Watch(begin(late.now, late.now + 3600), NO_PRIOR, Floors())
+    late.now += 3600
+    assert late.look().kind == "starting"  # who comes late has not seen it advance
+
+
+def test_a_stretch_that_can_not_be_read_is_neither_learned_nor_silence() -> None:
+    run = Run(replace(JOB, progress=(JSONL,)))
+    run.train(10 * MIN)
+    run.trouble = "Stale file handle"
+    run.hang(30 * MIN, cpu=0, io=0)
+    run.trouble = ""
+    assert run.look(cpu=0, io=0).state == "RUNNING"
+    run.train(10 * MIN)
+    assert max(run.watch.history.pulses["metrics.jsonl"].cadence.gaps) <= 15
+    found = run.hang(10 * MIN, cpu=0, io=0)
+    assert (found.state, found.confidence) == ("STALLED", "presumed")  # it may have had such pauses unseen
+    assert run.hang(150 * MIN, cpu=0, io=0).confidence == "proven"
 
 
 def test_a_launcher_that_sleeps_over_a_stopped_child_is_stopped() -> None:
