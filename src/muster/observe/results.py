@@ -1,0 +1,202 @@
+"""The numbers that a finished cell is judged by: read from what it wrote and reduced to one, or why there is none."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+from muster.domain.campaign import Result
+from muster.observe.steps import decode_row, look_up, needle_of
+
+MOST_BYTES = 256 << 20  # of a file that is read whole
+LONGEST_LINE = 16 << 20
+Row = tuple[Any, ...]  # a value for each key that was asked for; MISSING where the row has none
+MISSING = object()
+
+
+class NoResult(Exception):
+    """There is no such number; the message says what is there instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    value: float
+    text: str  # where it is from, in words
+
+
+def read_result(result: Result, path: str, name: str, others: Mapping[str, Result]) -> Found:
+    """`path`: the file; `name`: as people call it; `others`: the results of the same job, for `at: {best: ...}`.
+
+    Raises NoResult where it is missing or no finite number, OSError where the file can't be read.
+    """
+    best = _best_of(result, others)
+    keys = [result.key or result.path] + ([best.key or best.path] if best else [])
+    rows = list(_rows(result.kind, path, keys))
+    if best:
+        return _at_best(result, name, [row for row in rows if MISSING not in row])
+    values = [_number(row[0], result, name) for row in rows if row[0] is not MISSING]
+    if not values:
+        raise NoResult(_nothing(result, name))
+    how = str(result.reduce)
+    reduced = _REDUCERS[how](values)
+    many = f" ({how} of {len(values)})" if len(values) > 1 else ""
+    return Found(reduced, f"{name}: {result.key or 'the match'} = {reduced:.6g}{many}")
+
+
+def _best_of(result: Result, others: Mapping[str, Result]) -> Result | None:
+    if isinstance(result.reduce, str):
+        return None
+    best = others[result.reduce["at"]["best"]]
+    if (best.kind, best.path) != (result.kind, result.path) or result.kind == "stdout":
+        raise NoResult(f"'{result.name}' is taken where '{best.name}' is best: both must be in the same file")
+    return best
+
+
+def _at_best(result: Result, name: str, rows: Sequence[Row]) -> Found:
+    if not rows:
+        raise NoResult(_nothing(result, name))
+    by = result.reduce["at"]["best"]
+    sign = -1.0 if result.reduce["at"].get("better") == "lower" else 1.0
+    ranked = [(sign * _number(row[1], result, name), _number(row[0], result, name)) for row in rows]
+    value = max(ranked, key=lambda pair: pair[0])[1]
+    return Found(value, f"{name}: {result.key} = {value:.6g} where {by} is best (of {len(rows)})")
+
+
+_REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "last": lambda values: values[-1],
+    "mean": lambda values: math.fsum(values) / len(values),
+    "min": min,
+    "max": max,
+}
+
+
+def _nothing(result: Result, name: str) -> str:
+    if result.kind == "stdout":
+        return f"no line of {name} matches '{result.path}'"
+    return f"{name} has no '{result.key}'"
+
+
+def _number(value: Any, result: Result, name: str) -> float:
+    """A text is a number only where all is text: in a CSV file and in a log."""
+    shown = f"'{result.key or result.path}' in {name}"
+    if isinstance(value, str) and result.kind in ("csv", "stdout"):
+        try:
+            value = float(value.replace(",", "") if result.kind == "stdout" else value)
+        except ValueError:
+            raise NoResult(f"{shown} is no number: {value[:40]!r}") from None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise NoResult(f"{shown} is no number but {_kind_of(value)}")
+    if not math.isfinite(value):
+        raise NoResult(f"{shown} is {value}")
+    return float(value)
+
+
+def _kind_of(value: Any) -> str:
+    names = {str: "a text", bool: "true or false", list: "a list", dict: "an object", type(None): "null"}
+    return names.get(type(value), f"a {type(value).__name__}")
+
+
+# -- what each kind of file holds
+
+
+def _rows(kind: str, path: str, keys: Sequence[str]) -> Iterator[Row]:
+    try:
+        yield from _READERS[kind](path, keys)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise NoResult(f"it can't be read as {kind}: {error}") from None
+
+
+def _json(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    with open(path, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise NoResult(f"it has more than {MOST_BYTES >> 20} MiB")
+    try:
+        whole = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise NoResult(f"it is no JSON: {error}") from None
+    found = [_or_missing(whole, key) for key in keys]
+    if all(isinstance(value, list) for value in found):
+        if len({len(value) for value in found}) > 1:
+            raise NoResult("the lists have different lengths")
+        yield from zip(*found, strict=True)
+    else:
+        yield tuple(found)
+
+
+def _jsonl(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    needles = [needle_of(key) for key in keys]
+    with open(path, "rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            if all(needle in line for needle in needles) and isinstance(row := decode_row(line), dict):
+                yield tuple(_or_missing(row, key) for key in keys)
+
+
+def _csv(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        table = csv.reader(_without_nuls(file))
+        header = [column.strip() for column in next(table, [])]
+        unknown = [key for key in keys if key not in header]
+        if unknown:
+            raise NoResult(f"it has no column '{unknown[0]}'")
+        places = [header.index(key) for key in keys]
+        for row in table:
+            if len(row) == len(header):  # a half-written last line has fewer
+                yield tuple(row[place].strip() or MISSING for place in places)
+
+
+def _without_nuls(file: TextIO) -> Iterator[str]:
+    return (line.replace("\0", "") for line in file)
+
+
+def _npz(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    import numpy as np
+
+    try:
+        with open(path, "rb") as file:
+            archive = np.load(file, allow_pickle=False)
+            if isinstance(archive, np.ndarray):
+                raise NoResult("it is a single array and no archive")
+            missing = [key for key in keys if key not in archive]
+            if missing:
+                raise NoResult(f"it has no array '{missing[0]}'; it has {', '.join(archive.files[:8])}")
+            arrays = [np.atleast_1d(archive[key]).ravel() for key in keys]
+    except (OSError, NoResult):
+        raise
+    except Exception as error:  # a damaged archive, objects that would have to be unpickled
+        raise NoResult(f"it can't be read as npz: {error}") from None
+    if len({len(array) for array in arrays}) > 1:
+        raise NoResult("the arrays have different lengths")
+    yield from zip(*(array.tolist() for array in arrays), strict=True)
+
+
+def _stdout(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    pattern = re.compile(keys[0])
+    with open(path, "rb") as file:
+        while line := file.readline(LONGEST_LINE):
+            for text in line.decode("utf-8", "replace").split("\r"):
+                if match := pattern.search(text):
+                    yield (match.group(1),)
+
+
+def _or_missing(row: Any, key: str) -> Any:
+    found = look_up(row, key)
+    return MISSING if found is None and not _has_null(row, key) else found
+
+
+def _has_null(row: Any, key: str) -> bool:
+    return isinstance(row, dict) and key in row
+
+
+_READERS: Mapping[str, Callable[[str, Sequence[str]], Iterator[Row]]] = {
+    "json": _json,
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "npz": _npz,
+    "stdout": _stdout,
+}
