@@ -187,7 +187,7 @@ def _read(job: Job, record: CellRecord, candidate: Candidate, how: str, proofs: 
 
 def _provable(job: Job, *, vouched: bool) -> Job | None:
     """The job with a proof that can stand in for the exit code, which nobody wrote down; None: there is none."""
-    if job.proof or vouched:
+    if job.asks_proof or vouched:
         return job
     if job.steps is None or not any(source.step or source.kind == "stdout" for source in job.progress):
         return None

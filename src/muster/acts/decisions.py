@@ -54,7 +54,7 @@ def not_acceptable(record: CellRecord, job: Job, exit_: Exit | None, proof: Proo
         return "it has no attempt to accept"
     if last.open:
         return _not_ended(record, exit_)
-    if not job.proof:
+    if not job.asks_proof:
         return "no proof is declared, so there is nothing that could hold"
     if proof is None:
         return "its proof does not hold: its attempt.json can't be read"

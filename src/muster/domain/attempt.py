@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from muster.domain.cell import Cell
 from muster.domain.verdict import Cause, Evidence, State
@@ -27,6 +28,7 @@ class Outcome:
     lines: tuple[str, ...] = ()  # of the log, that show the cause
     advice: str = ""  # what a person may try
     saved: bool | None = None  # whether it saved a whole checkpoint; None: none is declared
+    results: Mapping[str, float] = field(default_factory=dict)
     order: int = 0  # among all that have ended; 0: not recorded yet
 
 

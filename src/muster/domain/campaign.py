@@ -123,6 +123,11 @@ class Job:
     grace_s: float | None = None
     timeout_s: float | None = None
 
+    @property
+    def asks_proof(self) -> bool:
+        """Exit 0 alone does not make a cell DONE: a declared result must be there too."""
+        return bool(self.proof or self.results)
+
 
 @dataclass(frozen=True, slots=True)
 class Campaign:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from muster.domain.reading import Aftermath, Readings
@@ -51,6 +52,7 @@ class ProofReading:
     evidence: tuple[Evidence, ...] = ()
     output: str | None = None  # the output folder that was found
     step: float | None = None
+    results: Mapping[str, float] = field(default_factory=dict)
     pending: bool = False  # it is being read
     saved: bool | None = (
         None  # a whole checkpoint was saved since the start; None: none is declared, or it can't be told

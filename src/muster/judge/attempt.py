@@ -41,14 +41,14 @@ def judge_attempt(
     if seen.started == "no":
         return _claimed(attempt, seen, evidence)
     if seen.exit is not None:
-        return _ended(seen, seen.exit, seen.proof or ProofReading(None), bool(job.proof), evidence)
+        return _ended(seen, seen.exit, seen.proof or ProofReading(None), job.asks_proof, evidence)
     if seen.host != "same":
         return _other_life(seen, evidence)
     if seen.identity is None:
         return _nameless(seen, evidence)
     if seen.lives:
         return _alive(seen, job, watch, evidence, explain=explain)
-    return _gone(seen, bool(job.proof), evidence)
+    return _gone(seen, job.asks_proof, evidence)
 
 
 def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
@@ -71,6 +71,7 @@ def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
         lines=verdict.lines,
         advice=verdict.advice,
         saved=seen.proof.saved if seen.proof else None,
+        results=seen.proof.results if seen.proof else {},
     )
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from muster.domain.campaign import CheckpointProof, Job, StepProof
+from muster.domain.campaign import CheckpointProof, Job, Result, StepProof
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
@@ -18,6 +18,7 @@ from muster.domain.template import render
 from muster.domain.verdict import Evidence
 from muster.observe import outputs
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved_at
+from muster.observe.results import NoResult, has_match, read_result
 from muster.observe.steps import last_step
 from muster.observe.window import Window, window_of
 
@@ -33,11 +34,11 @@ class FileProofReader:
     """Reads the files that a run left behind."""
 
     def read(self, job: Job, cell: Cell, order: Order, exit: Exit | None) -> ProofReading:  # noqa: A002
-        if not job.proof and not outputs.is_glob(order.output):
+        if not job.asks_proof and not outputs.is_glob(order.output):
             return ProofReading(True, _NO_PROOF, order.output)  # the hot path: not even a stat
         window = window_of(order, exit)
         fits = _fits(order, window)
-        if not job.proof:
+        if not job.asks_proof:
             return ProofReading(True, _NO_PROOF, fits[0] if fits else None)
         return _Reading(job, order, path_values(job, cell, order), fits, window).read()
 
@@ -104,9 +105,11 @@ class _Reading:
         if proof.checkpoint:
             evidence += self._judge_checkpoint(proof.checkpoint)
         evidence += (self._judge_files(pattern) for pattern in proof.files)
+        results: dict[str, float] = {}
+        evidence += (self._judge_result(result, results) for result in self.job.results)
         says = {each.says for each in evidence}
         holds = False if FAILS in says else None if UNREAD in says else True
-        return ProofReading(holds, tuple(evidence), self.output, step.value if step else None)
+        return ProofReading(holds, tuple(evidence), self.output, step.value if step else None, results)
 
     def _found(self) -> list[Evidence]:
         """Nothing to say about one that is there; but there may be none, or more than one."""
@@ -234,6 +237,38 @@ class _Reading:
             return _evidence("files", f"{wanted}: {len(matches)} found, all of them empty", FAILS)
         return _evidence("files", f"{wanted}: {full} found", HOLDS)
 
+    # -- results
+
+    def _judge_result(self, result: Result, into: dict[str, float]) -> Evidence:
+        """What is missing, no number or not finite is an error of this cell, and no hole in a table later."""
+        signal = f"result {result.name}"
+        try:
+            path = self._result_file(result)
+            found = read_result(result, path, self._name(path), {each.name: each for each in self.job.results})
+        except KeyError as error:
+            return _evidence(signal, _no_value(result.path, error), UNREAD)
+        except FileNotFoundError:
+            return _evidence(signal, f"{result.path}: no such file", FAILS)
+        except NoResult as error:
+            return _evidence(signal, str(error), FAILS)
+        except OSError as error:
+            return _evidence(signal, f"{result.path} can't be read: {error.strerror or error}", UNREAD)
+        into[result.name] = found.value
+        return _evidence(signal, found.text, HOLDS)
+
+    def _result_file(self, result: Result) -> str:
+        """The newest that fits. Of the logs the one that has a match: Python's logging goes to stderr."""
+        if result.kind == "stdout":
+            logs = [os.path.join(os.path.dirname(self.order.out), name) for name in ("stdout.log", "stderr.log")]
+            return next((log for log in logs if _matches_in(log, result.path)), logs[0])
+        pattern = self._path(result.path)
+        matches = newest_first(pattern)
+        if not matches:
+            if trouble := outputs.unreadable(pattern):
+                raise OSError(trouble)
+            raise FileNotFoundError(pattern)
+        return matches[0]
+
     # -- paths
 
     def _path(self, path: str) -> str:
@@ -254,6 +289,13 @@ def _read_step(path: str, kind: str, key: str, scale: float, name: str) -> _Step
         return _Step(f"{name}: no step in it" + ("" if kind == "stdout" else f" (key '{key}')"))
     scaled = "" if scale == 1.0 else f" x {scale:g} = {_number(value * scale)}"
     return _Step(f"{name}: last step {_number(value)}{scaled}", value * scale)
+
+
+def _matches_in(path: str, regex: str) -> bool:
+    try:
+        return has_match(path, regex)
+    except OSError:
+        return False
 
 
 def _rank(step: _Step) -> tuple[bool, float, bool]:

@@ -184,6 +184,10 @@ def _stdout(path: str, keys: Sequence[str]) -> Iterator[Row]:
                     yield (match.group(1),)
 
 
+def has_match(path: str, regex: str) -> bool:
+    return next(_stdout(path, [regex]), None) is not None
+
+
 def _or_missing(row: Any, key: str) -> Any:
     found = look_up(row, key)
     return MISSING if found is None and not _has_null(row, key) else found

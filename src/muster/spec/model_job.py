@@ -168,7 +168,9 @@ class Job(Model):
     progress: list[Progress] = field([], "Where progress can be seen.", "[{jsonl: metrics.jsonl, step: step}]")
     proof: Proof = field(Proof(), "What turns exit 0 into DONE.", "{files: [result.json]}")
     results: dict[str, Result] = field(
-        {}, later("Numbers of a finished cell, by name."), "{score: {json: result.json, key: score}}"
+        {},
+        "Numbers of a finished cell, by name. One that is missing or no finite number: the cell is not DONE.",
+        "{score: {json: result.json, key: score}}",
     )
     retry: Retry = field(Retry(), "How often to try.", "{max: 3}")
     on_stall: Annotated[Literal["notify", "restart"], BeforeValidator(choice("notify", "restart"))] = field(

@@ -25,7 +25,7 @@ def campaign_of(model: CampaignFile, document: Document, folder: str) -> domain.
         env=model.env,
         slots=domain.Slots(model.slots.gpus, model.slots.per_gpu, model.slots.cpus),
         money=_money(model.money) if model.money else None,
-        jobs=tuple(_job(name, job, folder) for name, job in model.jobs.items()),
+        jobs=tuple(_job(name, job, folder, _lower_is_better(model)) for name, job in model.jobs.items()),
         decision=_plain(model.decision),
         report=_plain(model.report),
         loop=_plain(model.loop),
@@ -66,7 +66,7 @@ def job_outline(name: str, job: Job) -> domain.Job:
     )
 
 
-def _job(name: str, job: Job, folder: str) -> domain.Job:
+def _job(name: str, job: Job, folder: str, lower: frozenset[str]) -> domain.Job:
     outline = job_outline(name, job)
     return domain.Job(
         name=name,
@@ -86,7 +86,7 @@ def _job(name: str, job: Job, folder: str) -> domain.Job:
         env=job.env,
         progress=tuple(_progress(entry) for entry in job.progress),
         proof=_proof(job.proof),
-        results=tuple(_result(key, result) for key, result in job.results.items()),
+        results=tuple(_result(key, result, lower) for key, result in job.results.items()),
         max_retries=job.retry.max,
         on_stall=job.on_stall,
         grace_s=job.grace,
@@ -114,8 +114,22 @@ def _proof(proof: Proof) -> domain.Proof:
     )
 
 
-def _result(name: str, result: Result) -> domain.Result:
-    reduce = result.reduce if isinstance(result.reduce, str) else result.reduce.model_dump()
+def _lower_is_better(model: CampaignFile) -> frozenset[str]:
+    """The metrics that the decision wants to be low; of all others more is better."""
+    decision = model.decision
+    if decision is None:
+        return frozenset()
+    low = {decision.primary.metric} if decision.primary.better == "lower" else set()
+    if decision.limit and decision.limit.max is not None:
+        low.add(decision.limit.metric)
+    return frozenset(low)
+
+
+def _result(name: str, result: Result, lower: frozenset[str]) -> domain.Result:
+    reduce: Any = result.reduce
+    if not isinstance(reduce, str):
+        best = reduce.at.best
+        reduce = {"at": {"best": best, "better": "lower" if best in lower else "higher"}}
     kind = cast(Any, result.kind)
     return domain.Result(name, kind, result.path(result.kind) or "", result.key, reduce)
 

@@ -65,7 +65,7 @@ class Looking:
                 found = self.proofs.read(job, cell, order, exit_)  # a file that did not answer looks like a missing one
             return replace(found, saved=saved_any(job, cell, order)) if died else found
 
-        if not job.proof and not is_glob(order.output) and not (died and job.progress):
+        if not job.asks_proof and not is_glob(order.output) and not (died and job.progress):
             return self.proofs.read(job, cell, order, exit_)
         return self._apart(attempt.key, read)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, StepProof
+from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result, StepProof
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
@@ -66,6 +66,40 @@ def steps(folder: Path, last: int, name: str = "metrics.jsonl") -> Path:
 
 
 WHOLE = pickle.dumps({"w": list(range(100))})
+
+
+# -- results
+
+SCORE = Result("score", "json", "result.json", "score")
+
+
+def test_results_are_read_and_are_proof(attempt: Path, order: Order) -> None:
+    put(attempt / "out" / "result.json", b'{"score": 1.5}')
+    put(attempt / "stderr.log", b"INFO cost: 3\n")
+    put(attempt / "stdout.log", b"hello\n")
+    printed = Result("cost", "stdout", r"cost: (\d+)")
+    reading = read(job(results=(SCORE, printed)), order)
+    assert (reading.holds, reading.results) == (True, {"score": 1.5, "cost": 3.0})
+    assert told(reading)[0] == ("result.json: score = 1.5", "holds")
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (None, "result.json: no such file"),
+        (b'{"score": NaN}', "'score' in result.json is nan"),
+        (b'{"cost": 1}', "result.json has no 'score'"),
+        (b'{"score": "high"}', "'score' in result.json is no number but a text"),
+    ],
+)
+def test_a_result_that_is_none_is_an_error_of_its_cell(
+    attempt: Path, order: Order, data: bytes | None, text: str
+) -> None:
+    if data is not None:
+        put(attempt / "out" / "result.json", data)
+    reading = read(job(results=(SCORE,)), order)
+    assert (reading.holds, reading.results) == (False, {})
+    assert told(reading) == [(text, "fails")]
 
 
 # -- no proof
