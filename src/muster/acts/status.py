@@ -121,6 +121,8 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
     following = "nothing to do"
     if verdict.state == State.STALLED:
         following = _after_stall(verdict, job.on_stall)
+    elif watch and any(pulse.never_fits for pulse in watch.history.pulses.values()):
+        following = "mend the pattern or key in its `progress:`; nothing is killed for it"
     elif verdict.kind == "orphans":
         following = "no other attempt starts while they live; `muster stop` ends them"
     elif verdict.final:

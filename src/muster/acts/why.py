@@ -12,7 +12,7 @@ from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now
 from muster.acts.verdict_json import cadence_json, turns_json
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
-from muster.domain.verdict import Cause, Evidence
+from muster.domain.verdict import Cause, Evidence, State, Verdict
 from muster.ports.clock import iso
 from muster.ports.store import Event
 
@@ -20,6 +20,7 @@ TAIL_BYTES = 4096
 TAIL_LINES = 12
 FolderOf = Callable[[str, int], Path]
 
+UNSEEN = "It is alive and active, but whether it advances can't be seen. That is no reason to restart it."
 MEANING = {
     "DONE": "It is finished and will not run again.",
     "RUNNING": "It is alive.",
@@ -32,6 +33,12 @@ MEANING = {
     "HELD": "It has not started: a person holds the campaign.",
     "GIVEN_UP": "A person gave it up. It counts as settled, and reports count it as missing.",
 }
+
+
+def meaning(verdict: Verdict) -> str:
+    """What it means for who asks, in a sentence."""
+    unseen = verdict.state == State.QUIET and verdict.confidence != "proven"
+    return UNSEEN if unseen else MEANING[verdict.state]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from muster.acts.status import Status, now_for
-from muster.acts.why import MEANING, AttemptStory, Story, as_json, forgotten, story, tail
+from muster.acts.why import AttemptStory, Story, as_json, forgotten, meaning, story, tail
 from muster.cli.app import open_folder
 from muster.cli.cells import declared, is_glob, looked, resolve, withdrawn
 from muster.cli.durations import span
@@ -58,7 +58,7 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     kind = f"({verdict.kind})" if verdict.kind else ""
     name = paint(cell.record.cell.id, "bold")
     yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
-    yield f"  {MEANING[verdict.state]}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
+    yield f"  {meaning(verdict)}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
     if not cell.record.declared:
         yield "  It is no longer declared in the campaign; its attempts are kept."
     if cell.since:
