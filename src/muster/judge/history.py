@@ -180,6 +180,8 @@ def _describe(pulse: Pulse, mark: Mark, now: float) -> None:
 def _advance(history: History, pulse: Pulse, now: float, *, learn: bool) -> bool:
     if learn:
         pulse.cadence.learn(now - pulse.counted)
+    elif pulse.advanced is not None:
+        history.blind_s = max(history.blind_s, now - pulse.advanced)  # a pause that was seen in part only
     pulse.advanced, pulse.counted, pulse.torn = now, now, False
     pulse.advances += 1
     if history.first is None:

@@ -15,7 +15,7 @@ from muster.controller.watches import Watches, name_of
 from muster.domain.reading import Mark, Readings, Vitals
 from muster.domain.sighting import Sighting
 from muster.domain.verdict import LIVE, State, Verdict
-from muster.judge.history import History
+from muster.judge.history import EARLY_S, History
 from muster.judge.living import Watch
 from muster.judge.patience import Prior
 from muster.ports.signals import Remembered
@@ -247,7 +247,8 @@ class Play:
             veil.end > freeze.start and veil.what in ("vitals", "io", "gpus", "marks", "all") for veil in self.run.veils
         )
         idle = freeze.kind == "idle" and not hidden and not self.case.style.shared_gpu
-        known = not self.watched or t - self.watched > self.case.floors.grace_s
+        since = self.watched or (self.times[0] if self.times and self.times[0] > EARLY_S else 0.0)
+        known = not since or t - since > self.case.floors.grace_s
         return bound_of(seen, self.case.style, self.case.floors, idle=idle, known=known)
 
     def _told(self, t: float, hang: _Hang, verdict: Verdict) -> None:
