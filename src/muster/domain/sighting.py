@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from muster.domain.reading import Aftermath, Readings
@@ -86,6 +86,18 @@ class Sighting:
     def lives(self) -> bool:
         """Its main process does. Of one that /proc hides, the kernel says so by the lock that its tree holds."""
         return self.main in ("alive", "hidden")
+
+    @property
+    def may_have_strays(self) -> bool:
+        """Its main process is not seen alive, and nobody has seen that nothing was left."""
+        if self.started != "yes" or (self.exit is not None and self.exit.orphans == ()):
+            return False
+        return self.main in ("gone", "zombie", "unread")
+
+    def with_strays(self, pids: Sequence[int]) -> Sighting:
+        """`pids` carry its token."""
+        main = self.identity.pid if self.identity else -1
+        return replace(self, strays=tuple(pid for pid in pids if pid != main or self.main != "alive"))
 
     @property
     def tree_lives(self) -> bool:

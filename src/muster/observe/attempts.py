@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -43,11 +43,11 @@ class AttemptProbe:
 
     def look(self, attempts: Sequence[Attempt]) -> dict[Key, Sighting]:
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
-        doubtful = {a.token: a.key for a in attempts if _needs_stray_scan(seen[a.key])}
+        doubtful = {a.token: a.key for a in attempts if seen[a.key].may_have_strays}  # to look for them costs most
         if doubtful:
             carriers = process.carriers(set(doubtful))
             for token, key in doubtful.items():
-                seen[key] = _with_strays(seen[key], carriers[token])
+                seen[key] = seen[key].with_strays(carriers[token])
         return seen
 
     def _look(self, attempt: Attempt) -> Sighting:
@@ -154,15 +154,3 @@ class AttemptProbe:
         if found is None or found.ticks != identity.ticks:
             return "gone", ""
         return ("zombie" if found.state in "ZX" else "alive"), found.state
-
-
-def _needs_stray_scan(seen: Sighting) -> bool:
-    """Only where the main process is gone: a scan of /proc costs more than everything else here."""
-    if seen.started != "yes" or (seen.exit is not None and seen.exit.orphans == ()):
-        return False
-    return seen.main in ("gone", "zombie", "unread")
-
-
-def _with_strays(seen: Sighting, pids: list[int]) -> Sighting:
-    main = seen.identity.pid if seen.identity else -1
-    return replace(seen, strays=tuple(pid for pid in pids if pid != main or seen.main != "alive"))

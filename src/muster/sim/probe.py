@@ -41,9 +41,9 @@ class SimProbe:
         self.caller.at("probe.look")
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
         for attempt in attempts:
-            if _needs_stray_scan(seen[attempt.key]):
+            if seen[attempt.key].may_have_strays:
                 pids = self.world.carriers(attempt.token, self.caller.life)
-                seen[attempt.key] = _with_strays(seen[attempt.key], pids)
+                seen[attempt.key] = seen[attempt.key].with_strays(pids)
         self.caller.at("probe.looked")
         return seen
 
@@ -172,17 +172,6 @@ def _letter(folder: Folder) -> str:
     if folder.main is not None and folder.main.stopped:
         return "T"
     return folder.run.plan.truth.look(folder.run.t).main_state if folder.run else "S"
-
-
-def _needs_stray_scan(seen: Sighting) -> bool:
-    if seen.started != "yes" or (seen.exit is not None and seen.exit.orphans == ()):
-        return False
-    return seen.main in ("gone", "zombie", "unread")
-
-
-def _with_strays(seen: Sighting, pids: list[int]) -> Sighting:
-    main = seen.identity.pid if seen.identity else -1
-    return replace(seen, strays=tuple(pid for pid in pids if pid != main or seen.main != "alive"))
 
 
 class SimSignals:
