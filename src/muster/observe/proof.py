@@ -250,7 +250,7 @@ class _Reading:
         except FileNotFoundError:
             return _evidence(signal, f"{result.path}: no such file", FAILS)
         except NoResult as error:
-            return _evidence(signal, str(error), FAILS)
+            return _evidence(signal, f"{result.name}: {self._name(path)}: {error}", FAILS)
         except OSError as error:
             return _evidence(signal, f"{result.path} can't be read: {error.strerror or error}", UNREAD)
         into[result.name] = found.value

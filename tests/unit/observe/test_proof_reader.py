@@ -99,7 +99,7 @@ def test_a_result_that_is_none_is_an_error_of_its_cell(
         put(attempt / "out" / "result.json", data)
     reading = read(job(results=(SCORE,)), order)
     assert (reading.holds, reading.results) == (False, {})
-    assert told(reading) == [(text, "fails")]
+    assert told(reading) == [(text if data is None else f"score: result.json: {text}", "fails")]
 
 
 # -- no proof
