@@ -1,0 +1,1 @@
+"""What each slot-second was spent on, and its price."""
