@@ -23,6 +23,7 @@ class Flag:
     code: str
     cells: tuple[str, ...]  # or configs, where the flag is about those
     message: str
+    parts: Mapping[str, str] = field(default_factory=dict)  # what the message is made of, for other languages
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,21 +104,22 @@ def of_declaration(declared: Declared, samples: Sequence[Sample]) -> list[Flag]:
     found = []
     if declared.best_by is not None and declared.best_by == declared.primary:
         text = f"the best checkpoint is chosen by {declared.primary}, the metric that is reported: it is too good"
-        found.append(Flag("WARN", "best_on_reported", (), text))
+        found.append(Flag("WARN", "best_on_reported", (), text, {"metric": declared.primary}))
     metrics = {sample.metric for sample in samples}
     if declared.checkpoint == "best" and declared.cost in metrics:
         text = f"{declared.cost} is that of the best checkpoint; at the last one it may be another"
-        found.append(Flag("WARN", "cost_at_best", (), text))
+        found.append(Flag("WARN", "cost_at_best", (), text, {"metric": str(declared.cost)}))
     if declared.primary in declared.train_metrics:
         text = f"{declared.primary} is measured while training: it is no evaluation"
-        found.append(Flag("WARN", "train_metric", (), text))
+        found.append(Flag("WARN", "train_metric", (), text, {"metric": declared.primary}))
     for split, stands_for in declared.proxies.items():
         if not stands_for:
             text = f"{split} stands for something else: say for what, in its note"
-            found.append(Flag("WARN", "proxy_undeclared", (split,), text))
+            found.append(Flag("WARN", "proxy_undeclared", (split,), text, {"split": split}))
     costs = [value for sample in samples if sample.metric == declared.cost for value in sample.values]
     if costs and not any(costs):
-        found.append(Flag("WARN", "cost_zero", (), f"{declared.cost} is exactly 0 everywhere: is it measured at all?"))
+        text = f"{declared.cost} is exactly 0 everywhere: is it measured at all?"
+        found.append(Flag("WARN", "cost_zero", (), text, {"metric": str(declared.cost)}))
     return found
 
 
@@ -128,7 +130,9 @@ def _not_finite(measured: Iterable[Measured]) -> Iterator[Flag]:
     for each in measured:
         wrong = [name for name, value in each.values.items() if value is None or not math.isfinite(value)]
         if wrong:
-            yield Flag("ERROR", "not_finite", (each.cell,), f"{each.cell}: {', '.join(wrong)} is not a finite number")
+            names = ", ".join(wrong)
+            text = f"{each.cell}: {names} is not a finite number"
+            yield Flag("ERROR", "not_finite", (each.cell,), text, {"cell": each.cell, "metric": names})
 
 
 def _duplicated(measured: Sequence[Measured]) -> Iterator[Flag]:
@@ -136,7 +140,8 @@ def _duplicated(measured: Sequence[Measured]) -> Iterator[Flag]:
         if len(group) > 1:
             cells = tuple(each.cell for each in group)
             where = "/".join(part for part in (config, seed, split) if part)
-            yield Flag("ERROR", "duplicated_cell", cells, f"{where} was measured {len(group)} times")
+            text = f"{where} was measured {len(group)} times"
+            yield Flag("ERROR", "duplicated_cell", cells, text, {"where": where, "times": str(len(group))})
 
 
 def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[Flag]:
@@ -155,7 +160,9 @@ def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[
             what = "the same value for every seed" if same_values else "the same mean and sd"
             level: Literal["ERROR", "WARN"] = "WARN" if all(sample.on_a_lattice for sample in set_) else "ERROR"
             where = f"{split}/{metric}" if split else metric
-            yield Flag(level, "same_values", names, f"{', '.join(names)} have {what} in {where}")
+            text = f"{', '.join(names)} have {what} in {where}"
+            parts = {"configs": ", ".join(names), "what": "values" if same_values else "moments", "where": where}
+            yield Flag(level, "same_values", names, text, parts)
 
 
 def _alike(a: Sample, b: Sample) -> bool:
@@ -185,13 +192,16 @@ def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
             where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
             text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
             level: Literal["ERROR", "WARN"] = "WARN" if sample.on_a_lattice else "ERROR"
-            yield Flag(level, "same_seeds", (sample.config,), text)
+            parts = {"where": where, "seeds": ", ".join(same[0]) if sample.sd else ""}
+            yield Flag(level, "same_seeds", (sample.config,), text, parts)
 
 
 def _same_splits(group: Sequence[Sample], config: str, metric: str) -> Iterator[Flag]:
     for a, b in combinations(group, 2):
         if a.n and _same_values(a, b):
-            yield Flag("WARN", "same_splits", (config,), f"{config}: {metric} is the same on {a.split} and {b.split}")
+            text = f"{config}: {metric} is the same on {a.split} and {b.split}"
+            parts = {"config": config, "metric": metric, "splits": f"{a.split}, {b.split}"}
+            yield Flag("WARN", "same_splits", (config,), text, parts)
 
 
 # -- making
@@ -201,7 +211,7 @@ def _shared(made: Sequence[Made], field_: str, code: str, told: str) -> Iterator
     for _, group in _grouped((each for each in made if getattr(each, field_)), lambda m: str(getattr(m, field_))):
         cells = tuple(dict.fromkeys(each.cell for each in group))
         if len(cells) > 1:
-            yield Flag("ERROR", code, cells, f"{told} {', '.join(cells)}")
+            yield Flag("ERROR", code, cells, f"{told} {', '.join(cells)}", {"cells": ", ".join(cells)})
 
 
 def _saved_early(made: Iterable[Made]) -> Iterator[Flag]:
@@ -209,7 +219,8 @@ def _saved_early(made: Iterable[Made]) -> Iterator[Flag]:
         if each.saved_early:
             when = "" if each.saved_share is None else f", at {int(each.saved_share * 100)} % of it"
             text = f"{each.cell}: its checkpoint was saved before the end of its training{when}: untrained weights?"
-            yield Flag("ERROR", "early_checkpoint", (each.cell,), text)
+            share = "" if each.saved_share is None else str(int(each.saved_share * 100))
+            yield Flag("ERROR", "early_checkpoint", (each.cell,), text, {"cell": each.cell, "percent": share})
 
 
 def _mixed(made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], code: str, told: str) -> Iterator[Flag]:
@@ -218,7 +229,7 @@ def _mixed(made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], c
         rarest = min(groups, key=lambda item: len(item[1]))
         cells = tuple(each.cell for each in rarest[1])
         shown = ", ".join(f"{len(group)} x {str(value)[:12]}" for value, group in groups)
-        yield Flag(level, code, cells, f"{told}: {shown}")
+        yield Flag(level, code, cells, f"{told}: {shown}", {"groups": shown})
 
 
 def _same_settings(made: Sequence[Made]) -> Iterator[Flag]:
@@ -227,14 +238,15 @@ def _same_settings(made: Sequence[Made]) -> Iterator[Flag]:
             configs = tuple(dict.fromkeys(each.config for each in same))
             if len(configs) > 1:
                 text = f"{', '.join(configs)} (seed {seed}) differ in nothing but their names"
-                yield Flag("ERROR", "same_settings", tuple(each.cell for each in same), text)
+                parts = {"configs": ", ".join(configs), "seed": seed}
+                yield Flag("ERROR", "same_settings", tuple(each.cell for each in same), text, parts)
 
 
 def _labels(made: Iterable[Made]) -> Iterator[Flag]:
     for each in made:
         if each.label is not None and each.label != each.config:
             text = f"{each.cell}: its own config calls it {each.label}"
-            yield Flag("ERROR", "label_contradicts", (each.cell,), text)
+            yield Flag("ERROR", "label_contradicts", (each.cell,), text, {"cell": each.cell, "label": each.label})
 
 
 def _few_episodes(made: Sequence[Made]) -> Iterator[Flag]:
@@ -242,7 +254,8 @@ def _few_episodes(made: Sequence[Made]) -> Iterator[Flag]:
     if few:
         least = min(each.episodes or 0 for each in few)
         text = f"{len(few)} cells were evaluated on few episodes: {least} at the least"
-        yield Flag("WARN", "few_episodes", tuple(each.cell for each in few), text)
+        parts = {"count": str(len(few)), "least": str(least)}
+        yield Flag("WARN", "few_episodes", tuple(each.cell for each in few), text, parts)
 
 
 def _best_at_an_end(made: Iterable[Made]) -> Iterator[Flag]:
@@ -252,7 +265,7 @@ def _best_at_an_end(made: Iterable[Made]) -> Iterator[Flag]:
         for end, step in (("first", each.eval_steps[0]), ("last", each.eval_steps[-1])):
             if each.best_step == step:
                 text = f"{each.cell}: the best step is the {end} evaluation"
-                yield Flag("WARN", "best_at_an_end", (each.cell,), text)
+                yield Flag("WARN", "best_at_an_end", (each.cell,), text, {"cell": each.cell, "end": end})
 
 
 def _grouped(items: Iterable[T], key: Callable[[T], K]) -> Iterable[tuple[K, list[T]]]:

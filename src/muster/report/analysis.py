@@ -1,0 +1,90 @@
+"""The facts worked out: samples, red flags, the verdict of the declared procedure, the cheapest next step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from muster.report.facts import Column, Facts, Measurement
+from muster.stats import flags
+from muster.stats.compare import Difference, difference
+from muster.stats.decision import Decision, decide
+from muster.stats.flags import Flag, Measured
+from muster.stats.more_seeds import NextStep, next_step
+from muster.stats.sample import Sample
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    facts: Facts
+    decision: Decision
+    flags: tuple[Flag, ...]
+    next: NextStep | None = None
+
+    def sample(self, config: str, column: Column) -> Sample:
+        return sample_of(self.facts, config, column)
+
+    def samples(self, column: Column) -> list[Sample]:
+        return [self.sample(config, column) for config in self.facts.configs]
+
+    def against(self, config: str, column: Column) -> Difference | None:
+        """Of any metric: an estimate, without stars."""
+        plan = self.facts.plan
+        if plan is None or config == plan.procedure.baseline:
+            return None
+        a, b = self.sample(config, column), self.sample(plan.procedure.baseline, column)
+        return difference(a, b) if a.n and b.n else None
+
+    @property
+    def errors(self) -> tuple[Flag, ...]:
+        return tuple(flag for flag in self.flags if flag.level == "ERROR")
+
+    def cells(self, config: str, column: Column) -> tuple[str, ...]:
+        return tuple(each.cell for each in _of(self.facts, config, column))
+
+
+def analyse(facts: Facts) -> Analysis:
+    found = find_flags(facts)
+    invalid = any(flag.level == "ERROR" for flag in found)
+    plan = facts.plan
+    if plan is None:
+        verdict = "INVALID" if invalid else "INCOMPLETE" if facts.partial else "NOT_ENOUGH_EVIDENCE"
+        because = "flags" if invalid else "missing" if facts.partial else "undeclared"
+        return Analysis(facts, Decision(verdict, because=because), found)  # type: ignore[arg-type]
+    primary = [sample_of(facts, config, plan.primary) for config in facts.configs]
+    cost = [sample_of(facts, config, plan.limit) for config in facts.configs] if plan.limit else []
+    decision = decide(plan.procedure, primary, cost, invalid=invalid, incomplete=facts.partial)
+    following = next_step(plan.procedure, decision, primary, facts.price, facts.budget_left)
+    return Analysis(facts, decision, found, following)
+
+
+def find_flags(facts: Facts) -> tuple[Flag, ...]:
+    samples = [sample_of(facts, config, column) for column in all_columns(facts) for config in facts.configs]
+    samples = [sample for sample in samples if sample.n]
+    measured = [Measured(m.cell, m.config, m.seed, f"{m.job}:{m.head}", m.results) for m in facts.measured]
+    return (
+        *flags.of_values(samples, measured),
+        *flags.of_making(facts.made),
+        *flags.of_declaration(facts.declared, samples),
+    )
+
+
+def all_columns(facts: Facts) -> tuple[Column, ...]:
+    """Every result on every split, the main table's columns first."""
+    found = dict.fromkeys(facts.columns)
+    for each in facts.measured:
+        found.update(dict.fromkeys(Column(each.head, metric) for metric in each.results))
+    return tuple(found)
+
+
+def sample_of(facts: Facts, config: str, column: Column) -> Sample:
+    found = _of(facts, config, column)
+    return Sample(config, column.head, column.metric, {each.seed: each.results[column.metric] for each in found})
+
+
+def _of(facts: Facts, config: str, column: Column) -> Sequence[Measurement]:
+    return [
+        each
+        for each in facts.measured
+        if each.config == config and each.head == column.head and column.metric in each.results
+    ]

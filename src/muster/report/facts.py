@@ -1,0 +1,122 @@
+"""What a report is made from: every measured cell, what is missing, what was declared. Gathered by `acts`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from muster.stats.decision import Procedure
+from muster.stats.flags import Declared, Made
+from muster.stats.more_seeds import Price
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One DONE cell whose job has results. `head` is its split, or its job where that has none."""
+
+    cell: str
+    job: str
+    config: str  # "" where the job has no such axis
+    seed: str
+    head: str
+    results: Mapping[str, float]
+    attempt: int = 1
+    adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    cell: str
+    state: str  # PENDING, DEAD, GIVEN_UP, ...
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """`ood/score`: a result on a split; `train/risk_penalty`: a result of a job without splits."""
+
+    head: str
+    metric: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.head}/{self.metric}" if self.head else self.metric
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """What one training logged on its way, thinned out."""
+
+    cell: str
+    config: str
+    seed: str
+    metric: str  # the result it shows the way of: score, cost
+    key: str  # as the run wrote it: episode/score
+    steps: tuple[float, ...]
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`decision:` of the campaign file."""
+
+    procedure: Procedure
+    primary: Column
+    limit: Column | None = None
+    checkpoint: str = "last"  # "last", or "best by METRIC"
+    factors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    campaign: str
+    folder: str
+    language: Literal["zh", "en"]
+    at: str  # ISO time, for display
+    version: str  # of Muster
+    code: str  # commit of the campaign's code, "" where it is under no version control
+    configs: tuple[str, ...]  # in declared order
+    seeds: tuple[str, ...]
+    columns: tuple[Column, ...]  # of the main table, in order
+    measured: tuple[Measurement, ...]
+    k: int  # DONE cells of those that carry results
+    n: int  # declared ones
+    missing: tuple[Missing, ...] = ()  # of all declared cells, also those that carry none
+    plan: Plan | None = None
+    declared: Declared = field(default_factory=Declared)
+    proxies: Mapping[str, str] = field(default_factory=dict)  # split -> its note: what it stands for
+    notes: Mapping[str, str] = field(default_factory=dict)  # config -> its note
+    made: tuple[Made, ...] = ()
+    curves: tuple[Curve, ...] = ()
+    price: Price | None = None  # of one more seed of one config
+    currency: str = ""
+    budget_left: float | None = None
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.missing)
+
+    @property
+    def mark(self) -> str:
+        """What every title, caption, file name and bound number of a partial report carries."""
+        return f"PARTIAL {self.k}/{self.n}" if self.partial else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence of a report and what it rests on: `muster trace` walks on from here."""
+
+    id: str  # E1, as it stands in the text
+    text: str
+    cells: tuple[str, ...]
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A written report with its claims."""
+
+    body: str
+    claims: tuple[Claim, ...] = ()
