@@ -5,8 +5,8 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -27,6 +27,8 @@ class Entry:
     bytes: int
     kind: str
     cell: str | None = None
+    plain: bool = True  # False: a link, a pipe or a socket, which has no bytes of its own
+    sha256: str | None = None  # None: not asked for, can't be read, or not plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,24 @@ def manifest(state: CampaignState, places: Places) -> list[Entry]:
     order = {kind: number for number, kind in enumerate(KINDS)}
     position = {cell: number for number, cell in enumerate(state.cells)}
     return sorted(found.values(), key=lambda e: (order[e.kind], position.get(e.cell or "", -1), e.path))
+
+
+def with_hashes(
+    entries: Sequence[Entry], sha256: Callable[[str], str | None], done: Callable[[int], None] = lambda _: None
+) -> list[Entry]:
+    """As they are just now: a log that is being written has another hash soon. `done` hears of each one's bytes."""
+    hashed = []
+    for entry in entries:
+        hashed.append(replace(entry, sha256=sha256(entry.path)) if entry.plain else entry)
+        done(entry.bytes)
+    return hashed
+
+
+def with_state_file(entries: Sequence[Entry], path: Path) -> list[Entry]:
+    """As it is now: one that was written while the others were read. Of itself it can tell no hash."""
+    others = [entry for entry in entries if entry.path != str(path)]
+    before = sum(entry.kind == KINDS[0] and entry.path < str(path) for entry in others)
+    return [*others[:before], *_files(path, KINDS[0]), *others[before:]]
 
 
 def _all(state: CampaignState, places: Places) -> Iterator[Entry]:
@@ -117,4 +137,4 @@ def _files(path: Path, kind: str, cell: str | None = None, since: float | None =
         for name in names:
             yield from _files(path / name, kind, cell, since)
     elif since is None or max(facts.st_mtime, facts.st_ctime) >= since - SLACK_S:
-        yield Entry(str(path.absolute()), facts.st_size, kind, cell)
+        yield Entry(str(path.absolute()), facts.st_size, kind, cell, stat.S_ISREG(facts.st_mode))
