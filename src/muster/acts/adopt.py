@@ -182,7 +182,7 @@ def _read(job: Job, record: CellRecord, candidate: Candidate, how: str, proofs: 
             path, how, candidate, times, ProofReading(None, (Evidence("proof", "proof", says, "can't be read"),))
         )
     window = None if times.lost else Exit(None, None, times.ended, 0.0, times.duration_s)
-    return _Run(path, how, candidate, times, proofs.read(asked, record.cell, _order(record, path), window))
+    return _Run(path, how, candidate, times, proofs.read(asked, record.cell, as_if_started(record, path), window))
 
 
 def _provable(job: Job, *, vouched: bool) -> Job | None:
@@ -194,7 +194,7 @@ def _provable(job: Job, *, vouched: bool) -> Job | None:
     return replace(job, proof=Proof(step=StepProof("{steps}", within=0.02)))
 
 
-def _order(record: CellRecord, path: str) -> Order:
+def as_if_started(record: CellRecord, path: str) -> Order:
     """As if Muster had started it: the run's folder is its output, and its log is looked for there."""
     return Order(
         cell=record.cell.id, n=len(record.attempts) + 1, token="adopted", epoch=0, argv=(), cwd=path, env={},
@@ -225,6 +225,7 @@ def _proved(job: Job, record: CellRecord, run: _Run) -> Proved:
         duration_s=times.duration_s if times else None,
         output=run.path,
         evidence=(match, *run.reading.evidence),
+        results=run.reading.results,
     )
     cause = None
     if last is not None:

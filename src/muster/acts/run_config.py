@@ -45,7 +45,7 @@ def _claims_of(config: Mapping[str, Any], axis: Axis) -> list[tuple[str, str]]:
     top = _of_key(config.get(axis.name), axis)
     if top is not None:
         return [(top, axis.name), *labels]
-    deep = [(found, path) for path, value in _leaves(config) if (found := _of_leaf(path, value, axis))]
+    deep = [(found, path) for path, value in leaves(config) if (found := _of_leaf(path, value, axis))]
     agreed = deep[:1] if len({value for value, _ in deep}) == 1 else []  # env.seed 0 and train.seed 3 say nothing
     return [*agreed, *labels]
 
@@ -94,11 +94,11 @@ def _labels(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield key, plain
 
 
-def _leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     for key, value in config.items():
         plain = _unwrap(value)
         if isinstance(plain, Mapping) and depth < _DEEPEST:
-            yield from _leaves(plain, f"{before}{key}.", depth + 1)
+            yield from leaves(plain, f"{before}{key}.", depth + 1)
         elif not isinstance(plain, Mapping):
             yield f"{before}{key}", plain
 

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.domain.campaign import CheckpointProof, Job, Result, StepProof
@@ -46,6 +47,30 @@ class FileProofReader:
         """How far a living run is: its newest step, and where it writes. Proves nothing."""
         reading = _Reading(job, order, path_values(job, cell, order), _fits(order, window_of(order, None)), None)
         return ProofReading(None, (), reading.output, reading.step.value if reading.step else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The files that results and the proof are read from."""
+
+    results: Mapping[str, str]
+    trouble: Mapping[str, str]  # result -> why its file was not found
+    checkpoint: str | None
+    window: Window | None
+    last_step: float | None  # when a file with steps was last written
+
+
+def places_of(job: Job, cell: Cell, order: Order, exit_: Exit | None) -> Places:
+    window = window_of(order, exit_)
+    return _Reading(job, order, path_values(job, cell, order), _fits(order, window), window).places()
+
+
+def pattern_of(job: Job, cell: Cell, order: Order, path: str) -> str | None:
+    """A path of the campaign file as an absolute glob; None: it asks for what has no value here."""
+    try:
+        return _Reading(job, order, path_values(job, cell, order), _fits(order, None), None).path(path)
+    except KeyError:
+        return None
 
 
 def _fits(order: Order, window: Window | None) -> list[str]:
@@ -145,7 +170,7 @@ class _Reading:
 
     def _written(self, kind: str, path: str, key: str, scale: float) -> _Step:
         try:
-            pattern = self._path(path)
+            pattern = self.path(path)
         except KeyError as error:
             return _Step(_no_value(path, error), unread=True)
         matches = newest_first(pattern)
@@ -174,7 +199,7 @@ class _Reading:
 
     def _judge_checkpoint(self, proof: CheckpointProof) -> list[Evidence]:
         try:
-            pattern = self._path(proof.path)
+            pattern = self.path(proof.path)
         except KeyError as error:
             return [_evidence("checkpoint", _no_value(proof.path, error), UNREAD)]
         matches = newest_first(pattern)
@@ -225,7 +250,7 @@ class _Reading:
 
     def _judge_files(self, wanted: str) -> Evidence:
         try:
-            pattern = self._path(wanted)
+            pattern = self.path(wanted)
         except KeyError as error:
             return _evidence("files", _no_value(wanted, error), UNREAD)
         matches = _matches(pattern)
@@ -261,7 +286,7 @@ class _Reading:
         if result.kind == "stdout":
             logs = [os.path.join(os.path.dirname(self.order.out), name) for name in ("stdout.log", "stderr.log")]
             return next((log for log in logs if _matches_in(log, result.path)), logs[0])
-        pattern = self._path(result.path)
+        pattern = self.path(result.path)
         matches = newest_first(pattern)
         if not matches:
             if trouble := outputs.unreadable(pattern):
@@ -271,7 +296,34 @@ class _Reading:
 
     # -- paths
 
-    def _path(self, path: str) -> str:
+    def places(self) -> Places:
+        results: dict[str, str] = {}
+        trouble: dict[str, str] = {}
+        for result in self.job.results:
+            try:
+                results[result.name] = self._result_file(result)
+            except KeyError as error:
+                trouble[result.name] = _no_value(result.path, error)
+            except OSError as error:
+                missing = isinstance(error, FileNotFoundError)
+                trouble[result.name] = f"{result.path}: no such file" if missing else str(error)
+        asked = self.job.proof.checkpoint
+        saves = [asked.path] if asked else [s.path for s in self.job.progress if s.kind == "checkpoint"]
+        steps = [source.path for source in self.job.progress if source.kind in ("jsonl", "csv", "files")]
+        written = [time for path in self._existing(steps) if (time := _time(path)) > 0]
+        return Places(
+            results, trouble, next(iter(self._existing(saves)), None), self.window, max(written, default=None)
+        )
+
+    def _existing(self, patterns: Sequence[str]) -> list[str]:
+        """The newest file of each."""
+        found: list[str] = []
+        for pattern in patterns:
+            with contextlib.suppress(KeyError):
+                found += newest_first(self.path(pattern))[:1]
+        return found
+
+    def path(self, path: str) -> str:
         """An absolute glob; values are put in as they are, not as globs. Raises KeyError for an unknown placeholder."""
         text = render(path, {name: glob.escape(value) for name, value in self.values.items()})
         return os.path.join(glob.escape(self.base), text)

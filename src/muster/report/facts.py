@@ -21,6 +21,7 @@ class Measurement:
     seed: str
     head: str
     results: Mapping[str, float]
+    now: Mapping[str, float] | None = None  # what its files say today; None: nobody looked
     attempt: int = 1
     adopted: bool = False
 

@@ -35,6 +35,7 @@ class Measured:
     seed: str
     split: str
     values: Mapping[str, float | None]
+    now: Mapping[str, float] | None = None  # what its files say today; None: nobody looked
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,8 @@ class Made:
     best_step: float | None = None
     eval_steps: tuple[float, ...] = ()
     episodes: int | None = None
+    another: tuple[str, ...] = ()  # cells whose results name another checkpoint than this one
+    written_after: tuple[str, ...] = ()  # cells that had been evaluated when it was last written
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,12 @@ class Declared:
     splits: tuple[str, ...] = ()
     proxies: Mapping[str, str] = field(default_factory=dict)  # split -> what it stands for
     train_metrics: frozenset[str] = frozenset()  # results of jobs that train
+    changed_at: int = 0  # cells that were done when the decision was last changed; 0: it was declared before
 
 
 def of_values(samples: Sequence[Sample], measured: Sequence[Measured]) -> list[Flag]:
     """What the numbers show by themselves."""
-    found = [*_not_finite(measured), *_duplicated(measured)]
+    found = [*_not_finite(measured), *_duplicated(measured), *_changed(measured)]
     for (split, metric), group in _grouped(samples, lambda s: (s.split, s.metric)):
         found += _same_configs(group, split, metric)
         found += _no_spread(group)
@@ -88,6 +92,7 @@ def of_making(made: Sequence[Made]) -> list[Flag]:
         *_shared(made, "checkpoint", "one_checkpoint", "the same checkpoint was evaluated for"),
         *_shared(made, "curve", "one_curve", "the same learning curve lies under"),
         *_saved_early(made),
+        *_other_checkpoint(made),
         *_mixed(made, "steps", "ERROR", "mixed_steps", "step budgets differ between cells"),
         *_same_settings(made),
         *_labels(made),
@@ -116,6 +121,11 @@ def of_declaration(declared: Declared, samples: Sequence[Sample]) -> list[Flag]:
         if not stands_for:
             text = f"{split} stands for something else: say for what, in its note"
             found.append(Flag("WARN", "proxy_undeclared", (split,), text, {"split": split}))
+    if declared.changed_at:
+        text = (
+            f"the decision was changed when {declared.changed_at} cells were done: it is no longer declared beforehand"
+        )
+        found.append(Flag("WARN", "decision_changed", (), text, {"count": str(declared.changed_at)}))
     costs = [value for sample in samples if sample.metric == declared.cost for value in sample.values]
     if costs and not any(costs):
         text = f"{declared.cost} is exactly 0 everywhere: is it measured at all?"
@@ -142,6 +152,25 @@ def _duplicated(measured: Sequence[Measured]) -> Iterator[Flag]:
             where = "/".join(part for part in (config, seed, split) if part)
             text = f"{where} was measured {len(group)} times"
             yield Flag("ERROR", "duplicated_cell", cells, text, {"where": where, "times": str(len(group))})
+
+
+def _changed(measured: Iterable[Measured]) -> Iterator[Flag]:
+    """The record keeps what was read when the cell ended: a number that no file vouches for any more is none."""
+    for each in measured:
+        if each.now is None:
+            continue
+        lost = [name for name in each.values if name not in each.now]
+        other = [
+            f"{name} {value:g} -> {each.now[name]:g}"
+            for name, value in each.values.items()
+            if name in each.now and value is not None and not math.isclose(value, each.now[name], rel_tol=EXACT)
+        ]
+        if lost:
+            text = f"{each.cell}: {', '.join(lost)} can't be read any more: its file is gone or damaged"
+            yield Flag("ERROR", "lost_result", (each.cell,), text, {"cell": each.cell, "metric": ", ".join(lost)})
+        if other:
+            text = f"{each.cell}: its result file was changed after the cell ended: {', '.join(other)}"
+            yield Flag("ERROR", "changed_result", (each.cell,), text, {"cell": each.cell, "what": ", ".join(other)})
 
 
 def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[Flag]:
@@ -221,6 +250,18 @@ def _saved_early(made: Iterable[Made]) -> Iterator[Flag]:
             text = f"{each.cell}: its checkpoint was saved before the end of its training{when}: untrained weights?"
             share = "" if each.saved_share is None else str(int(each.saved_share * 100))
             yield Flag("ERROR", "early_checkpoint", (each.cell,), text, {"cell": each.cell, "percent": share})
+
+
+def _other_checkpoint(made: Iterable[Made]) -> Iterator[Flag]:
+    for each in made:
+        if each.another:
+            cells = ", ".join(each.another)
+            text = f"{each.cell}: {cells} evaluated another checkpoint than the one that is there now"
+            yield Flag("ERROR", "other_checkpoint", each.another, text, {"cell": each.cell, "cells": cells})
+        elif each.written_after:
+            cells = ", ".join(each.written_after)
+            text = f"{each.cell}: its checkpoint was written again after it had been evaluated by {cells}"
+            yield Flag("ERROR", "checkpoint_changed", each.written_after, text, {"cell": each.cell, "cells": cells})
 
 
 def _mixed(made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], code: str, told: str) -> Iterator[Flag]:

@@ -1,0 +1,136 @@
+"""How each cell came about, for the red flags: which checkpoint, which settings, which code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.acts.run_config import claims, configs_in, leaves
+from muster.domain.attempt import CellRecord
+from muster.domain.campaign import Campaign
+from muster.domain.cell import needed_cells
+from muster.domain.origins import Checkpoint, Origins
+from muster.stats.flags import Made
+
+# keys that name a run and do not change what it does
+_NAMES = frozenset({
+    "name", "run_name", "exp_name", "experiment_name", "label", "method", "logdir", "log_dir", "out", "outdir",
+    "out_dir", "output", "output_dir", "run_dir", "save_dir", "wandb_name", "id", "run_id",
+})  # fmt: skip
+_STEPS = ("steps", "run.steps", "total_steps", "max_steps", "total_timesteps", "train.steps")
+_TOLD = 5  # leaves that a config must have before two of them can be called the same
+_SLACK_S = 2.0
+Configs = Sequence[tuple[str, Mapping[str, Any]]]
+Points = tuple[tuple[float, ...], tuple[float, ...]]
+Curves = Mapping[str, Mapping[str, tuple[str, Points]]]  # cell -> metric -> (key, steps and values)
+
+
+def how_made(
+    campaign: Campaign,
+    records: Mapping[str, CellRecord],
+    origins: Mapping[str, Origins],
+    curves: Curves,
+    code: Mapping[str, Mapping[str, Any]],
+) -> Iterator[Made]:
+    """Of every DONE cell whose origins are known."""
+    users: dict[str, list[str]] = {}
+    for name, needs in needed_cells(campaign, [record.cell for record in records.values()]).items():
+        for need in needs if name in origins else ():
+            users.setdefault(need, []).append(name)
+    for name, record in records.items():
+        if record.done and name in origins:
+            yield _Making(campaign, records, origins, users.get(name, []), record).made(
+                _curve_hash(curves.get(name, {})), code.get(name, {})
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    campaign: Campaign
+    records: Mapping[str, CellRecord]
+    origins: Mapping[str, Origins]
+    users: Sequence[str]  # the cells that evaluated it
+    record: CellRecord
+
+    def made(self, curve: str | None, code: Mapping[str, Any]) -> Made:
+        names = {axis: value.name for axis, value in self.record.cell.values}
+        mine = self.origins[self.record.cell.id]
+        saved = mine.checkpoint if self.users else None
+        configs = self._configs()
+        return Made(
+            cell=self.record.cell.id,
+            config=names.get("config", ""),
+            seed=names.get("seed", ""),
+            checkpoint=saved.sha256 if saved else None,
+            saved_share=saved.share if saved else None,
+            saved_early=saved is not None and saved.early,
+            curve=curve,
+            steps=_steps(configs),
+            settings=_settings(configs),
+            label=_label(configs, self.record, self.campaign),
+            commit=code.get("commit"),
+            dirty=code.get("dirty"),
+            episodes=mine.episodes,
+            another=tuple(user for user in self.users if saved and self._differs(user, saved)),
+            written_after=tuple(user for user in self.users if saved and _ended_before(self.records[user], saved)),
+        )
+
+    def _configs(self) -> Configs:
+        done = self.record.completed
+        output = done.outcome.output if done and done.outcome else None
+        return configs_in(Path(output)) if output and self.users else []
+
+    def _differs(self, user: str, saved: Checkpoint) -> bool:
+        named = self.origins[user].evaluated
+        return named is not None and saved.sha256 is not None and named != saved.sha256
+
+
+def _ended_before(record: CellRecord, saved: Checkpoint) -> bool:
+    """Of adopted runs nobody knows exactly when they ended."""
+    attempt = record.completed
+    if attempt is None or attempt.adopted or attempt.outcome is None or attempt.outcome.ended is None:
+        return False
+    return saved.saved is not None and saved.saved > attempt.outcome.ended + _SLACK_S
+
+
+def _curve_hash(curves: Mapping[str, tuple[str, Any]]) -> str | None:
+    points = {metric: curve[1] for metric, curve in curves.items()}
+    if not points or all(len(set(values)) < 3 for _, values in points.values()):
+        return None  # a line that says nothing may well lie under two runs
+    return hashlib.sha256(json.dumps(points, sort_keys=True).encode()).hexdigest()
+
+
+def _settings(configs: Configs) -> str | None:
+    """Of the first config file, without names, labels and paths."""
+    for _, config in configs:
+        told = {
+            path: value
+            for path, value in leaves(config)
+            if path.rpartition(".")[2] not in _NAMES and not (isinstance(value, str) and "/" in value)
+        }
+        if len(told) >= _TOLD:
+            return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
+    return None
+
+
+def _steps(configs: Configs) -> float | None:
+    for _, config in configs:
+        told = dict(leaves(config))
+        for name in _STEPS:
+            value = told.get(name)
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                return float(value)
+    return None
+
+
+def _label(configs: Configs, record: CellRecord, campaign: Campaign) -> str | None:
+    """What its own config calls it, where that is another config of this campaign."""
+    names = {axis: value.name for axis, value in record.cell.values}
+    if "config" not in names:
+        return None
+    told = [claim.value for claim in claims(configs, campaign.axis("config"))]
+    return next((name for name in told if name != names["config"]), told[0] if told else None)

@@ -1,0 +1,253 @@
+"""A campaign's state and the files behind it as the facts of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from muster.acts.made import Curves, how_made
+from muster.acts.status import Status
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import Cell, cells_of
+from muster.domain.errors import UsageError
+from muster.domain.origins import Origins
+from muster.domain.verdict import State
+from muster.report.facts import Column, Curve, Facts, Measurement, Missing, Plan
+from muster.stats.decision import Procedure
+from muster.stats.flags import Declared
+from muster.stats.more_seeds import Price
+
+KNOWN_AXES = ("config", "seed", "split")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was read from the world for a report."""
+
+    origins: Mapping[str, Origins]  # of DONE cells
+    curves: Curves = field(default_factory=dict)
+    code: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # cell -> commit, dirty
+    at: str = ""
+    version: str = ""
+    folder: str = ""
+    decision_changed_at: int = 0
+    money_left: float | None = None
+
+
+def facts_of(status: Status, found: Found) -> Facts:
+    campaign = status.state.campaign
+    carrying = [job for job in campaign.jobs if job.results]
+    if not carrying:
+        raise UsageError(
+            "no job has results, so there is nothing to report",
+            where=found.folder,
+            hint="declare them: `results: {score: {json: result.json, key: score}}`",
+        )
+    heads = Heads(campaign)
+    names = {job.name for job in carrying}
+    done = [cell.record for cell in status.cells if cell.record.done and cell.record.cell.job in names]
+    measured = tuple(_measured(record, campaign, heads, found.origins.get(record.cell.id)) for record in done)
+    missing = tuple(
+        Missing(cell.record.cell.id, str(cell.verdict.state), cell.verdict.reason)
+        for cell in status.cells
+        if cell.verdict.state != State.DONE
+    )
+    plan = plan_of(campaign, heads)
+    records = {cell.record.cell.id: cell.record for cell in status.cells}
+    splits = campaign.axis("split").values if _has(campaign, "split") else ()
+    return Facts(
+        campaign=campaign.name,
+        folder=found.folder,
+        language=campaign.language,
+        at=found.at,
+        version=found.version,
+        code=_one_commit(found.code.values()),
+        configs=_values(campaign, "config", carrying),
+        seeds=_values(campaign, "seed", carrying),
+        columns=_columns(campaign, heads, plan),
+        measured=measured,
+        k=len(measured),
+        n=sum(1 for cell in status.cells if cell.record.cell.job in names),
+        missing=missing,
+        plan=plan,
+        declared=_declared(campaign, plan, found.decision_changed_at),
+        proxies={value.name: value.note for value in splits if value.note},
+        notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
+        made=tuple(how_made(campaign, records, found.origins, found.curves, found.code)),
+        curves=tuple(_curves(status, found)),
+        price=_price(campaign, list(records.values())),
+        currency=campaign.money.currency if campaign.money else "",
+        budget_left=found.money_left,
+    )
+
+
+# -- what was declared
+
+
+class Heads:
+    """Over the columns of a campaign's results: the split, or the job where there is none."""
+
+    def __init__(self, campaign: Campaign) -> None:
+        self._campaign = campaign
+        self._splitting: dict[str, list[str]] = {}
+        for job in campaign.jobs:
+            for result in job.results if "split" in job.axes else ():
+                self._splitting.setdefault(result.name, []).append(job.name)
+
+    def of(self, job: Job, cell: Cell) -> str:
+        values = {axis: value.name for axis, value in cell.values}
+        others = [name for axis, name in values.items() if axis not in KNOWN_AXES]
+        if "split" not in values:
+            return "/".join([job.name, *others])
+        shared = any(len(self._splitting[result.name]) > 1 for result in job.results)
+        return "/".join([*([job.name] if shared else []), values["split"], *others])
+
+    def column(self, metric: str, split: str | None) -> Column:
+        """Of a metric that the campaign file names; lint has seen to it that there is one."""
+        jobs = [job for job in self._campaign.jobs if any(result.name == metric for result in job.results)]
+        if split is not None:
+            job = next((job for job in jobs if "split" in job.axes), jobs[0])
+            prefix = f"{job.name}/" if len(self._splitting.get(metric, ())) > 1 else ""
+            return Column(f"{prefix}{split}", metric)
+        return Column(jobs[0].name, metric) if jobs else Column("", metric)
+
+
+def plan_of(campaign: Campaign, heads: Heads) -> Plan | None:
+    told = campaign.decision
+    if not told:
+        return None
+    limit = told.get("limit")
+    bound = limit.get("max", limit.get("min")) if limit else None
+    procedure = Procedure(
+        baseline=str(told["baseline"]),
+        higher=told["primary"]["better"] == "higher",
+        limit=None if bound is None else float(bound),
+        at_most="max" in (limit or {}),
+        delta=told.get("delta"),
+        alpha=float(told["alpha"]),
+        looks=tuple(told["looks"]),
+        power=float(told["power"]),
+    )
+    best = told.get("checkpoint", "last")
+    return Plan(
+        procedure,
+        heads.column(told["primary"]["metric"], told["primary"].get("split")),
+        heads.column(limit["metric"], limit.get("split")) if limit else None,
+        best if isinstance(best, str) else f"best by {best['best']}",
+        told.get("factors") or {},
+        tuple(told.get("notes") or ()),
+    )
+
+
+def _columns(campaign: Campaign, heads: Heads, plan: Plan | None) -> tuple[Column, ...]:
+    """As `report.columns` says; else every result on every split, and those of jobs without one."""
+    written = (campaign.report or {}).get("columns") or []
+    splits = [value.name for value in _axis(campaign, "split")]
+    if written:
+        parts = [text.rpartition("/") for text in written]
+        return tuple(
+            heads.column(metric, head) if head in splits else Column(head, metric) for head, _, metric in parts
+        )
+    found = dict.fromkeys([plan.primary, *([plan.limit] if plan.limit else [])] if plan else [])
+    for job in campaign.jobs:
+        cells = list(cells_of(campaign, job))
+        for result in job.results:
+            found.update(dict.fromkeys(Column(heads.of(job, cell), result.name) for cell in cells))
+    return tuple(found)
+
+
+def _declared(campaign: Campaign, plan: Plan | None, changed_at: int) -> Declared:
+    best = plan.checkpoint.partition("best by ")[2] if plan else ""
+    needed = {need for job in campaign.jobs for need in job.needs}
+    training = frozenset(result.name for job in campaign.jobs if job.name in needed for result in job.results)
+    evaluated = {result.name for job in campaign.jobs if job.name not in needed for result in job.results}
+    return Declared(
+        checkpoint="best" if best else "last",
+        best_by=best or None,
+        primary=plan.primary.metric if plan else "",
+        cost=plan.limit.metric if plan and plan.limit else None,
+        splits=tuple(value.name for value in _axis(campaign, "split")),
+        proxies={v.name: v.note for v in _axis(campaign, "split") if v.name.lower() in ("ood", "proxy")},
+        train_metrics=training - evaluated,
+        changed_at=changed_at,
+    )
+
+
+def _values(campaign: Campaign, axis: str, jobs: Sequence[Job]) -> tuple[str, ...]:
+    if not any(axis in job.axes for job in jobs):
+        return ("",)
+    return tuple(value.name for value in _axis(campaign, axis))
+
+
+def _axis(campaign: Campaign, name: str) -> Sequence[Any]:
+    return campaign.axis(name).values if _has(campaign, name) else ()
+
+
+def _has(campaign: Campaign, name: str) -> bool:
+    return any(axis.name == name for axis in campaign.axes)
+
+
+# -- what was measured
+
+
+def _measured(record: CellRecord, campaign: Campaign, heads: Heads, origins: Origins | None) -> Measurement:
+    cell, attempt = record.cell, _completed(record)
+    names = {axis: value.name for axis, value in cell.values}
+    recorded = dict(attempt.outcome.results) if attempt.outcome else {}
+    now = dict(origins.values) if origins else None
+    return Measurement(
+        cell=cell.id,
+        job=cell.job,
+        config=names.get("config", ""),
+        seed=names.get("seed", ""),
+        head=heads.of(campaign.job(cell.job), cell),
+        results=recorded or now or {},
+        now=now if recorded else None,
+        attempt=attempt.n,
+        adopted=attempt.adopted,
+    )
+
+
+def _completed(record: CellRecord) -> Attempt:
+    attempt = record.completed
+    if attempt is None:  # asked of DONE cells only
+        raise LookupError(record.cell.id)
+    return attempt
+
+
+def _curves(status: Status, found: Found) -> Iterator[Curve]:
+    for cell in status.cells:
+        names = {axis: value.name for axis, value in cell.record.cell.values}
+        for metric, (key, (steps, values)) in found.curves.get(cell.record.cell.id, {}).items():
+            yield Curve(cell.record.cell.id, names.get("config", ""), names.get("seed", ""), metric, key, steps, values)
+
+
+def _one_commit(found: Any) -> str:
+    commits = {each["commit"] for each in found if each.get("commit")}
+    return commits.pop() if len(commits) == 1 else ""
+
+
+def _price(campaign: Campaign, records: Sequence[CellRecord]) -> Price | None:
+    """Of one more seed of one config: the middle duration of each kind of cell that it takes."""
+    hours = 0.0
+    for job in campaign.jobs:
+        if "seed" not in job.axes:
+            continue
+        known = [
+            attempt.outcome.duration_s
+            for record in records
+            if record.cell.job == job.name and (attempt := record.completed) and attempt.outcome
+            and attempt.outcome.duration_s
+        ]  # fmt: skip
+        if not known:
+            return None
+        others = [len(campaign.axis(axis).values) for axis in job.axes if axis not in ("config", "seed")]
+        cells = 1
+        for count in others:
+            cells *= count
+        hours += cells * median(known) / 3600
+    money = campaign.money
+    return Price(hours, hours * money.price if money and money.price and money.per == "gpu" else None)

@@ -1,0 +1,91 @@
+"""Reads where an attempt's numbers come from: its result files, its checkpoint, and what these say by the way."""
+
+# Paths are texts here, as in the proof.
+# ruff: noqa: PTH116
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muster.domain.campaign import Job
+from muster.domain.cell import Cell
+from muster.domain.order import Order
+from muster.domain.origins import Checkpoint, Origins
+from muster.domain.sighting import Exit
+from muster.observe.checkpoints import saved_at
+from muster.observe.proof import Places, places_of
+from muster.observe.results import NoResult, read_result
+from muster.observe.window import Window
+
+Hash = Callable[[str], str | None]
+END = 0.9  # of the training: what was saved later holds its last weights
+_EPISODES = ("episodes", "n_episodes", "num_episodes", "eval_episodes")
+_HASHES = ("checkpoint_sha256", "checkpoint_hash")
+_LARGEST = 1 << 20
+
+
+def read_origins(job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash) -> Origins:
+    places = places_of(job, cell, order, exit_)
+    values: dict[str, float] = {}
+    trouble: dict[str, str] = dict(places.trouble)
+    for result in job.results:
+        path = places.results.get(result.name)
+        if path is None:
+            continue
+        try:
+            values[result.name] = read_result(result, path, path, {each.name: each for each in job.results}).value
+        except (NoResult, OSError) as error:
+            trouble[result.name] = str(error)
+    files = {path: hash_(path) for path in dict.fromkeys(places.results.values())}
+    by_the_way = _by_the_way(places.results.values())
+    return Origins(
+        places.results, values, trouble, files, _checkpoint(job, places, hash_), _episodes(by_the_way),
+        next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
+    )  # fmt: skip
+
+
+def _checkpoint(job: Job, places: Places, hash_: Hash) -> Checkpoint | None:
+    if places.checkpoint is None:
+        return None
+    try:
+        saved = saved_at(places.checkpoint)
+    except OSError:
+        return Checkpoint(places.checkpoint, None)
+    asked = job.proof.checkpoint.saved_after if job.proof.checkpoint else 0.0
+    window, wanted = _training(places, asked), asked or END
+    share = window.share(saved, wanted) if window else None
+    return Checkpoint(
+        places.checkpoint, hash_(places.checkpoint), saved, share.value if share else None,
+        early=share is not None and share.late is False,
+    )  # fmt: skip
+
+
+def _training(places: Places, asked: float) -> Window | None:
+    """Where nobody said how late is late enough, the last step counts and not what the program did after it."""
+    window = places.window
+    if window is None or asked or places.last_step is None or not window.started < places.last_step < window.ended:
+        return window
+    left = window.ended - places.last_step
+    return Window(window.started, places.last_step, max(1e-3, window.duration_s - left))
+
+
+def _by_the_way(paths: Any) -> Mapping[str, Any]:
+    """The top of the first result file that is a JSON object."""
+    for path in paths:
+        try:
+            if path.endswith(".json") and os.stat(path).st_size <= _LARGEST:
+                with open(path, "rb") as file:
+                    found = json.loads(file.read())
+                if isinstance(found, dict):
+                    return found
+        except (OSError, ValueError, RecursionError):
+            continue
+    return {}
+
+
+def _episodes(found: Mapping[str, Any]) -> int | None:
+    value = next((found[key] for key in _EPISODES if key in found), None)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
