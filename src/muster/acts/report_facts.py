@@ -14,7 +14,6 @@ from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import UsageError
 from muster.domain.origins import Origins
-from muster.domain.verdict import State
 from muster.report.facts import Column, Curve, Facts, Measurement, Missing, Plan
 from muster.stats.decision import Procedure
 from muster.stats.flags import Declared
@@ -50,11 +49,14 @@ def facts_of(status: Status, found: Found) -> Facts:
     names = {job.name for job in carrying}
     done = [cell.record for cell in status.cells if cell.record.done and cell.record.cell.job in names]
     measured = tuple(_measured(record, campaign, heads, found.origins.get(record.cell.id)) for record in done)
+    asked = relevant(campaign)
     missing = tuple(
         Missing(cell.record.cell.id, str(cell.verdict.state), cell.verdict.reason)
         for cell in status.cells
-        if cell.verdict.state != State.DONE
+        if not cell.record.done and cell.record.cell.job in asked
     )
+    if missing and all(each.cell.partition("/")[0] not in names for each in missing):
+        names = set(asked)  # all is evaluated, and not all that it rests on is there
     plan = plan_of(campaign, heads)
     records = {cell.record.cell.id: cell.record for cell in status.cells}
     splits = campaign.axis("split").values if _has(campaign, "split") else ()
@@ -69,7 +71,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         seeds=_values(campaign, "seed", carrying),
         columns=_columns(campaign, heads, plan),
         measured=measured,
-        k=len(measured),
+        k=sum(1 for cell in status.cells if cell.record.done and cell.record.cell.job in names),
         n=sum(1 for cell in status.cells if cell.record.cell.job in names),
         missing=missing,
         plan=plan,
@@ -82,6 +84,18 @@ def facts_of(status: Status, found: Found) -> Facts:
         currency=campaign.money.currency if campaign.money else "",
         budget_left=found.money_left,
     )
+
+
+def relevant(campaign: Campaign) -> frozenset[str]:
+    """The jobs that carry results and all that these need. What only uses results is no part of the matrix."""
+    found: set[str] = set()
+    left = [job.name for job in campaign.jobs if job.results]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += campaign.job(name).needs
+    return frozenset(found)
 
 
 # -- what was declared

@@ -27,22 +27,25 @@ _HASHES = ("checkpoint_sha256", "checkpoint_hash")
 _LARGEST = 1 << 20
 
 
-def read_origins(job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash) -> Origins:
+def read_origins(
+    job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True
+) -> Origins:
+    """`values` False: only which files there are and what they hash to."""
     places = places_of(job, cell, order, exit_)
-    values: dict[str, float] = {}
+    read: dict[str, float] = {}
     trouble: dict[str, str] = dict(places.trouble)
-    for result in job.results:
+    for result in job.results if values else ():
         path = places.results.get(result.name)
         if path is None:
             continue
         try:
-            values[result.name] = read_result(result, path, path, {each.name: each for each in job.results}).value
+            read[result.name] = read_result(result, path, path, {each.name: each for each in job.results}).value
         except (NoResult, OSError) as error:
             trouble[result.name] = str(error)
     files = {path: hash_(path) for path in dict.fromkeys(places.results.values())}
-    by_the_way = _by_the_way(places.results.values())
+    by_the_way = _by_the_way(places.results.values()) if values else {}
     return Origins(
-        places.results, values, trouble, files, _checkpoint(job, places, hash_), _episodes(by_the_way),
+        places.results, read, trouble, files, _checkpoint(job, places, hash_), _episodes(by_the_way),
         next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
     )  # fmt: skip
 

@@ -114,3 +114,36 @@ def test_what_the_declaration_leaves_open() -> None:
     declared = Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}))
     found = {flag.code for flag in of_declaration(declared, samples)}
     assert found == {"best_on_reported", "cost_at_best", "train_metric", "proxy_undeclared", "cost_zero"}
+
+
+# -- what the files say today, and which checkpoint was evaluated
+
+
+def test_a_result_file_that_was_changed_or_lost_after_its_cell_ended() -> None:
+    kept = Measured("eval/a/0", "a", "0", "id", {"score": 1.5}, {"score": 1.5})
+    changed = Measured("eval/a/1", "a", "1", "id", {"score": 1.5}, {"score": 1.6})
+    lost = Measured("eval/a/2", "a", "2", "id", {"score": 1.5}, {})
+    found = of_values([], [kept, changed, lost])
+    assert [(flag.level, flag.code, flag.cells) for flag in found] == [
+        ("ERROR", "changed_result", ("eval/a/1",)),
+        ("ERROR", "lost_result", ("eval/a/2",)),
+    ]
+    assert "score 1.5 -> 1.6" in found[0].message
+
+
+def test_another_checkpoint_than_the_one_that_was_evaluated() -> None:
+    made = [
+        Made("train/a/0", "a", "0", another=("eval/a/0",)),
+        Made("train/a/1", "a", "1", written_after=("eval/a/1",)),
+        Made("train/a/2", "a", "2"),
+    ]
+    assert [(flag.level, flag.code, flag.cells) for flag in of_making(made)] == [
+        ("ERROR", "other_checkpoint", ("eval/a/0",)),
+        ("ERROR", "checkpoint_changed", ("eval/a/1",)),
+    ]
+
+
+def test_a_decision_that_was_changed_after_results_had_been_seen() -> None:
+    found = of_declaration(Declared(changed_at=16), [])
+    assert [(flag.level, flag.code) for flag in found] == [("WARN", "decision_changed")]
+    assert "16 cells" in found[0].message

@@ -1,0 +1,159 @@
+"""`muster trace`: from a derived file, or a sentence in it, back to result files, checkpoints, attempts and code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from muster.acts.verify import FileState
+from muster.domain.errors import UsageError
+from muster.report.facts import Claim
+from muster.report.stamp import CellStamp, FileStamp, Stamp
+
+SHOWN = 8
+DIGITS = 12  # of a hash
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    stamp: Stamp
+    path: str
+    file: FileStamp
+    state: FileState
+    claims: tuple[Claim, ...]  # all, or the one that was asked for
+    cells: tuple[CellStamp, ...]  # what it rests on, what these need included
+    chosen: bool = False  # a claim was asked for
+
+    @property
+    def commits(self) -> list[str]:
+        named = [_code(cell) for cell in self.cells]
+        return list(dict.fromkeys(name for name in named if name))
+
+
+def trace(stamp: Stamp, path: str, state: FileState, claim: str | None = None, line: str | None = None) -> Trace:
+    """`claim`: E3; `line`: a line of the file, whose claims are meant."""
+    file = stamp.files[path]
+    claims = _claims(file, path, claim, line)
+    chosen = claim is not None or line is not None
+    names = [name for each in claims for name in each.cells] if chosen else _cells(stamp, file)
+    return Trace(stamp, path, file, state, claims, tuple(_with_needs(stamp, names)), chosen)
+
+
+def _claims(file: FileStamp, path: str, claim: str | None, line: str | None) -> tuple[Claim, ...]:
+    if claim is not None:
+        found = tuple(each for each in file.claims if each.id.lower() == claim.lower())
+        if not found:
+            known = ", ".join(each.id for each in file.claims) or "none"
+            raise UsageError(f"{path} has no claim {claim}", hint=f"its claims: {known}")
+        return found
+    if line is not None:
+        found = tuple(each for each in file.claims if f"[{each.id}]" in line)
+        if not found:
+            raise UsageError(
+                f"that line of {path} makes no claim that rests on results",
+                hint="claims end in a mark such as [E3]; without a line all of them are shown",
+            )
+        return found
+    return file.claims
+
+
+def _cells(stamp: Stamp, file: FileStamp) -> list[str]:
+    return list(stamp.basis.cells) if file.cells is None else list(file.cells)
+
+
+def _with_needs(stamp: Stamp, names: Sequence[str]) -> Iterator[CellStamp]:
+    seen: dict[str, None] = {}
+    left = list(dict.fromkeys(names))[::-1]
+    while left:
+        name = left.pop()
+        cell = stamp.basis.cells.get(name)
+        if cell is None or name in seen:
+            continue
+        seen[name] = None
+        yield cell
+        left += [need for need in cell.needs[::-1] if need not in seen]
+
+
+def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
+    stamp, basis = found.stamp, found.stamp.basis
+    partial = f", PARTIAL: {len(basis.missing)} cells were missing" if basis.missing else ""
+    yield f"{found.path}  {found.state.state}" + (f": {found.state.because}" if found.state.because else "")
+    yield f"  made by `{stamp.command}` at {stamp.at}, muster {stamp.version}, sha256 {found.file.sha256[:DIGITS]}"
+    yield f"  rests on {basis.k} of {basis.n} cells of {basis.campaign}{partial}"
+    if found.commits:
+        yield f"  code: {', '.join(found.commits)}"
+    for claim in found.claims:
+        count = f"{len(claim.cells)} cells" if len(claim.cells) != 1 else claim.cells[0]
+        columns = f", {', '.join(claim.columns)}" if claim.columns else ""
+        yield f"  [{claim.id}] {claim.text}"
+        yield f"       rests on {count}{columns}"
+    shown = found.cells if every or found.chosen else found.cells[:SHOWN]
+    for cell in shown:
+        yield from _cell_lines(cell)
+    if len(shown) < len(found.cells):
+        yield f"  and {len(found.cells) - len(shown)} more cells: --all shows them, --claim E1 those of one sentence"
+
+
+def _cell_lines(cell: CellStamp) -> Iterator[str]:
+    how = "adopted" if cell.adopted else f"attempt {cell.attempt}"
+    yield f"  {cell.cell}  {how}  {cell.folder if not cell.adopted else cell.output or ''}"
+    if cell.results:
+        yield f"    results: {', '.join(f'{name} = {value:.6g}' for name, value in cell.results.items())}"
+    for path, digest in cell.files.items():
+        yield f"    file: {path}  {_short(digest)}"
+    if cell.checkpoint:
+        share = cell.checkpoint.share
+        when = "" if share is None else f", saved at {int(share * 100)} % of the training"
+        yield f"    checkpoint: {cell.checkpoint.path}  {_short(cell.checkpoint.sha256)}{when}"
+    code = _code(cell)
+    yield f"    definition {cell.definition or 'not known'}" + (f", commit {code}" if code else "")
+    if cell.needs:
+        yield f"    needs {', '.join(cell.needs[:3])}" + (f" and {len(cell.needs) - 3} more" if cell.needs[3:] else "")
+
+
+def _short(digest: str | None) -> str:
+    return f"sha256 {digest[:DIGITS]}" if digest else "could not be read"
+
+
+def _code(cell: CellStamp) -> str:
+    if not cell.commit:
+        return ""
+    return cell.commit[:DIGITS] + (f" with changes {cell.dirty}" if cell.dirty else "")
+
+
+def as_json(found: Trace) -> dict[str, Any]:
+    stamp = found.stamp
+    return {
+        "path": found.path,
+        "state": found.state.state,
+        "because": found.state.because,
+        "sha256": found.file.sha256,
+        "made": {"command": stamp.command, "at": stamp.at, "version": stamp.version},
+        "k": stamp.basis.k,
+        "n": stamp.basis.n,
+        "missing": list(stamp.basis.missing),
+        "claims": [
+            {"id": each.id, "text": each.text, "cells": list(each.cells), "columns": list(each.columns)}
+            for each in found.claims
+        ],
+        "cells": [_cell_json(cell) for cell in found.cells],
+    }
+
+
+def _cell_json(cell: CellStamp) -> Mapping[str, Any]:
+    saved = cell.checkpoint
+    return {
+        "cell": cell.cell,
+        "attempt": cell.attempt,
+        "adopted": cell.adopted,
+        "folder": cell.folder,
+        "output": cell.output,
+        "definition": cell.definition,
+        "commit": cell.commit,
+        "dirty": cell.dirty,
+        "results": dict(cell.results),
+        "files": [{"path": path, "sha256": digest} for path, digest in cell.files.items()],
+        "checkpoint": {"path": saved.path, "sha256": saved.sha256, "share": saved.share} if saved else None,
+        "needs": list(cell.needs),
+    }

@@ -1,0 +1,107 @@
+"""`muster verify`: whether a derived file still is what its inputs make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from muster.report.stamp import Basis, CellStamp, FileStamp, Stamp
+
+State = Literal["fresh", "stale", "broken"]
+Hash = Callable[[str], str | None]
+TOLD = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    path: str
+    state: State
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An input that is not what it was. `gone`: it can't be told any more what it was."""
+
+    what: str
+    gone: bool = False
+
+
+def verify(stamp: Stamp, now: Basis, hash_: Hash) -> Iterator[FileState]:
+    """`hash_` takes a path relative to the campaign's folder; None: there is no such file."""
+    shared = [*_sections(stamp.basis, now), *_matrix(stamp.basis, now)]
+    by_cell = {name: list(_cell(each, now.cells.get(name))) for name, each in stamp.basis.cells.items()}
+    for path, file in stamp.files.items():
+        yield _file(path, file, hash_(path), shared, by_cell)
+
+
+def _file(path: str, file: FileStamp, found: str | None, shared: list[Change], by_cell: Mapping[str, list[Change]]
+          ) -> FileState:  # fmt: skip
+    if found is None:
+        return FileState(path, "broken", "it was deleted, or can't be read")
+    if found != file.sha256:
+        return FileState(path, "broken", "it was changed after Muster had made it")
+    names = by_cell if file.cells is None else [name for name in file.cells if name in by_cell]
+    changes = [*shared, *(change for name in names for change in by_cell[name])]
+    if not changes:
+        return FileState(path, "fresh")
+    changes.sort(key=lambda change: not change.gone)
+    more = f"; and {len(changes) - TOLD} more" if len(changes) > TOLD else ""
+    told = "; ".join(change.what for change in changes[:TOLD]) + more
+    return FileState(path, "broken" if changes[0].gone else "stale", told)
+
+
+def _sections(before: Basis, now: Basis) -> Iterator[Change]:
+    names = dict.fromkeys([*before.sections, *now.sections])
+    changed = [name for name in names if before.sections.get(name) != now.sections.get(name)]
+    if changed:
+        yield Change(f"campaign.yaml changed: {', '.join(changed)}")
+
+
+def _matrix(before: Basis, now: Basis) -> Iterator[Change]:
+    if before.state and before.state != now.state:
+        yield Change("attempts were made or ended since")
+    new = [name for name in now.cells if name not in before.cells]
+    if new and before.cells:
+        yield Change(f"{_few(new)} came in since")
+    missing = [name for name in now.missing if name not in before.missing and name not in before.cells]
+    if missing:
+        yield Change(f"{_few(missing)} is declared and missing")
+
+
+def _cell(before: CellStamp, now: CellStamp | None) -> Iterator[Change]:
+    name = before.cell
+    if now is None:
+        yield Change(f"{name} is not DONE any more, or no longer declared", gone=True)
+        return
+    if now.token != before.token or now.attempt != before.attempt:
+        yield Change(f"{name} was run again: attempt {now.attempt} counts now, not {before.attempt}")
+        return
+    for path, digest in before.files.items():
+        if now.files.get(path) is None:
+            yield Change(f"{name}: {path} is gone", gone=True)
+        elif now.files[path] != digest:
+            yield Change(f"{name}: {path} was changed")
+    yield from _checkpoint(before, now)
+    if dict(now.results) != dict(before.results):
+        yield Change(f"{name}: its recorded results changed")
+
+
+def _checkpoint(before: CellStamp, now: CellStamp) -> Iterator[Change]:
+    was, is_ = before.checkpoint, now.checkpoint
+    if was is None or was.sha256 is None:
+        return
+    if is_ is None or is_.sha256 is None:
+        yield Change(f"{before.cell}: its checkpoint {was.path} is gone", gone=True)
+    elif is_.sha256 != was.sha256:
+        yield Change(f"{before.cell}: its checkpoint {was.path} was replaced")
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names[:TOLD]) + (f" and {len(names) - TOLD} more" if len(names) > TOLD else "")
+
+
+def as_json(states: list[FileState]) -> dict[str, Any]:
+    """The object of `muster verify --json`."""
+    return {"files": [{"path": each.path, "state": each.state, "because": each.because} for each in states]}

@@ -1,0 +1,75 @@
+"""The provenance of derived files: which cells, attempts, hashes and code they rest on, k of N."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from muster.report.facts import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStamp:
+    path: str
+    sha256: str | None
+    share: float | None = None  # of its training, when it was saved
+
+
+@dataclass(frozen=True, slots=True)
+class CellStamp:
+    """A DONE cell, the attempt that made it so, and the files its numbers are read from."""
+
+    cell: str
+    attempt: int
+    token: str
+    definition: str
+    folder: str  # of the attempt
+    output: str | None = None
+    adopted: bool = False
+    commit: str | None = None
+    dirty: str | None = None
+    results: Mapping[str, float] = field(default_factory=dict)
+    files: Mapping[str, str | None] = field(default_factory=dict)  # path -> sha256
+    checkpoint: CheckpointStamp | None = None
+    needs: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FileStamp:
+    sha256: str
+    kind: str  # table | figure | text
+    cells: tuple[str, ...] | None = None  # None: all that the stamp names
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What everything that a command derives rests on."""
+
+    campaign: str
+    sections: Mapping[str, str]  # of campaign.yaml -> hash
+    cells: Mapping[str, CellStamp]
+    k: int = 0
+    n: int = 0
+    missing: tuple[str, ...] = ()
+    state: str = ""  # hash of every attempt and how it ended; only where a file rests on all of them
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """Of all files that one command made at one time."""
+
+    made: str  # report | cost | record
+    command: str
+    at: str
+    version: str
+    basis: Basis
+    files: Mapping[str, FileStamp]  # relative to the campaign's folder
+    muster: int = 1
+
+
+def footer(basis: Basis, version: str, path: str) -> str:
+    """For texts that travel without their stamp."""
+    partial = f"PARTIAL {basis.k}/{basis.n}; " if basis.missing else ""
+    counted = f"{basis.k} of {basis.n} cells"
+    return f"{partial}{counted}; campaign {basis.campaign}; muster {version}; `muster trace {path}`"
