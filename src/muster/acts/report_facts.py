@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
@@ -74,6 +74,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         k=sum(1 for cell in status.cells if cell.record.done and cell.record.cell.job in names),
         n=sum(1 for cell in status.cells if cell.record.cell.job in names),
         missing=missing,
+        excluded=tuple(_excluded(campaign, carrying, heads)),
         plan=plan,
         declared=_declared(campaign, plan, found.decision_changed_at),
         proxies={value.name: value.note for value in splits if value.note},
@@ -204,6 +205,15 @@ def _has(campaign: Campaign, name: str) -> bool:
     return any(axis.name == name for axis in campaign.axes)
 
 
+def _excluded(campaign: Campaign, jobs: Sequence[Job], heads: Heads) -> Iterator[tuple[str, str, str]]:
+    for job in jobs:
+        kept = {cell.id for cell in cells_of(campaign, job)}
+        for cell in cells_of(campaign, replace(job, exclude=())) if job.exclude else ():
+            if cell.id not in kept:
+                names = {axis: value.name for axis, value in cell.values}
+                yield names.get("config", ""), names.get("seed", ""), heads.of(job, cell)
+
+
 # -- what was measured
 
 
@@ -220,6 +230,7 @@ def _measured(record: CellRecord, campaign: Campaign, heads: Heads, origins: Ori
         head=heads.of(campaign.job(cell.job), cell),
         results=recorded or now or {},
         now=now if recorded else None,
+        episodes=(origins.episodes if origins else None) or 1,
         attempt=attempt.n,
         adopted=attempt.adopted,
     )

@@ -79,7 +79,14 @@ def all_columns(facts: Facts) -> tuple[Column, ...]:
 
 def sample_of(facts: Facts, config: str, column: Column) -> Sample:
     found = _of(facts, config, column)
-    return Sample(config, column.head, column.metric, {each.seed: each.results[column.metric] for each in found})
+    episodes = {each.episodes for each in found}
+    return Sample(
+        config,
+        column.head,
+        column.metric,
+        {each.seed: each.results[column.metric] for each in found},
+        episodes.pop() if len(episodes) == 1 else 1,
+    )
 
 
 def _of(facts: Facts, config: str, column: Column) -> Sequence[Measurement]:

@@ -22,6 +22,7 @@ class Measurement:
     head: str
     results: Mapping[str, float]
     now: Mapping[str, float] | None = None  # what its files say today; None: nobody looked
+    episodes: int = 1  # that its values are means of; 1: not known
     attempt: int = 1
     adopted: bool = False
 
@@ -85,6 +86,7 @@ class Facts:
     k: int  # DONE cells of those that carry results
     n: int  # declared ones
     missing: tuple[Missing, ...] = ()  # of all declared cells, also those that carry none
+    excluded: tuple[tuple[str, str, str], ...] = ()  # (config, seed, head) that `exclude:` takes out of the matrix
     plan: Plan | None = None
     declared: Declared = field(default_factory=Declared)
     proxies: Mapping[str, str] = field(default_factory=dict)  # split -> its note: what it stands for

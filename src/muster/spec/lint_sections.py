@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muster.domain.template import split_words
 from muster.spec.document import Path, shorten
 from muster.spec.lint import Lint
+from muster.spec.lint_jobs import SHELL_WORDS
 
 
 def lint_sections(lint: Lint) -> None:
@@ -13,11 +16,7 @@ def lint_sections(lint: Lint) -> None:
     _loop(lint)
     for name, gate in lint.model.gates.items():
         _job(lint, ("gates", name, "job"), gate.job)
-    for index, command in enumerate(lint.model.finish.run if lint.model.finish else ()):
-        try:
-            split_words(command)
-        except ValueError:
-            lint.add(("finish", "run", index), "a quote is opened and never closed", "close it")
+    _finish(lint)
 
 
 def _job(lint: Lint, path: Path, name: str) -> None:
@@ -45,6 +44,10 @@ def _metric(lint: Lint, path: Path, metric: str, split: str | None) -> None:
     if jobs is None:
         lint.unknown((*path, "metric"), f"no job has a result '{metric}'", metric, list(lint.results()))
         return
+    if other := _other_axes(lint, jobs):
+        what = f"'{metric}' has the axes {', '.join(other)} beside config, seed and split"
+        lint.add((*path, "metric"), what, "the decision compares configs on one split: give each its own job")
+        return
     with_split = [job for job in jobs if job in lint.model.jobs and "split" in (lint.model.jobs[job].axes or ())]
     if split is None:
         if len(with_split) == len(jobs) and len(lint.values("split")) > 1:
@@ -55,6 +58,11 @@ def _metric(lint: Lint, path: Path, metric: str, split: str | None) -> None:
     elif not with_split and not any(lint.wrong_below(("jobs", job)) for job in jobs):
         what = f"'{metric}' is a result of '{jobs[0]}', which has no axis 'split'"
         lint.add((*path, "split"), what, "remove `split`, or add the axis to the job")
+
+
+def _other_axes(lint: Lint, jobs: Sequence[str]) -> list[str]:
+    axes = [axis for job in jobs if job in lint.model.jobs for axis in lint.model.jobs[job].axes or ()]
+    return [axis for axis in dict.fromkeys(axes) if axis not in ("config", "seed", "split")]
 
 
 def _config(lint: Lint, path: Path, name: str, *, key: bool = False) -> None:
@@ -91,3 +99,20 @@ def _loop(lint: Lint) -> None:
         lint.add(
             ("loop",), "the loop has neither rules nor a default", "without them no round follows the first", key=True
         )
+
+
+def _finish(lint: Lint) -> None:
+    finish = lint.model.finish
+    for index, command in enumerate(finish.run if finish else ()):
+        path: Path = ("finish", "run", index)
+        try:
+            words = split_words(command)
+        except ValueError:
+            lint.add(path, "a quote is opened and never closed", "close it")
+            continue
+        odd = [word for word in words if word in SHELL_WORDS]
+        if odd:
+            what = f"no shell runs this: the program gets '{odd[0]}' as a word"
+            lint.warn(path, what, "put the commands into a script, or write: sh -c '...'")
+    if finish and finish.notify and not lint.model.notify and not lint.wrong_below(("notify",)):
+        lint.warn(("finish", "notify"), "nobody is told: `notify:` is empty", "add `notify: [{run: COMMAND}]`")

@@ -14,6 +14,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
 EXACT = 1e-9
+RARE = 1e-4
 FEW_EPISODES = 10
 
 
@@ -187,11 +188,19 @@ def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[
             names = tuple(sample.config for sample in set_)
             same_values = all(_same_values(set_[0], sample) for sample in set_[1:])
             what = "the same value for every seed" if same_values else "the same mean and sd"
-            level: Literal["ERROR", "WARN"] = "WARN" if all(sample.on_a_lattice for sample in set_) else "ERROR"
+            level: Literal["ERROR", "WARN"] = "WARN" if all(map(_by_chance, set_)) else "ERROR"
             where = f"{split}/{metric}" if split else metric
             text = f"{', '.join(names)} have {what} in {where}"
             parts = {"configs": ", ".join(names), "what": "values" if same_values else "moments", "where": where}
             yield Flag(level, "same_values", names, text, parts)
+
+
+def _by_chance(sample: Sample) -> bool:
+    """Whether another config may well have the same: integers, or so coarse means that all seeds agree by chance."""
+    if sample.on_a_lattice or not sample.counted or not sample.sd:
+        return sample.on_a_lattice
+    meet = 1 / (sample.episodes * sample.sd * math.sqrt(4 * math.pi))  # of two seeds of one normal distribution
+    return min(1.0, meet) ** sample.n >= RARE
 
 
 def _alike(a: Sample, b: Sample) -> bool:
@@ -220,7 +229,9 @@ def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
             seeds = " and ".join(same[0])
             where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
             text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
-            level: Literal["ERROR", "WARN"] = "WARN" if sample.on_a_lattice else "ERROR"
+            level: Literal["ERROR", "WARN"] = (
+                "WARN" if sample.on_a_lattice or (sample.sd and sample.counted) else "ERROR"
+            )
             parts = {"where": where, "seeds": ", ".join(same[0]) if sample.sd else ""}
             yield Flag(level, "same_seeds", (sample.config,), text, parts)
 

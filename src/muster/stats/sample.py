@@ -24,6 +24,7 @@ class Sample:
     split: str
     metric: str
     by_seed: Mapping[str, float]
+    episodes: int = 1  # that each value is the mean of; 1: not known
 
     @property
     def values(self) -> tuple[float, ...]:
@@ -66,7 +67,17 @@ class Sample:
     @property
     def on_a_lattice(self) -> bool:
         """Counts and saturated rates repeat by nature: all 0, all 1, integers."""
-        return all(float(value).is_integer() for value in self.values)
+        return self._multiples_of(1)
+
+    @property
+    def counted(self) -> bool:
+        """Means of counts, over as many episodes as their files name: multiples of 1/48 meet now and then."""
+        return self._multiples_of(self.episodes)
+
+    def _multiples_of(self, parts: int) -> bool:
+        scaled = np.asarray(self.values) * parts
+        near = 1e-12 if parts == 1 else 1e-6  # single precision, as trainers compute
+        return bool(np.all(np.abs(scaled - np.round(scaled)) <= near * np.maximum(1.0, np.abs(scaled))))
 
 
 def interquartile_mean(values: tuple[float, ...]) -> float:

@@ -424,3 +424,13 @@ def test_missing_keys_do_not_hide_the_rest() -> None:
         "3:18 unknown placeholder {x}",
         "4:12 expected a whole number, found text 'a'",
     ]
+
+
+def test_a_decision_knows_config_seed_and_split_only() -> None:
+    text = HEAD + (
+        "axes: {config: [a, b], seed: [0, 1], task: [x, y]}\n"
+        "jobs:\n"
+        "  eval: {axes: [config, seed, task], command: c, results: {score: {json: r.json, key: score}}}\n"
+        "decision: {primary: {metric: score, better: higher}, baseline: a}\n"
+    )
+    assert shown(text) == ["6:30 'score' has the axes task beside config, seed and split"]

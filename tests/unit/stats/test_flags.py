@@ -147,3 +147,21 @@ def test_a_decision_that_was_changed_after_results_had_been_seen() -> None:
     found = of_declaration(Declared(changed_at=16), [])
     assert [(flag.level, flag.code) for flag in found] == [("WARN", "decision_changed")]
     assert "16 cells" in found[0].message
+
+
+def test_means_of_a_few_episodes_may_meet_within_a_config_but_not_for_every_seed_of_two() -> None:
+    """48 episodes of counted costs: multiples of 1/48 in single precision, as the example has them."""
+    values = {"0": 1.8958333730697632, "1": 2.0208332538604736, "2": 2.125, "3": 2.0208332538604736}
+    a = Sample("a", "ood", "cost", values, 48)
+    assert [(flag.level, flag.code) for flag in of_values([a], [])] == [("WARN", "same_seeds")]
+    unknown = Sample("a", "ood", "cost", values)
+    assert [(flag.level, flag.code) for flag in of_values([unknown], [])] == [("ERROR", "same_seeds")]
+    b = Sample("b", "ood", "cost", values, 48)
+    assert ("ERROR", "same_values") in [(flag.level, flag.code) for flag in of_values([a, b], [])]
+    twins = [Sample(name, "ood", "rate", {"0": 0.5, "1": 1.0, "2": 0.0}, 2) for name in ("a", "b")]
+    assert [flag.level for flag in of_values(twins, []) if flag.code == "same_values"] == ["WARN"]
+
+
+def test_all_seeds_the_same_fraction_is_an_error() -> None:
+    stuck = Sample("a", "id", "score", dict.fromkeys("01234", 0.375), 8)
+    assert [(flag.level, flag.code) for flag in of_values([stuck], [])] == [("ERROR", "same_seeds")]
