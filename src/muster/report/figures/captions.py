@@ -1,0 +1,206 @@
+"""What stands below each picture, in the campaign's language."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from muster.report.facts import Column, Plan
+from muster.report.figures.curves import Seeds
+from muster.report.figures.grid import Grid
+from muster.report.figures.scales import number
+from muster.report.figures.scene import Scene
+
+if TYPE_CHECKING:
+    from muster.report.figures.bars import Group
+    from muster.report.figures.trade import Point
+
+WORDS = {
+    "en": {
+        "learning": "Learning curves of {metric}{keys}: thick lines are means over the seeds, thin lines the seeds.",
+        "single": "Learning curves of {metric}{keys}: each line is one training seed.",
+        "band": "Bands: Student-t 95 % intervals of the mean, from three seeds on; only steps that all seeds reached.",
+        "no_band": "No bands: fewer than three seeds.",
+        "bars": "{metric} on {heads}: {mark} are means over the training seeds, dots the seeds.",
+        "bar": "bars",
+        "point": "large marks",
+        "open": "The axis does not start at 0.",
+        "trade": "{score} against {cost}: large marks are means over the training seeds, small dots the seeds.",
+        "interval": "Lines: Student-t 95 % intervals of the mean, from three seeds on.",
+        "no_interval": "No intervals: fewer than three seeds.",
+        "limit": "Dashed: the limit {limit} of {column}.",
+        "dagger": "† infeasible: the one-sided 95 % bound of the mean {column} lies beyond the limit.",
+        "undetermined": "Undetermined against the limit: {configs}.",
+        "n": "{sizes}.",
+        "all_n": "n = {n} for each config.",
+        "coverage": "{k} of {n} cells with results are done. A square for each config and seed; filled: done.",
+        "missing": "Missing: {states}.",
+        "elsewhere": "Missing without a square: {cells}.",
+        "more": "and {more} more",
+        "left_out": "{count} further curves of the same seeds are not drawn.",
+        "uneven": "Without a common step, so without a mean: {configs}.",
+        "proxy": "{head} is a proxy: {note}",
+        "key": "Names in the picture: {pairs}.",
+        "invalid": "INVALID: a red flag of level ERROR was raised; see the report.",
+        "list": ", ",
+        "gap": " ",
+    },
+    "zh": {
+        "learning": "{metric}{keys} 的学习曲线：粗线为各训练种子的均值，细线为每个种子。",
+        "single": "{metric}{keys} 的学习曲线：每条线为一个训练种子。",
+        "band": "色带：均值的 Student-t 95 % 区间（至少 3 个种子），只画所有种子都到达的步数。",
+        "no_band": "不足 3 个种子，不画色带。",
+        "bars": "{heads} 上的 {metric}：{mark}为各训练种子的均值，小圆点为每个种子。",
+        "bar": "条形",
+        "point": "大标记",
+        "open": "坐标轴不从 0 开始。",
+        "trade": "{score} 与 {cost} 的对照：大标记为各训练种子的均值，小圆点为每个种子。",
+        "interval": "线段：均值的 Student-t 95 % 区间（至少 3 个种子）。",
+        "no_interval": "不足 3 个种子，不画区间。",
+        "limit": "虚线：{column} 的限值 {limit}。",
+        "dagger": "† 不可行：{column} 均值的单侧 95 % 界超出限值。",
+        "undetermined": "对限值尚无定论：{configs}。",
+        "n": "种子数：{sizes}。",
+        "all_n": "每个配置 n = {n} 个种子。",
+        "coverage": "有结果的单元共 {n} 个，已完成 {k} 个。每个方格对应一个配置和一个种子，实心为已完成。",
+        "missing": "缺失：{states}。",
+        "elsewhere": "缺失且图中没有方格的单元：{cells}。",
+        "more": "另有 {more} 个",
+        "left_out": "同一种子另有 {count} 条曲线未画出。",
+        "uneven": "各种子没有共同的步数，因此没有均值：{configs}。",
+        "proxy": "{head} 是代理划分：{note}",
+        "key": "图中名称：{pairs}。",
+        "invalid": "INVALID：出现 ERROR 级别的警示，见报告。",
+        "list": "、",
+        "gap": "",
+    },
+}
+MOST_NAMED = 12  # missing cells in a caption
+
+
+def learning(scene: Scene, metric: str, keys: Sequence[str], page: Sequence[Seeds]) -> str:
+    say = _Say(scene)
+    other = [key for key in keys if key and key != metric]
+    banded = any(seeds.mean is not None and seeds.mean.half is not None for seeds in page)
+    limit, plan = scene.limit_on(metric), scene.facts.plan
+    left_out = sum(seeds.left_out for seeds in page)
+    uneven = [seeds.config for seeds in page if seeds.mean is None]
+    what = "single" if all(seeds.n == 1 for seeds in page) else "learning"
+    return say.joined(
+        say(what, metric=metric, keys=f" ({say.listed(other)})" if other else ""),
+        say("band") if banded else say("no_band"),
+        say.sizes({seeds.config: (seeds.n,) for seeds in page}),
+        say("uneven", configs=say.listed(uneven)) if uneven else "",
+        say("left_out", count=left_out) if left_out else "",
+        say("limit", limit=number(limit), column=plan.limit.name) if limit is not None and plan and plan.limit else "",
+        say.dagger([seeds.config for seeds in page]),
+        say.key("config", [seeds.config for seeds in page]),
+        say.key("metric", [metric]),
+    )
+
+
+def bars(scene: Scene, group: Group) -> str:
+    say = _Say(scene)
+    heads = [column.head for column in group.columns]
+    plan = scene.facts.plan
+    return say.joined(
+        say("bars", metric=group.metric, heads=say.listed(heads), mark=say("bar" if group.as_bars else "point")),
+        say("interval" if any(sample.interval for sample in group.drawn) else "no_interval"),
+        say.sizes({row[0].config: tuple(sample.n for sample in row) for row in group.samples}),
+        "" if group.as_bars else say("open"),
+        say("limit", limit=number(group.limit), column=plan.limit.name)
+        if group.limit is not None and plan and plan.limit
+        else "",
+        say.dagger(group.configs),
+        say.proxies(heads),
+        say.key("config", group.configs),
+        say.key("head", heads),
+        say.key("metric", [group.metric]),
+    )
+
+
+def trade(scene: Scene, plan: Plan, points: Sequence[Point]) -> str:
+    say = _Say(scene)
+    assert plan.limit is not None
+    configs = [point.config for point in points]
+    columns: list[Column] = [plan.primary, plan.limit]
+    unclear = [c for c in configs if (s := scene.analysis.decision.safety.get(c)) and s.standing == "UNDETERMINED"]
+    intervals = any(sample.interval for point in points for sample in (point.cost, point.score))
+    limit = plan.procedure.limit
+    return say.joined(
+        say("trade", score=plan.primary.name, cost=plan.limit.name),
+        say("interval" if intervals else "no_interval"),
+        say.sizes({point.config: (point.n,) for point in points}),
+        say("limit", limit=number(limit), column=plan.limit.name) if limit is not None else "",
+        say.dagger(configs),
+        say("undetermined", configs=say.listed(unclear)) if unclear else "",
+        say.proxies([column.head for column in columns]),
+        say.key("config", configs),
+        say.key("head", [column.head for column in columns]),
+        say.key("metric", [column.metric for column in columns]),
+    )
+
+
+def coverage(scene: Scene, grid: Grid) -> str:
+    say = _Say(scene)
+    facts = scene.facts
+    count = Counter(each.state for each in facts.missing)
+    named = [f"{each.cell} {each.state}" for each in grid.elsewhere[:MOST_NAMED]]
+    if len(grid.elsewhere) > MOST_NAMED:
+        named.append(say("more", more=len(grid.elsewhere) - MOST_NAMED))
+    return say.joined(
+        say("coverage", k=facts.k, n=facts.n),
+        say("missing", states=say.listed(f"{state} {number}" for state, number in count.items())) if count else "",
+        say("elsewhere", cells=say.listed(named)) if named else "",
+        say.key("config", scene.configs),
+        say.key("seed", scene.names.seed),
+        say.key("head", [panel.head for panel in grid.panels if panel.head in scene.names.head]),
+    )
+
+
+class _Say:
+    """The sentences in one language."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.words = WORDS[scene.facts.language]
+
+    def __call__(self, key: str, **parts: object) -> str:
+        return self.words[key].format(**parts)
+
+    def listed(self, names: Iterable[str]) -> str:
+        return self.words["list"].join(names)
+
+    def joined(self, *sentences: str) -> str:
+        """The mark first: a caption is often read no further."""
+        mark = self.scene.facts.mark
+        invalid = self("invalid") if self.scene.analysis.errors else ""
+        found = [invalid, f"{mark}{'。' if self.scene.facts.language == 'zh' else '.'}" if mark else "", *sentences]
+        return self.words["gap"].join(sentence for sentence in found if sentence)
+
+    def sizes(self, found: dict[str, tuple[int, ...]]) -> str:
+        """n of each config; on each split where they differ."""
+        alike = {size for sizes in found.values() for size in sizes}
+        if len(alike) == 1:
+            return self("all_n", n=alike.pop())
+        shown = (f"{config or '-'} n = {'/'.join(map(str, dict.fromkeys(sizes)))}" for config, sizes in found.items())
+        return self("n", sizes=self.listed(shown))
+
+    def dagger(self, configs: Iterable[str]) -> str:
+        plan = self.scene.facts.plan
+        shown = plan and plan.limit and any(self.scene.infeasible(config) for config in configs)
+        return self("dagger", column=plan.limit.name) if shown and plan and plan.limit else ""
+
+    def proxies(self, heads: Iterable[str]) -> str:
+        notes = self.scene.facts.proxies
+        found = [self("proxy", head=head, note=_ended(notes[head])) for head in dict.fromkeys(heads) if head in notes]
+        return self.words["gap"].join(found)
+
+    def key(self, kind: str, names: Iterable[str]) -> str:
+        pairs = self.scene.names.replaced(kind, dict.fromkeys(names))
+        return self("key", pairs=self.listed(f"{shown} = {name}" for shown, name in pairs)) if pairs else ""
+
+
+def _ended(note: str) -> str:
+    return note if note.endswith((".", "。")) else f"{note}."

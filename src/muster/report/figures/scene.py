@@ -1,0 +1,73 @@
+"""What all pictures of a report share: the facts, the names as drawn, and what every title must say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from muster.report.analysis import Analysis
+from muster.report.facts import Column, Facts
+from muster.report.figures.names import Names, all_configs
+
+PAGE = 12  # configs in one picture
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    analysis: Analysis
+    names: Names
+    configs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, analysis: Analysis, drawable: Callable[[str], bool]) -> Scene:
+        return cls(analysis, Names.of(analysis.facts, drawable), all_configs(analysis.facts))
+
+    @property
+    def facts(self) -> Facts:
+        return self.analysis.facts
+
+    @property
+    def mark(self) -> str:
+        """What a picture that travels alone must not hide."""
+        return ", ".join(word for word in ("INVALID" if self.analysis.errors else "", self.facts.mark) if word)
+
+    @property
+    def description(self) -> str:
+        """Goes into each file beside its title."""
+        facts = self.facts
+        parts = [
+            f"campaign {facts.campaign}",
+            f"{facts.k} of {facts.n} cells with results",
+            self.mark,
+            f"code {facts.code}" if facts.code else "",
+            f"muster {facts.version}",
+        ]
+        return "; ".join(part for part in parts if part)
+
+    def limit_on(self, metric: str) -> float | None:
+        """The declared one, where it is about this metric."""
+        plan = self.facts.plan
+        return plan.procedure.limit if plan and plan.limit and plan.limit.metric == metric else None
+
+    def limited_head(self) -> str:
+        plan = self.facts.plan
+        return plan.limit.head if plan and plan.limit else ""
+
+    def infeasible(self, config: str) -> bool:
+        found = self.analysis.decision.safety.get(config)
+        return found is not None and found.standing == "INFEASIBLE"
+
+    def named(self, config: str) -> str:
+        """With a dagger where its cost is beyond the limit."""
+        return f"{self.names.config[config]} †" if self.infeasible(config) else self.names.config[config]
+
+    def cells(self, configs: Iterable[str], columns: Iterable[Column]) -> tuple[str, ...]:
+        wanted = list(columns)
+        found = (cell for config in configs for column in wanted for cell in self.analysis.cells(config, column))
+        return tuple(dict.fromkeys(found))
+
+
+def pages(configs: Sequence[str], size: int = PAGE) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(what the page's name ends with, its configs)"""
+    for start in range(0, len(configs), size):
+        yield f"_{start // size + 1}" if start else "", tuple(configs[start : start + size])
