@@ -10,7 +10,6 @@ from muster.domain.errors import Mistake
 SECTIONS = {
     "loop": "no rounds are run",
     "gates": "no gate is evaluated",
-    "finish": "nothing is done at the end",
 }
 
 

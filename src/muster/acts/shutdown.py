@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from muster.acts.status import CellStatus, Status
 from muster.domain.verdict import SETTLED
@@ -33,3 +35,40 @@ def _over(cell: CellStatus) -> bool:
 
 def _cell(cell: CellStatus) -> str:
     return f"{cell.record.cell.id} is {cell.verdict.state}: {cell.verdict.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Vigil:
+    """The way to a power-off: a look, a pause, another look, a countdown, a last look. One doubt, and it begins anew.
+
+    Times are boot times; the pause counts from the end of the first look.
+    """
+
+    pause_s: float
+    countdown_s: float
+    first: float | None = None  # when a look had found nothing against it
+    second: float | None = None
+    last: float | None = None
+    not_before: float = 0.0  # after a refusal
+
+    def move(self, now: float) -> Literal["look", "wait", "go"]:
+        if self.last is not None:
+            return "go"
+        return "look" if now >= self.next_at else "wait"
+
+    @property
+    def next_at(self) -> float:
+        if self.second is not None:
+            return self.second + self.countdown_s
+        return self.not_before if self.first is None else self.first + self.pause_s
+
+    @property
+    def counting(self) -> bool:
+        return self.second is not None and self.last is None
+
+    def saw(self, reasons: Sequence[str], now: float) -> Vigil:
+        if reasons:
+            return Vigil(self.pause_s, self.countdown_s, not_before=now + self.pause_s)
+        if self.first is None:
+            return replace(self, first=now)
+        return replace(self, second=now) if self.second is None else replace(self, last=now)

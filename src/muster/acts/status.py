@@ -15,6 +15,7 @@ from muster.plan.standing import Standing, outdated, standing
 from muster.ports.clock import iso
 
 if TYPE_CHECKING:
+    from muster.acts.finish import FinishView
     from muster.domain.sighting import Sighting
     from muster.judge.living import Watch
 
@@ -55,6 +56,7 @@ class Status:
     cells: tuple[CellStatus, ...]
     withdrawn: tuple[CellStatus, ...] = ()  # no longer declared, and not over
     counts: Mapping[str, int] = field(default_factory=dict)
+    finish: FinishView | None = None  # None: none is declared, and nobody wants the machine powered off
 
     @property
     def complete(self) -> bool:
@@ -66,6 +68,8 @@ class Status:
         every = (*self.cells, *self.withdrawn)
         if any(cell.verdict.state in LIVE or cell.verdict.kind in ("claimed", "ending") for cell in every):
             return True
+        if self.finish and self.finish.due:
+            return True
         # an attempt that ended and is not recorded yet: others may wait for it
         if self.state.intent.kind != "running":
             return False
@@ -73,7 +77,10 @@ class Status:
 
     @property
     def exit(self) -> int:
-        return 4 if self.going_on else 0 if self.complete else 3
+        """A finish that failed is something missing, too."""
+        if self.going_on:
+            return 4
+        return 0 if self.complete and not (self.finish and self.finish.failed) else 3
 
 
 def survey(
@@ -93,7 +100,15 @@ def survey(
     counts = dict.fromkeys(STATES, 0)
     for cell in cells:
         counts[cell.verdict.state] += 1
-    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts)
+    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot))
+
+
+def _finish(state: CampaignState, boot: float) -> FinishView | None:
+    if not (state.campaign.finish or state.finish.wish or state.finish.stage or state.finish.steps):
+        return None
+    from muster.acts.finish import view  # most looks have no use for it
+
+    return view(state, boot)
 
 
 def _cell(
@@ -186,7 +201,16 @@ def as_json(status: Status) -> dict[str, Any]:
         "cells": [cell_json(cell, status) for cell in status.cells],
         "withdrawn": [cell_json(cell, status) for cell in status.withdrawn],
         "money": None,
+        "finish": _finish_json(status.finish),
     }  # fmt: skip
+
+
+def _finish_json(found: FinishView | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    from muster.acts.finish import view_json
+
+    return view_json(found)
 
 
 def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def down(
     late = _end_runs(desk, state.open_attempts, limit) if runs else False
     if not late:
         _await_free_lock(desk)
+    late = (runs and _end_step(desk, limit)) or late
     print("the campaign is down; nothing starts until `muster up`")
     if not runs:
         _tell_living(desk)
@@ -83,6 +84,21 @@ def _end_runs(desk: Desk, attempts: list[Attempt], limit: float) -> bool:
     if attempts or later:
         print("`muster retry CELL --because ...` takes a stopped cell up again")
     return late
+
+
+def _end_step(desk: Desk, limit: float) -> bool:
+    """A command of the finish is stopped like a run; True: it still lives when the time is up."""
+    state = desk.load()
+    if not state.finish.steps:
+        return False
+    from muster.wiring.finishing import stop_open
+
+    found = stop_open(desk.state, state, desk.clock, limit)
+    if found is None:
+        return False
+    step, ended = found
+    print(f"finish {step}: {'stopped; `muster up` does it again' if ended else 'still alive; the request stands'}")
+    return not ended
 
 
 def _tell_living(desk: Desk) -> None:

@@ -7,7 +7,7 @@ import time
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
-from muster.cli.telling import cell_line, news, show
+from muster.cli.telling import cell_line, finish_lines, news, show
 from muster.cli.words import counted
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
@@ -68,6 +68,10 @@ class Teller:
                 self.known.add(now)
                 self.told.add(now)
                 print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
+        for line in finish_lines(found) if found.complete else ():
+            if line not in self.told:
+                self.told.add(line)
+                print(f"{found.as_of[11:19]}  {line}", flush=True)
 
 
 def _worth_telling(cell: CellStatus) -> bool:
@@ -101,7 +105,8 @@ class Screen:
         )
         lines = [Text.from_ansi(line) for line in grids(found)]
         running = [Text.from_ansi(cell_line(cell)) for cell in found.cells if cell.record.open][:16]
-        self.live.update(Group(head, *lines, Text.from_ansi(legend(found)), *running), refresh=True)
+        finish = [Text.from_ansi(line) for line in finish_lines(found)]
+        self.live.update(Group(head, *lines, Text.from_ansi(legend(found)), *running, *finish), refresh=True)
 
     def close(self) -> None:
         self.live.stop()

@@ -56,6 +56,18 @@ def show(found: Status, told: Collection[str] = ()) -> None:
     for cell in found.withdrawn:
         print(f"{cell_line(cell)}. It is no longer declared; `muster stop {cell.record.cell.id}` ends it")
     print(closing_line(found))
+    for line in finish_lines(found):
+        print(line)
+
+
+def finish_lines(found: Status) -> list[str]:
+    """What became of the finish; nothing where none is declared."""
+    if found.finish is None:
+        return []
+    from muster.acts.finish import told
+
+    colour = "red" if found.finish.failed else "yellow" if found.finish.due else ""
+    return [paint(line, colour) for line in told(found.finish)]
 
 
 def news(cell: CellStatus) -> str:
@@ -146,8 +158,9 @@ def _kind(cell: CellStatus) -> str:
 def closing_line(found: Status) -> str:
     given_up = found.counts["GIVEN_UP"]
     if found.complete:
+        going = "; the finish goes on" if found.finish and found.finish.due else ""
         more = f", with {counted(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
-        return paint("complete" + (more if given_up else ""), "green")
+        return paint("complete" + (more if given_up else "") + going, "green")
     if found.going_on:
         return "still going on; `muster why CELL` shows the evidence"
     missing = len(found.cells) - found.counts["DONE"] - given_up

@@ -27,6 +27,8 @@ from muster.ports.store import Committed, Store, Superseded
 from muster.ports.waker import Wake, Waker
 
 Key = tuple[str, int]
+Finished = tuple[Sequence[Decision], bool]  # what to record before anything else is done; whether nothing is left
+MOST_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Loop:
     configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
+    finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
     agenda: Agenda = field(init=False)
     news: News = field(init=False)
     trouble: str = ""
@@ -265,9 +268,20 @@ class Loop:
                 self._record([*self.news.held(reason), *self.news.take()])
             case End(complete, reason):
                 self.carrier.ask_all_back(self.state)
-                self._end(complete, reason)
+                if not complete or self._finished():
+                    self._end(complete, reason)
             case _:
                 pass
+
+    def _finished(self) -> bool:
+        """Carries the finish on as far as it goes now. Its decisions are never put back: each was right then only."""
+        for _ in range(MOST_AT_ONCE):
+            decisions, over = self.finish(self.state)
+            if not decisions:
+                return over
+            self._absorb(self.ports.store.commit(decisions))
+            self._notify(decisions)
+        return False
 
     def _end(self, complete: bool, reason: str) -> None:
         if self._heard:
@@ -292,7 +306,7 @@ class Loop:
         self._heard = self._heard or any(event.decision.epoch is None and not event.void for event in committed.seen)
         for event in committed.seen:
             decision = event.decision
-            if decision.kind in ("campaign", "filter", "intent", "hold", "release"):
+            if decision.kind in ("campaign", "filter", "intent", "hold", "release", "finish", "shutdown"):
                 everything = True
             if decision.cell:
                 touched.add(decision.cell)

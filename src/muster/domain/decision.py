@@ -15,6 +15,7 @@ class Decision:
     campaign  a campaign text was taken in        settle   an attempt ended
     filter    what --only leaves out              adopt    a run that something else made was taken in
     intent    running or down                     end      a controller ended by itself
+    finish    a step of the finish began or ended shutdown a wish to power off, its end, how far it has come
     hold, release, retry, giveup, accept, stop, note: a person's word; found: what a person should hear of
 
     A kind that this version does not know is kept and has no effect.

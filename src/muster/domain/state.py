@@ -8,6 +8,7 @@ from typing import Literal
 
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign, Job
+from muster.domain.finish import FinishRecord
 
 IntentKind = Literal["running", "down", "held"]
 Only = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit
@@ -39,6 +40,7 @@ class CampaignState:
     at_rest: bool = False  # a controller found that nothing may start, and nobody has decided anything since
     former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
     forgiven: int = 0  # attempts that had ended when a person last released a hold: their deaths no longer count
+    finish: FinishRecord = FinishRecord()
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

@@ -41,6 +41,10 @@ class SlotHouse:
         """Whether a run of Muster, of any campaign, has a share of this GPU."""
         return any(self._leased(file.name) for file in self.folder.glob(f"gpu{index}.*"))
 
+    def leased(self) -> list[str]:
+        """Slots that somebody holds, of whatever campaign."""
+        return sorted(file.name for file in self.folder.iterdir() if self._leased(file.name))
+
     def _leased(self, name: str) -> bool:
         lease = self.lease([Slot(name, "")])
         if lease:

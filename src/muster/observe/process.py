@@ -14,6 +14,14 @@ class Process:
     ticks: int  # start time
 
 
+@dataclass(frozen=True, slots=True)
+class Carrier:
+    """A process with the token of an attempt in its environment."""
+
+    pid: int
+    home: str | None  # its MUSTER_HOME; None: the usual one of whoever started it
+
+
 def process(pid: int) -> Process | None:
     """None: there is no such process."""
     try:
@@ -93,6 +101,27 @@ def carriers(tokens: set[str]) -> dict[str, list[int]]:
             token = wanted.get(variable)
             if token and _lives(int(name)):
                 found[token].append(int(name))
+    return found
+
+
+def all_carriers() -> dict[str, list[Carrier]]:
+    """Live processes that carry any token at all: runs of every campaign. Raises OSError where /proc can't be read."""
+    found: dict[str, list[Carrier]] = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                environment = file.read()
+        except OSError:
+            continue
+        if b"MUSTER_ATTEMPT=" not in environment:
+            continue
+        words = dict(word.partition(b"=")[::2] for word in environment.split(b"\0"))
+        token, home = words.get(b"MUSTER_ATTEMPT"), words.get(b"MUSTER_HOME")
+        if token and _lives(int(name)):
+            told = Carrier(int(name), None if home is None else os.fsdecode(home))
+            found.setdefault(os.fsdecode(token), []).append(told)
     return found
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from muster.domain.campaign import Campaign
 from muster.domain.campaign import Job as DomainJob
 from muster.domain.cell import Cell, cells_of
 from muster.spec.document import Path
-from muster.spec.lint import Lint
+from muster.spec.lint import Lint, written_values
+from muster.spec.lint_jobs import path_texts
 from muster.spec.outputs import shared_output
 from muster.spec.resolve import axes_of, job_outline
 
@@ -86,12 +88,27 @@ def _needs(lint: Lint, name: str, cells: dict[str, list[Cell]]) -> None:
 
 
 def _many_outputs(lint: Lint, name: str, need: str, count: int) -> None:
+    wanted = f"{{{need}.output}}"
+    for path, text in _texts(lint, name):
+        if wanted in text:
+            what = f"{wanted} stands for {count} folders: a cell of '{name}' needs {count} cells of '{need}'"
+            hint = (
+                f"give '{name}' the axes of '{need}', or let the command ask `muster status --json` for them"
+            )
+            lint.add(path, what, hint, part=wanted)
+
+
+def _texts(lint: Lint, name: str) -> Iterator[tuple[Path, str]]:
+    """Every text of a job in which placeholders are filled."""
     model = lint.model.jobs[name]
-    for key, words in (("command", model.command), ("resume", model.resume)):
-        if words and any(f"{{{need}.output}}" in text for text in words.texts):
-            what = f"{{{need}.output}} stands for {count} folders: a cell of '{name}' needs {count} cells of '{need}'"
-            hint = f"give '{name}' the axes of '{need}', or let the command find the folders"
-            lint.add(("jobs", name, key), what, hint, part=f"{{{need}.output}}")
+    for key, words in (("command", model.command), ("resume", model.resume), ("within", model.within)):
+        yield from ((("jobs", name, key), text) for text in (words.texts if words else ()))
+    yield from path_texts(name, model)
+    used = " ".join([*model.command.texts, *(model.resume.texts if model.resume else ())])
+    for axis in model.axes or ():
+        if axis in lint.model.axes and f"{{{axis}.args}}" in used:
+            for value in written_values(lint.model, lint.document, axis):
+                yield (*value.path, "args"), value.settings.args
 
 
 def _key(cell: Cell, axes: list[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from muster.spec.model_job import Job
 from muster.spec.placeholders import allowed, check
 
 _STEPPED = ("jsonl", "csv", "wandb", "tensorboard", "stdout")
-_SHELL_WORDS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
+SHELL_WORDS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
 _MANY_RETRIES = 10
 
 
@@ -140,7 +140,7 @@ def _command(lint: Lint, name: str, key: str, words: Words, shell: bool) -> None
     except ValueError:
         lint.add(path, f"a quote in '{key}' is opened and never closed", "close it, or write \\' for a lone one")
         return
-    odd = [word for word in split if word in _SHELL_WORDS]
+    odd = [word for word in split if word in SHELL_WORDS]
     if odd:
         what = f"no shell runs this: the program gets '{odd[0]}' as a word"
         lint.warn(path, what, "add `shell: true`, or put the commands into a script")
@@ -154,7 +154,7 @@ def job_within(lint: Lint, name: str) -> bool:
 
 def _templates(lint: Lint, name: str, job: Job) -> None:
     names = allowed(lint, name)
-    for path, text in _paths(name, job):
+    for path, text in path_texts(name, job):
         check(lint, name, path, text, names)
     if job.cwd is not None:
         for item in dict.fromkeys(placeholders(job.cwd)):
@@ -171,7 +171,7 @@ def _templates(lint: Lint, name: str, job: Job) -> None:
         lint.add(("jobs", name, "command"), what, "remove it, or `uses: {gpu: 1}`", part=gpu_used[0])
 
 
-def _paths(name: str, job: Job) -> list[tuple[Path, str]]:
+def path_texts(name: str, job: Job) -> list[tuple[Path, str]]:
     """All texts of a job that are paths with placeholders."""
     base: Path = ("jobs", name)
     found: list[tuple[Path, str]] = [((*base, "output"), job.output)]

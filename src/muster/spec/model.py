@@ -153,4 +153,4 @@ class CampaignFile(Model):
         "Whom to tell of deaths, stalls and ends: `{run: COMMAND}` gets each notice as JSON on stdin.",
         "[{run: ./tell.sh}]",
     )
-    finish: Finish | None = field(None, later("What to do when all is done."), "{report: true, shutdown: false}")
+    finish: Finish | None = field(None, "What to do when all is done.", "{report: true, shutdown: false}")

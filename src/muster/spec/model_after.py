@@ -14,6 +14,7 @@ from muster.spec.fields import (
     LIST,
     MAP,
     ONE,
+    Duration,
     Edit,
     Flag,
     Loose,
@@ -23,6 +24,7 @@ from muster.spec.fields import (
     Whole,
     choice,
     expected,
+    read_flag,
     read_text,
     wrong,
 )
@@ -76,7 +78,24 @@ def _read_schedule(value: object) -> str:
     return text
 
 
+def _read_shutdown(value: object) -> bool | str:
+    if not isinstance(value, Scalar) or value.value is None:
+        raise expected("true, false or a command", value)
+    word = value.text.strip().lower()
+    if isinstance(value.value, bool) or word in ("yes", "no", "on", "off", "true", "false"):
+        return read_flag(value)
+    if not isinstance(value.value, str):
+        raise expected("true, false or a command", value)
+    return read_text(value)
+
+
 Anything = Annotated[Any, PlainValidator(_read_any), WithJsonSchema({}), Shown("anything")]
+Shutdown = Annotated[
+    bool | str,
+    PlainValidator(_read_shutdown),
+    WithJsonSchema({"type": ["boolean", "string"]}),
+    Shown("true, false or a command"),
+]
 Plain = Annotated[Any, PlainValidator(_read_scalar), WithJsonSchema(_SCALAR_SCHEMA), Shown("value")]
 Condition = Annotated[str, BeforeValidator(_read_condition), Shown("condition")]
 Window = Annotated[str, BeforeValidator(_read_window), Shown("window")]
@@ -279,9 +298,17 @@ class Gate(Model):
 
 
 class Finish(Model):
-    """What to do when all is done."""
+    """What to do when every cell is DONE or given up: in this order, each once. What fails stops the rest."""
 
-    report: Flag = field(False, "Make the report.", "true")
+    report: Flag = field(False, "Make the report; a partial one where cells were given up.", "true")
     docs: Flag = field(False, "Update the bound documents.", "true")
-    run: list[Text] = field([], "Commands to run then, in order.", '["rclone copy reports remote:sprint"]')
-    shutdown: Flag = field(False, "Power off, with proof that all is done.", "false")
+    run: list[Text] = field(
+        [],
+        "Commands to run then, in order and without a shell; each must exit with 0, and bear to be run twice.",
+        '["rclone copy reports remote:sprint"]',
+    )
+    notify: Flag = field(False, "Tell everybody in `notify:` that it is complete.", "true")
+    shutdown: Shutdown = field(
+        False, "Power off, with proof that all is done; a text is the command for it, given to a shell.", "true"
+    )
+    countdown: Duration = field(60.0, "How long before it can be cancelled.", "5m")

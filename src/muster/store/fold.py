@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.domain.decision import Decision
+from muster.store import fold_finish
 from muster.store.sql import QUERIES
 
 
@@ -22,6 +23,7 @@ class Refused(Exception):
 # what the fold needs from outside: the cells of a campaign that was taken in, as (id, job, axes JSON, hash)
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
+STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown")
 
 
 def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
@@ -36,7 +38,7 @@ def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str 
         handler = _HANDLERS.get(decision.kind)
         if handler:
             handler(db, decision, declared)
-            if decision.kind not in ("epoch", "hold", "stop"):  # the others may let a cell start
+            if decision.kind not in STARTS_NOTHING:  # the others may let a cell start
                 set_meta(db, "at_rest", "1" if decision.kind == "end" else "0")
     except (Refused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
@@ -106,6 +108,7 @@ def _intent(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     wanted = d.data["intent"]
     if wanted != "down":
         _refuse_if_held(db)
+        fold_finish.forget_failures(db)
     if meta(db, "intent", "down") == "held":
         set_meta(db, "intent_before", "down")
     else:
@@ -225,6 +228,11 @@ def _stop(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     db.execute(QUERIES["set_stop"], (d.reason, d.cell))
 
 
+def _finish(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    if why := (fold_finish.finish if d.kind == "finish" else fold_finish.shutdown)(db, d):
+        raise Refused(why)
+
+
 def _cell(db: sqlite3.Connection, d: Decision) -> Any:
     row = db.execute(QUERIES["one_cell"], (d.cell,)).fetchone()
     if row is None:
@@ -259,5 +267,7 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "giveup": _giveup,
     "accept": _accept,
     "stop": _stop,
+    "finish": _finish,
+    "shutdown": _finish,
     "end": lambda *_: None,
 }

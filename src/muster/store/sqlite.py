@@ -18,6 +18,7 @@ from muster.domain.campaign import AxisValue, Job
 from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
+from muster.domain.finish import FinishRecord
 from muster.domain.state import CampaignState, Intent
 from muster.ports.crash import reach
 from muster.ports.store import Committed, Event, Superseded
@@ -27,6 +28,7 @@ from muster.store.sql import QUERIES, migrations
 
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
 _outcome = msgspec.json.Decoder(Outcome).decode
+_finish = msgspec.json.Decoder(FinishRecord).decode
 
 
 class SqliteStore:
@@ -211,7 +213,7 @@ class SqliteStore:
         former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
         return CampaignState(
             campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
-            int(meta.get("forgiven", "0")),
+            int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:

@@ -29,6 +29,7 @@ from muster.store.place import refuse_copy
 from muster.store.sqlite import SqliteStore
 from muster.store.watches import WatchFile
 from muster.wiring.desk import controller_command
+from muster.wiring.finishing import Finishing
 from muster.wiring.looking import CodeCache, Looking
 from muster.wiring.notifying import notify
 from muster.wiring.pace import floors, poll_s
@@ -129,7 +130,14 @@ def build(
             write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id(), watch_of=watches.of))
 
     loop = Loop(ports, carrier, loaded, watches, policy, configure, publish)
-    loop.notify = lambda decision: notify(loop.state, str(root), decision)
+
+    def tell(decision: Decision) -> None:
+        notify(loop.state, str(root), decision)
+
+    loop.notify = tell
+    loop.finish = Finishing(
+        root, clock, carrier.decision, epoch=loaded.epoch, revive_s=around.revive_s, warm=executor.warm
+    )
     return loop
 
 

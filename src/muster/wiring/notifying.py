@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
 import subprocess
 from collections.abc import Mapping
+from concurrent.futures import Future
+from functools import partial
 
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
@@ -16,11 +17,11 @@ from muster.wiring.apart import apart
 LONGEST_S = 60.0
 
 
-def notify(state: CampaignState, root: str, decision: Decision) -> None:
-    for channel in state.campaign.notify:
-        if isinstance(channel, Mapping) and channel.get("run"):
-            command = str(channel["run"])
-            apart(lambda command=command: _run(command, root, _notice(state, decision)))  # type: ignore[misc]
+def notify(state: CampaignState, root: str, decision: Decision) -> list[Future[str]]:
+    """Under way when it returns; what went wrong with each, or nothing, for who has time to wait for it."""
+    notice = _notice(state, decision)
+    commands = [str(each["run"]) for each in state.campaign.notify if isinstance(each, Mapping) and each.get("run")]
+    return [apart(partial(_run, command, root, notice)) for command in commands]
 
 
 def _notice(state: CampaignState, decision: Decision) -> dict[str, object]:
@@ -34,11 +35,11 @@ def _notice(state: CampaignState, decision: Decision) -> dict[str, object]:
     }
 
 
-def _run(command: str, root: str, notice: Mapping[str, object]) -> None:
+def _run(command: str, root: str, notice: Mapping[str, object]) -> str:
     """The notice as JSON on stdin and its text in MUSTER_NOTICE. What goes wrong with it is in controller.log."""
     environment = {**os.environ, "MUSTER_NOTICE": str(notice["text"]), "MUSTER_CELL": str(notice["cell"] or "")}
-    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
-        subprocess.run(
+    try:
+        done = subprocess.run(
             shlex.split(command),
             input=json.dumps(notice, ensure_ascii=False).encode(),
             cwd=root,
@@ -48,3 +49,6 @@ def _run(command: str, root: str, notice: Mapping[str, object]) -> None:
             start_new_session=True,
             check=False,
         )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return f"`{command}`: {error}"
+    return f"`{command}` ended with {done.returncode}" if done.returncode else ""

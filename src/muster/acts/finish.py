@@ -1,0 +1,278 @@
+"""The finish: what is done when every declared cell is settled, in which order, and what of it is due now. Pure.
+
+Each step is recorded when it begins and when it ends, for a state of the matrix: the campaign that was taken in, and
+which attempt completed each cell. A step that ended well is not done again for the same state; one that failed stops
+all that comes after it, until a person says `muster up`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from muster.domain.finish import Stage, StepRecord
+from muster.domain.state import CampaignState
+
+POWER_OFF = "shutdown -h now || poweroff || halt"
+COUNTDOWN_S = 60.0
+MOST_LOST = 3  # executions without a known end; then it counts as failed
+LATE_S = 60.0  # a countdown that is over for so long was left by who counted
+
+StepKind = Literal["report", "docs", "run", "notify", "shutdown"]
+Standing = Literal["waiting", "under way", "done", "failed", "refused", "counting down", "cancelled", "unclear"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    name: str  # report, docs, run-1, ..., notify, shutdown
+    kind: StepKind
+    what: str  # its command, as a person would type it
+    countdown_s: float = 0.0
+
+
+# what is due: pure values, carried out by wiring/finishing.py
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """Record that this step begins; what is recorded is done."""
+
+    step: Step
+    n: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tend:
+    """An execution that was recorded and has no end yet: start it if it has not started, else see how it is."""
+
+    record: StepRecord
+
+
+@dataclass(frozen=True, slots=True)
+class PowerOff:
+    """Everything else is done: look, count down, power off. `stage`: it was recorded that this begins."""
+
+    step: Step
+    stage: Stage | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """`over`: nothing of it is left to do."""
+
+    over: bool
+
+
+Due = Begin | Tend | PowerOff | Nothing
+
+
+def declares(state: CampaignState) -> bool:
+    """Whether there is anything of a finish to tell. Cheap: asked at every look."""
+    return bool(state.campaign.finish or state.finish.wish or state.finish.stage or state.finish.steps)
+
+
+def steps(state: CampaignState) -> list[Step]:
+    """In their order."""
+    wanted = state.campaign.finish or {}
+    partial = " --partial" if given_up(state) else ""
+    found: list[Step] = []
+    if wanted.get("report"):
+        found.append(Step("report", "report", f"muster report{partial}"))
+    if wanted.get("docs"):
+        found.append(Step("docs", "docs", "muster docs update"))
+    found += [Step(f"run-{at}", "run", str(line)) for at, line in enumerate(wanted.get("run", ()), 1)]
+    if wanted.get("notify"):
+        found.append(Step("notify", "notify", "tell everybody in notify:"))
+    if wanted.get("shutdown") or state.finish.wish:
+        found.append(Step("shutdown", "shutdown", power_off(state), countdown_s(state)))
+    return found
+
+
+def power_off(state: CampaignState) -> str:
+    """The command: what the wish says, else the campaign, else the usual one."""
+    asked = state.finish.wish.command if state.finish.wish else None
+    declared = (state.campaign.finish or {}).get("shutdown")
+    return asked or (declared if isinstance(declared, str) else POWER_OFF)
+
+
+def countdown_s(state: CampaignState) -> float:
+    asked = state.finish.wish.countdown_s if state.finish.wish else None
+    declared = (state.campaign.finish or {}).get("countdown", COUNTDOWN_S)
+    return float(declared) if asked is None else asked
+
+
+def given_up(state: CampaignState) -> list[str]:
+    return [record.cell.id for record in state.declared if not record.done and record.given_up is not None]
+
+
+def settled(state: CampaignState) -> bool:
+    """Every declared cell is done or given up, and nothing is open."""
+    return all(record.done or record.given_up is not None for record in state.declared) and not state.open_attempts
+
+
+def key_of(state: CampaignState) -> str:
+    """Names a state of the matrix: the campaign, and how each cell was settled."""
+    import hashlib  # not at the top: most looks need no key
+
+    told = hashlib.sha256(state.campaign_hash.encode())
+    for record in state.declared:
+        completed = record.completed
+        how = f"{completed.n} {completed.token}" if completed else f"given up {record.given_up}"
+        told.update(f"\0{record.cell.id} {how}".encode())
+    return told.hexdigest()[:16]
+
+
+def due(state: CampaignState) -> Due:
+    """What the controller is to do now. One execution at a time: what is under way is seen to its end first."""
+    if state.intent.kind != "running" or not declares(state):
+        return Nothing(over=True)
+    if not settled(state):
+        return Nothing(over=False)
+    for record in state.finish.steps.values():
+        if record.ended is None:
+            return Tend(record)
+    key, stage = key_of(state), state.finish.stage
+    if stage and stage.key == key and stage.what == "began":
+        return PowerOff(Step("shutdown", "shutdown", stage.command), stage)
+    for step in steps(state):
+        if step.kind == "shutdown":
+            return Nothing(over=True) if state.finish.begun == key or state.finish.cancelled else PowerOff(step)
+        record_ = state.finish.steps.get(step.name)
+        mine = record_ if record_ and record_.key == key else None
+        if mine is None or mine.ok is None:
+            return Begin(step, record_.n + 1 if record_ else 1, mine.lost if mine else 0)
+        if not mine.ok:
+            return Nothing(over=True)
+    return Nothing(over=True)
+
+
+# -- telling
+
+
+@dataclass(frozen=True, slots=True)
+class StepView:
+    step: Step
+    standing: Standing
+    began: str | None = None
+    ended: str | None = None
+    why: str = ""
+    folder: str | None = None  # with its output, relative to the campaign's folder
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishView:
+    steps: tuple[StepView, ...]
+    settled: bool  # every cell is
+    due: bool  # a controller has something to do now
+
+    @property
+    def failed(self) -> StepView | None:
+        return next((step for step in self.steps if step.standing == "failed"), None)
+
+    @property
+    def undone(self) -> list[StepView]:
+        """What must be done before the machine may be powered off."""
+        return [view for view in self.steps if view.step.kind != "shutdown" and view.standing != "done"]
+
+
+def view(state: CampaignState, boot: float) -> FinishView | None:
+    if not declares(state):
+        return None
+    over = settled(state)
+    key = key_of(state) if over else None
+    told = [_view(step, state, key, boot) for step in steps(state)]
+    stage = state.finish.stage
+    if stage and not any(each.step.kind == "shutdown" for each in told):  # a wish that was granted, or a command's own
+        alone = _shutdown_view(Step("shutdown", "shutdown", stage.command), state, key, boot)
+        told += [alone] if alone.standing not in ("waiting", "cancelled") else []
+    if not told:
+        return None
+    return FinishView(tuple(told), over, over and not isinstance(due(state), Nothing))
+
+
+def _view(step: Step, state: CampaignState, key: str | None, boot: float) -> StepView:
+    if step.kind == "shutdown":
+        return _shutdown_view(step, state, key, boot)
+    record = state.finish.steps.get(step.name)
+    if record is None or (record.ended is not None and (record.key != key or record.ok is None)):
+        return StepView(step, "waiting")
+    folder = None if step.kind == "notify" else f".muster/finish/{step.name}/{record.n}"
+    standing: Standing = "under way" if record.ended is None else "done" if record.ok else "failed"
+    return StepView(step, standing, record.at, record.ended, record.why, folder)
+
+
+_TOLD: dict[str, Standing] = {"refused": "refused", "clear": "under way", "counting": "counting down",
+                              "began": "under way", "ended": "done", "failed": "failed",
+                              "unclear": "unclear"}  # fmt: skip
+
+
+def _shutdown_view(step: Step, state: CampaignState, key: str | None, boot: float) -> StepView:
+    stage, cancelled = state.finish.stage, state.finish.cancelled
+    if stage is None or stage.key != key or stage.what == "dropped" or _left_behind(stage, boot):
+        if cancelled:
+            return StepView(step, "cancelled", why=f"cancelled by {cancelled}")
+        return StepView(step, "unclear" if state.finish.begun == key else "waiting")
+    why = {"clear": "nothing stands against it; a second look follows", "began": "the command is being run",
+           "counting": f"in {stage.countdown_s:.0f} s from {stage.at[11:19]}"}.get(stage.what, "")  # fmt: skip
+    if stage.what in ("ended", "failed"):
+        return StepView(step, _TOLD[stage.what], None, stage.at, "; ".join(stage.reasons), ".muster/finish")
+    return StepView(step, _TOLD[stage.what], stage.at, None, why, reasons=stage.reasons)
+
+
+def _left_behind(stage: Stage, boot: float) -> bool:
+    """A countdown that nobody counts any more: who did was killed, or the machine went down."""
+    passing = stage.what in ("clear", "counting")
+    return passing and not stage.boot <= boot <= stage.boot + stage.countdown_s + LATE_S
+
+
+def view_json(found: FinishView) -> dict[str, Any]:
+    """The `finish` of `muster status --json`: a contract."""
+    failed = found.failed
+    return {
+        "due": found.due,
+        "failed": failed.step.name if failed else None,
+        "steps": [
+            {"step": each.step.name, "what": each.step.what, "state": each.standing, "began": each.began,
+             "ended": each.ended, "why": each.why or None, "folder": each.folder, "reasons": list(each.reasons)}
+            for each in found.steps
+        ],
+    }  # fmt: skip
+
+
+def told(found: FinishView) -> list[str]:
+    """For people: one line for what went well, one for each other step that has something to tell."""
+    lines = []
+    well = [each.step.name for each in found.steps if each.standing == "done"]
+    if well:
+        lines.append(f"finish: {', '.join(well)} done")
+    for each in found.steps:
+        line = _told(each)
+        if line:
+            lines.append(f"finish: {line}")
+    waiting = [each.step.name for each in found.steps if each.standing == "waiting" and each.step.kind != "shutdown"]
+    if found.settled and not found.due and waiting and not found.failed:
+        lines.append(f"finish: {', '.join(waiting)} not done yet; `muster up` goes on with it")
+    return lines
+
+
+def _told(each: StepView) -> str:
+    name = f"{each.step.name} (`{each.step.what}`)"
+    if each.standing == "waiting" and each.step.kind == "shutdown":
+        return f"powered off when all is done: `{each.step.what}`. `muster shutdown --cancel` prevents it"
+    if each.standing == "under way":
+        more = f": {each.why}" if each.why else ""
+        return f"{name} is under way since {(each.began or '')[11:19]}{more}"
+    if each.standing == "failed":
+        more = f"; its output is in {each.folder}" if each.folder else ""
+        return f"{name} failed: {each.why}{more}. Mend it, then `muster up` tries it again"
+    if each.standing == "refused":
+        return f"shutdown waits: {'; '.join(each.reasons)}. `muster shutdown --cancel` takes it back"
+    if each.standing == "counting down":
+        return f"SHUTDOWN {each.why}: `{each.step.what}`. `muster shutdown --cancel` stops it"
+    if each.standing == "cancelled":
+        return f"shutdown was {each.why}; `muster shutdown --when-done` asks for it again"
+    if each.standing == "unclear":
+        return "the machine was powered off for this before, or nearly so; it is not repeated by itself"
+    return ""
