@@ -33,6 +33,23 @@ jobs:
     command: /bin/sh -c 'echo evaluated'
 """
 
+NVML = """\
+import os, sys
+class NVMLError(Exception): pass
+class _Memory: used = 0
+def nvmlInit(): pass
+def nvmlShutdown(): pass
+def nvmlDeviceGetCount():
+    at = "muster.wiring.controller" in sys.orig_argv
+    return int(os.environ["FAKE_GPUS"].split()[at])
+def nvmlDeviceGetHandleByIndex(index): return index
+def nvmlDeviceGetName(index): return "made up"
+def nvmlDeviceGetComputeRunningProcesses(index): return []
+def nvmlDeviceGetMemoryInfo(index): return _Memory
+def nvmlSystemGetDriverVersion(): return "550.54.15"
+def nvmlSystemGetCudaDriverVersion_v2(): return 12040
+"""
+
 
 def until(true: Callable[[], Any], what: str = "") -> Any:
     """Waits for an event; the only sleeping that tests do."""
@@ -62,6 +79,14 @@ class Camp:
 
     def write(self, text: str) -> None:
         (self.root / "campaign.yaml").write_text(text)
+
+    def has_gpus(self, count: int, controller: int | None = None) -> None:
+        """A made-up NVML tells of so many; `controller`: what the controller is told instead."""
+        folder = self.root.parent / "nvml"
+        folder.mkdir(exist_ok=True)
+        (folder / "pynvml.py").write_text(NVML)
+        told = f"{count} {count if controller is None else controller}"
+        self.environment |= {"PYTHONPATH": str(folder), "FAKE_GPUS": told}
 
     def __call__(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess[str]:
         """`muster ARGS` in the campaign's folder."""

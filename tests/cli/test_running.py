@@ -40,6 +40,7 @@ def told(camp: Any) -> Any:
 
 def test_every_placeholder(camp: Any, told: Any) -> None:
     (camp.root / "work").mkdir()
+    camp.has_gpus(4)
     found = told("""\
 muster: 1
 campaign: words
@@ -285,8 +286,11 @@ jobs: {train: {axes: [seed], uses: {gpu: 1}, command: "true"}}
 """)
     if list(Path("/dev").glob("nvidia[0-9]")):
         pytest.skip("this machine has a GPU: the cell fits")
-    shown = camp("up", code=3)
-    assert "it would never start" in shown.stderr
+    shown = camp("up", code=1)  # before it costs anything
+    assert "it would never start; nothing was started" in shown.stderr
+    assert not (camp.root / ".muster").exists()
+    camp.has_gpus(1, controller=0)  # it is gone when the controller looks
+    camp("up", code=3)
     camp("wait", "--timeout", "20s", code=3)
     assert len(camp.decisions("epoch")) < 6, "nobody revives a controller that has nothing to do"
 

@@ -163,13 +163,16 @@ def test_check_names_the_line_of_a_command_that_is_not_there(camp: Camp) -> None
     assert not (camp.root / ".muster").exists()
 
 
-def test_check_warns_of_gpus_that_are_not_there(camp: Camp) -> None:
+def test_check_fails_for_gpus_that_are_not_there(camp: Camp) -> None:
     camp.write(CHAIN.replace("gpus: 0", "gpus: [63]").replace("needs: [train]", "needs: [train], uses: {gpu: 1}"))
-    found = camp.json("check", code=0)
-    (warning,) = [item for item in found["warnings"] if "GPU 63" in item["message"]]
-    assert warning["message"].startswith("this machine has no GPU 63")
-    assert (warning["line"], warning["column"]) == (4, 15)
-    assert "1 warning" in camp("check", code=0).stdout
+    found = camp.json("check", code=1)
+    (failure,) = found["failures"]
+    assert failure["message"].startswith("this machine has no GPU 63")
+    assert (failure["line"], failure["column"]) == (4, 15)
+    assert (found["valid"], found["warnings"]) == (True, [])
+    told = camp("check", code=1)
+    assert "failure: this machine has no GPU 63" in told.stderr
+    assert "the preflight failed" in told.stdout
 
 
 # -- plan

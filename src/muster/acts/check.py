@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster.acts.environments import gpu_variable
 from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import cells_of
 from muster.domain.errors import Mistake
 from muster.plan.slots import need
 
@@ -27,6 +29,8 @@ class Check:
     file: str
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[Mistake, ...] = ()
+    failures: tuple[Mistake, ...] = ()  # the file is right, and this machine lacks what it asks for
+    notes: tuple[Mistake, ...] = ()  # nothing to mend, good to know
     preflight: Mapping[str, Any] | None = None
     saved: str | None = None  # where the record was written
 
@@ -34,17 +38,19 @@ class Check:
     def valid(self) -> bool:
         return not self.mistakes
 
+    @property
+    def exit(self) -> int:
+        return 2 if self.mistakes else 1 if self.failures else 0
 
-def advise(campaign: Campaign, machine: Machine) -> Iterator[Mistake]:
-    """Warnings about this machine: the campaign is right, but not everything in it can run here."""
+
+def advise(campaign: Campaign, machine: Machine, todo: Collection[str] | None = None) -> Iterator[Mistake]:
+    """What can't run here as declared. `todo`: the jobs that still have something to run; None: all.
+
+    A GPU that such a job asks for and that is missing is a failure: it stops a campaign before it costs anything.
+    """
     present = {int(gpu["index"]) for gpu in machine.gpus}
-    if campaign.slots.gpus:
-        missing = [str(index) for index in campaign.slots.gpus if index not in present]
-        if missing:
-            found = f"it has {', '.join(map(str, sorted(present)))}" if present else "none was found"
-            yield _warning(
-                f"this machine has no GPU {', '.join(missing)}: {found}", "name those that exist", "slots.gpus"
-            )
+    jobs = [job for job in campaign.jobs if todo is None or job.name in todo]
+    yield from _missing(campaign, present, any(need(job, has_gpus=True)[0] for job in jobs))
     if campaign.slots.gpus is None and not present and any(_takes_any(job) for job in campaign.jobs):
         yield _warning(
             "`gpus: auto`, and this machine has no GPU: cells run on CPU slots",
@@ -55,11 +61,47 @@ def advise(campaign: Campaign, machine: Machine) -> Iterator[Mistake]:
     for job in campaign.jobs:
         gpus, _ = need(job, has_gpus=usable > 0)
         if gpus > usable:
+            level = "failure" if job in jobs else "warning"
             what = f"job {job.name}: a cell takes {gpus} GPUs and {usable} can be used here: it would never start"
-            yield _warning(what, "change `uses:` or `slots:`", f"jobs.{job.name}.uses")
+            yield Mistake(what, hint="change `uses:` or `slots:`", path=f"jobs.{job.name}.uses", level=level)
+    yield from _unheard(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
         what = f"only {machine.disk_free >> 20} MiB are free on the campaign's disk"
         yield _warning(what, "a full disk ends runs; free some space first", "")
+
+
+def _missing(campaign: Campaign, present: set[int], required: bool) -> Iterator[Mistake]:
+    missing = [str(index) for index in campaign.slots.gpus or () if index not in present]
+    if missing:
+        found = f"it has {', '.join(map(str, sorted(present)))}" if present else "none was found"
+        what = f"this machine has no GPU {', '.join(missing)}: {found}"
+        hint = "name those that exist; if they should be there, see whether the driver works (`nvidia-smi`)"
+        yield Mistake(what, hint=hint, path="slots.gpus", level="failure" if required else "warning")
+
+
+def _unheard(campaign: Campaign, jobs: Sequence[Job], usable: int) -> Iterator[Mistake]:
+    """A variable asks for a GPU, and the slots give none: JAX would not start at all."""
+    asked: dict[str, list[str]] = {}
+    for job in jobs:
+        if job.uses.gpu != 0 and not need(job, has_gpus=usable > 0)[0] and (wanted := _variable(campaign, job)):
+            asked.setdefault(wanted, []).append(job.name)
+    for wanted, names in asked.items():
+        what = (
+            f"job{'s' if len(names) > 1 else ''} {', '.join(names)}: {wanted} asks for a GPU, and no slot here has one"
+        )
+        hint = "does the driver work (`nvidia-smi`), and what do `slots:` and `uses:` say? Else drop the variable"
+        yield Mistake(what, hint=hint, path=f"jobs.{names[0]}", level="failure")
+
+
+def _variable(campaign: Campaign, job: Job) -> str | None:
+    """`JAX_PLATFORM_NAME=gpu`, declared for the campaign, the job or a value of its axes."""
+    for cell in cells_of(campaign, job):
+        declared = {**campaign.env, **job.env}
+        for _, value in cell.values:
+            declared.update(value.env)
+        if wanted := gpu_variable(declared):
+            return wanted
+    return None
 
 
 def _takes_any(job: Job) -> bool:
@@ -89,6 +131,8 @@ def as_json(check: Check) -> dict[str, Any]:
     return {
         "mistakes": [_mistake(item) for item in check.mistakes],
         "warnings": [_mistake(item) for item in check.warnings],
+        "failures": [_mistake(item) for item in check.failures],
+        "notes": [_mistake(item) for item in check.notes],
         "preflight": dict(check.preflight) if check.preflight is not None else None,
         "saved": check.saved,
         "valid": check.valid,

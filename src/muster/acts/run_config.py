@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,7 @@ class Claim:
 
 def configs_in(run: Path) -> list[tuple[str, Mapping[str, Any]]]:
     """The config files that can be read; a half-written one says nothing."""
-    read = ((name, _load(run / name)) for name in FILES)
+    read = ((name, load(run / name)) for name in FILES)
     return [(name, config) for name, config in read if config is not None]
 
 
@@ -95,6 +96,7 @@ def _labels(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Nested keys joined by dots, with their values."""
     for key, value in config.items():
         plain = _unwrap(value)
         if isinstance(plain, Mapping) and depth < _DEEPEST:
@@ -103,12 +105,13 @@ def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Itera
             yield f"{before}{key}", plain
 
 
-def _load(path: Path) -> Mapping[str, Any] | None:
+def load(path: Path) -> Mapping[str, Any] | None:
+    """A config file as a mapping; None: it is none, too large or broken."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST:
             return None
         text = path.read_text("utf-8", "replace")
-        value = json.loads(text) if path.suffix == ".json" else _yaml(text)
+        value = _PARSERS.get(path.suffix, _yaml)(text)
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, Mapping) else None
@@ -121,3 +124,6 @@ def _yaml(text: str) -> Any:
         return YAML(typ="safe", pure=True).load(text)
     except Exception:  # ruamel.yaml lets more through than its own errors; a broken config says nothing
         return None
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from muster.acts.check import Check, as_json
+from muster.acts.environments import Environment
 from muster.cli.app import open_folder
 from muster.cli.mistakes import show
 from muster.cli.paint import paint
-from muster.cli.words import say_json
+from muster.cli.words import counted, few, say_json
 from muster.wiring.checking import check as check_campaign
 from muster.wiring.desk import find_root
 
@@ -21,46 +23,75 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog="Example:  muster check --json | jq .mistakes")
 def check(
     ctx: typer.Context,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Do not ask the campaign's own Pythons which devices they see.")
+    ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Shows every mistake in campaign.yaml with line and column, then what this machine offers. Starts nothing.
 
-    Exit code: 0 valid (warnings or not), 2 there are mistakes.
+    Exit code: 0 valid (warnings or not), 1 valid, but this machine lacks something that it needs, 2 there are mistakes.
     """
-    found = check_campaign(find_root(open_folder(ctx)))
+    found = check_campaign(find_root(open_folder(ctx)), quick=quick, asking=_asking)
     if as_json_:
         say_json(as_json(found))
     else:
         tell(found)
-    return 0 if found.valid else 2
+    return found.exit
+
+
+def _asking(each: Environment) -> None:
+    """A framework may take a minute to import; a person should know what is waited for."""
+    if sys.stderr.isatty():
+        print(paint(f"asking {each.name} what it sees ...", "dim", stream=sys.stderr), file=sys.stderr)
 
 
 def tell(found: Check) -> None:
-    show(found.file, [*found.mistakes, *found.warnings])
+    show(found.file, [*found.mistakes, *found.failures, *found.warnings, *found.notes])
     if not found.valid:
         return
-    warned = f", {len(found.warnings)} warning{'s' if len(found.warnings) != 1 else ''}" if found.warnings else ""
+    warned = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
     print(paint(f"{found.file} is valid{warned}", "green"))
-    if found.preflight:
-        for line in machine_lines(found.preflight):
-            print(line)
+    for line in machine_lines(found.preflight) if found.preflight else ():
+        print(line)
     if found.saved:
         print(f"saved in {found.saved}")
+    if found.failures:
+        print(paint("the preflight failed: what is missing here is named above; nothing was started", "red"))
 
 
-def machine_lines(record: Mapping[str, Any]) -> list[str]:
+def machine_lines(record: Mapping[str, Any]) -> Iterator[str]:
     gpus = [
         f"{gpu['index']} {gpu['name']}" + (f" (busy: {gpu['why']})" if gpu["busy"] else "") for gpu in record["gpus"]
     ]
-    lines = [f"  GPUs    {', '.join(gpus) or 'none found'}"]
+    yield f"  GPUs    {', '.join(gpus) or 'none found'}"
     if record["driver"]:
-        lines.append(f"  driver  {record['driver']}")
+        yield f"  driver  {record['driver']}" + (f", CUDA {record['cuda']}" if record.get("cuda") else "")
     if record["disk"]:
-        lines.append(f"  disk    {record['disk']['free_bytes'] / 2**30:.1f} GiB free at {record['disk']['path']}")
-    lines.append(f"  python  {record['python']} (Muster's own), {record['platform']}, {record['cpus']} CPUs")
+        yield f"  disk    {record['disk']['free_bytes'] / 2**30:.1f} GiB free at {record['disk']['path']}"
+    yield f"  python  {record['python']} (Muster's own), {record['platform']}, {record['cpus']} CPUs"
+    for each in record.get("environments", ()):
+        yield f"  runs    {', '.join(each['jobs'])}: {_environment(each)}"
     for folder, code in record["code"].items():
-        lines.append(f"  code    {folder}: {_code(code)}")
-    return lines
+        yield f"  code    {folder}: {_code(code)}"
+
+
+def _environment(each: Mapping[str, Any]) -> str:
+    if each["command"] is None:
+        return str(each["note"])
+    name = " ".join(each["command"])
+    if each["python"] is None:
+        return f"{name} can't be started"
+    frameworks = [_framework(one) for one in each["frameworks"]] or ["neither jax nor torch is installed"]
+    packages = counted(len(each["packages"]), "package")
+    return f"{name} is Python {each['python']['version']}; {'; '.join(frameworks)}; {packages}"
+
+
+def _framework(one: Mapping[str, Any]) -> str:
+    name = " ".join(part for part in (one["name"], one.get("version")) if part)
+    if one.get("trouble"):
+        return f"{name} fails: {one['trouble']}"
+    return f"{name} sees {few(one['devices'], 4) or 'no GPU'}" + (f" ({few(one['kinds'], 2)})" if one["kinds"] else "")
 
 
 def _code(code: Mapping[str, Any]) -> str:

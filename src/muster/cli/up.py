@@ -13,6 +13,7 @@ from muster.cli.live import follow
 from muster.cli.words import change_lines, say_json
 from muster.domain.errors import MusterError
 from muster.wiring.desk import FILE, Desk, find_root
+from muster.wiring.fitting import fit
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, parse_only, take_in
 
@@ -31,15 +32,17 @@ def up(
 ) -> int:
     """Runs the campaign to its goal. Ctrl-C only detaches: the runs and their controller live on.
 
-    Exit code: 0 complete (with --detach: handed over), 3 stopped short, 4 detached while still going on.
+    Exit code: 0 complete (with --detach: handed over), 1 a GPU that it needs is missing and nothing was started,
+    3 stopped short, 4 detached while still going on.
     """
     root = find_root(open_folder(ctx))
     found = checked(root / FILE)
     chosen = parse_only(found.campaign, only or [])
-    if found.warnings:
+    warnings = (*found.warnings, *fit(root, found, chosen))
+    if warnings:
         from muster.cli.mistakes import show
 
-        show(str(root / FILE), found.warnings)
+        show(str(root / FILE), warnings)
     desk = Desk.create(root)
     changes = take_in(desk, found, chosen)
     if not as_json_:

@@ -19,7 +19,7 @@ class Mistake:
     column: int = 0
     hint: str = ""
     path: str = ""  # dotted path in the file: jobs.train.command
-    level: str = "error"  # error | warning
+    level: str = "error"  # error | warning | failure: the file is right, and this machine can't do what it asks | note
 
 
 class MusterError(Exception):

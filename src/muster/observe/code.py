@@ -18,9 +18,14 @@ def code_identity(cwd: str, timeout_s: float = 10.0) -> Mapping[str, Any]:
     commit = _git(cwd, timeout_s, "rev-parse", "HEAD")
     if commit is None:
         return {}
-    diff = _git(cwd, timeout_s, "diff", "HEAD", "--", ":/", *NOT_CODE)
+    diff = code_diff(cwd, timeout_s)
     dirty = hashlib.sha256(diff.encode()).hexdigest()[:12] if diff else None
     return {"commit": commit.strip(), "dirty": dirty, "readable": diff is not None}
+
+
+def code_diff(cwd: str, timeout_s: float = 10.0) -> str | None:
+    """What was changed since the commit, as text; empty: nothing. None: it can't be told."""
+    return _git(cwd, timeout_s, "diff", "HEAD", "--", ":/", *NOT_CODE)
 
 
 def _git(cwd: str, timeout_s: float, *arguments: str) -> str | None:

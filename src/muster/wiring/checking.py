@@ -1,4 +1,4 @@
-"""Checks a campaign before anything is spent: its file, its commands, this machine."""
+"""Checks a campaign before anything is spent: its file, its commands, this machine, its own Python environments."""
 
 from __future__ import annotations
 
@@ -6,52 +6,109 @@ import json
 import os
 import platform
 import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from muster import __version__
 from muster.acts.check import Check, Machine, advise, locate
+from muster.acts.environments import Environment, as_record, environments, judge
 from muster.acts.later import not_yet
+from muster.acts.looks import exact_test
+from muster.acts.periods import period_warnings
 from muster.acts.preflight import preflight
 from muster.domain.campaign import Campaign
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError
 from muster.execute.gpus import GpuWatch, find_gpus
-from muster.observe.code import code_identity
+from muster.observe.code import code_diff, code_identity
+from muster.observe.driver import driver
 from muster.ports.clock import Clock, SystemClock, iso
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE
-from muster.wiring.taking import read
+from muster.wiring.fitting import jobs_to_do, known_state
+from muster.wiring.taking import Read, read
 
 RECORD = "preflight.json"
+DIFFS = "diffs"
+LARGEST_DIFF = 1 << 20
+Asking = Callable[[Environment], None]  # hears which environment is asked now: it may take a while
 
 
-def check(root: Path) -> Check:
-    """Every mistake there is; the record of this machine is saved only for a campaign without any."""
+def check(root: Path, *, quick: bool = False, asking: Asking = lambda _: None) -> Check:
+    """Every mistake there is; the record of this machine is saved only for a campaign without any.
+
+    `quick` leaves out what takes long: asking the campaign's own Pythons what they see.
+    """
     file = root / FILE
     try:
         found = read(file)
     except CampaignInvalid as invalid:
         return Check(str(file), invalid.mistakes, preflight=survey_machine(root, None).record)
     machine = survey_machine(root, found.campaign)
-    noticed = [*preflight(found.campaign, str(root), os.environ), *not_yet(found.campaign)]
-    noticed.extend(advise(found.campaign, machine))
-    mistakes = locate([each for each in noticed if each.level == "error"], found.text)
-    warnings = [*found.warnings, *locate([each for each in noticed if each.level == "warning"], found.text)]
-    saved, unsaved = (None, None) if mistakes else _save(root, machine)
-    if unsaved:
-        warnings.append(unsaved)
-    return Check(str(file), mistakes, tuple(warnings), machine.record, saved)
+    noticed = _noticed(root, found, machine)
+    if not quick and not any(each.level == "error" for each in noticed):
+        asked = _ask_all(found.campaign, root, machine, asking)
+        noticed += [each for one, answer in asked if answer for each in judge(one, answer)]
+        machine = _with(machine, environments=[as_record(one, answer) for one, answer in asked])
+    return _told(root, file, found, machine, noticed)
+
+
+def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
+    campaign, state = found.campaign, known_state(root)
+    return [
+        *preflight(campaign, str(root), os.environ),
+        *not_yet(campaign),
+        *advise(campaign, machine, jobs_to_do(campaign, state)),
+        *period_warnings(campaign, str(root), state.declared if state else ()),
+        *exact_test(campaign),
+    ]
+
+
+def _told(root: Path, file: Path, found: Read, machine: Machine, noticed: Sequence[Mistake]) -> Check:
+    placed = locate(noticed, found.text)
+
+    def of(level: str) -> tuple[Mistake, ...]:
+        return tuple(each for each in placed if each.level == level)
+
+    mistakes, failures, notes = of("error"), of("failure"), of("note")
+    warnings = [*found.warnings, *of("warning")]
+    said = {"failures": failures, "warnings": warnings, "notes": notes}
+    machine = _with(machine, **{name: [each.message for each in these] for name, these in said.items()})
+    saved = None
+    if not mistakes:
+        saved, unsaved = _save(root, machine)
+        warnings += [unsaved] if unsaved else []
+    return Check(str(file), mistakes, tuple(warnings), failures, notes, machine.record, saved)
+
+
+def _with(machine: Machine, **more: Any) -> Machine:
+    return replace(machine, record={**machine.record, **more})
+
+
+def _ask_all(campaign: Campaign, root: Path, machine: Machine, asking: Asking) -> list[tuple[Environment, Any]]:
+    """Each environment once, with what it answered; None where there is nobody to ask."""
+    from muster.observe.environments import ask
+
+    found: list[tuple[Environment, Any]] = []
+    for each in environments(campaign, str(root), machine.gpus, os.environ):
+        if each.words:
+            asking(each)
+        found.append((each, ask(each.words, each.cwd, {**os.environ, **each.added}) if each.words else None))
+    return found
 
 
 def survey_machine(root: Path, campaign: Campaign | None, clock: Clock | None = None) -> Machine:
     gpus = tuple({"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in GpuWatch(find_gpus).gpus)
     disk = _disk(root)
     folders = [str(root)] if campaign is None else sorted({job.cwd or str(root) for job in campaign.jobs})
+    nvidia = driver()
     record = {
         "at": iso((clock or SystemClock()).wall()),
         "muster": __version__,
         "gpus": list(gpus),
-        "driver": _driver(),
+        "driver": nvidia["version"],
+        "cuda": nvidia["cuda"],
         "disk": disk,
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
@@ -69,24 +126,38 @@ def _disk(root: Path) -> dict[str, Any] | None:
     return {"path": str(root), "free_bytes": usage.free, "total_bytes": usage.total}
 
 
-def _driver() -> str | None:
-    """The first line of the kernel module's own word; None without an NVIDIA driver."""
-    try:
-        return Path("/proc/driver/nvidia/version").read_text().splitlines()[0].partition(":")[2].strip()
-    except (OSError, IndexError):
-        return None
-
-
 def _save(root: Path, machine: Machine) -> tuple[str | None, Mistake | None]:
     path = root / ".muster" / RECORD
-    partial = path.with_name(f".{RECORD}.{os.getpid()}")
     try:
         refuse_bad_place(root)
         path.parent.mkdir(exist_ok=True)
-        partial.write_text(json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-        partial.replace(path)
+        for folder, code in machine.record["code"].items():
+            if code.get("dirty"):
+                code["diff"] = _save_diff(path.parent / DIFFS, folder, code["dirty"])
+        _write(path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"))
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
         return None, Mistake(f"the preflight record was not saved: {why}", hint=hint, level="warning")
     return str(path), None
+
+
+def _save_diff(folder: Path, cwd: str, name: str) -> dict[str, Any] | None:
+    """What differs from the commit, under the name that attempts know it by."""
+    text = code_diff(cwd)
+    if not text:
+        return None
+    data = text.encode("utf-8", "replace")
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.diff"
+    _write(path, data[:LARGEST_DIFF])
+    return {"path": str(path), "bytes": len(data), "cut": len(data) > LARGEST_DIFF}
+
+
+def _write(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.acts.check import locate
+from muster.acts.periods import period_warnings
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
@@ -49,7 +51,7 @@ def foresee(root: Path) -> Foreseen:
         estimate(state, slots),
         slots,
         before is not None,
-        found.warnings,
+        (*found.warnings, *locate(period_warnings(found.campaign, str(root), state.declared), found.text)),
     )
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from muster.acts.check import Machine, advise, locate
+from muster.acts.check import locate
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
 from muster.acts.take_in import Changes, changes, hashes
@@ -17,7 +15,6 @@ from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
 from muster.domain.errors import CampaignInvalid, Mistake, UsageError
 from muster.domain.state import Only
-from muster.execute.gpus import GpuWatch, find_gpus
 from muster.observe.code import code_identity
 from muster.plan.standing import describe, wanted
 from muster.store import campaigns
@@ -51,18 +48,11 @@ def checked(file: Path) -> Read:
     """As `read`, and it can run here: its commands and folders exist, and this version knows what it asks for."""
     found = read(file)
     noticed = [*preflight(found.campaign, str(file.parent), os.environ), *not_yet(found.campaign)]
-    noticed.extend(advise(found.campaign, Machine(_gpus(found.campaign), None, {})))
     mistakes = [each for each in noticed if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, found.text))
     warnings = locate([each for each in noticed if each.level == "warning"], found.text)
     return Read(found.text, found.campaign, (*found.warnings, *warnings))
-
-
-def _gpus(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
-    if campaign.slots.gpus == ():
-        return ()
-    return tuple({"index": gpu.index} for gpu in GpuWatch(find_gpus).gpus)
 
 
 def parse_only(campaign: Campaign, texts: list[str]) -> Only:

@@ -1,0 +1,206 @@
+"""The Python environments that a campaign's jobs run in, and what follows from what their frameworks see."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from muster.acts.interpreter import interpreter, shebang_in
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import Cell, cells_of
+from muster.domain.errors import Mistake
+from muster.plan.commands import Place, command, environment, values
+from muster.plan.slots import need
+
+OURS = ("MUSTER_CELL", "MUSTER_ATTEMPT", "MUSTER_OUT")
+
+
+class Answered(Protocol):
+    """What an environment said, as `observe` heard it."""
+
+    @property
+    def exit(self) -> int | None: ...
+    @property
+    def timed_out(self) -> bool: ...
+    @property
+    def trouble(self) -> str: ...
+    @property
+    def python(self) -> Mapping[str, Any] | None: ...
+    @property
+    def frameworks(self) -> Sequence[Mapping[str, Any]]: ...
+    @property
+    def stderr(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One Python with its folder and variables, and the jobs that run in it."""
+
+    jobs: tuple[str, ...]
+    words: tuple[str, ...]  # what starts it; empty: the command names none
+    cwd: str
+    added: Mapping[str, str]  # to the environment of whoever asks
+    certain: bool  # it is the command's own
+    gpus: int  # that one cell takes
+    required: bool  # the campaign asks for a GPU; False: it takes one because there is one
+    framework: str | None = None  # the one that the job is known to use
+
+    @property
+    def name(self) -> str:
+        return f"`{' '.join(self.words)}`"
+
+
+def environments(
+    campaign: Campaign, root: str, gpus: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
+) -> list[Environment]:
+    """One for each that differs, in the order of the jobs. Values of axes: those of a job's first cell."""
+    found: dict[object, Environment] = {}
+    for job in campaign.jobs:
+        cell = next(cells_of(campaign, job), None)
+        each = _of_job(campaign, job, cell, root, gpus, environ) if cell else None
+        if each is None:
+            continue
+        key = (each.words, each.cwd, tuple(sorted(each.added.items())))
+        known = found.get(key)
+        found[key] = _joined(known, each) if known else each
+    return list(found.values())
+
+
+def _joined(one: Environment, other: Environment) -> Environment:
+    return replace(
+        one,
+        jobs=(*one.jobs, *other.jobs),
+        certain=one.certain or other.certain,
+        gpus=max(one.gpus, other.gpus),
+        required=one.required or other.required,
+        framework=one.framework or other.framework,
+    )
+
+
+def _of_job(
+    campaign: Campaign, job: Job, cell: Cell, root: str, gpus: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
+) -> Environment | None:
+    place = Place(n=1, out="", outputs=dict.fromkeys(job.needs, ""))
+    try:
+        words = command(job, values(job, cell, place))
+        within = words[: len(words) - len(command(replace(job, within=()), values(job, cell, place)))]
+    except (KeyError, ValueError):
+        return None
+    added = {name: text for name, text in environment(campaign, job, cell, place, "").items() if name not in OURS}
+    cwd = job.cwd or root
+    shebang = shebang_in(cwd, added.get("PATH", environ.get("PATH", os.defpath)))
+    found = interpreter(within, words[len(within) :], shell=job.shell, shebang=shebang)
+    takes, _ = need(job, has_gpus=campaign.slots.gpus != () and bool(gpus))
+    shown = visible(campaign, gpus) if takes else ()
+    added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, shown))
+    return Environment(
+        (job.name,), found.words, cwd, added, found.certain, takes, bool(requires_gpu(campaign, job, added)),
+        _framework(words, added),
+    )  # fmt: skip
+
+
+def visible(campaign: Campaign, gpus: Sequence[Mapping[str, Any]]) -> tuple[int, ...]:
+    """The GPUs to ask with: those that nobody uses; where all are in use, one: a look costs little of its memory."""
+    named = campaign.slots.gpus
+    here = [gpu for gpu in gpus if named is None or gpu["index"] in named]
+    idle = tuple(int(gpu["index"]) for gpu in here if not gpu.get("busy"))
+    return idle or tuple(int(gpu["index"]) for gpu in here[:1])
+
+
+def requires_gpu(campaign: Campaign, job: Job, env: Mapping[str, str]) -> str | None:
+    """How the campaign asks for a GPU for this job; None: it would run without one."""
+    if job.uses.gpu == 0:
+        return None
+    if job.uses.gpu:
+        return f"uses: {{gpu: {job.uses.gpu}}}"
+    wanted = gpu_variable(env)
+    if wanted:
+        return wanted
+    return f"slots: {{gpus: {list(campaign.slots.gpus)}}}" if campaign.slots.gpus and job.uses.cpu is None else None
+
+
+def gpu_variable(env: Mapping[str, str]) -> str | None:
+    """A variable with which JAX runs on a GPU or not at all: `JAX_PLATFORM_NAME=gpu`."""
+    for name in ("JAX_PLATFORMS", "JAX_PLATFORM_NAME", "JAX_PLATFORM"):
+        platforms = [each.strip().lower() for each in env.get(name, "").split(",")]
+        if {"gpu", "cuda", "rocm"} & set(platforms):
+            return f"{name}={env[name]}"
+    return None
+
+
+def _framework(words: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """By the options and variables that only one of them has."""
+    if gpu_variable(env) or any(word.startswith("--jax.") for word in words):
+        return "jax"
+    starts_torch = any(Path(word).name in ("torchrun", "accelerate", "deepspeed") for word in words)
+    return "torch" if starts_torch or "torch.distributed.run" in words else None
+
+
+def judge(asked: Environment, answer: Answered) -> Iterator[Mistake]:
+    """What a person should know before the first run."""
+    jobs = f"job{'s' if len(asked.jobs) > 1 else ''} {', '.join(asked.jobs)}"
+    path = f"jobs.{asked.jobs[0]}.command"
+    if answer.python is None:
+        yield _not_started(asked, answer, jobs, path)
+        return
+    if answer.timed_out:
+        what = f"{jobs}: {asked.name} did not say within its time which devices it sees"
+        yield Mistake(what, hint="try it by hand: `python -c 'import jax; print(jax.devices())'`", path=path,
+                      level="warning")  # fmt: skip
+    if asked.gpus:
+        yield from _unseen(asked, answer.frameworks, jobs, path)
+
+
+def _not_started(asked: Environment, answer: Answered, jobs: str, path: str) -> Mistake:
+    last = answer.stderr.strip().splitlines()[-1:] or [""]
+    how = "did not answer in time" if answer.timed_out else f"exit {answer.exit}" if answer.exit is not None else ""
+    why = answer.trouble or ": ".join(part for part in (how, last[0][:300]) if part)
+    hint = "is the environment there and whole? Its output is in the saved record"
+    level = "failure" if asked.certain and not answer.timed_out else "warning"
+    return Mistake(f"{jobs}: {asked.name} can't be started: {why}", hint=hint, path=path, level=level)
+
+
+def _unseen(asked: Environment, frameworks: Sequence[Mapping[str, Any]], jobs: str, path: str) -> Iterator[Mistake]:
+    """The framework that the jobs use sees too few GPUs; where that can't be told, all that are installed."""
+    wanted = min(asked.gpus, len(_listed(asked)))
+    blind = [each for each in frameworks if each["gpus"] < max(1, wanted)]
+    used = [each for each in frameworks if each["name"] == asked.framework]
+    known = bool(used) or len(blind) == len(frameworks)
+    for each in [one for one in used if one in blind] if used else blind:
+        level = "failure" if asked.required and known else "warning"
+        seen = f"fails: {each['trouble']}" if each.get("trouble") else f"sees {each['gpus'] or 'none'}"
+        there = f" ({', '.join(each['devices'][:4])})" if each["devices"] else ""
+        version = f" {each['version']}" if each.get("version") else ""
+        needs = f"need{'' if len(asked.jobs) > 1 else 's'} a GPU" if wanted <= 1 else f"need {wanted} GPUs"
+        what = f"{jobs} {needs}, and {each['name']}{version} in {asked.name} {seen}{there}"
+        hint = f"install a build of {each['name']} for CUDA in that environment; does `nvidia-smi` work?"
+        yield Mistake(what, hint=hint, path=path, level=level)
+
+
+def _listed(asked: Environment) -> Collection[str]:
+    return [each for each in asked.added.get("CUDA_VISIBLE_DEVICES", "").split(",") if each]
+
+
+def as_record(asked: Environment, answer: Any) -> dict[str, Any]:
+    """As it is saved. Values of variables stay in campaign.yaml."""
+    if answer is None:
+        note = "the command names no Python: what it sees can't be asked"
+        return {"jobs": list(asked.jobs), "command": None, "note": note}
+    return {
+        "jobs": list(asked.jobs),
+        "command": list(asked.words),
+        "cwd": asked.cwd,
+        "env": sorted(asked.added),
+        "gpus_shown": asked.added.get("CUDA_VISIBLE_DEVICES", ""),
+        "exit": answer.exit,
+        "timed_out": answer.timed_out,
+        "trouble": answer.trouble or None,
+        "python": answer.python,
+        "frameworks": [dict(each) for each in answer.frameworks],
+        "packages": dict(answer.packages),
+        "stdout": answer.stdout,
+        "stderr": answer.stderr,
+    }

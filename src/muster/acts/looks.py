@@ -1,0 +1,35 @@
+"""Says beforehand where the exact permutation test can only inform: so few seeds allow no p that small."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.domain.campaign import Campaign
+from muster.domain.errors import Mistake
+
+
+def exact_test(campaign: Campaign) -> Iterator[Mistake]:
+    decision = campaign.decision
+    axes = {axis.name: len(axis.values) for axis in campaign.axes}
+    seeds, candidates = axes.get("seed", 0), axes.get("config", 0) - 1
+    if decision is None or seeds < 2 or candidates < 1:
+        return
+    from muster.stats.compare import least_p  # numpy: nobody pays for it who declares no decision
+    from muster.stats.decision import Procedure, exact_can_veto
+
+    declared = Procedure(str(decision.get("baseline")), alpha=decision["alpha"], looks=tuple(decision["looks"]))
+    least = least_p(seeds, seeds)
+    if exact_can_veto(declared, seeds, candidates):
+        return
+    looks, asked = len(declared.looks), declared.alpha_a_look / candidates
+    with_ = f"{seeds} seeds, {_count(candidates, 'candidate')} and {_count(looks, 'look')}"
+    why = f" (its smallest is {least:.3g})" if least is not None else " (it is not run on so many)"
+    yield Mistake(
+        f"with {with_} the permutation test can't reach p <= {asked:.3g}{why}: it informs and does not veto",
+        path="decision",
+        level="note",
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,129 @@
+"""Asks a Python of somebody else's environment what it is: version, packages, and which devices its frameworks see."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+LIMIT_S = 120.0
+KEPT = 16 << 10  # bytes of its output
+MARK = "MUSTER-PROBE "
+# Python of any age reads it. A framework is announced before it is imported: one that crashes is known by name.
+CODE = """
+import json, sys
+sys.path = [place for place in sys.path if place]  # no module of the working folder stands for a real one
+def say(key, value):
+    sys.stdout.write("\\n%s%s\\n" % (MARK, json.dumps({key: value})))
+    sys.stdout.flush()
+def first(error):
+    return ("%s: %s" % (type(error).__name__, error)).strip().splitlines()[0][:500]
+say("python", {"version": sys.version.split()[0], "executable": sys.executable, "prefix": sys.prefix})
+try:
+    from importlib.metadata import distributions
+    names = sorted((str(each.metadata["Name"]), str(each.version)) for each in distributions())
+    say("packages", dict(names))
+except Exception as error:
+    say("trouble", first(error))
+def jax():
+    import jax
+    seen = jax.devices()
+    gpus = [each for each in seen if each.platform in ("gpu", "cuda", "rocm")]
+    return {"version": jax.__version__, "gpus": len(gpus), "devices": [str(each) for each in seen],
+            "kinds": sorted(set(each.device_kind for each in gpus))}
+def torch():
+    import torch
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    kinds = [torch.cuda.get_device_name(index) for index in range(count)]
+    return {"version": str(torch.__version__), "gpus": count, "devices": ["cuda:%d" % each for each in range(count)],
+            "kinds": sorted(set(kinds)), "built_for": torch.version.cuda}
+from importlib.util import find_spec
+for name, ask in (("jax", jax), ("torch", torch)):
+    try:
+        there = find_spec(name) is not None
+    except Exception:
+        there = False
+    if there:
+        say("begins", name)
+        try:
+            say("framework", dict(ask(), name=name))
+        except Exception as error:
+            say("framework", {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": first(error)})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `python` None: it was never started."""
+
+    command: tuple[str, ...]  # less the code
+    exit: int | None  # None: it could not be executed, or did not end in time
+    timed_out: bool = False
+    trouble: str = ""  # why it could not be executed
+    python: Mapping[str, Any] | None = None
+    packages: Mapping[str, str] = field(default_factory=dict)
+    frameworks: tuple[Mapping[str, Any], ...] = ()
+    stdout: str = ""
+    stderr: str = ""
+
+
+def ask(words: Sequence[str], cwd: str, env: Mapping[str, str], limit_s: float = LIMIT_S) -> Answer:
+    """In a process group of its own, which ends as a whole. JAX lays by most of a GPU: it is told not to."""
+    packed = base64.b64encode(f"MARK = {MARK!r}\n{CODE}".encode()).decode()
+    # one line without quotes inside: `conda run` can't carry more
+    command = [*words, "-c", f"import base64; exec(base64.b64decode('{packed}').decode())"]
+    gentle = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        try:
+            started = subprocess.Popen(
+                command, cwd=cwd, env={**env, **gentle}, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            return Answer(tuple(words), None, trouble=error.strerror or str(error))
+        try:
+            code: int | None = started.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if started.poll() is None:  # out of time, or we were interrupted
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(started.pid, signal.SIGKILL)
+                started.wait()
+        return _heard(tuple(words), code, _text(out), _tail(_text(err)))
+
+
+def _heard(words: tuple[str, ...], code: int | None, out: str, err: str) -> Answer:
+    said = [value for line in out.splitlines() if line.startswith(MARK) and (value := _value(line[len(MARK) :]))]
+    python = next((each["python"] for each in said if "python" in each), None)
+    packages: dict[str, str] = next((each["packages"] for each in said if "packages" in each), {})
+    told = {each["framework"]["name"]: each["framework"] for each in said if "framework" in each}
+    for name in (each["begins"] for each in said if "begins" in each):
+        how = "did not come back" if code is None else f"took its Python with it: exit {code}"
+        told.setdefault(name, {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": f"importing it {how}"})
+    other = _tail("\n".join(line for line in out.splitlines() if line and not line.startswith(MARK)))
+    return Answer(words, code, code is None, "", python, packages, tuple(told.values()), other, err)
+
+
+def _value(text: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(8 << 20).decode("utf-8", "replace")
+
+
+def _tail(text: str) -> str:
+    return text[-KEPT:]
