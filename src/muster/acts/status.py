@@ -16,8 +16,10 @@ from muster.ports.clock import iso
 
 if TYPE_CHECKING:
     from muster.acts.finish import FinishView
+    from muster.acts.money import Running, Spending
     from muster.domain.sighting import Sighting
     from muster.judge.living import Watch
+    from muster.ledger.budget import Purse
 
     WatchOf = Callable[[Attempt, Sighting, Job], Watch | None]
 
@@ -35,6 +37,7 @@ class CellStatus:
     since: str | None = None
     output: str | None = None
     step: float | None = None
+    eta: str | None = None  # when it will have ended; None: nothing tells
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +60,7 @@ class Status:
     withdrawn: tuple[CellStatus, ...] = ()  # no longer declared, and not over
     counts: Mapping[str, int] = field(default_factory=dict)
     finish: FinishView | None = None  # None: none is declared, and nobody wants the machine powered off
+    spending: Spending | None = None  # None: no `money:` is declared
 
     @property
     def complete(self) -> bool:
@@ -94,13 +98,49 @@ def survey(
     watch_of: WatchOf = lambda *_: None,
 ) -> Status:
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
-    cells = tuple(_cell(record, state, needs, sightings, watch_of) for record in state.declared)
+    running = _running(state, sightings, watch_of, boot) if sightings else None
+    found = _spending(state, running, wall, boot, boot_id) if state.campaign.money else None
+    look = _Look(state, needs, sightings, watch_of, found.purse if found else None, _etas(state, running, wall))
+    cells = tuple(_cell(record, look) for record in state.declared)
     left = [record for record in state.cells.values() if record.open and not record.declared]
-    withdrawn = tuple(_cell(record, state, needs, sightings, watch_of) for record in left)
+    withdrawn = tuple(_cell(record, look) for record in left)
     counts = dict.fromkeys(STATES, 0)
     for cell in cells:
         counts[cell.verdict.state] += 1
-    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot))
+    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot), found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """All that the status of a cell may rest on."""
+
+    state: CampaignState
+    needs: Mapping[str, tuple[str, ...]]
+    sightings: Mapping[Key, Sighting]
+    watch_of: WatchOf
+    purse: Purse | None
+    etas: Mapping[Key, str]
+
+
+def _running(state: CampaignState, sightings: Mapping[Key, Sighting], watch_of: WatchOf, boot: float) -> Running:
+    from muster.acts.running import running  # a campaign at rest needs none of it
+
+    return running(state, sightings, watch_of, boot)
+
+
+def _etas(state: CampaignState, running: Running | None, wall: float) -> Mapping[Key, str]:
+    if running is None:
+        return {}
+    from muster.acts.running import ends
+
+    return {key: iso(at) for key, at in ends(state, running, wall).items()}
+
+
+def _spending(state: CampaignState, running: Running | None, wall: float, boot: float, boot_id: str) -> Spending:
+    from muster.acts.money import NOTHING_RUNS, spending
+    from muster.ledger.spans import Now
+
+    return spending(state, Now(wall, boot, boot_id), running or NOTHING_RUNS)
 
 
 def _finish(state: CampaignState, boot: float) -> FinishView | None:
@@ -111,27 +151,22 @@ def _finish(state: CampaignState, boot: float) -> FinishView | None:
     return view(state, boot)
 
 
-def _cell(
-    record: CellRecord,
-    state: CampaignState,
-    needs: Mapping[str, tuple[str, ...]],
-    sightings: Mapping[Key, Sighting],
-    watch_of: WatchOf,
-) -> CellStatus:
+def _cell(record: CellRecord, look: _Look) -> CellStatus:
     attempt = record.open
-    if attempt and attempt.key in sightings:
-        return _open(record, attempt, sightings[attempt.key], state, watch_of)
+    if attempt and attempt.key in look.sightings:
+        return _open(record, attempt, look.sightings[attempt.key], look)
     if attempt:
         unseen = Verdict(State.UNKNOWN, "it could not be looked at", confidence="unknown")
         return CellStatus(record, unseen, "look again")
-    return _closed(record, standing(record, state, needs))
+    return _closed(record, standing(record, look.state, look.needs, look.purse))
 
 
-def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignState, watch_of: WatchOf) -> CellStatus:
+def _open(record: CellRecord, attempt: Attempt, seen: Sighting, look: _Look) -> CellStatus:
     from muster.judge.attempt import judge_attempt  # a campaign at rest needs no judge
 
+    state = look.state
     job = state.job(record.cell.job)
-    watch = watch_of(attempt, seen, job)
+    watch = look.watch_of(attempt, seen, job)
     verdict = judge_attempt(attempt, seen, job, watch)
     following = "nothing to do"
     if verdict.state == State.STALLED:
@@ -155,6 +190,7 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, state: CampaignS
         since=iso(seen.identity.at) if seen.identity else attempt.claimed_at,
         output=seen.proof.output if seen.proof else None,
         step=step,
+        eta=look.etas.get(attempt.key),
     )
 
 
@@ -200,9 +236,17 @@ def as_json(status: Status) -> dict[str, Any]:
         "counts": dict(status.counts),
         "cells": [cell_json(cell, status) for cell in status.cells],
         "withdrawn": [cell_json(cell, status) for cell in status.withdrawn],
-        "money": None,
+        "money": _money_json(status.spending),
         "finish": _finish_json(status.finish),
     }  # fmt: skip
+
+
+def _money_json(found: Spending | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    from muster.acts.money import status_json
+
+    return status_json(found)
 
 
 def _finish_json(found: FinishView | None) -> dict[str, Any] | None:
@@ -233,7 +277,7 @@ def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:
         "slot": ",".join(last.slots) if last and last.open else None,
         "step": cell.step,
         "target": job.steps,
-        "eta": None,
+        "eta": cell.eta,
         "outdated": outdated(record),
         "since": cell.since,
         "output": cell.output,

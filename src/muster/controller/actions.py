@@ -47,7 +47,7 @@ class Fence:
 @dataclass(frozen=True, slots=True)
 class Stop:
     attempt: Attempt
-    cause: str  # user_stop | timeout | stalled
+    cause: str  # user_stop | budget_stop | timeout | stalled
     reason: str
 
 
@@ -73,4 +73,13 @@ class End:
     reason: str
 
 
-Action = Start | Settle | Relaunch | Fence | Stop | Nudge | HoldAll | End
+@dataclass(frozen=True, slots=True)
+class Tell:
+    """The budget: how far it is used up. Each level is told once."""
+
+    level: str
+    budget: float
+    reason: str
+
+
+Action = Start | Settle | Relaunch | Fence | Stop | Nudge | HoldAll | Tell | End

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop, Tell
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import SETTLED, State, Verdict
 from muster.judge.attempt import outcome_of
+from muster.ledger.budget import Purse
+from muster.ledger.spans import held
 from muster.plan.slots import choose, need
 from muster.plan.standing import Needs, standing
 from muster.plan.trust import everything_fails, failing_slots
@@ -37,6 +39,7 @@ class View:
     launched: Mapping[Key, float] = field(default_factory=dict)  # when this controller asked for a shim
     stopping: frozenset[Key] = frozenset()  # stop requests that are out
     recent: Sequence[Attempt] = ()  # ended ones, newest last
+    purse: Purse | None = None  # None: no budget is declared
 
 
 def decide(view: View, now: float) -> list[Action]:
@@ -48,10 +51,14 @@ def decide(view: View, now: float) -> list[Action]:
             if isinstance(action, Settle):
                 settled[record.cell.id] = _with_outcome(record, action)
     projected = replace(view.state, cells=ChainMap(settled, view.state.cells))
+    if view.purse and settled:
+        view = replace(view, purse=view.purse.without({record.attempts[-1].key for record in settled.values()}))
     if settled and view.state.intent.kind == "running" and (why := everything_fails(_recent(view, settled))):
         return [*actions, HoldAll(why)]  # the next turn sees the hold
+    actions.extend(_over_budget(view, {action.attempt.key for action in actions if isinstance(action, Settle | Stop)}))
     starts = list(_starts(view, projected, settled))
     actions.extend(starts)
+    actions.extend(_money_news(view, projected))
     if view.state.intent.wants_down:
         actions.extend(_leave(view, settled))
     elif not starts and not _still_open(view, settled):
@@ -78,7 +85,11 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
     if verdict.final:
         # the slot was held until the tree was gone: with the main process, or as long as orphans lived
         freed = seen.exit.boot if seen.exit and seen.exit.orphans == () else now
-        yield Settle(attempt, outcome_of(verdict, seen), freed, release=seen.tree_lives)
+        span = held(attempt, seen, now)
+        outcome = replace(
+            outcome_of(verdict, seen), held_s=max(0.0, freed - attempt.claimed_boot) if span is None else span
+        )
+        yield Settle(attempt, outcome, freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:
         if now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
@@ -94,6 +105,8 @@ def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Act
         yield Fence(attempt, record.stop_because, stop=True)
     elif view.state.intent.kind != "running":
         yield Fence(attempt, f"the campaign is {view.state.intent.kind}, and it was not started before")
+    elif view.purse and view.purse.spent_up:
+        yield Fence(attempt, "the budget is spent, and it was not started before")
     else:
         yield Relaunch(attempt)
 
@@ -124,9 +137,41 @@ def _stop(
         yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}")
 
 
+def _over_budget(view: View, ending: Collection[Key]) -> Iterator[Stop]:
+    """`at_cap: stop`: what must end so that no more is spent than was declared."""
+    if view.purse is None:
+        return
+    keys, reason = view.purse.to_stop(view.stopping | set(ending))
+    for attempt in view.open:
+        seen = view.sightings.get(attempt.key)
+        runs = seen is None or (seen.started == "yes" and seen.exit is None)
+        if attempt.key in keys and runs:
+            yield Stop(attempt, "budget_stop", reason)
+
+
+def _money_news(view: View, state: CampaignState) -> Iterator[Tell]:
+    purse = view.purse
+    if purse is None or state.intent.kind != "running":
+        return
+    heard = (purse.budget, "no_new_start") in state.told
+    refused = set() if heard else {job.name for job in state.campaign.jobs if purse.refuses(job.name)}
+    waiting = bool(refused) and any(
+        planned.cell.job in refused and _could_start(state.cells[planned.cell.id], state, view.needs)
+        for planned in view.agenda
+    )
+    for level, reason in purse.findings(refused=waiting):
+        if (purse.budget, level) not in state.told:
+            yield Tell(level, purse.budget, reason)
+
+
+def _could_start(record: CellRecord, state: CampaignState, needs: Needs) -> bool:
+    return not record.open and standing(record, state, needs).startable
+
+
 def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord]) -> Iterator[Start]:
     if state.intent.kind != "running":
         return
+    purse = view.purse
     failing = failing_slots(_recent(view, settled))
     free = [slot for slot in _free_slots(view, settled) if slot.name not in failing]
     has_gpus = any(slot.kind == "gpu" for slot in view.slots)
@@ -136,7 +181,7 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
         record = state.cells[planned.cell.id]
         if record.open:
             continue
-        where = standing(record, state, view.needs)
+        where = standing(record, state, view.needs, purse)
         if not where.startable:
             continue
         wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
@@ -144,6 +189,7 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
         if chosen is None:
             continue
         free = [slot for slot in free if slot.name not in chosen]
+        purse = purse.started(record.cell.job) if purse else None
         reason = where.next if where.retry_cause else "first of those that may start"
         yield Start(record.cell.id, len(record.attempts) + 1, chosen, where.retry_cause, reason)
 
@@ -194,7 +240,7 @@ def _end(view: View, state: CampaignState, settled: Mapping[str, CellRecord]) ->
     distrusted = False
     for planned in view.agenda:
         record = state.cells[planned.cell.id]
-        where = standing(record, state, view.needs)
+        where = standing(record, state, view.needs, view.purse)
         wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
         if where.startable and state.intent.kind == "running" and choose(wanted, *every):
             if choose(wanted, *sound):

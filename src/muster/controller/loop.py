@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop
+from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop, Tell
 from muster.controller.agenda import Agenda
 from muster.controller.carry import LEASE_RETRY_S, Carrier
 from muster.controller.decide import View, decide
+from muster.controller.money import Purser
 from muster.controller.news import News
 from muster.controller.watches import Watches
 from muster.domain.attempt import Attempt
@@ -65,6 +66,7 @@ class Loop:
     finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
     agenda: Agenda = field(init=False)
     news: News = field(init=False)
+    purser: Purser = field(init=False)
     trouble: str = ""
     _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
@@ -77,6 +79,7 @@ class Loop:
     def __post_init__(self) -> None:
         self.agenda = Agenda(self.state)
         self.news = News(self.carrier)
+        self.purser = Purser(self.ports.clock, self.carrier.boot_id, self.state)
         for attempt in self.agenda.open:
             self.watches.recall(attempt, self.ports.store.events(attempt.cell))
 
@@ -134,6 +137,7 @@ class Loop:
         sightings = self.ports.probe.look(self._to_look_at(wake))
         if polling:
             self.watches.poll(self.state, sightings, self.ports.signals)
+            self.purser.look_ahead(self.watches.remembered.histories)
         verdicts = self._judge(sightings)
         self._record(self.news.take())
         now = self.ports.clock.boot()
@@ -149,6 +153,7 @@ class Loop:
             launched=self.carrier.launched,
             stopping=frozenset(self.carrier.stopping),
             recent=self.agenda.recent,
+            purse=self.purser.purse(sightings),
         )
         actions = decide(view, now)
         self._carry_out(actions)
@@ -222,6 +227,8 @@ class Loop:
         times += [at - now for at in self._due.values()]
         if self.carrier.waits_for_slots:
             times.append(LEASE_RETRY_S)
+        if self.purser.due is not None:
+            times.append(self.purser.due - now)
         return max(0.0, min(times))
 
     # -- doing
@@ -264,6 +271,8 @@ class Loop:
                 self.carrier.stop(action, self.state.epoch)
             case Nudge(attempt):
                 self.ports.executor.nudge(attempt)
+            case Tell():
+                self._record([*self.news.budget(action), *self.news.take()])
             case HoldAll(reason):
                 self._record([*self.news.held(reason), *self.news.take()])
             case End(complete, reason):
@@ -312,10 +321,14 @@ class Loop:
                 touched.add(decision.cell)
             if decision.kind == "stop" and decision.cell:
                 self._look_soon(decision)
+            if decision.kind == "budget" and not event.void:
+                self.state.told |= {(float(decision.data["budget"]), str(decision.data["level"]))}
         if everything:
             self._reload()
         elif touched:
-            self.agenda.update(self.ports.store.records(touched))
+            records = self.ports.store.records(touched)
+            self.agenda.update(records)
+            self.purser.add(records)
 
     def _look_soon(self, decision: Decision) -> None:
         record = self.state.cells.get(decision.cell or "")
@@ -327,5 +340,6 @@ class Loop:
         if loaded is not None:
             self.state = loaded
             self.agenda = Agenda(loaded)
+            self.purser.take_over(loaded)
             self.configure(loaded)
             self._next_poll = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muster.controller.actions import Settle
+from muster.controller.actions import Settle, Tell
 from muster.controller.carry import Carrier
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
@@ -44,6 +44,10 @@ class News:
     def held(self, reason: str) -> list[Decision]:
         self._notice(f"the campaign is held: {reason}", "HELD", None)
         return [self.carrier.decision("hold", reason)]
+
+    def budget(self, tell: Tell) -> list[Decision]:
+        self._notice(tell.reason, "BUDGET", None)
+        return [self.carrier.decision("budget", tell.reason, data={"level": tell.level, "budget": tell.budget})]
 
     def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:
         self._add("notice", text, attempt, {"what": what})

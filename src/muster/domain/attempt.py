@@ -30,6 +30,7 @@ class Outcome:
     saved: bool | None = None  # whether it saved a whole checkpoint; None: none is declared
     results: Mapping[str, float] = field(default_factory=dict)
     order: int = 0  # among all that have ended; 0: not recorded yet
+    held_s: float | None = None  # by boot time: from the claim until its slots were free; None: an older log
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,6 +55,12 @@ class Uses:
     gpu: int | None = None
     cpu: int | None = None
 
+    def take(self, *, has_gpus: bool) -> tuple[int, int]:
+        """(gpu slots, cpu slots). A job that asks for nothing takes one GPU where there are any, else one CPU slot."""
+        gpu = self.gpu if self.gpu is not None else (1 if has_gpus and self.cpu is None else 0)
+        cpu = self.cpu if self.cpu is not None else (0 if gpu else 1)
+        return gpu, cpu
+
 
 @dataclass(frozen=True, slots=True)
 class Progress:

@@ -81,6 +81,7 @@ class Sighting:
     trouble: str = ""  # what kept us from reading
     readings: Readings | None = None  # of a living run, where this look took them
     aftermath: Aftermath | None = None  # of a dead one
+    last_sign: float | None = None  # wall time; of one whose machine or container ended under it
 
     @property
     def lives(self) -> bool:

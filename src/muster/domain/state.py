@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from muster.domain.attempt import Attempt, CellRecord
-from muster.domain.campaign import Campaign, Job
+from muster.domain.campaign import Campaign, Job, Money
 from muster.domain.finish import FinishRecord
 
 IntentKind = Literal["running", "down", "held"]
@@ -41,6 +41,8 @@ class CampaignState:
     former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
     forgiven: int = 0  # attempts that had ended when a person last released a hold: their deaths no longer count
     finish: FinishRecord = FinishRecord()
+    prices: tuple[tuple[str, Money], ...] = ()  # what was declared when, oldest first
+    told: frozenset[tuple[float, str]] = frozenset()  # (budget, level): what was told of it
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

@@ -70,6 +70,7 @@ def _stopped(case: Case) -> Finding | None:
     if not reason:
         return None
     notes = {
+        "budget_stop": f"stopped for the budget; it ended with {how}",
         "timeout": f"it ran longer than its timeout; it ended with {how}",
         "stalled": f"it was stopped because it had stalled; it ended with {how}",
     }

@@ -38,6 +38,7 @@ class Pulse:
     read: float = 0.0  # when it was last read
     blind_s: float = 0.0  # for how long it has not been readable
     cadences: dict[str, Cadence] = field(default_factory=dict)  # by stage
+    origin: tuple[float, float] | None = None  # count and time of the first advance: the pace is measured from there
 
     @property
     def never_fits(self) -> bool:
@@ -184,6 +185,8 @@ def _advance(history: History, pulse: Pulse, now: float, *, learn: bool) -> bool
         history.blind_s = max(history.blind_s, now - pulse.advanced)  # a pause that was seen in part only
     pulse.advanced, pulse.counted, pulse.torn = now, now, False
     pulse.advances += 1
+    if pulse.origin is None and pulse.count is not None:
+        pulse.origin = (pulse.count, now)
     if history.first is None:
         history.first = now - history.began
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from muster.observe import facts, process
 from muster.ports.clock import Clock
 
 Key = tuple[str, int]
+TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 ReadProof = Callable[[Attempt, Exit | None], ProofReading]
 ReadAftermath = Callable[[Attempt, Exit, Identity | None], Aftermath]
 
@@ -81,6 +83,7 @@ class AttemptProbe:
             main = "gone"  # another user's process has its pid now
         shim_locked = facts.locked(folder + "/shim.lock")
         ended = exit_ is not None or (main in ("gone", "zombie") and not shim_locked)
+        host = self._host(identity) if identity else self._host_of(attempt)
         return Sighting(
             boot=boot,
             started="yes" if begun.revoked is None else "revoked",
@@ -88,7 +91,7 @@ class AttemptProbe:
             execing=begun.execing,
             identity=identity,
             exit=exit_,
-            host=self._host(identity) if identity else self._host_of(attempt),
+            host=host,
             main=main,
             main_state=letter,
             shim=facts.shim(folder),
@@ -97,7 +100,12 @@ class AttemptProbe:
             stop_reason=facts.stop_reason(folder),
             proof=self.read_proof(attempt, exit_) if ended else None,
             aftermath=self._aftermath(attempt, exit_, identity),
+            last_sign=None if host == "same" else facts.last_sign(folder, self._life_began()),
         )
+
+    def _life_began(self) -> float:
+        """Wall time at which this machine was switched on, or this container started."""
+        return self.clock.wall() - self.clock.boot() + self.host[2] / TICKS_PER_S
 
     def _read_begun(self, attempt: Attempt, folder: str) -> _Begun | None:
         """None: there is no `started`. What the three facts say never changes, so it is read until all are there."""

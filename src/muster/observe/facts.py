@@ -106,6 +106,22 @@ def stop_reason(folder: str) -> str | None:
     return str(request.get("reason", "user_stop")) if request else None
 
 
+def last_sign(folder: str, before: float) -> float | None:
+    """The newest file of an attempt whose machine or container has ended since, or the last look at its campaign.
+
+    `before`: what was written after that is not its work.
+    """
+    state = folder.partition("/attempts/")[0]
+    files = [f"{folder}/{name}" for name in ("stdout.log", "stderr.log", "identity.json", "execing", "attempt.json")]
+    times = []
+    for path in (*files, f"{folder}/out", f"{state}/watch.json"):
+        try:
+            times.append(os.stat(path).st_mtime)
+        except OSError:  # a sign less; what must be read is read elsewhere
+            continue
+    return max((at for at in times if at <= before), default=None)
+
+
 def locked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -41,6 +41,10 @@ def after_death(record: CellRecord, job: Job) -> Next:
         return Next(
             f"{cause}; its definition changed since", "to be retried: its command, config or code changed since"
         )
+    if cause.kind == "budget_stop":
+        return Next(
+            None, f"held: it was stopped at the budget; raise money.budget, then `muster retry {cell} --because ...`"
+        )
     limit = _limit(cause.kind, cause.note, job)
     same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
     if limit and _no_headway(record):

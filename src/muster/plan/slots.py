@@ -9,9 +9,7 @@ from muster.domain.campaign import Job
 
 def need(job: Job, *, has_gpus: bool) -> tuple[int, int]:
     """(gpu slots, cpu slots). By default one slot of the campaign's kind; a job without GPUs takes one of CPUs."""
-    gpu = job.uses.gpu if job.uses.gpu is not None else (1 if has_gpus and job.uses.cpu is None else 0)
-    cpu = job.uses.cpu if job.uses.cpu is not None else (0 if gpu else 1)
-    return gpu, cpu
+    return job.uses.take(has_gpus=has_gpus)
 
 
 def choose(wanted: tuple[int, int], gpu_slots: Sequence[str], cpu_slots: Sequence[str]) -> tuple[str, ...] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from muster.domain.attempt import CellRecord
 from muster.domain.cell import Cell
@@ -11,7 +12,11 @@ from muster.domain.state import CampaignState, Only
 from muster.domain.verdict import State
 from muster.plan.retry import after_death
 
+if TYPE_CHECKING:
+    from muster.ledger.budget import Purse  # `status` of a campaign without a budget has no use for it
+
 Needs = Mapping[str, tuple[str, ...]]
+MORE_MONEY = "raise money.budget and run `muster up`, or give cells up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +28,14 @@ class Standing:
     retry_cause: str | None = None
 
 
-def standing(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
-    """For a cell without an open attempt. A hold stops every start, whatever else is true."""
+def standing(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse | None = None) -> Standing:
+    """For a cell without an open attempt. A hold stops every start, whatever else is true; then the budget does."""
     if record.completed:
         return Standing(State.DONE, _how_done(record), "nothing to do")
     if record.given_up is not None:
         return Standing(State.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
     if record.last:
-        return _dead(record, state, needs)
+        return _dead(record, state, needs, purse)
     if state.intent.kind == "held":
         return Standing(State.HELD, f"the campaign is held: {state.intent.reason}", "starts after `muster release`")
     waiting = unmet(record.cell, state, needs)
@@ -40,12 +45,14 @@ def standing(record: CellRecord, state: CampaignState, needs: Needs) -> Standing
         return Standing(
             State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it"
         )
+    if purse and (why := purse.refuses(record.cell.job)):
+        return Standing(State.HELD, why, MORE_MONEY)
     if state.intent.kind == "down":
         return Standing(State.PENDING, "the campaign is down", "starts after `muster up`", startable=True)
     return Standing(State.PENDING, "waits for a slot", "starts when a slot is free", startable=True)
 
 
-def _dead(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
+def _dead(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse | None) -> Standing:
     last = record.last
     outcome = last.outcome if last else None
     reason = (outcome.reason if outcome else "") or "ended"
@@ -61,6 +68,8 @@ def _dead(record: CellRecord, state: CampaignState, needs: Needs) -> Standing:
         return Standing(State.DEAD, reason, f"{following.why}, after {_few(waiting)}")
     if not wanted(record.cell, state.only):
         return Standing(State.DEAD, reason, f"left out by --only {describe(state.only)}")
+    if purse and (short := purse.refuses(record.cell.job)):
+        return Standing(State.DEAD, reason, f"{following.why}; held: {short}; {MORE_MONEY}")
     why = f"{following.why}; starts after `muster up`" if state.intent.kind == "down" else following.why
     return Standing(State.DEAD, reason, why, startable=True, retry_cause=following.cause)
 

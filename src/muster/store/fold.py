@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.domain.decision import Decision
-from muster.store import fold_finish
+from muster.store import fold_finish, fold_money
 from muster.store.sql import QUERIES
 
 
@@ -23,7 +23,7 @@ class Refused(Exception):
 # what the fold needs from outside: the cells of a campaign that was taken in, as (id, job, axes JSON, hash)
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
-STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown")
+STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown", "budget")
 
 
 def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
@@ -96,6 +96,7 @@ def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
     set_meta(db, "campaign", d.data["hash"])
     set_meta(db, "env_file", d.data["env_file"])
     set_meta(db, "only", "[]")
+    fold_money.declared(db, d)
 
 
 def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -269,5 +270,6 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "stop": _stop,
     "finish": _finish,
     "shutdown": _finish,
+    "budget": lambda db, d, _: fold_money.told(db, d),
     "end": lambda *_: None,
 }

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import AxisValue, Job
+from muster.domain.campaign import AxisValue, Job, Money
 from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
@@ -29,6 +29,14 @@ from muster.store.sql import QUERIES, migrations
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
 _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
+
+
+class _Declared(msgspec.Struct):
+    at: str
+    money: Money
+
+
+_prices = msgspec.json.Decoder(list[_Declared]).decode
 
 
 class SqliteStore:
@@ -214,6 +222,8 @@ class SqliteStore:
         return CampaignState(
             campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
+            tuple((each.at, each.money) for each in _prices(meta.get("prices", "[]"))),
+            frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:

@@ -22,7 +22,7 @@ from muster.store import campaigns
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
-from muster.wiring.taking import OURS, Read, read
+from muster.wiring.taking import OURS, Read, money_of, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,8 @@ def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     environment = {key: value for key, value in os.environ.items() if key not in OURS}
     env_file = campaigns.save_environment(desk.state, environment)
-    taking = [desk.person("campaign", "taken in by adopt", data={"hash": name, "env_file": env_file})]
+    data = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
+    taking = [desk.person("campaign", "taken in by adopt", data=data)]
     if before and before.only:  # a filter that was written down outlives the new text
         only = [{axis: list(values) for axis, values in part.items()} for part in before.only]
         taking.append(desk.person("filter", "kept while adopting", data={"only": only}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from muster.acts.check import locate
@@ -87,7 +87,8 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     environment = {key: value for key, value in os.environ.items() if key not in OURS}
     env_file = campaigns.save_environment(desk.state, environment)
-    decisions = [desk.person("campaign", _describe(what), data={"hash": name, "env_file": env_file, "with_up": True})]
+    data = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
+    decisions = [desk.person("campaign", _describe(what), data=data)]
     if only:
         decisions.append(_filter(desk, found.campaign, only))
     decisions.append(desk.person("intent", "muster up", data={"intent": "running"}))
@@ -95,6 +96,11 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     if refused:
         raise held(refused[0])
     return what
+
+
+def money_of(campaign: Campaign) -> dict[str, Any] | None:
+    """So that the log alone tells which price held when."""
+    return asdict(campaign.money) if campaign.money else None
 
 
 def held(said: str) -> UsageError:

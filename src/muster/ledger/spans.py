@@ -1,0 +1,162 @@
+"""Spans: for how long an attempt held its slots, how much of that its command ran, and what came of it.
+
+Durations are by boot time and exact; wall times place a span on the calendar, for prices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.sighting import Sighting
+from muster.domain.state import CampaignState
+from muster.ledger.units import asked, billed
+
+Key = tuple[str, int]
+Account = Literal["productive", "wasted", "idle", "overhead", "running"]
+Label = tuple[Account, str]  # an account, and the cause of what was wasted
+OVERHEAD: Label = ("overhead", "")
+RUNNING: Label = ("running", "")
+PRODUCTIVE: Label = ("productive", "")
+SUPERSEDED = "superseded"
+STOPPED = frozenset({"user_stop", "budget_stop", "timeout", "stalled"})  # ended by a person or by Muster
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The moment that a ledger is drawn up for."""
+
+    wall: float
+    boot: float
+    boot_id: str
+
+    @property
+    def booted(self) -> float:
+        """When this machine was switched on, in wall time."""
+        return self.wall - self.boot
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The slots of one attempt, from the claim until they were free again. `lead_s` and `tail_s` are overhead."""
+
+    cell: str
+    attempt: int
+    job: str
+    slots: tuple[str, ...]
+    units: tuple[str, ...]  # what is billed: gpu0, or cpu0 where slots are
+    gpus: int
+    boot_id: str
+    boot: float  # of the claim
+    wall: float
+    lead_s: float  # from the claim until the command ran
+    ran_s: float
+    tail_s: float  # from its end until the slots were free
+    label: Label  # where the time goes in which the command ran
+    adopted: bool = False
+
+    @property
+    def held_s(self) -> float:
+        return self.lead_s + self.ran_s + self.tail_s
+
+
+def spans(state: CampaignState, now: Now, held: Mapping[Key, float] | None = None) -> Iterator[Span]:
+    """Of every attempt. `held`: for how long, of open ones whose end was seen and is not recorded yet."""
+    for record in state.cells.values():
+        for attempt in record.attempts:
+            yield span(record, attempt, state, now, (held or {}).get(attempt.key))
+
+
+def span(record: CellRecord, attempt: Attempt, state: CampaignState, now: Now, held_s: float | None = None) -> Span:
+    job, outcome = state.job(record.cell.job), attempt.outcome
+    if attempt.adopted:
+        count = asked(job, state.campaign)
+        units = tuple(f"{attempt.cell}@{attempt.n}.{number}" for number in range(count))  # nobody shared them
+        gpus, wall = (0 if state.campaign.slots.gpus == () else count), began(attempt)
+        parts = (0.0, _duration(outcome), 0.0)
+    else:
+        units, wall = billed(attempt.slots, job, state.campaign), claimed(attempt)
+        gpus = sum(unit.startswith("gpu") for unit in units)
+        parts = _parts(attempt, outcome, wall, now, held_s)
+    return Span(
+        attempt.cell, attempt.n, job.name, attempt.slots, units, gpus, attempt.boot_id, attempt.claimed_boot, wall,
+        *parts, label_of(record, attempt), attempt.adopted,
+    )  # fmt: skip
+
+
+def label_of(record: CellRecord, attempt: Attempt) -> Label:
+    if attempt.completed:
+        return PRODUCTIVE if record.declared else ("wasted", SUPERSEDED)
+    if attempt.outcome is None:
+        return RUNNING
+    return ("wasted", attempt.outcome.cause.kind if attempt.outcome.cause else "unknown")
+
+
+def how_wasted(cause: str) -> str:
+    """died, superseded or stopped."""
+    return SUPERSEDED if cause == SUPERSEDED else "stopped" if cause in STOPPED else "died"
+
+
+def held(attempt: Attempt, seen: Sighting, boot: float) -> float | None:
+    """For how long the slots were held, of an attempt that has ended; None: its tree still holds them, or may.
+
+    After a reboot nobody saw its end: then until the last sign of it.
+    """
+    exit_ = seen.exit
+    if exit_ is not None and exit_.orphans == ():  # its reaper saw that nothing was left
+        return max(0.0, exit_.boot - attempt.claimed_boot)
+    if seen.host == "same":
+        return None if exit_ is None or seen.tree_lives else max(0.0, boot - attempt.claimed_boot)
+    least = max(0.0, exit_.boot - attempt.claimed_boot) if exit_ is not None else 0.0
+    started = seen.identity.at if seen.identity else None
+    last = max((sign for sign in (seen.last_sign, started) if sign is not None), default=None)
+    return max(least, last - claimed(attempt)) if last is not None else least
+
+
+def claimed(attempt: Attempt) -> float:
+    """Wall time of the claim."""
+    return moment(attempt.claimed_at) or 0.0
+
+
+def began(attempt: Attempt) -> float:
+    """When a run that something else produced began, by its files; else when it was taken in."""
+    outcome = attempt.outcome
+    return outcome.started if outcome and outcome.started is not None else claimed(attempt)
+
+
+def moment(text: str | None) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except ValueError:
+        return None
+
+
+def _parts(
+    attempt: Attempt, outcome: Outcome | None, wall: float, now: Now, held_s: float | None
+) -> tuple[float, float, float]:
+    """(lead, ran, tail) in seconds."""
+    if outcome is None:
+        if held_s is None:
+            held_s = max(0.0, now.boot - attempt.claimed_boot) if attempt.boot_id == now.boot_id else 0.0
+        return 0.0, held_s, 0.0
+    lead = max(0.0, outcome.started - wall) if outcome.started is not None else 0.0
+    total = outcome.held_s if outcome.held_s is not None else _recorded_before(outcome, lead, wall)
+    if outcome.started is None and outcome.duration_s is None:
+        return total, 0.0, 0.0  # it never ran
+    ran = min(total, outcome.duration_s) if outcome.duration_s is not None else max(0.0, total - lead)
+    lead = min(lead, total - ran)
+    return lead, ran, total - ran - lead
+
+
+def _recorded_before(outcome: Outcome, lead: float, wall: float) -> float:
+    """Of a log that did not say yet how long slots were held."""
+    if outcome.duration_s is not None:
+        return lead + outcome.duration_s
+    return max(0.0, outcome.ended - wall) if outcome.ended is not None else lead
+
+
+def _duration(outcome: Outcome | None) -> float:
+    return outcome.duration_s or 0.0 if outcome else 0.0
