@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 SEPARATORS = r"(?:,|\{,\}|\\,|\u2009|\u202f)"  # between groups of three
-UNSIGNED = rf"(?:(?:[0-9]{{1,3}}(?:{SEPARATORS}[0-9]{{3}})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
+UNSIGNED = rf"(?:(?:[0-9]{{1,3}}(?:{SEPARATORS}[0-9]{{3}})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|(?<![A-Za-z0-9_.])\.[0-9]+)"
 POWER = r"(?:[eE][+\-−]?[0-9]{1,3})"
 _PARTS = re.compile(
     rf"(?P<sign>[+\-−])?(?P<whole>[0-9]{{1,3}}(?P<thousands>{SEPARATORS})[0-9]{{3}}(?:(?P=thousands)[0-9]{{3}})*|[0-9]*)"

@@ -1,0 +1,165 @@
+"""Decides which quantity a number in a text is: by its place and by its value. Doubt leaves it unbound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from muster.report.documents.format import half_step, scaled
+from muster.report.documents.numbers import Number, Numeral, prints_as
+from muster.report.documents.quantity import Book, Group, Quantity
+from muster.report.documents.scope import Context, Scope
+
+LEAST_DIGITS = 3  # by its value, where something of the campaign is named near
+LEAST_ALONE = 4  # where nothing is: hyperparameters have fewer
+OTHER_UNITS = (1e-6, 1e-3, 1e3, 1e6)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a number would be bound to."""
+
+    group: Group
+    quantities: tuple[Quantity, ...]  # one for each numeral
+    scale: int = 1  # 100: the text shows percent
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        return tuple(each.key for each in self.quantities)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    number: Number
+    state: str  # bound | ambiguous | untraced | ignored
+    target: Target | None = None
+    by: str = ""  # place and value | place | value
+    why: str = ""  # what keeps it from being bound
+    candidates: tuple[Target, ...] = ()
+    note: str = ""
+
+
+def decide_all(context: Context) -> Iterator[Decision]:
+    for number in context.numbers:
+        yield decide(number, context.scope(number), context.book)
+
+
+def decide(number: Number, scope: Scope, book: Book) -> Decision:
+    if scope.forbidden:
+        return Decision(number, "ignored" if scope.ignored else "untraced", why=scope.forbidden)
+    allowed = [target for group in scope.groups for target in _targets(number, scope, group, book)]
+    if scope.exact and allowed:
+        return _by_place(number, scope, allowed)
+    if scope.ignored:
+        return Decision(number, "ignored")
+    fits = [target for target in allowed if agreement(number, target)]
+    if fits:
+        return _by_value(number, scope, fits)
+    elsewhere = _anywhere(number, scope, book)
+    if elsewhere:
+        names = ", ".join(sorted(target.group.name for target in elsewhere)[:3])
+        return Decision(number, "untraced", why=f"it is the value of {names}, which the text near it does not allow")
+    return Decision(number, "untraced", why="no result has this value, and its place does not tell which it is")
+
+
+def agreement(number: Number, target: Target) -> str:
+    """now, earlier, or nothing. A mean and its spread must both agree."""
+    told = [_agrees(*each, target.scale) for each in zip(number.numerals, target.quantities, strict=True)]
+    if not all(told):
+        return ""
+    return "now" if all(each == "now" for each in told) else "earlier"
+
+
+def _agrees(numeral: Numeral, quantity: Quantity, scale: int) -> str:
+    if math.isfinite(quantity.value) and prints_as(numeral, scaled(quantity.value, scale)):
+        return "now"
+    before = (value for value in quantity.earlier if math.isfinite(value))
+    return "earlier" if any(prints_as(numeral, scaled(value, scale)) for value in before) else ""
+
+
+def _targets(number: Number, scope: Scope, group: Group, book: Book) -> Iterator[Target]:
+    """What the number would be in this group: one target, or one for each way to read a percent sign."""
+    stats = ("mean", "sd") if number.pair else (f"value/{scope.seed}",) if scope.seed else (scope.stat or "mean",)
+    if number.pair and scope.seed:
+        return  # one seed has no spread
+    found = [group.stats[stat] for stat in stats if stat in group.stats]
+    if len(found) < len(stats):
+        return
+    for scale in _scales(number, scope, group, book):
+        yield Target(group, tuple(found), scale)
+
+
+def _scales(number: Number, scope: Scope, group: Group, book: Book) -> tuple[int, ...]:
+    rate = book.is_rate(group.metric)
+    if scope.stat == "n":
+        return (1,)
+    if scope.percent:
+        return (100,) if rate else (1,) if rate is False else (100, 1)
+    return (1, 100) if rate and abs(number.numerals[0].value) > 1.5 else (1,)
+
+
+# -- by place
+
+
+def _by_place(number: Number, scope: Scope, targets: Sequence[Target]) -> Decision:
+    fits = [target for target in targets if agreement(number, target)]
+    if len(fits) == 1:
+        return Decision(number, "bound", fits[0], "place and value", note=scope.note)
+    if len(targets) > 1:
+        return Decision(number, "ambiguous", why="it may be a percentage or not", candidates=tuple(targets))
+    target = targets[0]
+    doubt = _doubt(number, scope, target)
+    if doubt:
+        return Decision(number, "ambiguous", why=doubt, candidates=(target,))
+    return Decision(number, "bound", target, "place", note=scope.note)
+
+
+def _doubt(number: Number, scope: Scope, target: Target) -> str:
+    """What speaks against a binding by place alone, where the value disagrees."""
+    head = number.numerals[0]
+    if number.pair and scope.spread == "other":
+        return "what follows ± is no standard deviation"
+    if number.pair and not scope.spread and _agrees(head, target.quantities[0], target.scale):
+        return "the mean agrees, what follows ± does not: it may be no standard deviation"
+    if head.format.thousands and target.group.magnitude() * target.scale < 1000:
+        return "its comma may be a decimal one"
+    for numeral, quantity in zip(number.numerals, target.quantities, strict=True):
+        shown = scaled(quantity.value, target.scale)
+        if shown and any(_same_digits(numeral, shown * factor) for factor in OTHER_UNITS):
+            return "it may be in another unit"
+    return ""
+
+
+def _same_digits(numeral: Numeral, value: float) -> bool:
+    return Number(0, 0, (numeral,)).digits >= LEAST_DIGITS and prints_as(numeral, value)
+
+
+# -- by value
+
+
+def _by_value(number: Number, scope: Scope, fits: Sequence[Target]) -> Decision:
+    if len(fits) > 1:
+        return Decision(number, "ambiguous", why="several results have this value", candidates=tuple(fits))
+    if number.pair and scope.spread == "other":
+        return Decision(number, "ambiguous", why="what follows ± is no standard deviation", candidates=tuple(fits))
+    needed = LEAST_DIGITS if scope.named or number.pair else LEAST_ALONE
+    if number.digits < needed:
+        why = f"its {number.digits} digit{'s' * (number.digits != 1)} could be anything's"
+        return Decision(number, "ambiguous", why=why, candidates=tuple(fits))
+    return Decision(number, "bound", fits[0], "value", note=scope.note)
+
+
+def _anywhere(number: Number, scope: Scope, book: Book) -> list[Target]:
+    """Results with this value, whatever the names near say."""
+    if number.digits < LEAST_DIGITS:
+        return []
+    head = number.numerals[0]
+    found: dict[tuple[str, str, str], Target] = {}
+    for scale in (1, 100):
+        middle, step = head.value / scale, half_step(head.value, head.format) / scale
+        for group in book.near("mean", middle - step, middle + step):
+            for target in _targets(number, scope, group, book):
+                if target.scale == scale and agreement(number, target):
+                    found[group.identity] = target
+    return list(found.values())

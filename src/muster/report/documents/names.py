@@ -1,0 +1,254 @@
+"""Reads the names in a piece of text: configs, splits, metrics, statistics, seeds, and words that forbid a binding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from muster.report.documents import aliases
+from muster.report.documents.quantity import Book
+
+_GAP = r"[\s_\-./@]*"
+_CHUNKS = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[A-Za-z]+[0-9]*|[0-9]+|[^\sA-Za-z0-9_\-./@:()（）]+")
+_SQUEEZE = re.compile(r"[\s_\-./@]+")
+_LIST = r"[0-9]+(?:\s*(?:,|，|/|、|和|与|and|&)\s*[0-9]+)*"
+_SEEDS = re.compile(
+    rf"(?:random\s+)?(?:\bseeds?|种子)\s*(?:[=:：#_]|为|编号)?\s*(?P<list>{_LIST})(?![.0-9])(?P<range>\s*[-–~到至]\s*[0-9]+)?",
+    re.I,
+)
+_COUNTED = re.compile(r"[0-9]+\s*(?:个)?\s*(?:random\s+|随机)?(?:seeds?\b|种子)|\b[nkN]\s*=\s*[0-9]*", re.I)
+_AT_BEST = re.compile(r"@\s*best\b|\bat best\b|[(（]\s*best\s*[)）]", re.I)
+_WITHOUT = re.compile(r"\b(?:w/o|without|no|minus|except)\b|[-−–+＋]\s*[A-Za-z]|去掉|除去|不含|无", re.I)
+_LEFT = re.compile(r"[A-Za-zÀ-ɏͰ-Ͽа-я0-9]+|[㐀-鿿]+|[<>≤≥≠]")
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_DRAWN = {
+    "pm": "±", "times": "×", "Delta": "Δ", "delta": "δ", "uparrow": "↑", "downarrow": "↓", "gamma": "γ", "alpha": "α",
+    "beta": "β", "lambda": "λ", "tau": "τ", "epsilon": "ε", "varepsilon": "ε", "eta": "η", "sigma": "σ", "mu": "μ",
+    "leq": "≤", "geq": "≥", "le": "≤", "ge": "≥",
+}  # fmt: skip
+_SHORT = 3  # a name below this many letters is a word like others
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    configs: frozenset[str] = frozenset()
+    weak: frozenset[str] = frozenset()  # configs by a part of their name that may be just a word
+    splits: frozenset[str] = frozenset()
+    metrics: frozenset[str] = frozenset()
+    stats: frozenset[str] = frozenset()
+    seeds: frozenset[str] = frozenset()
+    unknown: tuple[str, ...] = ()  # words that no list has
+    derived: str = ""  # the word
+    foreign: str = ""
+    superlative: bool = False
+    percent: bool = False
+    scaled: bool = False
+    at_best: bool = False
+    strange: bool = False  # a config's name that goes on: v2_full_long, v2_full w/o cert
+    last: str = ""  # what was named last: name, foreign or derived
+    text: str = ""  # cleaned
+
+    @property
+    def all_configs(self) -> frozenset[str]:
+        return self.configs | self.weak
+
+    @property
+    def any(self) -> bool:
+        """Whether anything of the campaign is named."""
+        return bool(self.configs or self.weak or self.splits or self.metrics or self.stats or self.seeds)
+
+    @property
+    def understood(self) -> bool:
+        return not (self.unknown or self.derived or self.foreign or self.scaled or self.strange)
+
+
+def clean(text: str) -> str:
+    """Without the signs of Markdown and LaTeX."""
+    text = text.replace("\\_", "_").replace("\\%", "%").replace("\\&", "&")
+    text = _COMMAND.sub(lambda found: _DRAWN.get(found[1], " "), text)
+    return re.sub(r"[*`{}$\\]|<[^<>]*>", "", text.replace("~", " "))
+
+
+def squeezed(text: str) -> str:
+    return _SQUEEZE.sub("", text).lower()
+
+
+class Vocabulary:
+    """All names of a campaign, as people may write them."""
+
+    def __init__(self, book: Book) -> None:
+        groups = book.groups.values()
+        self.configs = sorted({group.config for group in groups})
+        self.splits = sorted({group.split for group in groups if group.split})
+        self.metrics = sorted({group.metric for group in groups})
+        self.seeds = {each.seed for each in book.by_key.values() if each.stat == "value"}
+        self._best = any("best" in metric.lower() for metric in self.metrics)
+        self._meanings: dict[str, list[tuple[str, str]]] = {}
+        phrases: dict[str, None] = {}
+        for kind, value, phrase in self._own():
+            phrases[phrase] = None
+            self._meanings.setdefault(squeezed(phrase), []).append((kind, value))
+        own = set(self._meanings)
+        for kind, value, phrase in self._common():
+            if squeezed(phrase) not in own:
+                phrases[phrase] = None
+                meanings = self._meanings.setdefault(squeezed(phrase), [])
+                meanings += [(kind, value)] if (kind, value) not in meanings else []
+        ordered = sorted(filter(None, map(_pattern, phrases)), key=len, reverse=True)
+        self._pattern = re.compile("|".join(ordered), re.I)
+        self._known: dict[str, Names] = {}
+
+    def _own(self) -> Iterator[tuple[str, str, str]]:
+        """The campaign's names as they are declared."""
+        for config in self.configs:
+            short = len(squeezed(config)) < _SHORT or squeezed(config) in aliases.PLAIN
+            yield ("weak" if short or config.replace(".", "").isdigit() else "config"), config, config
+        for split in self.splits:
+            yield "split", split, split
+        for metric in self.metrics:
+            yield "metric", metric, metric
+
+    def _common(self) -> Iterator[tuple[str, str, str]]:
+        """Other words for them, then words of the language."""
+        yield from (("weak", config, part) for config, part in _parts(self.configs))
+        for split in self.splits:
+            yield from (("split", split, phrase) for phrase in _called(split, aliases.SPLITS))
+        for metric in self.metrics:
+            yield from (("metric", metric, phrase) for phrase in _called(metric, aliases.METRICS))
+            heads = [each for each in self.metrics if _head(each) == _head(metric)]
+            if len(heads) == 1 and _head(metric) not in aliases.FOREIGN and len(_head(metric)) >= _SHORT:
+                yield "metric", metric, _head(metric)
+        yield from (("foreign", word, word) for word in self._others())
+        for stat, words in aliases.STATS.items():
+            yield from (("stat", stat, word) for word in words)
+        for kind, listed in (
+            ("derived", aliases.DERIVED), ("superlative", aliases.SUPERLATIVE), ("foreign", aliases.FOREIGN),
+            ("plain", aliases.PLAIN),
+        ):  # fmt: skip
+            yield from ((kind, word, word) for word in listed)
+
+    def _others(self) -> Iterator[str]:
+        """Metrics and splits that people speak of and that this campaign has not."""
+        mine = {squeezed(word) for metric in self.metrics for word in _called(metric, aliases.METRICS)}
+        for metric, words in aliases.METRICS.items():
+            yield from (word for word in (metric, *words) if squeezed(word) not in mine)
+        yield from (word for word in aliases.OTHER_METRICS if squeezed(word) not in mine)
+        mine = {squeezed(word) for split in self.splits for word in _called(split, aliases.SPLITS)}
+        yield from (word for words in aliases.SPLITS.values() for word in words if squeezed(word) not in mine)
+
+    def read(self, text: str) -> Names:
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._read(text)
+            if len(self._known) > 5_000:
+                self._known.clear()
+        return known
+
+    def _read(self, raw: str) -> Names:
+        text = clean(raw)
+        exact = [config for config in self.configs if config == text.strip()]
+        if exact:
+            return Names(configs=frozenset(exact), last="name", text=text)
+        seeds, rest = self._seeds(text)
+        at_best = not self._best and _AT_BEST.search(rest) is not None
+        rest = _AT_BEST.sub(" ", rest) if at_best else rest
+        found: dict[str, list[str]] = {}
+        left: list[str] = []
+        last, end, strange, after_config = "", 0, False, False
+        for match in self._pattern.finditer(rest):
+            left.append(rest[end : match.start()])
+            for kind, value in self._meaning(match[0]):
+                found.setdefault(kind, []).append(value)
+                last = kind if kind in ("foreign", "derived") else last if kind in ("plain", "superlative") else "name"
+            config = self._names_config(match[0])
+            strange |= (config and _ends_open(left[-1])) or (after_config and _begins_open(left[-1]))
+            after_config, end = config, match.end()
+        left.append(rest[end:])
+        strange |= after_config and _begins_open(left[-1])
+        if found.get("config") or found.get("weak"):
+            strange |= any(_WITHOUT.search(piece) for piece in left)
+        unknown = _LEFT.findall(" ".join(left))
+        named = {kind: frozenset(values) for kind, values in found.items()}
+        none: frozenset[str] = frozenset()
+        return Names(
+            configs=named.get("config", none),
+            weak=named.get("weak", none),
+            splits=named.get("split", none),
+            metrics=named.get("metric", none),
+            stats=named.get("stat", none),
+            seeds=frozenset(seeds),
+            unknown=tuple(unknown),
+            derived=next(iter(found.get("derived", [])), ""),
+            foreign=next(iter(found.get("foreign", [])), ""),
+            superlative="superlative" in found,
+            percent="%" in text or "％" in text or "百分" in text or "percent" in text.lower(),
+            scaled=aliases.SCALED.search(text) is not None,
+            at_best=at_best,
+            strange=strange,
+            last=last,
+            text=text,
+        )
+
+    def _meaning(self, matched: str) -> list[tuple[str, str]]:
+        key = squeezed(matched)
+        return self._meanings.get(key) or self._meanings.get(key.removesuffix("s"), [])
+
+    def _names_config(self, matched: str) -> bool:
+        return any(kind in ("config", "weak") for kind, _ in self._meaning(matched))
+
+    def _seeds(self, text: str) -> tuple[set[str], str]:
+        """Seeds that are named one by one, and the text without them. All of them, or a range, say nothing."""
+        seeds: set[str] = set()
+        for found in _SEEDS.finditer(text):
+            listed = set(re.findall(r"[0-9]+", found["list"]))
+            if not found["range"] and listed != self.seeds:
+                seeds |= listed
+        return seeds, _COUNTED.sub(" ", _SEEDS.sub(" ", text))
+
+
+def _pattern(phrase: str) -> str:
+    chunks = _CHUNKS.findall(phrase)
+    if not chunks:
+        return ""
+    body = _GAP.join(map(re.escape, chunks))
+    before = r"(?<![A-Za-z0-9])" if re.match(r"[A-Za-z0-9]", chunks[0]) else ""
+    after = r"s?(?![A-Za-z0-9])" if re.search(r"[A-Za-z]$", chunks[-1]) else ""
+    after = r"(?![A-Za-z0-9]|\.[0-9])" if re.search(r"[0-9]$", chunks[-1]) else after
+    return before + body + after
+
+
+def _called(name: str, table: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """The name, its last part (eval/score), and other words for them."""
+    for part in dict.fromkeys((name.lower(), re.split(r"[/.]", name.lower())[-1])):
+        yield part
+        yield from table.get(part, ())
+
+
+def _head(metric: str) -> str:
+    """risk_penalty is also called risk."""
+    chunks = _CHUNKS.findall(metric)
+    return chunks[0].lower() if len(chunks) > 1 else ""
+
+
+def _parts(configs: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """v2_full and v2_u_only are also called full and u_only."""
+    split = {config: _CHUNKS.findall(config) for config in configs}
+    if len(split) < 2:
+        return
+    shared = 0
+    while all(len(chunks) > shared + 1 for chunks in split.values()):
+        if len({chunks[shared].lower() for chunks in split.values()}) > 1:
+            break
+        shared += 1
+    if shared:
+        yield from ((config, "_".join(chunks[shared:])) for config, chunks in split.items())
+
+
+def _begins_open(between: str) -> bool:
+    """Whether the name before it goes on: v2_full_long."""
+    return re.match(r"_[A-Za-z0-9]", between) is not None
+
+
+def _ends_open(between: str) -> bool:
+    return re.search(r"[A-Za-z0-9]_$", between) is not None

@@ -1,0 +1,38 @@
+"""Sentences and clauses, English and Chinese. A full stop or a comma within a number parts nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+Span = tuple[int, int]
+
+_ENDS = re.compile(r"[。！？!?]|(?<![\s.])\.(?=[\s*_`)\]}]*(?:\s+(?:[A-Z\\$*_`(\[]|[^\x00-\x7f])|\s*$))|\n[ \t]*\r?\n")
+_PARTS = re.compile(r"[,，;；]|\b(?:while|whereas)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    span: Span
+    clauses: list[Span]
+
+
+def sentences_of(text: str, start: int, end: int) -> list[Span]:
+    return list(_cut(_ENDS, text[start:end], start, ()))
+
+
+def clauses_of(text: str, span: Span, numbers: Sequence[Span]) -> list[Span]:
+    return list(_cut(_PARTS, text[span[0] : span[1]], span[0], numbers))
+
+
+def _cut(pattern: re.Pattern[str], text: str, shift: int, kept: Sequence[Span]) -> Iterator[Span]:
+    at = 0
+    for found in pattern.finditer(text):
+        begin, end = found.start() + shift, found.end() + shift
+        if any(first < end and begin < last for first, last in kept):
+            continue
+        yield at + shift, end
+        at = found.end()
+    if at < len(text):
+        yield at + shift, len(text) + shift

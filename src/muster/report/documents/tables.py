@@ -1,0 +1,219 @@
+"""Tables of a text: what the row and the column of each cell are called. Pipes, aligned columns, LaTeX's tabular."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+_RULE = re.compile(r"[ \t]*[|+:=\-][|+:=\- \t]*\r?")
+_DIVIDED = re.compile(r"(?<!\\)\|")
+_ALIGNED = re.compile(r"\t+| {2,}")
+_DIGIT = re.compile(r"[0-9]")
+_MULTICOLUMN = re.compile(r"\\multicolumn\s*\{\s*([0-9]+)\s*\}\s*\{(?:[^{}]|\{[^{}]*\})*\}\s*\{(.*)\}\s*$", re.DOTALL)
+_MULTIROW = re.compile(
+    r"\\multirow\s*(?:\[[^\]]*\])?\s*\{[^{}]*\}\s*\{[^{}]*\}\s*(?:\[[^\]]*\])?\s*\{(.*)\}\s*$", re.DOTALL
+)
+_RULES = re.compile(r"\\(?:toprule|midrule|bottomrule|hline|specialrule|Xhline|thickhline)(?:\s*\{[^{}]*\})*")
+_CMIDRULES = re.compile(r"\\(?:cmidrule|cline)(?:\s*\([^)]*\))?(?:\s*\{[^{}]*\})?")
+_MARKUP = re.compile(r"[{}]|\\\\|\\tabularnewline|\\.|&", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    start: int
+    end: int
+    text: str
+    span: int = 1  # columns that it takes
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    cells: tuple[Cell, ...]
+    header: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A cell with the names of its row and its column."""
+
+    start: int
+    end: int
+    row: tuple[str, ...]
+    column: tuple[str, ...]
+    header: bool
+
+
+def placed(rows: Sequence[Row]) -> Iterator[Placed]:
+    """Every cell. Columns left of the first that holds numbers name the row; an empty name is the one above it."""
+    titles = _titles(rows)
+    naming = _naming(rows, titles)
+    above: dict[int, str] = {}
+    section = ""
+    for row in rows:
+        if row.header:
+            yield from (Placed(cell.start, cell.end, (), (), True) for cell in row.cells)
+            continue
+        columns = _columns(row)
+        if _is_section(row):
+            section, above = row.cells[0].text, {}
+        labels = [_label(number, cell, titles, above) for number, cell in columns if number < naming]
+        names = tuple(filter(None, [*labels, section]))
+        for number, cell in columns:
+            yield Placed(cell.start, cell.end, names, tuple(titles.get(number, ())), number < naming)
+
+
+def _titles(rows: Sequence[Row]) -> dict[int, list[str]]:
+    titles: dict[int, list[str]] = {}
+    for row in rows:
+        for number, cell in _columns(row) if row.header else ():
+            if cell.text and cell.text not in titles.setdefault(number, []):
+                titles[number].append(cell.text)
+    return titles
+
+
+def _columns(row: Row) -> list[tuple[int, Cell]]:
+    """Cells with the number of their column; a header over several columns stands over each of them."""
+    found, at = [], 0
+    for cell in row.cells:
+        found += [(at + more, cell) for more in range(cell.span if row.header else 1)]
+        at += cell.span
+    return found
+
+
+def _naming(rows: Sequence[Row], titles: dict[int, list[str]]) -> int:
+    """How many columns name the row. The first does, if it has a title or holds words."""
+    body = [_columns(row) for row in rows if not row.header]
+    for number in range(max((len(columns) for columns in body), default=0)):
+        held = [cell.text for columns in body for at, cell in columns if at == number]
+        numeric = any(map(_is_number, held)) and not _is_seed(titles, number)
+        if numeric and (number or not titles.get(0)):
+            return number
+    return 1
+
+
+def _is_section(row: Row) -> bool:
+    """A line within a table that names what follows."""
+    first, *rest = row.cells
+    if not first.text or any(cell.text for cell in rest) or _DIGIT.search(first.text):
+        return False
+    return first.span > 1 or (len(rest) > 1 and re.match(r"\*|_|\\(?:text(?:bf|it)|emph)", first.text) is not None)
+
+
+def _label(number: int, cell: Cell, titles: dict[int, list[str]], above: dict[int, str]) -> str:
+    text = above[number] = cell.text or above.get(number, "")
+    return f"seed {text}" if text and _is_seed(titles, number) else text
+
+
+def _is_seed(titles: dict[int, list[str]], number: int) -> bool:
+    return re.fullmatch(r"\W*(?:random\s+)?(?:seeds?|种子)\W*", " ".join(titles.get(number, ())), re.I) is not None
+
+
+def _is_number(text: str) -> bool:
+    """Whether a cell holds a value: digits that are not part of a word such as v2_full, nor a seed's."""
+    text = re.sub(r"(?:seed|种子)\s*[=#:]?\s*[0-9]+", "", text, flags=re.I)
+    return re.search(r"(?<![A-Za-z0-9_\-])[0-9]*\.?[0-9]+(?![A-Za-z_])", text) is not None
+
+
+# -- pipes and aligned columns
+
+
+def pipe_rows(lines: Sequence[tuple[int, str]]) -> list[Row] | None:
+    """Rows of `| a | b |`; above the first rule stand the titles. None: no table."""
+    rules = [at for at, (_, line) in enumerate(lines) if _RULE.fullmatch(line)]
+    first = next((at for at in rules if at > 0 and "|" in lines[at - 1][1]), None)
+    if first is None:
+        return None
+    return [
+        Row(tuple(_cells(start, line)), at < first)
+        for at, (start, line) in enumerate(lines)
+        if at not in rules and "|" in line
+    ]
+
+
+def is_pipe_table(lines: Sequence[str]) -> bool:
+    """Whether the first lines begin a table: titles and a rule, or (reStructuredText) a rule, titles, a rule."""
+    if len(lines) > 1 and "|" in lines[0] and _RULE.fullmatch(lines[1]) and re.search(r"-|=", lines[1]):
+        return "|" in lines[1] or "+" in lines[1]
+    return len(lines) > 2 and lines[0].lstrip().startswith("+-") and "|" in lines[1]
+
+
+def _cells(start: int, line: str) -> Iterator[Cell]:
+    body = line.rstrip()
+    shift = len(body) - len(body.lstrip())
+    at = shift + 1 if body[shift : shift + 1] == "|" else shift
+    ends = [found.start() for found in _DIVIDED.finditer(body, at)]
+    if not body.endswith("|") or body.endswith("\\|"):
+        ends.append(len(body))
+    for end in ends:
+        yield _trimmed(start + at, body[at:end])
+        at = end + 1
+
+
+def aligned_rows(lines: Sequence[tuple[int, str]]) -> list[Row] | None:
+    """Columns that two spaces or a tab keep apart. The first line names them; it holds no numbers."""
+    kept = [(start, line) for start, line in lines if not re.fullmatch(r"[\s=\-+]*", line)]
+    rows = [tuple(_aligned(start, line)) for start, line in kept]
+    if len(rows) < 2 or len(rows[0]) < 2 or any(_is_number(cell.text) for cell in rows[0]):
+        return None
+    if any(len(row) != len(rows[0]) for row in rows):
+        return None
+    return [Row(row, at == 0) for at, row in enumerate(rows)]
+
+
+def _aligned(start: int, line: str) -> Iterator[Cell]:
+    at = len(line) - len(line.lstrip(" "))
+    body = line.rstrip()
+    for gap in [*_ALIGNED.finditer(body, at), None]:
+        end = gap.start() if gap else len(body)
+        yield _trimmed(start + at, body[at:end])
+        at = gap.end() if gap else end
+
+
+def _trimmed(start: int, text: str) -> Cell:
+    lead = len(text) - len(text.lstrip())
+    kept = text.strip()
+    return Cell(start + lead, start + lead + len(kept), kept)
+
+
+# -- LaTeX
+
+
+def latex_rows(start: int, body: str) -> list[Row]:
+    """The body of a tabular. Titles are what stands above the first rule below the first row."""
+    found: list[tuple[tuple[Cell, ...], bool]] = []  # with whether a rule stands above
+    for cells in _latex_cells(start, body):
+        ruled = _RULES.search(cells[0].text) is not None
+        kept = tuple(_latex_cell(cell) for cell in cells)
+        if len(kept) > 1 or kept[0].text:
+            found.append((kept, ruled))
+    below = next((at for at, (_, ruled) in enumerate(found) if ruled and at), 1)
+    return [Row(cells, at < below) for at, (cells, _) in enumerate(found)]
+
+
+def _latex_cells(start: int, body: str) -> Iterator[list[Cell]]:
+    row: list[Cell] = []
+    depth = at = 0
+    for found in _MARKUP.finditer(body):
+        mark = found[0]
+        depth += (mark == "{") - (mark == "}")
+        ends = mark in ("\\\\", "\\tabularnewline")
+        if depth > 0 or not (ends or mark == "&"):
+            continue
+        row.append(Cell(start + at, start + found.start(), body[at : found.start()]))
+        at = found.end()
+        if ends:
+            yield row
+            row = []
+    row.append(Cell(start + at, start + len(body), body[at:]))
+    yield row
+
+
+def _latex_cell(cell: Cell) -> Cell:
+    text = _CMIDRULES.sub(" ", _RULES.sub(" ", cell.text)).strip()
+    span = 1
+    if wide := _MULTICOLUMN.match(text):
+        span, text = max(1, int(wide[1])), wide[2].strip()
+    if tall := _MULTIROW.match(text):
+        text = tall[1].strip()
+    return Cell(cell.start, cell.end, text, span)
