@@ -1,0 +1,68 @@
+"""What a table cell shows of a sample: no more than so many seeds allow."""
+
+from __future__ import annotations
+
+import math
+
+from muster.report.analysis import Analysis
+from muster.report.coverage import in_order
+from muster.report.facts import Column
+from muster.report.grid import Cell
+from muster.report.numbers import Format, column_format, plain
+from muster.report.words import Words
+from muster.stats.compare import Difference
+from muster.stats.sample import LEAST_FOR_INTERVAL, LEVEL, Sample
+
+
+def format_of(analysis: Analysis, column: Column) -> Format:
+    return column_format(analysis.samples(column))
+
+
+def estimate(analysis: Analysis, sample: Sample, form: Format, w: Words, *, bold: bool = False) -> Cell:
+    if not sample.n:
+        return Cell(w("table.missing"))
+    if sample.n < LEAST_FOR_INTERVAL or sample.sd is None or not math.isfinite(sample.sd):
+        return Cell(" / ".join(form(value) for value in in_order(analysis.facts, sample)), bold)
+    shown = f"{form(sample.mean)} ± {form.spread(sample.sd)}"
+    return Cell(shown, bold, below=form.interval(sample.interval) if sample.interval else "")
+
+
+def difference_cell(found: Difference | None, form: Format) -> Cell:
+    if found is None:
+        return Cell("—")
+    interval = found.interval(LEVEL)
+    return Cell(form.signed(found.estimate), below=form.interval(interval) if interval else "")
+
+
+def judged_columns(analysis: Analysis) -> tuple[Column, ...]:
+    """The primary metric and the limit's."""
+    plan = analysis.facts.plan
+    if plan is None:
+        return ()
+    return (plan.primary, *([plan.limit] if plan.limit and plan.limit != plan.primary else []))
+
+
+def rule(analysis: Analysis) -> str:
+    """`ood/cost ≤ 25`"""
+    plan = analysis.facts.plan
+    if plan is None or plan.limit is None or plan.procedure.limit is None:
+        return ""
+    return f"{plan.limit.name} {'≤' if plan.procedure.at_most else '≥'} {plain(plan.procedure.limit)}"
+
+
+def heading(analysis: Analysis, column: Column, w: Words) -> str:
+    """The column's name, with its part in the decision."""
+    plan = analysis.facts.plan
+    if plan is None:
+        return column.name
+    shown = column.name
+    if column == plan.primary:
+        shown = w("table.primary", column=shown, arrow="↑" if plan.procedure.higher else "↓")
+    if column == plan.limit and (bound := rule(analysis)):
+        shown = w("table.limit", column=shown, rule=bound.removeprefix(f"{column.name} "))
+    return shown
+
+
+def captioned(analysis: Analysis, caption: str, w: Words) -> str:
+    mark = analysis.facts.mark
+    return w("caption.marked", mark=mark, caption=caption) if mark else caption

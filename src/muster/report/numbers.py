@@ -1,0 +1,100 @@
+"""How numbers are written: as many digits as the spread allows, and the same number of decimals down a column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from muster.stats.sample import Sample
+
+_SPREAD_DIGITS = 2  # of the sd: more of them are noise
+_MOST_DIGITS = 6  # of the largest value, however small a spread is
+_DIGITS_WITHOUT_SPREAD = 4
+_MOST_DECIMALS = 6
+_LARGE = 1e7
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Of one column."""
+
+    decimals: int
+    scientific: bool = False  # where plain digits would be mostly zeros
+
+    def __call__(self, value: float) -> str:
+        if not math.isfinite(value):
+            return str(value)
+        shown = f"{value:.{self.decimals}{'e' if self.scientific else 'f'}}"
+        return shown.lstrip("-") if float(shown) == 0 else shown
+
+    def spread(self, sd: float) -> str:
+        """Never 0 for a spread that there is."""
+        shown = self(sd)
+        return f"{sd:.1e}" if sd > 0 and float(shown) == 0 else shown
+
+    def signed(self, value: float) -> str:
+        shown = self(value)
+        return shown if shown.startswith("-") or not math.isfinite(value) or not float(shown) else f"+{shown}"
+
+    def interval(self, bounds: tuple[float, float]) -> str:
+        return f"[{self(bounds[0])}, {self(bounds[1])}]"
+
+
+def column_format(samples: Iterable[Sample]) -> Format:
+    """By the smallest spread in the column, so that it keeps two digits."""
+    known = [sample for sample in samples if sample.n]
+    values = [abs(value) for sample in known for value in sample.values if math.isfinite(value)]
+    spreads = [sample.sd for sample in known if sample.sd and math.isfinite(sample.sd)]
+    return _format(values, spreads)
+
+
+def _format(values: Sequence[float], spreads: Sequence[float]) -> Format:
+    largest = max([*values, *spreads], default=0.0)
+    if not largest:
+        return Format(0)
+    if spreads:
+        decimals = min(_decimals(min(spreads), _SPREAD_DIGITS), _decimals(largest, _MOST_DIGITS))
+    elif all(value.is_integer() for value in values):
+        decimals = 0
+    else:
+        decimals = _decimals(largest, _DIGITS_WITHOUT_SPREAD)
+    if decimals > _MOST_DECIMALS or largest >= _LARGE:
+        return Format(max(1, min(_MOST_DIGITS, decimals + _exponent(largest))), scientific=True)
+    return Format(max(0, decimals))
+
+
+def _decimals(value: float, digits: int) -> int:
+    return digits - 1 - _exponent(value)
+
+
+def _exponent(value: float) -> int:
+    return math.floor(math.log10(value))
+
+
+def p_value(p: float | None) -> str:
+    """Three digits, so that it can be held against its threshold."""
+    if p is None:
+        return "—"
+    return "<0.0001" if p < 0.0001 else f"{p:.3g}"
+
+
+def plain(value: float) -> str:
+    """A declared number, as it was declared: 25, 0.3."""
+    return f"{value:.12g}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.6g}"
+
+
+def share(value: float) -> str:
+    return f"{value:.3f}"
+
+
+def money(amount: float, currency: str) -> str:
+    return f"{amount:.2f} {currency}".rstrip()
+
+
+def hours(value: float) -> str:
+    return f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -1,0 +1,73 @@
+"""Tables for programs: one row for each config and column, every seed in a column of its own, full precision.
+
+| column | meaning |
+| --- | --- |
+| `config` | as declared |
+| `factor_X` | the config's factor X; in the ablation table only |
+| `column` | `ood/score`, as in `report: columns`; these come first, then every other result there is |
+| `split`, `metric` | its two halves; `split` is the job where that has no splits |
+| `n`, `declared` | training seeds there are, and declared ones |
+| `mean`, `sd` | over training seeds; sd with n - 1, from two seeds on |
+| `t95_low`, `t95_high` | Student-t 95 % interval of the mean, from three seeds on |
+| `seed_S` | the value of seed S |
+| `mark` | `PARTIAL k/N`, or empty where the matrix is complete |
+
+What is not there is `NA`, never blank. Numbers read back to the same value. UTF-8, with a header line.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+
+from muster.report.analysis import Analysis, all_columns
+from muster.report.coverage import configs_of, declared_seeds
+from muster.report.facts import Column
+
+NOT_THERE = "NA"
+
+
+def render(analysis: Analysis, factors: Sequence[str] = ()) -> str:
+    """`factors`: also their columns, and only the configs that have factors."""
+    seeds = analysis.facts.seeds or ("",)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        [
+            "config",
+            *(f"factor_{name}" for name in factors),
+            *("column", "split", "metric", "n", "declared", "mean", "sd", "t95_low", "t95_high"),
+            *(f"seed_{seed}" for seed in seeds),
+            "mark",
+        ]
+    )
+    for column in all_columns(analysis.facts):
+        for config in configs_of(analysis.facts, column):
+            if not factors or config in _with_factors(analysis):
+                writer.writerow(_row(analysis, config, column, factors, seeds))
+    return out.getvalue()
+
+
+def _row(analysis: Analysis, config: str, column: Column, factors: Sequence[str], seeds: Sequence[str]) -> list[str]:
+    sample = analysis.sample(config, column)
+    declared = max(sample.n, len(declared_seeds(analysis.facts, config, column.head)))
+    levels = _with_factors(analysis).get(config, {})
+    low, high = sample.interval or (None, None)
+    return [
+        config,
+        *(str(levels.get(name, NOT_THERE)) for name in factors),
+        *(column.name, column.head, column.metric, str(sample.n), str(declared)),
+        *(_number(each) for each in (sample.mean if sample.n else None, sample.sd, low, high)),
+        *(_number(sample.by_seed.get(seed)) for seed in seeds),
+        analysis.facts.mark,
+    ]
+
+
+def _with_factors(analysis: Analysis) -> dict[str, dict[str, object]]:
+    plan = analysis.facts.plan
+    return {config: dict(levels) for config, levels in plan.factors.items()} if plan else {}
+
+
+def _number(value: float | None) -> str:
+    return NOT_THERE if value is None else repr(float(value))

@@ -1,0 +1,215 @@
+"""Chinese: the decision report."""
+
+from __future__ import annotations
+
+TEXTS = {
+    "decision.title": "决策报告：{campaign}",
+    "decision.made": "{at} · Muster {version} · 代码 {code} · {folder}",
+    "decision.no_code": "未纳入版本管理",
+    # verdict
+    "verdict.supported": "推荐 {config}（RECOMMEND）：在 {column} 上优于基线 {baseline}，增益 {gain}；按声明的检验成立"
+    "（Welch p = {p}，阈值 {threshold}），{limit}。",
+    "verdict.keeps": "且满足约束 {rule}",
+    "verdict.no_limit": "未声明约束",
+    "verdict.baseline_infeasible": "推荐 {config}（RECOMMEND）：基线 {baseline} 违反约束 {rule}（以 95% 的置信度，其均"
+    "值{bound}），而 {config} 满足约束；它在 {column} 上的增益为 {gain}，可排除达到 {delta}（有意义的最小差异）的损失"
+    "。",
+    "verdict.inside_delta": "等效（EQUIVALENT）：在 {column} 上，每个可行候选（{configs}）与基线 {baseline} 之差的 "
+    "{level}% 置信区间都落在 ±{delta} 以内，没有哪个好或差到有意义的程度。",
+    "verdict.not_supported": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，按声明的检验，没有可行候选优于基线 "
+    "{baseline}（最接近的是 {config}：增益 {gain}，Welch p = {p}，阈值 {threshold}）；不显著不等于相同。",
+    "verdict.none_feasible": "证据不足（NOT_ENOUGH_EVIDENCE）：没有候选配置被证明满足约束 {rule}（{standings}），因此"
+    "都不能推荐。",
+    "verdict.nothing_to_compare": "证据不足（NOT_ENOUGH_EVIDENCE）：无从比较，基线 {baseline} 和至少一个候选配置须在 "
+    "{column} 上有结果。",
+    "verdict.too_few_seeds": "证据不足（NOT_ENOUGH_EVIDENCE）：每个配置只有 {seeds}，少于 {least} 个时不作推荐。",
+    "verdict.missing": "不完整（INCOMPLETE）：{missing}（应有结果的单元已完成 {k}/{n}），因此不下结论：{cells}。",
+    "verdict.missing_cell": "{cell}（{state}：{reason}）",
+    "verdict.flags": "无效（INVALID）：这不是结果；{errors}：{flags}。",
+    "verdict.more_flags": "{first}；另有 {n} 条",
+    "verdict.undeclared": "不下结论：运行之前没有声明判定程序（campaign.yaml 中的 decision:），事后也就不作判定。",
+    "gain": "{gain}（{level}% 置信区间 {interval}）",
+    "gain.inline": "{gain}，{level}% 置信区间 {interval}",
+    "gain.no_interval": "{gain}（没有离散度可供判断，无置信区间）",
+    "at_least": "不低于 {bound}",
+    "at_most": "不高于 {bound}",
+    "fit.question": "证据链是否足以支撑决策？",
+    "fit.RECOMMEND": "是，但以所声明的限制为前提。",
+    "fit.EQUIVALENT": "是，但以所声明的限制为前提。",
+    "fit.NOT_ENOUGH_EVIDENCE": "否：现有证据还撑不起一个决策。",
+    "fit.INCOMPLETE": "否：实验矩阵有缺口。",
+    "fit.INVALID": "否：这些数字不构成结果。",
+    "fit.undeclared": "否：没有声明判定程序，这些表只作描述，不能用来决策。",
+    # sections
+    "section.rests": "结论依据",
+    "section.matrix": "实验矩阵",
+    "section.table": "关键指标表",
+    "section.compare": "与基线的比较",
+    "section.safety": "安全性",
+    "section.flags": "警示",
+    "section.change": "什么会改变结论",
+    "section.next": "最省钱的下一步",
+    "section.declared": "声明：判定程序、代理与限制",
+    "section.figures": "图",
+    "section.evidence": "证据链",
+    "invalid.caution": "无效（INVALID）：以下数字供查错，不可引用。",
+    # seeds
+    "seeds.none": "至少有一个配置在 {column} 上没有结果，无法判定。",
+    "seeds.single": "每个配置 {seeds}：单次运行，看不出离散度，也无从比较。",
+    "seeds.smoke": "每个配置 {seeds}：仅为冒烟测试，只能说明流程跑得通，不能说明哪个配置更好。",
+    "seeds.preliminary": "每个配置 {seeds}：仅为初步结果，不作排名。",
+    "seeds.five": "每个配置 {seeds}：只有达到 {sd} 个标准差的差异才看得出来；不显著不等于相同（单次比较，alpha = 0.05"
+    "，功效 0.8）。",
+    "seeds.ten": "每个配置 {seeds}：只有达到 {sd} 个标准差的差异才看得出来；不显著不等于相同（单次比较，alpha = 0.05，"
+    "功效 0.8）。",
+    "seeds.unequal": "各配置在 {column} 上有 {low} 到 {high} 个种子不等；下一句就最少的情形而言。",
+    "seeds.unequal_no_plan": "各配置有 {low} 到 {high} 个种子不等；下一句就最少的情形而言。",
+    "seeds.detectable": "按目前的离散度（标准差保守取 {sd}）以及声明的 alpha、查看次数和候选数，{column} 上 "
+    "{difference} 的真实差异能以 {power}% 的功效检出，更小的差异更容易漏检。",
+    "seeds.replicate": "重复单位是训练种子。每个配置、种子、数据划分内的各回合先取平均，回合数从不计入 n。",
+    # comparison
+    "compare.difference": "{column} 之差",
+    "compare.p": "p（Welch）",
+    "compare.threshold": "阈值（Holm）",
+    "compare.exact": "p（精确置换检验）",
+    "compare.g": "g（Hedges）",
+    "compare.improvement": "改进概率",
+    "compare.reading": "判读",
+    "compare.evidence": "证据",
+    "compare.caption": "各候选与基线 {baseline}（k/N = {seeds}）在 {column} 上的比较（候选 − 基线）",
+    "reading.supported": "更好（成立）",
+    "reading.worse": "更差（成立）",
+    "reading.vetoed": "不成立：精确检验不支持",
+    "reading.open": "未检出差异",
+    "reading.unjudged": "不作判断",
+    "reading.few": "不作判断：种子少于 {least} 个",
+    "exact.agrees": "{p}，一致",
+    "exact.vetoes": "{p}，否决",
+    "exact.informs": "{p}，仅供参考",
+    "compare.sentence": "{config} 与基线 {baseline} 相比，{column} 之差为 {difference}；Welch p = {p}，阈值 "
+    "{threshold}：{reading}。",
+    "compare.note_test": "Welch t 检验，双侧；对 {candidates}作 Holm 校正；alpha = {alpha}，按 {looks}均分。置信区间水"
+    "平 {level}%。",
+    "compare.note_exact_informs": "精确置换检验在够得着阈值时必须一致。{n} 对 {m} 个种子时它能达到的最小 p 为 {least}"
+    "，而最严的阈值为 {strictest}：此处仅供参考，不具否决权。",
+    "compare.note_exact_vetoes": "精确置换检验在够得着阈值时必须一致。{n} 对 {m} 个种子时它能达到的最小 p 为 {least}，"
+    "而最严的阈值为 {strictest}：此处具有否决权。",
+    "compare.note_size": "g：以合并标准差为单位的差异。改进概率：任取候选与基线的各一个种子，候选更好的比例，相等计一"
+    "半。",
+    "compare.none": "{column} 上无可比较的结果。",
+    "compare.no_plan": "未声明基线，不作比较。",
+    "compare.others": "其他各列：与基线 {baseline} 之差及 Welch 95% 置信区间，仅为估计值",
+    # safety
+    "safety.none": "未声明约束，因此不对安全性作任何说明。",
+    "safety.caption": "均值是否满足约束 {rule}",
+    "safety.standing": "判定",
+    "safety.mean": "均值",
+    "safety.lower": "下界",
+    "safety.upper": "上界",
+    "safety.keep": "满足的种子",
+    "safety.share": "可证比例",
+    "safety.worst": "最差种子",
+    "safety.worst_seed": "{value}（种子 {seed}）",
+    "safety.note_bounds": "均值的界为单侧 95% 置信界（Student t）。可行与不可行须由它证明；两者都证明不了即为未定。",
+    "safety.note_share": "可证比例：在所有可能训练的种子中，满足约束的比例至少有多少（Clopper–Pearson 单侧 95% 界）。"
+    "5/5 也只能证明 0.549。",
+    "safety.note_skewed": "代价的分布是偏斜的：均值及其界对罕见的大值说明不了多少，请同时看最差种子。",
+    "safety.note_skewed_min": "这类数值的分布往往偏斜：均值及其界对罕见的小值说明不了多少，请同时看最差种子。",
+    "safety.sentence": "{config} 对约束 {rule} 的判定为{standing}：均值 {mean}，单侧 95% 置信界为 {lower} 和 {upper}；"
+    "{n} 个种子中 {keep} 个满足{share}；最差种子 {worst}。",
+    "safety.proves": "，只能证明比例不低于 {share}",
+    "safety.sentence_few": "{config} 对约束 {rule} 的判定为{standing}：{n} 个种子中 {keep} 个满足；不足两个种子，没有"
+    "置信界。",
+    "standing.FEASIBLE": "可行",
+    "standing.INFEASIBLE": "不可行",
+    "standing.UNDETERMINED": "未定",
+    "dominates.yes": "{config} 全面优于基线 {baseline}：在 {column} 和 {limit} 上都更好，两项差异都成立。",
+    "dominates.score": "{config} 不能说全面优于基线 {baseline}：在 {column} 上更好，但 {limit} 之差 {difference} 不成"
+    "立。",
+    "dominates.cost": "{config} 不能说全面优于基线 {baseline}：在 {limit} 上更好，但 {column} 之差 {difference} 不成立"
+    "。",
+    "dominates.neither": "{configs}：与基线 {baseline} 相比，{column} 和 {limit} 上的改进都不成立。",
+    "dominates.few": "种子少于 {least} 个，不判断 {configs} 是否全面优于基线 {baseline}。",
+    "dominates.not_judged": "是否全面优于基线不作判断：没有结论可以依托。",
+    # flags
+    "flags.none": "没有警示。",
+    "flags.kind": "**{level}** `{code}`：{meaning}",
+    "flags.cells": "涉及单元：{cells}。",
+    "flags.more": "另有 {n} 条 {code}，全部见决策报告。",
+    # what would change it
+    "change.missing": "补齐缺失的单元。补齐之后，按原样执行声明的判定程序。",
+    "change.flags": "消除 ERROR 级警示背后的原因。在此之前再加种子，只会在可能有错的数字上继续累加。",
+    "change.undeclared": "在后续种子运行之前声明判定程序，并只用那些种子判定。现在才声明，等于看着这些数字挑程序。",
+    "change.p": "{config}：Welch p = {p}，阈值 {threshold}。两个配置中任去掉一个种子，p 最大为 {worst}（去掉 {whose} "
+    "的种子 {seed} 时），{still}。",
+    "change.still": "仍低于阈值",
+    "change.no_longer": "不再低于阈值，可见结论系于这一个种子",
+    "change.room": "{config}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。一旦越过约束，它就不再可行。",
+    "change.baseline": "{baseline}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。一旦落回约束之内，它就不"
+    "再是不可行，{config} 也就须比它更好，而不只是不差。",
+    "change.loss": "{config}：在 {column} 上的增益为 {gain}。区间一旦触及 {delta}，就不再能排除有意义的损失。",
+    "change.widest": "差异的置信区间以 {config} 的最宽，为 {interval}，在 ±{delta} 以内。若 delta 不大于 {need}，就不"
+    "再是等效。",
+    "change.recommend": "要推荐 {config}，须有增益且 Welch p 不高于 {threshold}；目前为 {p}，增益为 {gain}。",
+    "change.unsafe": "{config} 对约束 {rule} 不可行：{column} 再好也不推荐。",
+    "change.open_cost": "{config} 对约束 {rule} 未定：其均值的 95% 置信界为 {lower} 和 {upper}。整个范围都在约束之内才"
+    "算可行。",
+    "change.unknown_cost": "{config} 对约束 {rule} 未定：不足两个种子，没有置信界。",
+    "change.worse": "按声明的检验，{config} 在 {column} 上比基线 {baseline} 差（{difference}）；再加种子预计也不会翻转"
+    "。",
+    "change.equivalent": "要判为等效，每个可行候选的 {level}% 置信区间都须在 ±{delta} 以内。目前最宽的是 {config} 的 "
+    "{interval}。",
+    "change.no_delta": "没有声明 delta，因此不可能判为等效。",
+    "change.no_delta_unsafe": "没有声明 delta，因此既不可能判为等效，也不能用一个“不差”的配置替换不可行的基线。",
+    "change.replace": "基线 {baseline} 不可行，因此 {config} 只须排除达到 {delta} 的损失；目前的增益为 {gain}。",
+    "change.seeds": "要作推荐，基线和候选都须至少有 {least} 个种子；目前为 {n} 个。",
+    # next step
+    "next.flags": "不是再加种子：先找出 ERROR 级警示的原因，修好，再重跑其中列出的单元。",
+    "next.missing": "只补缺失的单元，其余不动（muster up）：{pairs}{price}。",
+    "next.none": "就这一结论而言，不需要再加种子。",
+    "next.undeclared": "在任何后续种子运行之前，先在 campaign.yaml 中声明 decision:。",
+    "next.to_least": "{more}（{configs}），使每个配置达到 {least} 个{price}。",
+    "next.more": "{more}（{configs}），使每个配置达到 {n} 个：这样能以 {power}% 的功效检出 delta = {delta} 的差异"
+    "{price}。",
+    "next.look": "{n} 个种子不是声明过的查看点（{looks}）：请在运行之前先声明。",
+    "next.left": "预算还剩 {left}。",
+    "next.over": "无法分辨；用剩余预算可检出的差异为 {affordable}，用现有种子为 {detectable}。要检出 delta = {delta}，"
+    "每个配置须有 {n} 个种子（{configs}；共需再加 {more} 个）{price}；预算只剩 {left}。",
+    "next.over_now": "无法分辨；用现有种子可检出的差异为 {detectable}。要检出 delta = {delta}，每个配置须有 {n} 个种子"
+    "（{configs}；共需再加 {more} 个）{price}；预算只剩 {left}。",
+    "next.never": "无法分辨；用现有种子可检出的差异为 {detectable}。按目前的离散度，每个配置一千个种子也检不出 delta "
+    "= {delta}。",
+    "next.enough": "{column} 不需要更多种子：现有的种子已能以 {power}% 的功效检出 delta = {delta} 的差异。仍未解决的见"
+    "上文。",
+    "next.no_delta": "没有声明 delta，因此不给出种子数。用现有种子，{column} 上可检出的差异为 {detectable}。",
+    "next.no_delta_yet": "没有声明 delta，因此不给出种子数；现有的种子也没有离散度，算不出可检出的差异。",
+    "next.no_spread": "无法给出种子数：现有的种子没有离散度可供规划。",
+    "price.hours": "；训练加评估约 {hours} 小时",
+    "price.money": "；训练加评估约 {hours} 小时、{money}",
+    "most.hours": "；训练加评估至多约 {hours} 小时",
+    "most.money": "；训练加评估至多约 {hours} 小时、{money}",
+    # declared
+    "declared.primary": "主指标：{column}，{direction}为优。基线：{baseline}。",
+    "declared.limit": "约束：{rule}（就均值而言）。",
+    "declared.no_limit": "未声明约束。",
+    "declared.delta": "有意义的最小差异（delta）：{delta}。",
+    "declared.no_delta": "未声明有意义的最小差异（delta）。",
+    "declared.checkpoint.last": "评估所用的 checkpoint：每次训练的最后一个。",
+    "declared.checkpoint.best": "评估所用的 checkpoint：每次训练中按 {metric} 选出的最佳者。",
+    "declared.test": "alpha = {alpha}（各次查看合计），查看点为 {looks} 个种子，功效 {power}。",
+    "declared.proxy": "数据划分 {split}：{note}",
+    "declared.no_proxy": "没有数据划分被声明为代理。{splits} 测的是否正如其名，Muster 并不核查。",
+    "declared.config_note": "配置 {config}：{note}",
+    "declared.scope": "对本矩阵之外的任务、训练步数和配置，不作任何说明。",
+    "declared.none": "campaign.yaml 中没有 decision: 一节。",
+    # evidence
+    "evidence.about": "上文每条论断都带有编号。右侧的命令从论断追溯到尝试、文件、哈希和代码。",
+    "evidence.id": "编号",
+    "evidence.claim": "论断",
+    "evidence.cells": "单元数",
+    "evidence.columns": "列",
+    "evidence.command": "命令",
+    "claim.table": "{caption}：表中各数。",
+    "claim.matrix": "应有结果的单元已完成 {k}/{n}；{missing}。",
+    "claim.matrix_whole": "应有结果的 {n} 个单元已全部完成。",
+}
