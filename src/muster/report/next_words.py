@@ -1,0 +1,106 @@
+"""The cheapest next step in words, with its price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from muster.report.analysis import Analysis
+from muster.report.coverage import open_seeds
+from muster.report.estimates import format_of
+from muster.report.facts import Plan
+from muster.report.numbers import hours, money, percent, plain
+from muster.report.statement import Statement, about, cells_behind
+from muster.report.verdict import feasible
+from muster.report.words import Words
+from muster.stats.decision import LEAST_SEEDS
+from muster.stats.more_seeds import NextStep
+
+
+def next_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    decision, plan = analysis.decision, analysis.facts.plan
+    if decision.because == "flags":
+        yield Statement(w("next.flags"), cells_behind(analysis, analysis.errors))
+    elif decision.because == "missing":
+        pairs = len(open_seeds(analysis.facts))
+        text = w("next.missing", pairs=w.count("pair", pairs), price=price_words(analysis, pairs, w, "most"))
+        yield Statement(text, tuple(each.cell for each in analysis.facts.missing))
+    elif plan is None:
+        yield Statement(w("next.undeclared"))
+    elif decision.verdict != "NOT_ENOUGH_EVIDENCE":
+        yield Statement(w("next.none"))
+    elif decision.because == "too_few_seeds":
+        yield _to_least(analysis, plan, w)
+    elif analysis.next is not None:
+        yield from further_seeds(analysis, plan, analysis.next, w)
+
+
+def further_seeds(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> Iterator[Statement]:
+    """How many more show `delta`, whatever the verdict is now."""
+    text = w(_key(plan, step), **_parts(analysis, plan, step, w))
+    yield about(analysis, text, step.configs, [plan.primary])
+    if step.n is None or not step.more or step.within_budget is False:
+        return
+    if step.n not in plan.procedure.looks:
+        looks = w.several([str(look) for look in plan.procedure.looks])
+        yield Statement(w("next.look", n=step.n, looks=looks))
+    if step.within_budget:
+        left = money(analysis.facts.budget_left or 0.0, analysis.facts.currency)
+        yield Statement(w("next.left", left=left))
+
+
+def _key(plan: Plan, step: NextStep) -> str:
+    if plan.procedure.delta is None:
+        return "next.no_delta" if step.detectable is not None else "next.no_delta_yet"
+    if step.sd is None:
+        return "next.no_spread"
+    if step.n is None:
+        return "next.never"
+    if not step.more:
+        return "next.enough"
+    if step.within_budget is False:
+        return "next.over" if step.affordable is not None else "next.over_now"
+    return "next.more"
+
+
+def _parts(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> dict[str, object]:
+    form = format_of(analysis, plan.primary)
+    known = {"detectable": step.detectable, "affordable": step.affordable}
+    return {
+        **{name: "—" if value is None else form.spread(value) for name, value in known.items()},
+        "column": plan.primary.name,
+        "configs": w.several(step.configs),
+        "n": step.n,
+        "more": step.more if step.within_budget is False else w.count("more", step.more or 0),
+        "delta": "" if plan.procedure.delta is None else plain(plan.procedure.delta),
+        "power": percent(plan.procedure.power),
+        "price": price_words(analysis, step.more or 0, w),
+        "left": money(analysis.facts.budget_left or 0.0, analysis.facts.currency),
+    }
+
+
+def _to_least(analysis: Analysis, plan: Plan, w: Words) -> Statement:
+    """The first step is to have as many as a recommendation takes."""
+    configs = (plan.procedure.baseline, *(each.config for each in feasible(analysis)))
+    lacking = {config: LEAST_SEEDS - analysis.sample(config, plan.primary).n for config in configs}
+    lacking = {config: more for config, more in lacking.items() if more > 0}
+    more = sum(lacking.values())
+    text = w(
+        "next.to_least",
+        more=w.count("more", more),
+        configs=w.several(list(lacking)),
+        least=LEAST_SEEDS,
+        price=price_words(analysis, more, w),
+    )
+    return about(analysis, text, configs, [plan.primary])
+
+
+def price_words(analysis: Analysis, seeds: int, w: Words, kind: str = "price") -> str:
+    """Of so many seeds of one config; empty where no price is known. `most`: some of it is done already."""
+    price = analysis.facts.price
+    if price is None or not seeds:
+        return ""
+    if price.money is None:
+        return w(f"{kind}.hours", hours=hours(seeds * price.hours))
+    return w(
+        f"{kind}.money", hours=hours(seeds * price.hours), money=money(seeds * price.money, analysis.facts.currency)
+    )

@@ -1,0 +1,96 @@
+"""Sentences that claim something, and the chain that says what each of them rests on."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import accumulate
+
+from muster.report.analysis import Analysis
+from muster.report.escape import markdown
+from muster.report.facts import Claim, Column
+from muster.report.words import Words
+from muster.stats.flags import Flag
+
+_SHOWN = 90  # columns of a claim in the table of evidence
+_LONG_WORD = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    text: str  # plain; escaped by whoever writes it down
+    cells: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def about(analysis: Analysis, text: str, configs: Iterable[str], columns: Iterable[Column]) -> Statement:
+    """It rests on these configs in these columns."""
+    columns = tuple(dict.fromkeys(columns))
+    cells = dict.fromkeys(cell for config in configs for column in columns for cell in analysis.cells(config, column))
+    return Statement(text, tuple(cells), tuple(column.name for column in columns))
+
+
+def about_all(analysis: Analysis, text: str) -> Statement:
+    """It rests on everything that was measured."""
+    return Statement(text, tuple(each.cell for each in analysis.facts.measured))
+
+
+def cells_behind(analysis: Analysis, flags: Iterable[Flag]) -> tuple[str, ...]:
+    """The cells that flags are about; of a config that is named, all of its cells."""
+    found: dict[str, None] = {}
+    for name in (name for flag in flags for name in flag.cells):
+        of_config = [each.cell for each in analysis.facts.measured if each.config == name]
+        found.update(dict.fromkeys(of_config or [name]))
+    return tuple(found)
+
+
+class Chain:
+    """Numbers the claims of one text in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self._claims: list[Claim] = []
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        return tuple(self._claims)
+
+    def mark(self, made: Statement) -> str:
+        """`[E3]`; one sentence has one mark, however often it is told."""
+        for known in self._claims:
+            if known.text == made.text:
+                return f"[{known.id}]"
+        self._claims.append(Claim(f"E{len(self._claims) + 1}", made.text, made.cells, made.columns))
+        return f"[{self._claims[-1].id}]"
+
+    def tell(self, made: Statement) -> str:
+        """The sentence in Markdown, with its mark; what rests on no cell is no claim."""
+        return f"{markdown(made.text)} {self.mark(made)}" if made.cells else markdown(made.text)
+
+    def table(self, w: Words, path: str) -> str:
+        """What each claim rests on, and the command that walks on from there."""
+        names = ("id", "claim", "cells", "columns", "command")
+        lines = [
+            f"| {' | '.join(w(f'evidence.{name}') for name in names)} |",
+            "| --- | --- | ---: | --- | --- |",
+            *(_line(claim, path) for claim in self._claims),
+        ]
+        return "\n".join([w("evidence.about"), "", *lines])
+
+
+def _line(claim: Claim, path: str) -> str:
+    text = _cut(claim.text)
+    columns = markdown(", ".join(claim.columns)) or "—"
+    return (
+        f"| {claim.id} | {markdown(text)} | {len(claim.cells)} | {columns} | `muster trace {path} --claim {claim.id}` |"
+    )
+
+
+def _cut(text: str) -> str:
+    """As much as fits, to the end of a word where the language has spaces."""
+    widths = accumulate(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
+    room = sum(width <= _SHOWN for width in widths)
+    if room == len(text):
+        return text
+    head, _, tail = text[:room].rpartition(" ")
+    return f"{head.rstrip(' ,;:(') if head and len(tail) < _LONG_WORD else text[:room]}…"
