@@ -17,8 +17,6 @@ def not_yet(campaign: Campaign) -> Iterator[Mistake]:
     for name, meaning in SECTIONS.items():
         if getattr(campaign, name):
             yield _warning(name, f"`{name}:` is read and checked, but this version does not act on it: {meaning}")
-    if campaign.money and campaign.money.budget is not None:
-        yield _warning("money.budget", "`budget:` is read, but this version does not enforce it")
     silent = [channel for channel in campaign.notify if not (isinstance(channel, Mapping) and channel.get("run"))]
     if silent:
         yield _warning(

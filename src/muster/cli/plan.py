@@ -62,6 +62,10 @@ def lines(found: Foreseen) -> Iterator[str]:
         yield f"    and {len(later) - LISTED} more"
     yield from _left(found)
     yield f"expected: {_estimate(found)}"
+    if found.status.spending:
+        from muster.cli.money import money_line
+
+        yield from money_line(found.status.spending)
 
 
 def _left(found: Foreseen) -> Iterator[str]:
@@ -94,10 +98,18 @@ def _estimate(found: Foreseen) -> str:
         return f"unknown: {expected.basis}"
     if not expected.cells:
         return expected.basis
-    money = found.status.state.campaign.money
-    price = f", {expected.money:.2f} {money.currency}" if money and expected.money is not None else ""
+    price = f", {_price(found)}" if expected.money is not None else ""
     hours = f"{_hours(expected.wall_seconds)} on {found.slots} slot{'s' if found.slots != 1 else ''}"
     return f"{hours}, {_hours(expected.slot_seconds)} of slot time{price} ({expected.basis})"
+
+
+def _price(found: Foreseen) -> str:
+    """What is still to be paid, and how sure that is."""
+    money, expected = found.status.state.campaign.money, found.estimate
+    currency = money.currency if money else ""
+    low, high = expected.money_range or (0.0, 0.0)
+    between = f" ({low:.2f} to {high:.2f})" if high > low else ""
+    return f"{expected.money or 0.0:.2f} {currency}{between}"
 
 
 def _hours(seconds: float) -> str:
@@ -125,6 +137,9 @@ def as_json(found: Foreseen) -> dict[str, Any]:
             "slot_hours": _in_hours(expected.slot_seconds),
             "wall_hours": _in_hours(expected.wall_seconds),
             "money": expected.money,
+            "money_range": expected.money_range,
+            "spent": found.status.spending.spent if found.status.spending else None,
+            "budget": state.campaign.money.budget if state.campaign.money else None,
             "currency": state.campaign.money.currency if state.campaign.money else None,
             "basis": expected.basis,
         },

@@ -55,6 +55,11 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         print(line)
     for cell in found.withdrawn:
         print(f"{cell_line(cell)}. It is no longer declared; `muster stop {cell.record.cell.id}` ends it")
+    if found.spending:
+        from muster.cli.money import money_line
+
+        for line in money_line(found.spending):
+            print(line)
     print(closing_line(found))
     for line in finish_lines(found):
         print(line)

@@ -257,7 +257,7 @@ class Loop:
         for settle in settles:
             record = self.state.cells[settle.attempt.cell]
             self.watches.learn(settle.attempt, self.state.job(record.cell.job))
-            self.news.ended(settle, standing(record, self.state, self.agenda.needs).next)
+            self.news.ended(settle, standing(record, self.state, self.agenda.needs, self.purser.last).next)
 
     def _do(self, action: Action) -> None:
         match action:

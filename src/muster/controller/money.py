@@ -26,13 +26,14 @@ class Purser:
     def __init__(self, clock: Clock, boot_id: str, state: CampaignState) -> None:
         self.clock, self.boot_id = clock, boot_id
         self.due: float | None = None  # boot time at which runs must be stopped
+        self.last: Purse | None = None  # as it was told last
         self.take_over(state)
 
     def take_over(self, state: CampaignState) -> None:
         """Another campaign text, or a new start: everything is added up again."""
         self.state = state
         self.till = self._count(state) if state.campaign.money and state.campaign.money.budget is not None else None
-        self.due = None
+        self.due = self.last = None
 
     def _count(self, state: CampaignState) -> Till | None:
         declared = prices(state)
@@ -67,7 +68,7 @@ class Purser:
                 if seconds is not None:
                     over[cell, n] = seconds
         self.till.ended(over)
-        purse = self.till.purse(now)
+        self.last = purse = self.till.purse(now)
         self.due = self._next(purse, now.boot)
         return purse
 

@@ -10,6 +10,7 @@ from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells, needed_cells
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import State
+from muster.ledger.budget import Purse
 from muster.plan.order import durations, in_order
 from muster.plan.standing import Needs, Standing, standing, unmet, wanted
 
@@ -51,9 +52,9 @@ def as_if_taken_in(campaign: Campaign, hashes: Mapping[str, str], before: Campai
     return replace(before, campaign=campaign, cells=cells)
 
 
-def outlook(state: CampaignState) -> Outlook:
+def outlook(state: CampaignState, purse: Purse | None = None) -> Outlook:
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
-    standings = {record.cell.id: standing(record, state, needs) for record in state.declared if not record.open}
+    standings = {record.cell.id: standing(record, state, needs, purse) for record in state.declared if not record.open}
     start = [record for record in state.declared if record.cell.id in standings and standings[record.cell.id].startable]
     ordered = in_order(start, state.campaign, durations(state.declared))
     would_run = [

@@ -106,16 +106,21 @@ class Slots(Model):
 class Money(Model):
     """What a slot costs and how much there is."""
 
-    price: Number = field(0.0, "Price of one hour.", "1.98", ge=0)
+    price: Number = field(0.0, "Price of one hour. A changed one holds from the next `muster up` on.", "1.98", ge=0)
     currency: Text = field("CNY", "Printed beside every amount.", "CNY")
     per: Annotated[Literal["gpu", "machine"], BeforeValidator(choice("gpu", "machine"))] = field(
-        "gpu", "Whether the price is for one GPU or for the machine.", "machine"
+        "gpu",
+        "`gpu`: each GPU is billed while a run holds it (each slot, where the campaign has no GPU); `machine`: the "
+        "machine is billed from `since` on, whatever runs.",
+        "machine",
     )
-    budget: Number | None = field(None, later("The most that may be spent."), "200", ge=0)
-    paid: Number | None = field(None, later("What was really paid, to compare with the accounts."), "200", ge=0)
-    since: Moment | None = field(None, later("When the rent began."), "2026-02-22T02:00+08:00")
+    budget: Number | None = field(
+        None, "The most that may be spent: a cell that it would not cover does not start.", "200", ge=0
+    )
+    paid: Number | None = field(None, "What was really paid, to compare with the accounts.", "200", ge=0)
+    since: Moment | None = field(None, "When the rent of the machine began.", "2026-02-22T02:00+08:00")
     at_cap: Annotated[Literal["hold", "stop"], BeforeValidator(choice("hold", "stop"))] = field(
-        "hold", later("At the budget: start nothing new (`hold`), or stop the runs too (`stop`)."), "stop"
+        "hold", "At the budget: start nothing new (`hold`), or stop the runs too (`stop`).", "stop"
     )
 
     @model_validator(mode="after")
@@ -139,7 +144,7 @@ class CampaignFile(Model):
     env: Env = field({}, "Environment variables of every job.", "{MUJOCO_GL: egl}")
     slots: Slots = field(Slots(), "Where runs may go.", "{gpus: auto, per_gpu: 1, cpus: 2}")
     money: Money | None = field(
-        None, "Price and budget; the price is for the estimate of `plan`.", "{price: 1.98, budget: 200}"
+        None, "Price and budget, for `cost`, `status` and `plan`.", "{price: 1.98, budget: 200}"
     )
     jobs: dict[str, Job] = field(..., "Jobs by name.", "{train: {axes: [seed], command: python train.py}}")
     decision: Decision | None = field(

@@ -46,7 +46,7 @@ def foresee(root: Path) -> Foreseen:
     slots = slot_count(found.campaign)
     return Foreseen(
         status,
-        outlook(state),
+        outlook(state, status.spending.purse if status.spending else None),
         changes(before, hashed) if before else Changes(),
         estimate(state, slots),
         slots,
