@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import reports
+
 MUSTER = [sys.executable, "-m", "muster"]
 FAILED: list[str] = []
 
@@ -290,6 +292,28 @@ def jsonl() -> None:
     say("appended JSONL is read", figure, ">= 0.5 x", floor / ours >= 0.5)
 
 
+def report() -> None:
+    with campaign(reports.sprint(5)) as root:
+        run_to_the_end(root)
+        muster(root, "report")
+        floor = reports.import_floor()
+        spent, peak, code = reports.timed(root, "report")
+    say("muster report, 20 x 2 cells, warm", f"{spent:.2f} s = {spent / floor:.1f} x {floor:.2f} s, {peak:.0f} MB",
+        "<= 6 s, 400 MB (floor: import matplotlib)", code == 0 and spent <= 6 and peak <= 400)  # fmt: skip
+
+
+def trace() -> None:
+    with campaign(reports.sprint(125)) as root:
+        run_to_the_end(root)
+        muster(root, "report")
+        floor = python_floor() / 1000
+        for words in (("verify",), ("trace", "reports/decision.md", "--all")):
+            spent, peak, code = reports.timed(root, *words)
+            say(f"muster {words[0]}, 1,000 cells and their 500 runs",
+                f"{spent:.2f} s = {spent / floor:.0f} x {floor:.3f} s, {peak:.0f} MB",
+                "<= 3 s, 400 MB (floor: python -c pass)", code == 0 and spent <= 3 and peak <= 400)  # fmt: skip
+
+
 def controller(root: Path) -> int:
     return int(json.loads((root / ".muster" / "controller.lock").read_text())["pid"])
 
@@ -320,6 +344,8 @@ BENCHES = {
     "observe": observe,
     "chunks": chunks,
     "jsonl": jsonl,
+    "report": report,
+    "trace": trace,
 }
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.stats.quantiles import log_gamma, t_quantile, t_two_sided
 from muster.stats.sample import LEVEL, Sample
@@ -62,14 +64,18 @@ def permutation(a: Sequence[float], b: Sequence[float]) -> tuple[float | None, f
     if min(len(a), len(b)) < 2 or total > MOST_PERMUTATIONS:
         return None, None
     pooled = np.asarray([*a, *b], dtype=float)
-    chosen = np.fromiter(
-        (index for group in combinations(range(len(pooled)), len(a)) for index in group), dtype=np.intp
-    ).reshape(total, len(a))
-    sums = pooled[chosen].sum(axis=1)
+    sums = pooled[_groups(len(pooled), len(a))].sum(axis=1)
     means = sums / len(a) - (pooled.sum() - sums) / len(b)
     slack = _SAME * max(1.0, float(np.abs(pooled).max()))
     as_far = np.count_nonzero(np.abs(means) >= abs(means[0]) - slack)  # the first one is the observed
     return as_far / total, least_p(len(a), len(b))
+
+
+@lru_cache(maxsize=2)
+def _groups(total: int, size: int) -> npt.NDArray[np.intp]:
+    """Every way to choose; the candidates of a campaign share it."""
+    indexes = (index for group in combinations(range(total), size) for index in group)
+    return np.fromiter(indexes, dtype=np.intp).reshape(-1, size)
 
 
 def least_p(a: int, b: int) -> float | None:
