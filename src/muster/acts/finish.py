@@ -7,7 +7,7 @@ all that comes after it, until a person says `muster up`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from muster.domain.finish import Stage, StepRecord
@@ -214,6 +214,7 @@ def _shutdown_view(step: Step, state: CampaignState, key: str | None, boot: floa
         if cancelled:
             return StepView(step, "cancelled", why=f"cancelled by {cancelled}")
         return StepView(step, "unclear" if state.finish.begun == key else "waiting")
+    step = replace(step, what=stage.command or step.what)  # what is done may be another wish than what is wanted now
     why = {"clear": "nothing stands against it; a second look follows", "began": "the command is being run",
            "counting": f"in {stage.countdown_s:.0f} s from {stage.at[11:19]}"}.get(stage.what, "")  # fmt: skip
     if stage.what in ("ended", "failed"):

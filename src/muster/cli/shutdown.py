@@ -105,7 +105,13 @@ def _wanted(state: CampaignState) -> bool:
 
 
 def _tell(told: Told, shutting: Shutting, as_json_: bool) -> int:
-    code = {"would shut down": 0, "shut down": 0, "failed": 1}.get(told.what, REFUSED)
+    code = 0 if told.what in ("would shut down", "shut down") else REFUSED
+    if told.what == "failed":
+        raise MusterError(
+            f"the machine could not be powered off: {told.reasons[0]}",
+            where=str(shutting.desk.state / "finish" / "shutdown.log"),
+            hint="in a container only its host can: give a command that reaches it with --command or `finish.shutdown`",
+        )
     if as_json_:
         say_json(_object(shutting.desk, told.what, told.command, told))
         return code
@@ -116,12 +122,6 @@ def _tell(told: Told, shutting: Shutting, as_json_: bool) -> int:
     elif told.what == "would shut down":
         print(f"nothing stands against it now: would shut down by `{told.command}`")
         print("after a second look 60 s later, a countdown and a last look; nothing was done")
-    elif told.what == "failed":
-        raise MusterError(
-            f"the machine could not be powered off: {told.reasons[0]}",
-            where=str(shutting.desk.state / "finish" / "shutdown.log"),
-            hint="in a container only its host can: give a command that reaches it with --command or `finish.shutdown`",
-        )
     else:
         print("powering off" if told.what == "shut down" else "cancelled; the machine stays on")
     return code
