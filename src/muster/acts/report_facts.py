@@ -8,6 +8,7 @@ from statistics import median
 from typing import Any
 
 from muster.acts.made import Curves, how_made
+from muster.acts.stamping import relevant
 from muster.acts.status import Status
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign, Job
@@ -85,18 +86,6 @@ def facts_of(status: Status, found: Found) -> Facts:
         currency=campaign.money.currency if campaign.money else "",
         budget_left=found.money_left,
     )
-
-
-def relevant(campaign: Campaign) -> frozenset[str]:
-    """The jobs that carry results and all that these need. What only uses results is no part of the matrix."""
-    found: set[str] = set()
-    left = [job.name for job in campaign.jobs if job.results]
-    while left:
-        name = left.pop()
-        if name not in found:
-            found.add(name)
-            left += campaign.job(name).needs
-    return frozenset(found)
 
 
 # -- what was declared

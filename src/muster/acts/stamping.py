@@ -14,7 +14,7 @@ import msgspec
 from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
-from muster.report.facts import Claim
+from muster.report.claims import Claim
 from muster.report.stamp import Basis, FileStamp, Stamp
 
 REPORTS = "reports"
@@ -41,6 +41,18 @@ class Kept:
     written: tuple[str, ...]
     removed: tuple[str, ...] = ()
     left: tuple[str, ...] = ()  # changed by somebody since: not ours to remove
+
+
+def relevant(campaign: Campaign) -> frozenset[str]:
+    """The jobs that carry results and all that these need. What only uses results is no part of the matrix."""
+    found: set[str] = set()
+    left = [job.name for job in campaign.jobs if job.results]
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += campaign.job(name).needs
+    return frozenset(found)
 
 
 def sections_of(campaign: Campaign) -> dict[str, str]:
@@ -72,7 +84,8 @@ def publish(root: Path, made: str, command: str, at: str, version: str, basis: B
 
 def _clear(root: Path, before: Stamp | None, now: Mapping[str, FileStamp]) -> tuple[list[str], list[str]]:
     """A PARTIAL table beside the whole one would be taken for it some day."""
-    removed, left = [], []
+    removed: list[str] = []
+    left: list[str] = []
     for path, file in before.files.items() if before else ():
         if path in now:
             continue

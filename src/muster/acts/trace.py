@@ -8,7 +8,7 @@ from typing import Any
 
 from muster.acts.verify import FileState
 from muster.domain.errors import UsageError
-from muster.report.facts import Claim
+from muster.report.claims import Claim
 from muster.report.stamp import CellStamp, FileStamp, Stamp
 
 SHOWN = 8
@@ -106,6 +106,8 @@ def _cell_lines(cell: CellStamp) -> Iterator[str]:
         share = cell.checkpoint.share
         when = "" if share is None else f", saved at {int(share * 100)} % of the training"
         yield f"    checkpoint: {cell.checkpoint.path}  {_short(cell.checkpoint.sha256)}{when}"
+    if cell.command:
+        yield f"    command: {cell.command}"
     code = _code(cell)
     yield f"    definition {cell.definition or 'not known'}" + (f", commit {code}" if code else "")
     if cell.needs:
@@ -150,6 +152,7 @@ def _cell_json(cell: CellStamp) -> Mapping[str, Any]:
         "folder": cell.folder,
         "output": cell.output,
         "definition": cell.definition,
+        "command": cell.command,
         "commit": cell.commit,
         "dirty": cell.dirty,
         "results": dict(cell.results),

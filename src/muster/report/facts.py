@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from muster.report.claims import Claim, Text
 from muster.stats.decision import Procedure
 from muster.stats.flags import Declared, Made
 from muster.stats.more_seeds import Price
+
+__all__ = ["Claim", "Column", "Curve", "Facts", "Measurement", "Missing", "Plan", "Text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +108,3 @@ class Facts:
     def mark(self) -> str:
         """What every title, caption, file name and bound number of a partial report carries."""
         return f"PARTIAL {self.k}/{self.n}" if self.partial else ""
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A sentence of a report and what it rests on: `muster trace` walks on from here."""
-
-    id: str  # E1, as it stands in the text
-    text: str
-    cells: tuple[str, ...]
-    columns: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A written report with its claims."""
-
-    body: str
-    claims: tuple[Claim, ...] = ()

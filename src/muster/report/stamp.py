@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from muster.report.facts import Claim
+from muster.report.claims import Claim
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,7 @@ class CellStamp:
     files: Mapping[str, str | None] = field(default_factory=dict)  # path -> sha256
     checkpoint: CheckpointStamp | None = None
     needs: tuple[str, ...] = ()
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,121 @@
+"""muster report"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from muster.acts.report import as_json
+from muster.cli.app import open_folder
+from muster.cli.paint import paint
+from muster.cli.words import counted, say_json
+from muster.report.facts import Missing
+from muster.report.flag_words import flag_text
+from muster.report.table import table_rows_json
+from muster.report.verdict import verdict_sentence
+from muster.wiring.desk import Desk
+from muster.wiring.publishing import Report, make
+from muster.wiring.reporting import Step
+
+app = typer.Typer(add_completion=False)
+COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "INVALID": "red"}
+NAMED = 12
+
+
+@app.command(epilog="Example:  muster report --partial --json | jq .verdict")
+def report(
+    ctx: typer.Context,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Report an incomplete matrix; everything is stamped PARTIAL k/N.")
+    ] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Tables, figures, defence notes, the decision report, and the numbers in bound documents; all with their stamp.
+
+    An incomplete matrix is refused (exit 3), with the missing cells named, unless --partial is given.
+    """
+    desk = Desk.open(open_folder(ctx))
+    with progress(as_json_) as step:
+        made = make(desk, partial=partial, step=step)
+    if as_json_:
+        say_json(_json(made))
+    else:
+        for line in lines(made, str(desk.root)):
+            print(line)
+    return 3 if made.analysis.facts.partial else 0
+
+
+def _json(made: Report) -> dict[str, Any]:
+    documents = made.documents
+    told = {
+        "updated": list(documents.updated) if documents else [],
+        "unbound": list(documents.unbound) if documents else [],
+        "refused": [{"path": path, "because": why} for path, why in documents.refused] if documents else [],
+    }
+    files = made.kept.written if made.kept else ()
+    return as_json(made.analysis, verdict_sentence(made.analysis), table_rows_json(made.analysis), files, told)
+
+
+def lines(made: Report, root: str) -> Iterator[str]:
+    analysis, facts = made.analysis, made.analysis.facts
+    verdict = analysis.decision.verdict
+    mark = f" ({facts.mark})" if facts.mark else ""
+    yield verdict_sentence(analysis).replace(verdict, f"{paint(verdict, COLOURS.get(verdict, 'yellow'))}{mark}", 1)
+    if facts.missing:
+        yield from _missing(facts.missing)
+    for flag in analysis.flags:
+        yield f"  {paint(flag.level, 'red' if flag.level == 'ERROR' else 'yellow')} {flag_text(flag, facts.language)}"
+    if made.kept is None:
+        yield "nothing was written; `muster up` runs what is missing, `muster report --partial` stamps all PARTIAL"
+        return
+    yield ""
+    yield f"{counted(len(made.kept.written), 'file')} in {root}, each with its stamp:"
+    yield from (f"  {path}" for path in _grouped(made.kept.written))
+    yield from (f"  removed: {path} (an earlier report's)" for path in made.kept.removed)
+    yield from (f"  left alone: {path} was changed by somebody" for path in made.kept.left)
+    if made.documents:
+        yield from (f"  numbers updated: {path}" for path in made.documents.updated)
+        yield from (f"  not bound, left alone: {path}; `muster docs bind {path}`" for path in made.documents.unbound)
+        yield from (f"  {paint('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
+
+
+def _missing(missing: Sequence[Missing]) -> Iterator[str]:
+    yield f"{counted(len(missing))} missing:"
+    for each in missing[:NAMED]:
+        yield f"  {each.state:<8} {each.cell}: {each.reason}"
+    if len(missing) > NAMED:
+        yield f"  and {len(missing) - NAMED} more; `muster status` names them all"
+
+
+def _grouped(paths: Sequence[str]) -> Iterator[str]:
+    """main.{csv,md,tex}: one line for what differs in its ending only."""
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        stem, _, suffix = path.rpartition(".")
+        groups.setdefault(stem, []).append(suffix)
+    for stem, suffixes in groups.items():
+        yield f"{stem}.{suffixes[0]}" if len(suffixes) == 1 else f"{stem}.{{{','.join(suffixes)}}}"
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Step]:
+    """A bar on a terminal; nothing in a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        tasks: dict[str, Any] = {}
+
+        def step(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=of or None)
+            bar.update(tasks[what], completed=done)
+
+        yield step

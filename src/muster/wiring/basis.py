@@ -1,0 +1,128 @@
+"""What every derived file rests on: DONE cells, their attempts, and the files behind their numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from muster.acts.adopt import as_if_started
+from muster.acts.run_times import run_times
+from muster.acts.stamping import digest_of, relevant, sections_of
+from muster.acts.status import Status
+from muster.acts.take_in import hashes
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.campaign import Campaign
+from muster.domain.cell import needed_cells
+from muster.domain.order import Order
+from muster.domain.origins import Origins
+from muster.domain.sighting import Exit
+from muster.execute.local import read_order
+from muster.execute.paths import attempt_folder
+from muster.observe.code import code_identity
+from muster.observe.facts import read_exit
+from muster.observe.hashes import HashCache
+from muster.observe.origins import read_origins
+from muster.plan.outlook import as_if_taken_in
+from muster.report.stamp import Basis, CellStamp, CheckpointStamp
+from muster.store import campaigns
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+from muster.wiring.taking import read
+
+
+@dataclass(slots=True)
+class Reader:
+    """Reads what DONE cells left behind, each file once."""
+
+    desk: Desk
+    hashes: HashCache
+    values: bool = True  # False: only which files there are and what they hash to
+
+    def order(self, record: CellRecord, attempt: Attempt) -> tuple[Order | None, Exit | None]:
+        outcome = attempt.outcome
+        if attempt.adopted:
+            if outcome is None or outcome.output is None:
+                return None, None
+            times = run_times(Path(outcome.output)) if self.values else None
+            known = times is not None and not times.lost and outcome.ended is not None and outcome.duration_s
+            window = Exit(None, None, outcome.ended or 0.0, 0.0, outcome.duration_s or 0.0) if known else None
+            return as_if_started(record, outcome.output), window
+        folder = attempt_folder(self.desk.state, *attempt.key)
+        order = read_order(folder)
+        if order is None:
+            return None, None
+        try:
+            return order, read_exit(str(folder / "exit.json"), attempt.token)
+        except OSError:
+            return order, None
+
+    def origins(self, record: CellRecord, campaign: Campaign) -> tuple[Origins, Order | None]:
+        attempt = record.completed
+        order, exit_ = self.order(record, attempt) if attempt else (None, None)
+        if order is None:
+            return Origins(), None
+        job = campaign.job(record.cell.job)
+        return read_origins(job, record.cell, order, exit_, self.hashes.sha256, values=self.values), order
+
+
+def basis_now(desk: Desk) -> Basis:
+    """As `gather` has it, without reading a value."""
+    status = declared_now(desk)
+    campaign = status.state.campaign
+    reader = Reader(desk, HashCache(desk.state), values=False)
+    needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
+    stamped = {}
+    for record in done_cells(status):
+        found, order = reader.origins(record, campaign)
+        name = record.cell.id
+        stamped[name] = stamp_of(desk, record, found, order, needs.get(name, ()))
+    reader.hashes.save()
+    missing = tuple(
+        cell.record.cell.id
+        for cell in status.cells
+        if not cell.record.done and cell.record.cell.job in relevant(campaign)
+    )
+    return Basis(campaign.name, sections_of(campaign), stamped, 0, 0, missing, digest_of(status.state))
+
+
+def declared_now(desk: Desk) -> Status:
+    """As campaign.yaml declares it now, whether or not that was taken in; where it was deleted, as it was taken in."""
+    before = desk.load()
+    if not desk.file.exists():
+        return look(desk, before)
+    found = read(desk.file)
+    if campaigns.taken(desk.state, before.campaign_hash).text == found.text:
+        return look(desk, before)
+    hashed = hashes(found.campaign, str(desk.root), code_identity)
+    return look(desk, as_if_taken_in(found.campaign, hashed, before))
+
+
+def done_cells(status: Status) -> Iterator[CellRecord]:
+    jobs = relevant(status.state.campaign)
+    return (cell.record for cell in status.cells if cell.record.done and cell.record.cell.job in jobs)
+
+
+def stamp_of(desk: Desk, record: CellRecord, found: Origins, order: Order | None, needs: tuple[str, ...]) -> CellStamp:
+    attempt = record.completed
+    if attempt is None:
+        raise LookupError(record.cell.id)
+    outcome, saved = attempt.outcome, found.checkpoint
+    code = order.code if order else {}
+    return CellStamp(
+        cell=record.cell.id,
+        attempt=attempt.n,
+        token=attempt.token,
+        definition=attempt.hash,
+        folder=str(attempt_folder(desk.state, *attempt.key)),
+        output=outcome.output if outcome else None,
+        adopted=attempt.adopted,
+        commit=code.get("commit"),
+        dirty=code.get("dirty"),
+        results=dict(outcome.results) if outcome else {},
+        files=dict(found.files),
+        checkpoint=CheckpointStamp(saved.path, saved.sha256, saved.share) if saved else None,
+        needs=needs,
+        command=shlex.join(order.argv) if order else "",
+    )

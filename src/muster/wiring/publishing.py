@@ -1,0 +1,94 @@
+"""Makes the report: tables, figures, texts with their stamp, and the bound documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+import muster
+from muster.acts.stamping import REPORTS, Derived, Kept, publish
+from muster.report.analysis import Analysis, analyse
+from muster.report.facts import Text
+from muster.report.quantities import quantities_of
+from muster.report.stamp import footer
+from muster.wiring.desk import Desk
+from muster.wiring.reporting import Gathered, Step, gather, silent
+
+if TYPE_CHECKING:
+    from muster.acts.docs import Documents
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What `muster report` made. `kept` None: the matrix is incomplete, and nothing was written."""
+
+    analysis: Analysis
+    kept: Kept | None = None
+    documents: Documents | None = None
+
+
+def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Step = silent) -> Report:
+    found = gather(desk, step)
+    analysis = analyse(found.facts)
+    if found.facts.partial and not partial:
+        return Report(analysis)
+    command = "muster report --partial" if partial else "muster report"
+    files = list(_files(found, analysis, step))
+    kept = publish(found.root, "report", command, found.facts.at, muster.__version__, found.basis, files)
+    names = _documents(found) if documents else ()
+    return Report(analysis, kept, _update(found, names) if names else None)
+
+
+def _update(found: Gathered, names: Sequence[str]) -> Documents:
+    from muster.acts.docs import update_all
+
+    return update_all(found.root, names, tuple(quantities_of(found.facts)), found.facts.mark or None)
+
+
+def _documents(found: Gathered) -> Sequence[str]:
+    return tuple((found.status.state.campaign.report or {}).get("documents") or ())
+
+
+def _files(found: Gathered, analysis: Analysis, step: Step) -> Iterator[Derived]:
+    """Figures last to be drawn and first to be named: the texts show them."""
+    from muster.report.decision_report import decision_report
+    from muster.report.defence import defence_notes
+    from muster.report.figures import figures
+    from muster.report.tables import tables
+
+    for table in tables(analysis):
+        for suffix, text in (("csv", table.csv), ("md", table.markdown), ("tex", table.latex)):
+            yield _derived(found, f"tables/{table.name}.{suffix}", text.encode(), "table", table.cells)
+    shown = []
+    for at, figure in enumerate(figures(analysis)):
+        step("drawing figures", at, 0)
+        for suffix, data in figure.files.items():
+            yield _derived(found, f"figures/{figure.name}.{suffix}", data, "figure", figure.cells)
+        shown.append((_named(found, f"figures/{figure.name}.png"), figure.caption))
+    yield _text(found, "decision.md", decision_report(analysis, shown))
+    yield _text(found, "defence.md", defence_notes(analysis))
+
+
+def _text(found: Gathered, name: str, text: Text) -> Derived:
+    path = f"{REPORTS}/{_named(found, name)}"
+    body = f"{text.body.rstrip()}\n\n---\n{footer(found.basis, found.facts.version, path)}\n"
+    return Derived(path, body.encode(), "text", None, text.claims)
+
+
+def _derived(found: Gathered, name: str, data: bytes, kind: str, cells: tuple[str, ...]) -> Derived:
+    path = f"{REPORTS}/{_named(found, name)}"
+    if name.endswith(".tex"):
+        data += f"% {footer(found.basis, found.facts.version, path)}\n".encode()
+    elif name.endswith(".md"):
+        data += f"\n{footer(found.basis, found.facts.version, path)}\n".encode()
+    return Derived(path, data, kind, cells)
+
+
+def _named(found: Gathered, name: str) -> str:
+    """`tables/main.PARTIAL-16of40.csv`."""
+    if not found.facts.partial:
+        return name
+    path = PurePosixPath(name)
+    return str(path.with_name(f"{path.stem}.PARTIAL-{found.facts.k}of{found.facts.n}{path.suffix}"))

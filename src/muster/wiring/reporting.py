@@ -1,0 +1,130 @@
+"""A campaign as a report sees it: its state as campaign.yaml declares it now, and the files behind every number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import muster
+from muster.acts.report_facts import Found, facts_of
+from muster.acts.stamping import sections_of
+from muster.acts.status import Status
+from muster.domain.campaign import Campaign
+from muster.domain.cell import needed_cells
+from muster.domain.errors import MusterError
+from muster.domain.origins import Origins
+from muster.observe.curves import read_curves
+from muster.observe.hashes import HashCache
+from muster.ports.clock import iso
+from muster.report.documents.quantity import Quantity
+from muster.report.facts import Facts
+from muster.report.quantities import quantities_of
+from muster.report.stamp import Basis, CellStamp
+from muster.store import campaigns
+from muster.wiring.basis import Reader, declared_now, done_cells, stamp_of
+from muster.wiring.desk import Desk
+
+Step = Callable[[str, int, int], None]  # what is done, how many of how many
+
+
+def silent(what: str, done: int, of: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    root: Path
+    status: Status
+    facts: Facts
+    basis: Basis
+
+
+def gather(desk: Desk, step: Step = silent) -> Gathered:
+    """Everything that a report rests on."""
+    status = declared_now(desk)
+    campaign = status.state.campaign
+    reader = Reader(desk, HashCache(desk.state))
+    records = list(done_cells(status))
+    origins: dict[str, Origins] = {}
+    curves: dict[str, Any] = {}
+    code: dict[str, Mapping[str, Any]] = {}
+    metrics = _curve_metrics(campaign)
+    stamped: dict[str, CellStamp] = {}
+    needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
+    for at, record in enumerate(records):
+        name = record.cell.id
+        step("reading results", at, len(records))
+        origins[name], order = reader.origins(record, campaign)
+        code[name] = order.code if order else {}
+        job = campaign.job(record.cell.job)
+        if order and metrics and "split" not in job.axes:
+            curves[name] = read_curves(job, record.cell, order, metrics)
+        stamped[name] = stamp_of(desk, record, origins[name], order, needs.get(name, ()))
+    step("reading results", len(records), len(records))
+    reader.hashes.save()
+    found = Found(
+        origins,
+        curves,
+        code,
+        at=iso(desk.clock.wall()),
+        version=muster.__version__,
+        folder=str(desk.root),
+        decision_changed_at=decision_changed_at(desk, campaign),
+    )
+    facts = facts_of(status, found)
+    missing = tuple(each.cell for each in facts.missing)
+    return Gathered(
+        desk.root, status, facts, Basis(campaign.name, sections_of(campaign), stamped, facts.k, facts.n, missing)
+    )
+
+
+def _curve_metrics(campaign: Campaign) -> list[str]:
+    told = campaign.decision or {}
+    names = [told[part]["metric"] for part in ("primary", "limit") if told.get(part)]
+    return list(dict.fromkeys(names)) or ["score", "cost"]
+
+
+def decision_changed_at(desk: Desk, campaign: Campaign) -> int:
+    """Cells that had shown their results when the decision became what it is now; 0: none had."""
+    told = campaign.decision
+    if not told:
+        return 0
+    metrics = {told[part]["metric"] for part in ("primary", "limit") if told.get(part)}
+    jobs = {job.name for job in campaign.jobs if metrics & {result.name for result in job.results}}
+    now, shown, changed, same = sections_of(campaign)["decision"], 0, 0, False
+    for event in desk.store.events():
+        decision = event.decision
+        if event.void or decision.kind not in ("settle", "adopt", "campaign"):
+            continue
+        if decision.kind == "campaign":
+            was, same = same, _decision_of(desk, str(decision.data.get("hash"))) == now
+            changed = shown if same and not was else changed
+        elif (decision.cell or "").partition("/")[0] in jobs:
+            shown += decision.data.get("outcome", {}).get("verdict") == "DONE"
+    return changed if same else shown
+
+
+def _decision_of(desk: Desk, name: str) -> str | None:
+    try:
+        return sections_of(campaigns.load(desk.state, name))["decision"]
+    except MusterError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """The numbers that documents may be bound to."""
+
+    root: Path
+    quantities: tuple[Quantity, ...]
+    partial: str | None  # "PARTIAL 16/40"
+
+
+def quantities(folder: Path) -> Known:
+    desk = Desk.open(folder)
+    try:
+        found = gather(desk)
+        return Known(desk.root, tuple(quantities_of(found.facts)), found.facts.mark or None)
+    finally:
+        desk.close()

@@ -1,0 +1,62 @@
+"""Finds a derived file's stamp and holds it against what is there now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from muster.acts.stamping import stamps
+from muster.acts.trace import Trace, trace
+from muster.acts.verify import verify
+from muster.domain.errors import UsageError
+from muster.observe.hashes import HashCache
+from muster.report.stamp import Stamp
+from muster.wiring.basis import basis_now
+from muster.wiring.desk import Desk
+
+
+def traced(desk: Desk, file: Path, here: Path, claim: str | None = None) -> Trace:
+    """`file` is relative to where the command was called, or to the campaign; FILE:12 means its line 12."""
+    file, number = _line(file, here)
+    path, stamp = _stamped(desk, file, here)
+    hashes = HashCache(desk.state)
+    state = next(
+        each
+        for each in verify(stamp, basis_now(desk), lambda name: hashes.sha256(desk.root / name))
+        if each.path == path
+    )
+    hashes.save()
+    return trace(stamp, path, state, claim, _text_of(desk.root / path, number) if number else None)
+
+
+def _line(file: Path, here: Path) -> tuple[Path, int | None]:
+    name, _, number = str(file).rpartition(":")
+    if name and number.isascii() and number.isdigit() and not (here / file).exists():
+        return Path(name), int(number)
+    return file, None
+
+
+def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
+    known = {path: stamp for stamp in stamps(desk.root) for path in stamp.files}
+    for start in (here.absolute(), Path.cwd(), desk.root, desk.root / "reports"):
+        whole = (start / file).resolve()
+        if whole.is_relative_to(desk.root.resolve()):
+            name = str(whole.relative_to(desk.root.resolve()))
+            if name in known:
+                return name, known[name]
+    near = [path for path in known if Path(path).name == file.name]
+    if near:
+        raise UsageError(f"{file} carries no stamp", hint=f"did you mean {near[0]}?")
+    exists = any((start / file).exists() for start in (here, Path.cwd(), desk.root))
+    what = "was not derived by Muster: it carries no stamp" if exists else "does not exist"
+    names = ", ".join(list(known)[:5])
+    raise UsageError(f"{file} {what}", hint=f"stamped are: {names} ..." if known else "`muster report` makes reports")
+
+
+def _text_of(path: Path, number: int) -> str:
+    try:
+        lines = path.read_text("utf-8", "replace").splitlines()
+    except OSError as error:
+        raise UsageError(f"{path} can't be read: {error.strerror}", where=str(path)) from None
+    if not 0 < number <= len(lines):
+        raise UsageError(f"{path.name} has {len(lines)} lines", where=str(path))
+    return lines[number - 1]
