@@ -15,7 +15,7 @@ from muster.domain.errors import UsageError
 # in the order a newcomer meets them
 COMMANDS = (
     "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "wait", "logs", "stop", "down", "hold",
-    "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest",
+    "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest", "docs",
     "shutdown", "fsck",
 )  # fmt: skip
 

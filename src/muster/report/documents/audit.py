@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,25 +31,22 @@ class Finding:
 
 
 def audit(context: Context, bindings: Sequence[Binding]) -> list[Finding]:
-    """Every number that could stem from results, in order."""
-    known = context.book.by_key
-    taken = {binding.start: binding for binding in bindings}
-    found = [_of_binding(binding, known, bound=True) for binding in bindings]
-    ends = [(binding.start, binding.end) for binding in bindings]
-    for number in context.numbers:
-        if number.start in taken or any(start <= number.start < end for start, end in _near(ends, number)):
-            continue
+    """Every number that could stem from results, in order. Bindings are in order, too."""
+    found = [of_binding(binding, context.book.by_key, bound=True) for binding in bindings]
+    for number in unbound(context, bindings):
         told = _of_number(context, number)
         if told:
             found.append(told)
     return sorted(found, key=lambda finding: finding.start)
 
 
-def _near(spans: Sequence[tuple[int, int]], number: Number) -> Iterator[tuple[int, int]]:
-    from bisect import bisect_right
-
-    at = bisect_right(spans, (number.start, 1 << 62))
-    yield from spans[max(0, at - 1) : at]
+def unbound(context: Context, bindings: Sequence[Binding]) -> Iterator[Number]:
+    """Numbers that no binding touches."""
+    starts = [binding.start for binding in bindings]
+    for number in context.numbers:
+        at = bisect_left(starts, number.end)
+        if at == 0 or bindings[at - 1].end <= number.start:
+            yield number
 
 
 def _of_number(context: Context, number: Number) -> Finding | None:
@@ -58,7 +56,7 @@ def _of_number(context: Context, number: Number) -> Finding | None:
         return None
     if decision.target:
         binding = binding_of(context.source.text, number, decision.target, decision.by, decision.note)
-        return _of_binding(binding, context.book.by_key, bound=False)
+        return of_binding(binding, context.book.by_key, bound=False)
     candidates = tuple(target.group.name for target in decision.candidates)
     return Finding(number.start, text, "untraced", because=_why(decision), candidates=candidates)
 
@@ -68,7 +66,7 @@ def _why(decision: Decision) -> str:
     return f"{decision.why}: {names}" if names else decision.why
 
 
-def _of_binding(binding: Binding, known: Mapping[str, Quantity], *, bound: bool) -> Finding:
+def of_binding(binding: Binding, known: Mapping[str, Quantity], *, bound: bool) -> Finding:
     try:
         token, _ = token_now(binding, known, None)
     except Refused as refused:

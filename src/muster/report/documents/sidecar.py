@@ -42,6 +42,7 @@ class Binding:
     after: str
     by: str  # place and value | place | value | chosen
     note: str = ""
+    line: int = 0  # where it was last seen, for people
 
     @property
     def end(self) -> int:
@@ -213,6 +214,7 @@ def read(data: bytes) -> Sidecar:
 def _as_json(binding: Binding) -> dict[str, Any]:
     return {
         "keys": list(binding.keys),
+        "line": binding.line,
         "span": [binding.start, binding.end],
         "token": binding.token,
         "mark": binding.mark,
@@ -238,8 +240,8 @@ def _binding(value: Mapping[str, Any]) -> Binding:
         at = part.end
     if not parts or not 0 <= mark < len(token):
         raise Damaged("a binding without parts")
-    start, texts = int(value["span"][0]), (str(value[name]) for name in ("before", "after", "by", "note"))
-    return Binding(start, token, parts, mark, *texts)
+    before, after, by, note = (str(value[name]) for name in ("before", "after", "by", "note"))
+    return Binding(int(value["span"][0]), token, parts, mark, before, after, by, note, int(value["line"]))
 
 
 def _part(value: Mapping[str, Any]) -> Part:
