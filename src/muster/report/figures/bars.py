@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ from matplotlib.patches import Patch
 from muster.report.facts import Column
 from muster.report.figures import captions
 from muster.report.figures.names import file_names
-from muster.report.figures.palette import QUIET, WARNING, colour, hatch, marker, pale
+from muster.report.figures.palette import WARNING, colour, hatch, marker, pale
 from muster.report.figures.scales import number, padded, rounded, tidy
 from muster.report.figures.scene import Scene, pages
 from muster.report.figures.sheet import (
@@ -26,11 +26,13 @@ from muster.report.figures.sheet import (
     axes_at,
     blank_sheet,
     explain_dagger,
+    legend,
     text_width,
 )
 from muster.stats.sample import LEAST_FOR_INTERVAL, Sample
 
 FAR = 2.0  # spans of the values that lie between them and zero: bars would be all alike
+MOST_BARS = 24  # on a sheet
 GROUP = 0.8  # of a config's room
 ROOM_FOR_VALUE = 0.19  # a bar's height from which a number fits beside it
 
@@ -44,6 +46,7 @@ class Group:
     samples: tuple[tuple[Sample, ...], ...]  # for each config, for each column
     limit: float | None
     limited: int | None  # the column that the limit belongs to
+    ends: tuple[float, ...]  # all values and ends of intervals, of other pages too: they share the axis
 
     @property
     def configs(self) -> tuple[str, ...]:
@@ -52,11 +55,6 @@ class Group:
     @property
     def drawn(self) -> list[Sample]:
         return [sample for row in self.samples for sample in row if sample.n]
-
-    @property
-    def ends(self) -> list[float]:
-        found = [value for sample in self.drawn for value in (*sample.values, *(sample.interval or ()))]
-        return found if self.limit is None else [*found, self.limit]
 
     @property
     def as_bars(self) -> bool:
@@ -77,24 +75,30 @@ def draw(scene: Scene) -> Iterator[Picture]:
     for metric in metrics:
         columns = tuple(column for column in scene.facts.columns if column.metric == metric)
         known = [c for c in scene.configs if any(scene.analysis.sample(c, column).n for column in columns)]
-        for ending, page in pages(known):
-            yield _picture(scene, f"bars_{stems[metric]}{ending}", _group(scene, metric, columns, page))
+        whole = _group(scene, metric, columns, known)
+        for page in pages(known, max(1, MOST_BARS // len(columns))):
+            group = replace(whole, samples=tuple(row for row in whole.samples if row[0].config in page.configs))
+            yield _picture(scene, f"bars_{stems[metric]}{page.ending}", group, page.part)
 
 
-def _group(scene: Scene, metric: str, columns: tuple[Column, ...], page: Sequence[str]) -> Group:
-    samples = tuple(tuple(scene.analysis.sample(config, column) for column in columns) for config in page)
+def _group(scene: Scene, metric: str, columns: tuple[Column, ...], configs: Sequence[str]) -> Group:
+    samples = tuple(tuple(scene.analysis.sample(config, column) for column in columns) for config in configs)
     plan = scene.facts.plan
     limited = columns.index(plan.limit) if plan and plan.limit in columns else None
-    return Group(metric, columns, samples, scene.limit_on(metric) if limited is not None else None, limited)
+    limit = scene.limit_on(metric) if limited is not None else None
+    ends = [end for row in samples for sample in row for end in (*sample.values, *(sample.interval or ()))]
+    return Group(metric, columns, samples, limit, limited, (*ends, *(() if limit is None else (limit,))))
 
 
-def _picture(scene: Scene, name: str, group: Group) -> Picture:
-    heads = [scene.names.head[column.head] for column in group.columns if column.head]
+def _picture(scene: Scene, name: str, group: Group, part: str) -> Picture:
+    heads = [scene.names.head[column.head] for column in group.columns]
     shown = scene.names.metric[group.metric]
-    figure, title = blank_sheet(scene, f"{shown}: {' and '.join(heads)}" if heads else shown, _how_to_read(group))
+    what = f"{shown}: {' and '.join(heads)}" if any(heads) else shown
+    figure, title = blank_sheet(scene, what + part, _how_to_read(group))
     labels = [_label(scene, group, row) for row in group.samples]
     left = EDGE + max(text_width(label, SMALL + 1) for label in labels) + 0.15
-    bottom, top = FOOT + 0.62, TOP - 0.28
+    keys = legend(figure, _keys(scene, group), EDGE, TOP, WIDTH - 2 * EDGE - 0.4)
+    bottom, top = FOOT + 0.62, TOP - keys - 0.1
     thick = (top - bottom) * GROUP / (len(group.samples) * len(group.columns))
     beside = 0.75 if thick >= ROOM_FOR_VALUE else 0.1
     axes = axes_at(figure, left, bottom, WIDTH - left - EDGE - beside, top - bottom)
@@ -107,7 +111,6 @@ def _picture(scene: Scene, name: str, group: Group) -> Picture:
     for index, row in enumerate(group.samples):
         for place, sample in enumerate(row):
             _one(axes, group, index, place, sample, thick)
-    _legend(axes, scene, group)
     explain_dagger(figure, scene, group.configs)
     cells = scene.cells(group.configs, group.columns)
     return Picture(name, title, scene.description, captions.bars(scene, group), cells, figure)
@@ -164,8 +167,8 @@ def _one(axes: Axes, group: Group, index: int, place: int, sample: Sample, heigh
         axes.plot(sample.interval, [y, y], color="black", linewidth=1.8, marker="|", markersize=min(9, 60 * height))
     if sample.n > 1:
         shift = [thick * 0.22 * ((rank % 3) - 1) for rank in range(sample.n)]
-        size = min(26.0, (32 * height) ** 2)
-        axes.scatter(sample.values, [y + each for each in shift], s=size, c="white", edgecolors="black", zorder=5)
+        dots = axes.scatter(sample.values, [y + each for each in shift], s=min(26.0, (32 * height) ** 2), c="white")
+        dots.set(edgecolor="black", zorder=5, clip_on=False)
     if height >= ROOM_FOR_VALUE:
         axes.annotate(
             rounded(sample.mean),
@@ -178,29 +181,16 @@ def _one(axes: Axes, group: Group, index: int, place: int, sample: Sample, heigh
         )
 
 
-def _legend(axes: Axes, scene: Scene, group: Group) -> None:
-    handles: list[Artist] = []
-    names: list[str] = []
-    for place, column in enumerate(group.columns):
-        handles.append(_key(group, place))
-        proxy = " (proxy)" if column.head in scene.facts.proxies else ""
-        names.append(scene.names.head.get(column.head, "") + proxy)
+def _keys(scene: Scene, group: Group) -> list[tuple[Artist, str]]:
+    names = [
+        scene.names.head[column.head] + (" (proxy)" if column.head in scene.facts.proxies else "")
+        for column in group.columns
+    ]
+    found: list[tuple[Artist, str]] = [(_key(group, place), name) for place, name in enumerate(names)]
     if group.limit is not None and group.limited is not None:
-        handles.append(Line2D([], [], color=WARNING, linewidth=2.2, dashes=(2.5, 1.2)))
-        names.append(f"limit of {names[group.limited]}: {number(group.limit)}")
-    axes.legend(
-        handles,
-        [f" {name}" for name in names],  # one that begins with an underscore would be left out
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        ncols=len(names),
-        frameon=False,
-        fontsize=SMALL,
-        borderaxespad=0.2,
-        handlelength=1.6,
-        handletextpad=0.2,
-        labelcolor=QUIET,
-    )
+        dashes = Line2D([], [], color=WARNING, linewidth=2.2, dashes=(2.5, 1.2))
+        found.append((dashes, f"limit of {names[group.limited]}: {number(group.limit)}"))
+    return found
 
 
 def _key(group: Group, place: int) -> Artist:

@@ -27,6 +27,8 @@ WORDS = {
         "point": "large marks",
         "open": "The axis does not start at 0.",
         "trade": "{score} against {cost}: large marks are means over the training seeds, small dots the seeds.",
+        "one_bar": "{metric} on {heads}: {mark} are the values of one training seed each.",
+        "one_point": "{score} against {cost}: each mark is one training seed.",
         "interval": "Lines: Student-t 95 % intervals of the mean, from three seeds on.",
         "no_interval": "No intervals: fewer than three seeds.",
         "limit": "Dashed: the limit {limit} of {column}.",
@@ -56,6 +58,8 @@ WORDS = {
         "point": "大标记",
         "open": "坐标轴不从 0 开始。",
         "trade": "{score} 与 {cost} 的对照：大标记为各训练种子的均值，小圆点为每个种子。",
+        "one_bar": "{heads} 上的 {metric}：{mark}为单个训练种子的值。",
+        "one_point": "{score} 与 {cost} 的对照：每个标记为一个训练种子。",
         "interval": "线段：均值的 Student-t 95 % 区间（至少 3 个种子）。",
         "no_interval": "不足 3 个种子，不画区间。",
         "limit": "虚线：{column} 的限值 {limit}。",
@@ -95,17 +99,17 @@ def learning(scene: Scene, metric: str, keys: Sequence[str], page: Sequence[Seed
         say("left_out", count=left_out) if left_out else "",
         say("limit", limit=number(limit), column=plan.limit.name) if limit is not None and plan and plan.limit else "",
         say.dagger([seeds.config for seeds in page]),
-        say.key("config", [seeds.config for seeds in page]),
-        say.key("metric", [metric]),
+        say.key(config=[seeds.config for seeds in page], metric=[metric]),
     )
 
 
 def bars(scene: Scene, group: Group) -> str:
     say = _Say(scene)
     heads = [column.head for column in group.columns]
+    what = "one_bar" if all(sample.n == 1 for sample in group.drawn) else "bars"
     plan = scene.facts.plan
     return say.joined(
-        say("bars", metric=group.metric, heads=say.listed(heads), mark=say("bar" if group.as_bars else "point")),
+        say(what, metric=group.metric, heads=say.listed(heads), mark=say("bar" if group.as_bars else "point")),
         say("interval" if any(sample.interval for sample in group.drawn) else "no_interval"),
         say.sizes({row[0].config: tuple(sample.n for sample in row) for row in group.samples}),
         "" if group.as_bars else say("open"),
@@ -114,9 +118,7 @@ def bars(scene: Scene, group: Group) -> str:
         else "",
         say.dagger(group.configs),
         say.proxies(heads),
-        say.key("config", group.configs),
-        say.key("head", heads),
-        say.key("metric", [group.metric]),
+        say.key(config=group.configs, head=heads, metric=[group.metric]),
     )
 
 
@@ -128,17 +130,16 @@ def trade(scene: Scene, plan: Plan, points: Sequence[Point]) -> str:
     unclear = [c for c in configs if (s := scene.analysis.decision.safety.get(c)) and s.standing == "UNDETERMINED"]
     intervals = any(sample.interval for point in points for sample in (point.cost, point.score))
     limit = plan.procedure.limit
+    what = "one_point" if all(point.n == 1 for point in points) else "trade"
     return say.joined(
-        say("trade", score=plan.primary.name, cost=plan.limit.name),
+        say(what, score=plan.primary.name, cost=plan.limit.name),
         say("interval" if intervals else "no_interval"),
         say.sizes({point.config: (point.n,) for point in points}),
         say("limit", limit=number(limit), column=plan.limit.name) if limit is not None else "",
         say.dagger(configs),
         say("undetermined", configs=say.listed(unclear)) if unclear else "",
         say.proxies([column.head for column in columns]),
-        say.key("config", configs),
-        say.key("head", [column.head for column in columns]),
-        say.key("metric", [column.metric for column in columns]),
+        say.key(config=configs, head=[column.head for column in columns], metric=[column.metric for column in columns]),
     )
 
 
@@ -153,9 +154,7 @@ def coverage(scene: Scene, grid: Grid) -> str:
         say("coverage", k=facts.k, n=facts.n),
         say("missing", states=say.listed(f"{state} {number}" for state, number in count.items())) if count else "",
         say("elsewhere", cells=say.listed(named)) if named else "",
-        say.key("config", scene.configs),
-        say.key("seed", scene.names.seed),
-        say.key("head", [panel.head for panel in grid.panels if panel.head in scene.names.head]),
+        say.key(config=scene.configs, seed=scene.names.seed, head=scene.names.head),
     )
 
 
@@ -197,9 +196,14 @@ class _Say:
         found = [self("proxy", head=head, note=_ended(notes[head])) for head in dict.fromkeys(heads) if head in notes]
         return self.words["gap"].join(found)
 
-    def key(self, kind: str, names: Iterable[str]) -> str:
-        pairs = self.scene.names.replaced(kind, dict.fromkeys(names))
-        return self("key", pairs=self.listed(f"{shown} = {name}" for shown, name in pairs)) if pairs else ""
+    def key(self, **names: Iterable[str]) -> str:
+        """What stands for a name that could not be drawn, or not in full."""
+        pairs = [
+            f"{shown} = {name}"
+            for kind, known in names.items()
+            for shown, name in self.scene.names.replaced(kind, dict.fromkeys(known))
+        ]
+        return self("key", pairs=self.listed(pairs)) if pairs else ""
 
 
 def _ended(note: str) -> str:

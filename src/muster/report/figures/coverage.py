@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from muster.report.figures import captions
 from muster.report.figures.grid import DONE, Grid, Panel, grid_of
 from muster.report.figures.names import all_seeds
 from muster.report.figures.palette import BLUE, GREEN, PURPLE, QUIET, WARNING
-from muster.report.figures.scene import Scene, pages
+from muster.report.figures.scene import Page, Scene, pages
 from muster.report.figures.sheet import (
     EDGE,
     FOOT,
@@ -26,6 +27,8 @@ from muster.report.figures.sheet import (
     Picture,
     axes_at,
     blank_sheet,
+    drawable,
+    legend,
     text_width,
     write,
 )
@@ -34,6 +37,7 @@ HALF = 0.45  # of a square, where its place is 1
 WIDEST = 1.5  # place of a square
 ROWS = 16  # configs on a sheet
 ACROSS = 4  # panels side by side
+FEW = 4  # cells that are named below the squares
 MOST_WORDS = 150  # on a sheet
 LOOKS = {  # of a state: edge, hatch
     "RUNNING": (GREEN, "//"),
@@ -48,37 +52,37 @@ def draw(scene: Scene) -> Iterator[Picture]:
     grid = grid_of(scene.facts)
     if not grid.panels and not grid.elsewhere:
         return
-    for ending, page in pages(scene.configs, ROWS):
-        yield _picture(scene, f"coverage{ending}", grid, page)
+    for page in pages(scene.configs, ROWS):
+        yield _picture(scene, grid, page)
 
 
-def _picture(scene: Scene, name: str, grid: Grid, page: Sequence[str]) -> Picture:
-    facts = scene.facts
+def _picture(scene: Scene, grid: Grid, page: Page) -> Picture:
+    facts, configs = scene.facts, page.configs
     how = "a square for each config (rows) and seed (columns); filled: done" if grid.panels else "nothing is done"
-    figure, title = blank_sheet(scene, f"Coverage: {facts.k} of {facts.n} done", how)
+    figure, title = blank_sheet(scene, f"Coverage: {facts.k} of {facts.n} done{page.part}", how)
     across = min(ACROSS, max(1, len(grid.panels)))
     down = math.ceil(len(grid.panels) / across)
-    left = EDGE + max(text_width(scene.names.config[config], SMALL) for config in page) + 0.15
+    left = EDGE + max(text_width(scene.names.config[config], SMALL) for config in configs) + 0.15
     between, head = 0.25, 0.3
-    bottom, top = FOOT + 0.62, TOP - 0.3
     seeds = len(all_seeds(facts))
     width = min(WIDEST * seeds, (WIDTH - left - EDGE - (across - 1) * between) / across)
     words = in_squares(grid, width / seeds * 2 * HALF)
+    keys = _keys(grid, words)
+    bottom, top = FOOT + 0.62, TOP - (legend(figure, keys, EDGE, TOP, WIDTH - 2 * EDGE - 0.4) if keys else 0.0)
     for place, panel in enumerate(grid.panels):
         row, column = divmod(place, across)
         height = (top - bottom) / down - head
         axes = axes_at(
             figure, left + column * (width + between), bottom + (down - 1 - row) * (height + head), width, height
         )
-        _panel(axes, scene, panel, page, names=column == 0, room=width, words=words)
+        _panel(axes, scene, panel, configs, names=column == 0, room=width, words=words)
         if place + across < len(grid.panels):
             axes.tick_params(labelbottom=False)
     if any(all_seeds(facts)) and grid.panels:
         write(figure, left + (across * (width + between) - between) / 2, FOOT + 0.1, "seed", LABEL, ha="center")
-    _legend(figure, grid, words)
     _elsewhere(figure, grid)
     cells = tuple(dict.fromkeys(each.cell for each in facts.measured))
-    return Picture(name, title, scene.description, captions.coverage(scene, grid), cells, figure)
+    return Picture(f"coverage{page.ending}", title, scene.description, captions.coverage(scene, grid), cells, figure)
 
 
 def _panel(
@@ -87,7 +91,7 @@ def _panel(
     seeds = all_seeds(scene.facts)
     several = len({each.job for each in scene.facts.measured}) > 1 and panel.job != panel.head
     shown = scene.names.head.get(panel.head, panel.head)
-    title = f"{panel.job} {shown}" if several else shown
+    title = f"{panel.job} {shown}" if several and drawable(panel.job) else shown
     axes.set_title(f"{title}: {panel.done} of {panel.declared}", fontsize=SMALL + 1, loc="left", pad=4)
     axes.set(xlim=(-0.5, len(seeds) - 0.5), ylim=(len(page) - 0.5, -0.5), yticks=range(len(page)))
     axes.set_yticklabels([scene.names.config[config] for config in page] if names else [], fontsize=SMALL)
@@ -148,38 +152,26 @@ def _with_letter(state: str, words: Mapping[str, str]) -> str:
     return state if word == state else f"{word} = {state}"
 
 
-def _legend(figure: Figure, grid: Grid, words: Mapping[str, str]) -> None:
+def _keys(grid: Grid, words: Mapping[str, str]) -> list[tuple[Artist, str]]:
     count = Counter(state for panel in grid.panels for states in panel.states.values() for state in states)
     states = sorted(count, key=lambda state: (state != DONE, -count[state], state))
-    if not states:
-        return
-    handles = [
-        Patch(facecolor=BLUE)
-        if state == DONE
-        else Patch(facecolor="white", edgecolor=LOOKS.get(state, OTHER)[0], hatch=LOOKS.get(state, OTHER)[1])
-        for state in states
-    ]
-    figure.legend(
-        handles,
-        [f" {_with_letter(state, words)} {count[state]}" for state in states],
-        loc="lower left",
-        bbox_to_anchor=(EDGE, TOP - 0.15),
-        bbox_transform=figure.dpi_scale_trans,
-        ncols=len(states),
-        frameon=False,
-        fontsize=SMALL,
-        borderaxespad=0,
-        handlelength=1.6,
-        handletextpad=0.2,
-    )
+    return [(_key(state), f"{_with_letter(state, words)} {count[state]}") for state in states]
+
+
+def _key(state: str) -> Artist:
+    edge, hatch = LOOKS.get(state, OTHER)
+    return Patch(facecolor=BLUE) if state == DONE else Patch(facecolor="white", edgecolor=edge, hatch=hatch)
 
 
 def _elsewhere(figure: Figure, grid: Grid) -> None:
-    """Cells without a square are named as far as the line goes."""
+    """Cells without a square: by name if they are few, by number if not, as far as the line goes."""
     if not grid.elsewhere:
         return
     count = Counter((cell.cell.split("/")[0], cell.state) for cell in grid.elsewhere)
-    parts = [f"{job} {state} {number}" for (job, state), number in count.items()]
-    if len(grid.elsewhere) <= 4:
+    parts = [f"{number} of {job} {state}" for (job, state), number in count.items()]
+    if len(grid.elsewhere) <= FEW and all(drawable(cell.cell) for cell in grid.elsewhere):
         parts = [f"{cell.cell} {cell.state}" for cell in grid.elsewhere]
-    write(figure, EDGE, 0.36, "also missing: " + ", ".join(parts), SMALL, color=WARNING)
+    text = "also missing: " + ", ".join(parts)
+    if not drawable(text) or text_width(text, SMALL) > WIDTH - 2 * EDGE:
+        text = f"also missing: {len(grid.elsewhere)} cells without a square"
+    write(figure, EDGE, 0.36, text, SMALL, color=WARNING)

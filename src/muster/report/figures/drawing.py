@@ -11,9 +11,14 @@ from muster.report.figures.scene import Scene
 from muster.report.figures.sheet import Picture, drawable, files, style
 
 
-def drawn(analysis: Analysis) -> Iterator[tuple[Picture, Mapping[str, bytes]]]:
+def pictures_of(analysis: Analysis) -> Iterator[Picture]:
+    """Each one as soon as it is asked for: under `style`."""
     scene = Scene.of(analysis, drawable)
-    pictures = chain(learning.draw(scene), bars.draw(scene), trade.draw(scene), coverage.draw(scene))
+    return chain(learning.draw(scene), bars.draw(scene), trade.draw(scene), coverage.draw(scene))
+
+
+def drawn(analysis: Analysis) -> Iterator[tuple[Picture, Mapping[str, bytes]]]:
+    pictures = pictures_of(analysis)
     while True:
         with style():  # left before anything is handed out: the settings of matplotlib are global
             picture = next(pictures, None)

@@ -14,7 +14,7 @@ from muster.report.figures import captions
 from muster.report.figures.curves import Seeds, seeds_of
 from muster.report.figures.names import file_names
 from muster.report.figures.palette import BLUE, FAINT, QUIET, WARNING, colour, marker
-from muster.report.figures.placing import spread
+from muster.report.figures.placing import Box, spread
 from muster.report.figures.scales import Bounds, number, padded, tidy
 from muster.report.figures.scene import Scene, pages
 from muster.report.figures.sheet import (
@@ -28,12 +28,14 @@ from muster.report.figures.sheet import (
     axes_at,
     blank_sheet,
     explain_dagger,
+    left_of_axes,
+    text_width,
     write,
 )
 
 TOGETHER = 6  # configs in one pair of axes; more get one each
-LEFT, BOTTOM = 1.0, FOOT + 0.62
-BESIDE = 2.45  # for the labels
+BOTTOM = FOOT + 0.62
+FEW = 3  # ticks of a small panel
 BEHIND = 40  # points of a curve in the background
 
 
@@ -45,22 +47,28 @@ def draw(scene: Scene) -> Iterator[Picture]:
         found = {config: seeds_of(config, curves) for config in scene.configs}
         known = [config for config in scene.configs if found[config].n]
         keys = list(dict.fromkeys(curve.key for curve in curves))
-        for ending, page in pages(known):
-            yield _picture(scene, f"learning_{stems[metric]}{ending}", metric, keys, [found[config] for config in page])
+        limit = scene.limit_on(metric)
+        bounds = _bounds([found[config] for config in known], limit) if known else ((0.0, 1.0), (0.0, 1.0))
+        for page in pages(known):
+            seeds = [found[config] for config in page.configs]
+            figure, title = _drawn(scene, metric, seeds, limit, bounds, page.part)
+            cells = tuple(dict.fromkeys(cell for each in seeds for cell in each.cells))
+            caption = captions.learning(scene, metric, keys, seeds)
+            name = f"learning_{stems[metric]}{page.ending}"
+            yield Picture(name, title, scene.description, caption, cells, figure)
 
 
-def _picture(scene: Scene, name: str, metric: str, keys: Sequence[str], page: Sequence[Seeds]) -> Picture:
+def _drawn(
+    scene: Scene, metric: str, page: Sequence[Seeds], limit: float | None, bounds: Bounds, part: str
+) -> tuple[Figure, str]:
     shown = scene.names.metric[metric]
-    limit = scene.limit_on(metric)
-    figure, title = blank_sheet(scene, f"Learning curves: {shown}", _how_to_read(page, limit))
-    bounds = _bounds(page, limit)
+    figure, title = blank_sheet(scene, f"Learning curves: {shown}{part}", _how_to_read(page, limit))
     if len(page) <= TOGETHER:
         _together(figure, scene, page, limit, bounds, shown)
     else:
         _apart(figure, scene, page, limit, bounds, shown)
     explain_dagger(figure, scene, [seeds.config for seeds in page])
-    cells = tuple(dict.fromkeys(cell for seeds in page for cell in seeds.cells))
-    return Picture(name, title, scene.description, captions.learning(scene, metric, keys, page), cells, figure)
+    return figure, title
 
 
 def _how_to_read(page: Sequence[Seeds], limit: float | None) -> str:
@@ -96,8 +104,10 @@ def _together(
     bounds: Bounds,
     shown: str,
 ) -> None:
-    width, height = WIDTH - LEFT - BESIDE - EDGE, TOP - BOTTOM
-    axes = axes_at(figure, LEFT, BOTTOM, width, height)
+    beside = 0.7 + max(text_width(each, SMALL) for seeds in page for each in (scene.named(seeds.config), _n(seeds)))
+    left = left_of_axes(bounds[1])
+    frame = Box(left, BOTTOM, WIDTH - left - beside - EDGE, TOP - BOTTOM)
+    axes = axes_at(figure, frame.left, frame.bottom, frame.width, frame.height)
     _frame(axes, bounds)
     axes.set_xlabel("step")
     axes.set_ylabel(shown)
@@ -107,7 +117,7 @@ def _together(
     if limit is not None:
         _limit(axes, limit)
         _name_limit(axes, limit, bounds[0][0])
-    _labels(figure, scene, page, bounds, (LEFT + width, BOTTOM, height))
+    _labels(figure, scene, page, bounds, frame)
 
 
 def _labels(
@@ -115,10 +125,10 @@ def _labels(
     scene: Scene,
     page: Sequence[Seeds],
     bounds: Bounds,
-    beside: tuple[float, float, float],
+    frame: Box,
 ) -> None:
     """At the height where each curve ends, with its marker."""
-    right, bottom, height = beside
+    right, bottom, height = frame.left + frame.width, frame.bottom, frame.height
     (first, last), (low, high) = bounds
     ends = [_end(seeds) for seeds in page]
     wanted = [bottom + height * (value - low) / (high - low) for _, value in ends]
@@ -127,7 +137,7 @@ def _labels(
         page, ends, wanted, spread(wanted, gap, bottom + 0.2, bottom + height - 0.1), strict=True
     ):
         index = scene.configs.index(seeds.config)
-        x = right - (right - LEFT) * (last - step) / (last - first)
+        x = right - frame.width * (last - step) / (last - first)
         link = Line2D([x, right + 0.12, right + 0.2], [target, y, y], color=colour(index), linewidth=1.0)
         swatch = Line2D([right + 0.2, right + 0.5], [y, y], color=colour(index), linewidth=2.6)
         swatch.set(marker=marker(index), markevery=[1], markersize=8)
@@ -158,16 +168,17 @@ def _apart(
     shown: str,
 ) -> None:
     """A small panel for each config, the means of the others in grey behind it."""
-    across = 3 if len(page) <= 9 else 4
+    across = 3 if len(page) == 9 else 4
     down = math.ceil(len(page) / across)
     between, head = 0.2, 0.3
-    width = (WIDTH - LEFT - EDGE - (across - 1) * between) / across
+    left = left_of_axes(bounds[1], FEW)
+    width = (WIDTH - left - EDGE - (across - 1) * between) / across
     height = (TOP + 0.1 - BOTTOM) / down - head
     for place, seeds in enumerate(page):
         row, column = divmod(place, across)
         bottom = BOTTOM + (down - 1 - row) * (height + head)
-        axes = axes_at(figure, LEFT + column * (width + between), bottom, width, height)
-        _frame(axes, bounds, most=3)
+        axes = axes_at(figure, left + column * (width + between), bottom, width, height)
+        _frame(axes, bounds, most=FEW)
         for other in page:
             if other is not seeds and other.mean is not None:
                 few = max(1, len(other.mean.steps) // BEHIND)
@@ -177,7 +188,7 @@ def _apart(
             _limit(axes, limit)
         axes.set_title(f"{scene.named(seeds.config)}  {_n(seeds)}", fontsize=SMALL, loc="left", pad=3)
         axes.tick_params(labelbottom=place + across >= len(page), labelleft=column == 0)
-    write(figure, LEFT + (WIDTH - LEFT - EDGE) / 2, FOOT + 0.1, "step", LABEL, ha="center")
+    write(figure, left + (WIDTH - left - EDGE) / 2, FOOT + 0.1, "step", LABEL, ha="center")
     write(figure, EDGE, (TOP + BOTTOM) / 2, shown, LABEL, rotation=90, va="center", ha="center")
 
 
@@ -189,10 +200,8 @@ def _frame(axes: Axes, bounds: Bounds, most: int = 5) -> None:
 
 
 def _curves(axes: Axes, seeds: Seeds, tint: str, sign: str, thin: float) -> None:
-    alone = "." if all(len(steps) == 1 for steps, _ in seeds.lines) else ""
-    if seeds.n > 1:
-        for steps, values in seeds.lines:
-            axes.plot(steps, values, color=tint, linewidth=0.8, alpha=thin, marker=alone)
+    for steps, values in seeds.lines if seeds.n > 1 else ():
+        axes.plot(steps, values, color=tint, linewidth=0.8, alpha=thin, marker="." if len(steps) == 1 else "")
     mean = seeds.mean
     if mean is None:
         return
@@ -200,7 +209,16 @@ def _curves(axes: Axes, seeds: Seeds, tint: str, sign: str, thin: float) -> None
         axes.fill_between(mean.steps, mean.mean - mean.half, mean.mean + mean.half, color=tint, alpha=0.18, linewidth=0)
     every = np.unique(np.linspace(0, len(mean.steps) - 1, 8).round().astype(int))[1:-1].tolist()
     every = every or [0]
-    axes.plot(mean.steps, mean.mean, color=tint, linewidth=2.6, marker=sign or alone, markersize=8, markevery=every)
+    axes.plot(
+        mean.steps,
+        mean.mean,
+        color=tint,
+        linewidth=2.6,
+        marker=sign or ("o" if len(mean.steps) == 1 else ""),
+        markersize=9,
+        markevery=every,
+        markeredgecolor="white",
+    )
 
 
 def _limit(axes: Axes, limit: float) -> None:

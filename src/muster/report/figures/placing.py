@@ -91,9 +91,8 @@ def _price(box: Box, anchor: tuple[float, float], placed: Sequence[Box], obstacl
     outside = box.width * box.height - overlap(box, [frame])
     line = link(anchor, box)
     crossed = sum(overlap(bit, placed) for bit in _along(line))
-    return (
-        100 * outside + 20 * overlap(box, placed) + 100 * crossed + 2 * overlap(box, obstacles) + 0.3 * math.dist(*line)
-    )
+    over = 20 * overlap(box, placed) + 2 * overlap(box, obstacles)
+    return 1000 * outside + over + 100 * crossed + 0.3 * math.dist(*line)
 
 
 def overlap(box: Box, others: Sequence[Box]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -9,7 +10,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import Formatter, MaxNLocator
 
 Bounds = tuple[tuple[float, float], tuple[float, float]]  # of the two axes
-_UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_UNITS = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from here on, unit, letter
 _SAME = 1e-9  # of the size of the values: a span below it is rounding
 
 
@@ -28,8 +29,9 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
     largest = max((abs(tick) for tick in known), default=0.0)
     step = min((b - a for a, b in pairwise(known)), default=largest)
     if largest < 1e-3 or largest >= 1e15:
-        return [f"{tick:.3g}" if abs(tick) > step / 1000 else "0" for tick in ticks]
-    unit, letter = next(((unit, letter) for unit, letter in _UNITS if largest >= 10 * unit), (1.0, ""))
+        digits = 2 + math.ceil(math.log10(largest / step)) if step else 1
+        return [f"{tick:.{digits}g}" if abs(tick) > step / 100 else "0" for tick in ticks]
+    unit, letter = _unit(largest)
     if step < unit / 1000:  # the unit would hide the difference
         unit, letter = 1.0, ""
     decimals = next((n for n in range(9) if all(abs(round(t / unit, n) * unit - t) < step / 100 for t in known)), 9)
@@ -38,19 +40,26 @@ def tick_labels(ticks: Sequence[float]) -> list[str]:
 
 def number(value: float, digits: int = 6) -> str:
     """A value as it was declared: 25, 1.625, 2.5M."""
-    if not 1e4 <= abs(value) < 1e15:
-        return f"{value:.{digits}g}"
-    unit, letter = next((unit, letter) for unit, letter in _UNITS if abs(value) >= unit)
+    unit, letter = _unit(abs(value)) if abs(value) < 1e15 else (1.0, "")
     return f"{value / unit:.{digits}g}{letter}"
+
+
+def _unit(size: float) -> tuple[float, str]:
+    return next(((unit, letter) for least, unit, letter in _UNITS if size >= least), (1.0, ""))
 
 
 def rounded(value: float) -> str:
     """A measured value: three digits that count, so that 17.0 stands below 9.90."""
     if not value:
         return "0"
-    if abs(value) >= 1e4 or abs(value) < 1e-3:
-        return number(value, 3)
-    return f"{value:#.3g}".rstrip(".")
+    if not 1e-3 <= abs(value) < 1e15:
+        return f"{value:.3g}"
+    if abs(value) < 1:
+        return f"{value:#.3g}"
+    unit, letter = _unit(abs(value))
+    size = abs(value / unit)
+    decimals = 2 if size < 9.995 else 1 if size < 99.95 else 0
+    return f"{value / unit:.{decimals}f}{letter}"
 
 
 def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
@@ -65,5 +74,15 @@ def padded(values: Iterable[float], share: float = 0.06) -> tuple[float, float]:
 
 
 def tidy(axis: Axis, most: int = 5) -> None:
-    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10]))
+    axis.set_major_locator(_ticks(most))
     axis.set_major_formatter(Short())
+
+
+def longest_label(bounds: tuple[float, float], most: int = 5) -> str:
+    """Of the ticks that `tidy` makes there."""
+    low, high = bounds
+    return max(tick_labels([tick for tick in _ticks(most).tick_values(low, high) if low <= tick <= high]), key=len)
+
+
+def _ticks(most: int) -> MaxNLocator:
+    return MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10])

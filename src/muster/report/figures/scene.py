@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -67,7 +68,24 @@ class Scene:
         return tuple(dict.fromkeys(found))
 
 
-def pages(configs: Sequence[str], size: int = PAGE) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(what the page's name ends with, its configs)"""
-    for start in range(0, len(configs), size):
-        yield f"_{start // size + 1}" if start else "", tuple(configs[start : start + size])
+@dataclass(frozen=True, slots=True)
+class Page:
+    configs: tuple[str, ...]
+    number: int = 1
+    of: int = 1
+
+    @property
+    def ending(self) -> str:
+        """Of the picture's name."""
+        return f"_{self.number}" if self.number > 1 else ""
+
+    @property
+    def part(self) -> str:
+        """For the title."""
+        return f", part {self.number} of {self.of}" if self.of > 1 else ""
+
+
+def pages(configs: Sequence[str], size: int = PAGE) -> Iterator[Page]:
+    count = math.ceil(len(configs) / size)
+    for index in range(count):
+        yield Page(tuple(configs[index * size : (index + 1) * size]), index + 1, count)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +12,8 @@ from io import BytesIO
 from typing import Any
 
 import matplotlib
+import matplotlib.style  # asks for the folder of settings, as rcdefaults does: once and for all in `loading`
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import RendererAgg
 from matplotlib.figure import Figure
@@ -19,11 +21,12 @@ from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import Polygon
 
 from muster.report.figures.palette import FAINT, QUIET, WARNING
+from muster.report.figures.scales import longest_label
 from muster.report.figures.scene import Scene
 
 WIDTH, HEIGHT, DPI = 10.0, 5.6, 160
 EDGE = 0.3
-TOP = 4.5  # what lies above belongs to title and subtitle
+TOP = 4.6  # what lies above belongs to title and subtitle
 FOOT = 0.5  # what lies below to the footer
 TITLE, LABEL, SMALL = 18.0, 14.0, 12.0  # points
 LINE = 0.22  # from one line of small text to the next
@@ -111,6 +114,11 @@ def write(figure: Figure, x: float, y: float, text: str, size: float, **how: Any
     figure.text(x, y, text, fontsize=size, transform=figure.dpi_scale_trans, **how)
 
 
+def left_of_axes(bounds: tuple[float, float], most: int = 5) -> float:
+    """Where axes with such values begin: beside the labels of their ticks and their name."""
+    return EDGE + 0.35 + max(0.3, text_width(longest_label(bounds, most), SMALL))
+
+
 def axes_at(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     return figure.add_axes((left / WIDTH, bottom / HEIGHT, width / WIDTH, height / HEIGHT))
 
@@ -160,6 +168,30 @@ def text_width(text: str, size: float) -> float:
 def fitting(text: str, size: float, room: float) -> float:
     """The font size at which it fits, or the smallest that can be read."""
     return max(SMALL, min(size, size * room / max(0.01, text_width(text, size))))
+
+
+def legend(figure: Figure, keys: Sequence[tuple[Artist, str]], left: float, top: float, room: float) -> float:
+    """Names beside their looks, in as many lines as they need; the height of these."""
+    wide = max(text_width(name, SMALL) for _, name in keys) + 0.6
+    across = max(1, min(len(keys), int(room / wide)))
+    across = math.ceil(len(keys) / math.ceil(len(keys) / across))  # lines of about the same length
+    figure.legend(
+        [handle for handle, _ in keys],
+        [f" {name}" for _, name in keys],  # one that begins with an underscore would be left out
+        loc="upper left",
+        bbox_to_anchor=(left, top),
+        bbox_transform=figure.dpi_scale_trans,
+        ncols=across,
+        frameon=False,
+        fontsize=SMALL,
+        borderaxespad=0.0,
+        borderpad=0.0,
+        labelspacing=0.25,
+        columnspacing=1.3,
+        handlelength=1.6,
+        handletextpad=0.2,
+    )
+    return LINE * math.ceil(len(keys) / across)
 
 
 def explain_dagger(figure: Figure, scene: Scene, configs: Iterable[str]) -> None:

@@ -27,12 +27,13 @@ from muster.report.figures.sheet import (
     axes_at,
     blank_sheet,
     explain_dagger,
+    left_of_axes,
     text_width,
     write,
 )
 from muster.stats.sample import LEAST_FOR_INTERVAL, Sample
 
-LEFT, BOTTOM = 1.0, FOOT + 0.62
+BOTTOM = FOOT + 0.62
 BESIDE = 0.22  # a label so near to its mark needs no line
 
 
@@ -70,10 +71,11 @@ def _picture(scene: Scene, plan: Plan, points: Sequence[Point]) -> Picture:
     assert plan.limit is not None
     score, cost = scene.names.column(plan.primary), scene.names.column(plan.limit)
     figure, title = blank_sheet(scene, f"{score} against {cost}", _how_to_read(points))
-    frame = Box(LEFT, BOTTOM, WIDTH - LEFT - EDGE, TOP - BOTTOM)
-    axes = axes_at(figure, frame.left, frame.bottom, frame.width, frame.height)
     limit = plan.procedure.limit
     bounds = _bounds(points, limit)
+    left = left_of_axes(bounds[1])
+    frame = Box(left, BOTTOM, WIDTH - left - EDGE, TOP - BOTTOM)
+    axes = axes_at(figure, frame.left, frame.bottom, frame.width, frame.height)
     axes.set(xlim=bounds[0], ylim=bounds[1])
     tidy(axes.xaxis, 7)
     tidy(axes.yaxis, 5)
@@ -82,7 +84,7 @@ def _picture(scene: Scene, plan: Plan, points: Sequence[Point]) -> Picture:
     axes.set_ylabel(f"{score} ({better} is better)")
     axes.set_xlabel(cost)
     if limit is not None:
-        _limit(axes, limit, bounds[0], at_most=plan.procedure.at_most)
+        _limit(axes, limit, bounds[0], frame.width, at_most=plan.procedure.at_most)
     for point in points:
         _one(axes, scene, point)
     _labels(figure, scene, points, plan, bounds, frame)
@@ -108,11 +110,15 @@ def _bounds(points: Sequence[Point], limit: float | None) -> Bounds:
     return padded([*costs, *([] if limit is None else [limit])], 0.1), padded(scores, 0.1)
 
 
-def _limit(axes: Axes, limit: float, costs: tuple[float, float], *, at_most: bool) -> None:
+def _limit(axes: Axes, limit: float, costs: tuple[float, float], wide: float, *, at_most: bool) -> None:
     axes.axvline(limit, color=WARNING, linewidth=1.8, dashes=(6, 3))
     axes.axvspan(limit, costs[1] if at_most else costs[0], color=WARNING, alpha=0.09, linewidth=0)
+    words = f"limit {number(limit)}: infeasible side"
+    beyond = (costs[1] - limit if at_most else limit - costs[0]) / (costs[1] - costs[0])
+    if beyond * wide < text_width(words, SMALL) + 0.2:  # no room there
+        at_most, words = not at_most, f"limit {number(limit)}; shaded: infeasible"
     axes.annotate(
-        f"limit {number(limit)}: infeasible side",
+        words,
         (limit, 1.0),
         xycoords=("data", "axes fraction"),
         xytext=(6 if at_most else -6, -4),
@@ -129,7 +135,7 @@ def _one(axes: Axes, scene: Scene, point: Point) -> None:
     tint, sign = colour(index), marker(index)
     if point.n and max(point.cost.n, point.score.n) > 1:
         costs, scores = zip(*point.seeds, strict=True)
-        axes.scatter(costs, scores, s=28, color=tint, alpha=0.75, linewidth=0)
+        axes.scatter(costs, scores, s=28, marker=sign, color=tint, alpha=0.75, linewidth=0)
     if point.cost.interval:
         axes.plot(point.cost.interval, [point.score.mean] * 2, color=tint, linewidth=1.8, marker="|", markersize=9)
     if point.score.interval:
@@ -145,7 +151,7 @@ def _labels(
     bounds: Bounds,
     frame: Box,
 ) -> None:
-    limit, at_most = plan.procedure.limit, plan.procedure.at_most
+    limit = plan.procedure.limit
     (left, right), (low, high) = bounds
 
     def at(cost: float, score: float) -> tuple[float, float]:
@@ -164,7 +170,7 @@ def _labels(
     if limit is not None:
         x, _ = at(limit, low)
         obstacles += [Box(x - 0.03, frame.bottom, 0.06, frame.height)]
-        obstacles += [Box(x - (0 if at_most else 2.4), frame.bottom + frame.height - 0.3, 2.4, 0.3) for _ in range(9)]
+        obstacles += [Box(x - 2.6, frame.bottom + frame.height - 0.3, 5.2, 0.3) for _ in range(9)]  # its name
     for (x, y), name, box in zip(anchors, names, place(anchors, sizes, obstacles, frame), strict=True):
         _leader(figure, link((x, y), box))
         across, up = box.middle
@@ -174,10 +180,11 @@ def _labels(
 
 def _leader(figure: Figure, line: Line) -> None:
     """Where the label is not beside its mark."""
-    if math.dist(*line) > BESIDE:
+    if (far := math.dist(*line)) > BESIDE:
         (x, y), (end_x, end_y) = line
-        drawn = Line2D([x, end_x], [y, end_y], color=QUIET, linewidth=0.8, transform=figure.dpi_scale_trans)
-        figure.add_artist(drawn)
+        start = 0.13 / far  # at the edge of the mark
+        x, y = x + start * (end_x - x), y + start * (end_y - y)
+        figure.add_artist(Line2D([x, end_x], [y, end_y], color=QUIET, linewidth=0.8, transform=figure.dpi_scale_trans))
 
 
 def _lines(point: Point, at: Callable[[float, float], tuple[float, float]]) -> list[Box]:
