@@ -8,13 +8,12 @@ from itertools import combinations
 from typing import Any
 
 from muster.report.analysis import Analysis
-from muster.report.estimates import captioned, difference_cell, format_of, heading, judged_columns
+from muster.report.estimates import captioned, difference_cell, heading, judged_columns
 from muster.report.facts import Column
 from muster.report.grid import Cell, Grid, aligned, cells
 from muster.report.main_table import name_cell, notes, numbers_of, weakest_seeds
 from muster.report.ranking import rank
 from muster.report.words import Words
-from muster.stats.compare import Difference, difference
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +50,6 @@ def contrasts(analysis: Analysis) -> list[Contrast]:
     return [found for a, b in pairs for found in _contrast(plan.factors, names, a, b)]
 
 
-def contrast_difference(analysis: Analysis, contrast: Contrast, column: Column) -> Difference | None:
-    a, b = analysis.sample(contrast.with_, column), analysis.sample(contrast.without, column)
-    return difference(a, b) if a.n and b.n else None
-
-
 def _contrast(factors: Mapping[str, Mapping[str, Any]], names: tuple[str, ...], a: str, b: str) -> Iterator[Contrast]:
     differing = [name for name in names if factors[a][name] != factors[b][name]]
     if len(differing) == 1:
@@ -66,11 +60,9 @@ def _contrast(factors: Mapping[str, Mapping[str, Any]], names: tuple[str, ...], 
 
 
 def _less(a: Any, b: Any) -> bool:
-    """Where levels have no order, the config that was declared later is the one with the factor."""
-    try:
-        return bool(a < b)
-    except TypeError:
-        return True
+    """Where levels are no numbers, the config that was declared later is the one with the factor."""
+    numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    return bool(a < b) if numbers else True
 
 
 def _with_all_factors(analysis: Analysis) -> frozenset[str]:
@@ -109,9 +101,10 @@ def _levels_grid(analysis: Analysis, w: Words) -> Grid:
 
 def _against(analysis: Analysis, config: str, column: Column, w: Words) -> Cell:
     plan = analysis.facts.plan
-    if plan is not None and config == plan.procedure.baseline:
+    assert plan is not None
+    if config == plan.procedure.baseline:
         return Cell(w("table.baseline"))
-    return difference_cell(analysis.against(config, column), format_of(analysis, column))
+    return difference_cell(analysis, column, config, plan.procedure.baseline)
 
 
 def _contrasts_grid(analysis: Analysis, found: list[Contrast], w: Words) -> Grid:
@@ -125,7 +118,7 @@ def _contrasts_grid(analysis: Analysis, found: list[Contrast], w: Words) -> Grid
                 " − ".join(weakest_seeds(analysis, config, columns).text for config in (each.with_, each.without)),
                 ", ".join(f"{name} = {level}" for name, level in each.others.items()) or "—",
             ),
-            *(difference_cell(contrast_difference(analysis, each, c), format_of(analysis, c)) for c in columns),
+            *(difference_cell(analysis, column, each.with_, each.without) for column in columns),
         )
         for each in found
     )

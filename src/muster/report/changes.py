@@ -12,7 +12,7 @@ from muster.report.leave_out import leave_each_out
 from muster.report.numbers import p_value, percent, plain
 from muster.report.ranking import standing
 from muster.report.statement import Statement, about
-from muster.report.verdict import feasible, gain_words
+from muster.report.verdict import candidate_words, feasible, gain_words, p_words
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
 
@@ -48,7 +48,7 @@ def hanging_statement(analysis: Analysis, each: Comparison, w: Words) -> Stateme
     text = w(
         "change.p",
         config=each.config,
-        p=p_value(each.difference.p),
+        p=p_words(each.difference.p, w),
         threshold=p_value(each.threshold),
         worst=p_value(least.p),
         seed=least.seed,
@@ -126,6 +126,7 @@ def _not_enough(analysis: Analysis, plan: Plan, w: Words) -> Iterator[Statement]
         assert each.close is not None
         text = w(
             "change.equivalent",
+            candidate=candidate_words(plan, w),
             level=percent(1 - 2 * plan.procedure.alpha),
             delta=plain(plan.procedure.delta),
             interval=format_of(analysis, plan.primary).interval(each.close),
@@ -143,7 +144,7 @@ def _candidate(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -> It
         yield about(analysis, text, [config], [plan.limit])
         return
     if reading(analysis, each) == "worse":
-        shown = difference_words(analysis, each, w)
+        shown = difference_words(analysis, each, w, "gain.inline")
         text = w("change.worse", config=config, baseline=baseline, column=plan.primary.name, difference=shown)
         yield about(analysis, text, (config, baseline), [plan.primary])
         return
@@ -151,14 +152,14 @@ def _candidate(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -> It
         yield _open_cost(analysis, plan, config, w)
     n = min(analysis.sample(name, plan.primary).n for name in (config, baseline))
     if n < LEAST_SEEDS:
-        text = w("change.seeds", least=LEAST_SEEDS, n=n)
+        text = w("change.seeds", config=config, least=LEAST_SEEDS, n=n)
         yield about(analysis, text, (config, baseline), [plan.primary])
     elif not each.supported:
         text = w(
             "change.recommend",
             config=config,
             threshold=p_value(each.threshold),
-            p=p_value(each.difference.p),
+            p=p_words(each.difference.p, w),
             gain=gain_words(analysis, each, w),
         )
         yield about(analysis, text, (config, baseline), [plan.primary])

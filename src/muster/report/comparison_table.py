@@ -12,7 +12,7 @@ from muster.report.grid import Cell, Grid, aligned
 from muster.report.main_table import name_cell, weakest_seeds
 from muster.report.numbers import p_value, percent, plain, share
 from muster.report.statement import Chain, Statement, about
-from muster.report.verdict import level
+from muster.report.verdict import level, p_words
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
 
@@ -38,14 +38,14 @@ def comparison_statement(analysis: Analysis, each: Comparison, w: Words) -> Stat
         baseline=plan.procedure.baseline,
         column=plan.primary.name,
         difference=difference_words(analysis, each, w),
-        p=p_value(each.difference.p),
+        p=p_words(each.difference.p, w),
         threshold=p_value(each.threshold),
         reading=reading_words(analysis, each, w),
     )
     return about(analysis, text, (each.config, plan.procedure.baseline), [plan.primary])
 
 
-def difference_words(analysis: Analysis, each: Comparison, w: Words) -> str:
+def difference_words(analysis: Analysis, each: Comparison, w: Words, key: str = "gain") -> str:
     """Candidate minus baseline in the metric's own direction."""
     plan = analysis.facts.plan
     assert plan is not None
@@ -53,7 +53,7 @@ def difference_words(analysis: Analysis, each: Comparison, w: Words) -> str:
     shown = form.signed(each.difference.estimate)
     if interval is None:
         return w("gain.no_interval", gain=shown)
-    return w("gain", gain=shown, level=level(plan), interval=form.interval(interval))
+    return w(key, gain=shown, level=level(plan), interval=form.interval(interval))
 
 
 def reading(analysis: Analysis, each: Comparison) -> str:
@@ -91,7 +91,7 @@ def others_grid(analysis: Analysis, plan: Plan, w: Words) -> Grid | None:
         (
             name_cell(analysis, config),
             weakest_seeds(analysis, config, columns),
-            *(difference_cell(analysis.against(config, column), format_of(analysis, column)) for column in columns),
+            *(difference_cell(analysis, column, config, plan.procedure.baseline) for column in columns),
         )
         for config in candidates
     )

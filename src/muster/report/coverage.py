@@ -35,7 +35,7 @@ def in_order(facts: Facts, sample: Sample) -> tuple[float, ...]:
 def heads_of(facts: Facts) -> tuple[str, ...]:
     """The splits and jobs that carry results for each config and seed."""
     heads = dict.fromkeys(column.head for column in all_columns(facts))
-    return tuple(head for head in heads if configs_of(facts, Column(head, "")) != ("",) or not facts.configs)
+    return tuple(head for head in heads if configs_of(facts, Column(head, "")) == (facts.configs or ("",)))
 
 
 def done(facts: Facts) -> frozenset[tuple[str, str, str]]:

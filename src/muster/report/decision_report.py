@@ -17,10 +17,11 @@ from muster.report.main_table import main_grid
 from muster.report.matrix import matrix_grid, missing_grid
 from muster.report.next_words import next_statements
 from muster.report.safety_table import dominance_statements, safety_grid
-from muster.report.seeds_words import seeds_statements
+from muster.report.seeds_words import fewest_seeds, seeds_statements
 from muster.report.statement import Chain, Statement, about, about_all
 from muster.report.verdict import verdict_statement
 from muster.report.words import Words
+from muster.stats.decision import LEAST_SEEDS
 
 
 def decision_report(analysis: Analysis, figures: Sequence[tuple[str, str]] = (), path: str = "") -> Text:
@@ -74,10 +75,12 @@ def verdict_line(analysis: Analysis, chain: Chain, w: Words) -> str:
 def fit_words(analysis: Analysis, w: Words) -> str:
     """Whether this is enough to decide on."""
     decision = analysis.decision
-    key = "undeclared" if decision.because == "undeclared" else decision.verdict
+    key: str = "undeclared" if decision.because == "undeclared" else decision.verdict
+    if decision.verdict == "EQUIVALENT" and fewest_seeds(analysis) < LEAST_SEEDS:
+        key = "few"
     warns = sum(flag.level == "WARN" for flag in analysis.flags)
     decided = decision.verdict in ("RECOMMEND", "EQUIVALENT")
-    return w.sentences(w(f"fit.{key}"), w.count("warned", warns) if warns and decided else "")
+    return w.sentences(w(f"fit.{key}", least=LEAST_SEEDS), w.count("warned", warns) if warns and decided else "")
 
 
 def _verdict(analysis: Analysis, chain: Chain, w: Words) -> str:

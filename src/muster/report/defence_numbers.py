@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from muster.report.ablation import Contrast, contrast_difference, contrasts
+from muster.report.ablation import Contrast, contrasts
 from muster.report.analysis import Analysis
 from muster.report.changes import hanging_statement
 from muster.report.comparison_table import comparison_statement, improvement, reading
 from muster.report.decision_report import fit_words, verdict_line
 from muster.report.escape import markdown
-from muster.report.estimates import difference_cell, format_of, judged_columns
+from muster.report.estimates import difference_cell, judged_columns
 from muster.report.facts import Column, Plan
 from muster.report.flag_list import flag_statement
 from muster.report.numbers import p_value, plain
@@ -166,5 +166,5 @@ def what_parts_do(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
 
 
 def _part(analysis: Analysis, each: Contrast, column: Column, w: Words) -> str:
-    cell = difference_cell(contrast_difference(analysis, each, column), format_of(analysis, column))
+    cell = difference_cell(analysis, column, each.with_, each.without)
     return w("parts.difference", difference=f"{cell.text} {cell.below}".rstrip(), column=column.name)

@@ -10,7 +10,8 @@ from muster.report.facts import Column
 from muster.report.grid import Cell
 from muster.report.numbers import Format, column_format, plain
 from muster.report.words import Words
-from muster.stats.compare import Difference
+from muster.stats.compare import welch
+from muster.stats.quantiles import t_quantile
 from muster.stats.sample import LEAST_FOR_INTERVAL, LEVEL, Sample
 
 
@@ -24,14 +25,19 @@ def estimate(analysis: Analysis, sample: Sample, form: Format, w: Words, *, bold
     if sample.n < LEAST_FOR_INTERVAL or sample.sd is None or not math.isfinite(sample.sd):
         return Cell(" / ".join(form(value) for value in in_order(analysis.facts, sample)), bold)
     shown = f"{form(sample.mean)} ± {form.spread(sample.sd)}"
-    return Cell(shown, bold, below=form.interval(sample.interval) if sample.interval else "")
+    return Cell(shown, bold, below=form.interval(sample.interval) if sample.interval and sample.sd else "")
 
 
-def difference_cell(found: Difference | None, form: Format) -> Cell:
-    if found is None:
+def difference_cell(analysis: Analysis, column: Column, candidate: str, baseline: str) -> Cell:
+    """Candidate minus baseline with Welch's 95 % interval: an estimate, and no test."""
+    a, b = analysis.sample(candidate, column), analysis.sample(baseline, column)
+    if not a.n or not b.n:
         return Cell("—")
-    interval = found.interval(LEVEL)
-    return Cell(form.signed(found.estimate), below=form.interval(interval) if interval else "")
+    form, estimate, (se, df) = format_of(analysis, column), a.mean - b.mean, welch(a, b)
+    if se is None or df is None:
+        return Cell(form.signed(estimate))
+    half = t_quantile((1 + LEVEL) / 2, df) * se
+    return Cell(form.signed(estimate), below=form.interval((estimate - half, estimate + half)))
 
 
 def judged_columns(analysis: Analysis) -> tuple[Column, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from muster.report.analysis import Analysis
-from muster.stats.compare import difference
+from muster.stats.compare import welch
 from muster.stats.decision import Comparison
+from muster.stats.quantiles import t_two_sided
 from muster.stats.sample import Sample
 
 
@@ -37,6 +38,6 @@ def _without(sample: Sample, seed: str) -> Sample:
 
 
 def _p(candidate: Sample, baseline: Sample, each: Comparison) -> float:
-    found = difference(candidate, baseline)
-    turned = (found.estimate > 0) != (each.difference.estimate > 0)
-    return 1.0 if found.p is None or turned else found.p
+    estimate, (se, df) = candidate.mean - baseline.mean, welch(candidate, baseline)
+    turned = (estimate > 0) != (each.difference.estimate > 0)
+    return 1.0 if not se or df is None or turned else t_two_sided(estimate / se, df)

@@ -38,7 +38,7 @@ def further_seeds(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> I
     """How many more show `delta`, whatever the verdict is now."""
     text = w(_key(plan, step), **_parts(analysis, plan, step, w))
     yield about(analysis, text, step.configs, [plan.primary])
-    if step.n is None or not step.more or step.within_budget is False:
+    if _key(plan, step) != "next.more":
         return
     if step.n not in plan.procedure.looks:
         looks = w.several([str(look) for look in plan.procedure.looks])
@@ -51,15 +51,21 @@ def further_seeds(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> I
 def _key(plan: Plan, step: NextStep) -> str:
     if plan.procedure.delta is None:
         return "next.no_delta" if step.detectable is not None else "next.no_delta_yet"
-    if step.sd is None:
+    if not step.sd:
         return "next.no_spread"
+    if not set(step.configs) - {plan.procedure.baseline}:
+        return "next.no_contender"
     if step.n is None:
         return "next.never"
     if not step.more:
         return "next.enough"
     if step.within_budget is False:
-        return "next.over" if step.affordable is not None else "next.over_now"
+        return "next.over" if _buys_something(step) else "next.over_now"
     return "next.more"
+
+
+def _buys_something(step: NextStep) -> bool:
+    return step.affordable is not None and (step.detectable is None or step.affordable < step.detectable)
 
 
 def _parts(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> dict[str, object]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from muster.report.analysis import Analysis
-from muster.stats.compare import difference
+from muster.stats.compare import welch
 from muster.stats.decision import LEAST_SEEDS
+from muster.stats.quantiles import t_two_sided
 from muster.stats.safety import Standing
 from muster.stats.sample import Sample
 
@@ -41,7 +42,7 @@ def rank(analysis: Analysis) -> Ranking:
 
 
 def _told_apart(analysis: Analysis, best: Sample, other: Sample) -> bool:
-    """With the baseline by the verdict's own test; among candidates by an interval that is as strict."""
+    """With the baseline by the verdict's own test; among candidates by Welch's, held to the strictest threshold."""
     plan = analysis.facts.plan
     assert plan is not None
     if plan.procedure.baseline in (best.config, other.config):
@@ -49,5 +50,5 @@ def _told_apart(analysis: Analysis, best: Sample, other: Sample) -> bool:
         against = analysis.decision.against(candidate)
         return against is not None and against.rejected and against.exact_agrees is not False
     strictest = plan.procedure.alpha_a_look / max(1, len(analysis.decision.comparisons))
-    interval = difference(best, other).interval(1 - strictest)
-    return interval is not None and not interval[0] <= 0 <= interval[1]
+    se, df = welch(best, other)
+    return se is not None and df is not None and t_two_sided((best.mean - other.mean) / se, df) <= strictest

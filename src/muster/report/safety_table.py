@@ -110,8 +110,8 @@ def _kind(score: Comparison, cost: Comparison | None) -> str:
 def _missed(analysis: Analysis, limit: Column, each: Comparison, key: str, w: Words) -> str:
     """The difference that is not supported."""
     if key == "cost":
-        return difference_words(analysis, each, w)
-    cell = difference_cell(analysis.against(each.config, limit), format_of(analysis, limit))
+        return difference_words(analysis, each, w, "gain.inline")
+    cell = difference_cell(analysis, limit, each.config, each.difference.baseline)
     return f"{cell.text} {cell.below}".rstrip()
 
 

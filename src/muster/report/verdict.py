@@ -45,6 +45,14 @@ def gain_words(analysis: Analysis, each: Comparison, w: Words, key: str = "gain"
     return w(key, gain=shown, level=level(plan), interval=form.interval(each.gain))
 
 
+def p_words(p: float | None, w: Words) -> str:
+    """`Welch p = 0.412`"""
+    if p is None:
+        return w("p.none")
+    shown = p_value(p)
+    return w("p.below", p=shown[1:]) if shown.startswith("<") else w("p.equals", p=shown)
+
+
 def level(plan: Plan) -> str:
     """Of the intervals of differences."""
     return percent(1 - plan.procedure.alpha)
@@ -58,7 +66,7 @@ def _supported(analysis: Analysis, plan: Plan, w: Words) -> str:
         column=plan.primary.name,
         baseline=plan.procedure.baseline,
         gain=gain_words(analysis, each, w, signed=False),
-        p=p_value(each.difference.p),
+        p=p_words(each.difference.p, w),
         threshold=p_value(each.threshold),
         limit=w("verdict.keeps", rule=rule(analysis)) if rule(analysis) else w("verdict.no_limit"),
     )
@@ -96,6 +104,7 @@ def _equivalent(analysis: Analysis, plan: Plan, w: Words) -> str:
         baseline=plan.procedure.baseline,
         delta=plain(plan.procedure.delta or 0.0),
         configs=w.several([each.config for each in feasible(analysis)]),
+        candidate=candidate_words(plan, w),
     )
 
 
@@ -110,18 +119,36 @@ def _not_enough(analysis: Analysis, plan: Plan, w: Words) -> str:
     if decision.because == "too_few_seeds":
         fewest = min(analysis.sample(config, plan.primary).n for config in (baseline, *(e.config for e in sound)))
         return w("verdict.too_few_seeds", seeds=w.count("seed", fewest), least=LEAST_SEEDS)
+    return _no_gain(analysis, plan, sound, w)
+
+
+def _no_gain(analysis: Analysis, plan: Plan, sound: list[Comparison], w: Words) -> str:
+    """No candidate that may be recommended is better by the declared test."""
+    baseline = plan.procedure.baseline
+    unsafe = w("verdict.unsafe", rule=rule(analysis)) if standing(analysis, baseline) == "INFEASIBLE" else ""
+    common = {"column": plan.primary.name, "unsafe": unsafe}
+    if all(_is_worse(plan, each) for each in sound):
+        common |= {"baseline": baseline, "candidate": candidate_words(plan, w)}
+        return w("verdict.all_worse", configs=w.several([each.config for each in sound]), **common)
     nearest = min(
         sound, key=lambda each: (not _gains(plan, each), 1.0 if each.difference.p is None else each.difference.p)
     )
+    common |= {"config": nearest.config, "gain": gain_words(analysis, nearest, w, "gain.inline")}
+    if nearest.difference.p is None:
+        return w("verdict.no_spread", **common)
     return w(
         "verdict.not_supported",
-        column=plan.primary.name,
         baseline=baseline,
-        config=nearest.config,
-        gain=gain_words(analysis, nearest, w, "gain.inline"),
-        p=p_value(nearest.difference.p),
+        candidate=candidate_words(plan, w),
+        p=p_words(nearest.difference.p, w),
         threshold=p_value(nearest.threshold),
+        **common,
     )
+
+
+def candidate_words(plan: Plan, w: Words) -> str:
+    """Where no limit is declared, nothing is called feasible."""
+    return w("candidate.any" if plan.procedure.limit is None else "candidate.feasible")
 
 
 _RECOMMENDED = {
@@ -170,6 +197,10 @@ def feasible(analysis: Analysis) -> list[Comparison]:
 
 def standing_words(analysis: Analysis, config: str, w: Words) -> str:
     return w(f"standing.{standing(analysis, config) or 'UNDETERMINED'}")
+
+
+def _is_worse(plan: Plan, each: Comparison) -> bool:
+    return each.rejected and each.exact_agrees is not False and not _gains(plan, each)
 
 
 def _gains(plan: Plan, each: Comparison) -> bool:

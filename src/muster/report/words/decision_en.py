@@ -8,23 +8,30 @@ TEXTS = {
     "decision.no_code": "under no version control",
     # verdict
     "verdict.supported": "RECOMMEND {config}: on {column} it is better than the baseline {baseline} by {gain}; the "
-    "declared test supports this (Welch p = {p}, threshold {threshold}), and {limit}.",
+    "declared test supports this ({p}, threshold {threshold}), and {limit}.",
     "verdict.keeps": "it keeps the limit {rule}",
     "verdict.no_limit": "no limit was declared",
+    "candidate.feasible": "feasible candidate",
+    "candidate.any": "candidate",
     "verdict.baseline_infeasible": "RECOMMEND {config}: the baseline {baseline} breaks the limit {rule} (its mean is "
     "{bound}, with 95 % confidence), {config} keeps it, and its gain on {column} is {gain}, so that a loss of "
     "{delta}, the smallest that matters, is ruled out.",
     "verdict.inside_delta": "EQUIVALENT: on {column} the {level} % interval of the difference from {baseline} lies "
-    "inside ±{delta} for every feasible candidate ({configs}); none is better or worse by an amount that matters.",
-    "verdict.not_supported": "NOT_ENOUGH_EVIDENCE: on {column} the declared test supports no gain of a feasible "
-    "candidate over {baseline} (nearest: {config}, gain {gain}, Welch p = {p}, threshold {threshold}); not "
-    "significant is not equal.",
+    "inside ±{delta} for every {candidate} ({configs}); none is better or worse by an amount that matters.",
+    "verdict.not_supported": "NOT_ENOUGH_EVIDENCE: on {column} the declared test supports no gain of a {candidate} "
+    "over {baseline} (nearest: {config}, gain {gain}, {p}, threshold {threshold}){unsafe}; not significant is not "
+    "equal.",
+    "verdict.unsafe": ", and the baseline itself breaks the limit {rule}",
+    "verdict.all_worse": "NOT_ENOUGH_EVIDENCE: on {column} the declared test shows every {candidate} to be worse than "
+    "{baseline} ({configs}), so none is recommended{unsafe}.",
+    "verdict.no_spread": "NOT_ENOUGH_EVIDENCE: on {column} the seeds show no spread, so the declared test can't be "
+    "made (nearest: {config}, gain {gain}){unsafe}.",
     "verdict.none_feasible": "NOT_ENOUGH_EVIDENCE: no candidate is shown to keep the limit {rule} ({standings}), so "
     "none can be recommended.",
     "verdict.nothing_to_compare": "NOT_ENOUGH_EVIDENCE: there is nothing to compare; it takes results on {column} of "
     "{baseline} and of at least one candidate.",
-    "verdict.too_few_seeds": "NOT_ENOUGH_EVIDENCE: there are {seeds} per config, and nothing is recommended on fewer "
-    "than {least}.",
+    "verdict.too_few_seeds": "NOT_ENOUGH_EVIDENCE: {seeds} per config, and nothing is recommended on fewer than "
+    "{least}.",
     "verdict.missing": "INCOMPLETE: {missing} ({k} of {n} that carry results are there), so no verdict is drawn: "
     "{cells}.",
     "verdict.missing_cell": "{cell} ({state}: {reason})",
@@ -34,7 +41,10 @@ TEXTS = {
     "none is drawn after them.",
     "gain": "{gain} ({level} % interval {interval})",
     "gain.inline": "{gain}, {level} % interval {interval}",
-    "gain.no_interval": "{gain} (no interval: no spread to judge by)",
+    "gain.no_interval": "{gain}, without an interval",
+    "p.equals": "Welch p = {p}",
+    "p.below": "Welch p < {p}",
+    "p.none": "no Welch p, as there is no spread",
     "at_least": "{bound} or more",
     "at_most": "{bound} or less",
     "fit.question": "Enough to decide on?",
@@ -44,6 +54,7 @@ TEXTS = {
     "fit.INCOMPLETE": "No: the matrix has holes.",
     "fit.INVALID": "No: these numbers are not a result.",
     "fit.undeclared": "No: without a declared procedure these tables describe, they do not decide.",
+    "fit.few": "By the declared procedure, yes; but fewer than {least} seeds are preliminary.",
     # sections
     "section.rests": "What it rests on",
     "section.matrix": "Matrix",
@@ -92,7 +103,7 @@ TEXTS = {
     "exact.agrees": "{p}, agrees",
     "exact.vetoes": "{p}, vetoes",
     "exact.informs": "{p}, informs only",
-    "compare.sentence": "{config} against {baseline} on {column}: difference {difference}; Welch p = {p}, threshold "
+    "compare.sentence": "{config} against {baseline} on {column}: difference {difference}; {p}, threshold "
     "{threshold}: {reading}.",
     "compare.note_test": "Welch's t test, two-sided; Holm over {candidates}; alpha = {alpha}, divided by {looks}. "
     "Intervals: {level} %.",
@@ -134,10 +145,10 @@ TEXTS = {
     "standing.UNDETERMINED": "undetermined",
     "dominates.yes": "{config} dominates {baseline}: it is better on {column} and on {limit}, and both differences "
     "are supported.",
-    "dominates.score": "{config} does not dominate {baseline}: it is better on {column}, but the difference on "
-    "{limit}, {difference}, is not supported.",
-    "dominates.cost": "{config} does not dominate {baseline}: it is better on {limit}, but the difference on "
-    "{column}, {difference}, is not supported.",
+    "dominates.score": "{config} does not dominate {baseline}: it is better on {column}, but no improvement on "
+    "{limit} is supported (difference {difference}).",
+    "dominates.cost": "{config} does not dominate {baseline}: it is better on {limit}, but no improvement on {column} "
+    "is supported (difference {difference}).",
     "dominates.neither": "{configs}: neither the difference from {baseline} on {column} nor that on {limit} is "
     "supported as an improvement.",
     "dominates.few": "Whether {configs} dominate {baseline} is not judged on fewer than {least} seeds.",
@@ -153,8 +164,8 @@ TEXTS = {
     "may be wrong.",
     "change.undeclared": "A procedure that is declared before further seeds run, and judged on those. Declared now, "
     "it would be chosen with these numbers in view.",
-    "change.p": "{config}: Welch p = {p}, threshold {threshold}. With any one seed of the two configs left out, p is "
-    "{worst} at most (without seed {seed} of {whose}): {still}.",
+    "change.p": "{config}: {p}, threshold {threshold}. With any one seed of the two configs left out, the largest p "
+    "is {worst} (without seed {seed} of {whose}): {still}.",
     "change.still": "still under the threshold",
     "change.no_longer": "no longer under the threshold, so the verdict hangs on that seed",
     "change.room": "{config}: the 95 % bound of its mean {column} is {bound}, the limit {limit}. Beyond the limit, it "
@@ -165,22 +176,21 @@ TEXTS = {
     "is no longer ruled out.",
     "change.widest": "The widest interval of the difference is that of {config}, {interval}, inside ±{delta}. With a "
     "delta of {need} or less, it would not be EQUIVALENT.",
-    "change.recommend": "RECOMMEND {config} takes a gain with a Welch p of {threshold} or less. It is {p} now, at a "
-    "gain of {gain}.",
+    "change.recommend": "RECOMMEND {config} takes a gain with a Welch p of {threshold} or less. Now: gain {gain}; {p}.",
     "change.unsafe": "{config} is infeasible on {rule}: however good its {column}, it is not recommended.",
     "change.open_cost": "{config} is undetermined on {rule}: the 95 % bounds of its mean are {lower} and {upper}. "
     "Feasible takes the whole range within the limit.",
     "change.unknown_cost": "{config} is undetermined on {rule}: fewer than two seeds have no bounds.",
-    "change.worse": "{config} is worse than {baseline} on {column} by the declared test ({difference}); more seeds "
-    "are not expected to turn this.",
-    "change.equivalent": "EQUIVALENT takes {level} % intervals inside ±{delta} for every feasible candidate. The "
-    "widest now is {interval}, of {config}.",
+    "change.worse": "{config} is worse than {baseline} on {column} by the declared test: {difference}. More seeds are "
+    "not expected to turn this.",
+    "change.equivalent": "EQUIVALENT takes {level} % intervals inside ±{delta} for every {candidate}. The widest now "
+    "is {interval}, of {config}.",
     "change.no_delta": "EQUIVALENT can't be reached: no delta is declared.",
     "change.no_delta_unsafe": "Without a declared delta, EQUIVALENT can't be reached, nor can an infeasible baseline "
     "be replaced by a config that is only as good.",
     "change.replace": "As the baseline {baseline} is infeasible, it is enough for {config} to rule out a loss of "
     "{delta}. Its gain is {gain}.",
-    "change.seeds": "RECOMMEND takes at least {least} seeds of the baseline and of the candidate. There are {n}.",
+    "change.seeds": "RECOMMEND takes at least {least} seeds of the baseline and of {config}. The fewest now: {n}.",
     # next step
     "next.flags": "Not more seeds: find the causes of the ERROR flags, mend them, and run the cells named there again.",
     "next.missing": "Run the missing cells and nothing else (muster up): {pairs}{price}.",
@@ -200,6 +210,8 @@ TEXTS = {
     "spread, not even a thousand seeds each would show delta = {delta}.",
     "next.enough": "No more seeds for {column}: those there are show a difference of delta = {delta} with {power} % "
     "power. What is open is named above.",
+    "next.no_contender": "More seeds are not expected to change the verdict: no candidate is left that may be both "
+    "feasible and better.",
     "next.no_delta": "No delta is declared, so no number of seeds is given. With the seeds there are, the detectable "
     "difference on {column} is {detectable}.",
     "next.no_delta_yet": "No delta is declared, so no number of seeds is given; and the seeds there are show no "
@@ -219,8 +231,8 @@ TEXTS = {
     "declared.checkpoint.best": "Evaluated checkpoint: the best one of each training, by {metric}.",
     "declared.test": "alpha = {alpha} for all looks together, looks at {looks} seeds, power {power}.",
     "declared.proxy": "Split {split}: {note}",
-    "declared.no_proxy": "No split is declared to be a proxy. Whether {splits} measure what their names say is not "
-    "checked by Muster.",
+    "declared.no_proxy": "No split is declared to be a proxy. What a split really measures is not checked by Muster: "
+    "{splits}.",
     "declared.config_note": "Config {config}: {note}",
     "declared.scope": "Nothing is said about tasks, step budgets or configs outside of this matrix.",
     "declared.none": "No decision: section in campaign.yaml.",

@@ -8,16 +8,23 @@ TEXTS = {
     "decision.no_code": "未纳入版本管理",
     # verdict
     "verdict.supported": "推荐 {config}（RECOMMEND）：在 {column} 上优于基线 {baseline}，增益 {gain}；按声明的检验成立"
-    "（Welch p = {p}，阈值 {threshold}），{limit}。",
+    "（{p}，阈值 {threshold}），{limit}。",
     "verdict.keeps": "且满足约束 {rule}",
     "verdict.no_limit": "未声明约束",
+    "candidate.feasible": "可行候选",
+    "candidate.any": "候选配置",
     "verdict.baseline_infeasible": "推荐 {config}（RECOMMEND）：基线 {baseline} 违反约束 {rule}（以 95% 的置信度，其均"
     "值{bound}），而 {config} 满足约束；它在 {column} 上的增益为 {gain}，可排除达到 {delta}（有意义的最小差异）的损失"
     "。",
-    "verdict.inside_delta": "等效（EQUIVALENT）：在 {column} 上，每个可行候选（{configs}）与基线 {baseline} 之差的 "
+    "verdict.inside_delta": "等效（EQUIVALENT）：在 {column} 上，每个{candidate}（{configs}）与基线 {baseline} 之差的 "
     "{level}% 置信区间都落在 ±{delta} 以内，没有哪个好或差到有意义的程度。",
-    "verdict.not_supported": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，按声明的检验，没有可行候选优于基线 "
-    "{baseline}（最接近的是 {config}：增益 {gain}，Welch p = {p}，阈值 {threshold}）；不显著不等于相同。",
+    "verdict.not_supported": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，按声明的检验，没有{candidate}优于基线 "
+    "{baseline}（最接近的是 {config}：增益 {gain}，{p}，阈值 {threshold}）{unsafe}；不显著不等于相同。",
+    "verdict.unsafe": "，而基线本身违反约束 {rule}",
+    "verdict.all_worse": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，按声明的检验，每个{candidate}都劣于基线 "
+    "{baseline}（{configs}），因此都不推荐{unsafe}。",
+    "verdict.no_spread": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，各种子之间没有离散度，无法进行声明的检验（"
+    "最接近的是 {config}：增益 {gain}）{unsafe}。",
     "verdict.none_feasible": "证据不足（NOT_ENOUGH_EVIDENCE）：没有候选配置被证明满足约束 {rule}（{standings}），因此"
     "都不能推荐。",
     "verdict.nothing_to_compare": "证据不足（NOT_ENOUGH_EVIDENCE）：无从比较，基线 {baseline} 和至少一个候选配置须在 "
@@ -30,7 +37,10 @@ TEXTS = {
     "verdict.undeclared": "不下结论：运行之前没有声明判定程序（campaign.yaml 中的 decision:），事后也就不作判定。",
     "gain": "{gain}（{level}% 置信区间 {interval}）",
     "gain.inline": "{gain}，{level}% 置信区间 {interval}",
-    "gain.no_interval": "{gain}（没有离散度可供判断，无置信区间）",
+    "gain.no_interval": "{gain}，无置信区间",
+    "p.equals": "Welch p = {p}",
+    "p.below": "Welch p < {p}",
+    "p.none": "没有离散度，无 Welch p",
     "at_least": "不低于 {bound}",
     "at_most": "不高于 {bound}",
     "fit.question": "证据链是否足以支撑决策？",
@@ -40,6 +50,7 @@ TEXTS = {
     "fit.INCOMPLETE": "否：实验矩阵有缺口。",
     "fit.INVALID": "否：这些数字不构成结果。",
     "fit.undeclared": "否：没有声明判定程序，这些表只作描述，不能用来决策。",
+    "fit.few": "按声明的程序：是；但种子少于 {least} 个，仅为初步结果。",
     # sections
     "section.rests": "结论依据",
     "section.matrix": "实验矩阵",
@@ -86,8 +97,8 @@ TEXTS = {
     "exact.agrees": "{p}，一致",
     "exact.vetoes": "{p}，否决",
     "exact.informs": "{p}，仅供参考",
-    "compare.sentence": "{config} 与基线 {baseline} 相比，{column} 之差为 {difference}；Welch p = {p}，阈值 "
-    "{threshold}：{reading}。",
+    "compare.sentence": "{config} 与基线 {baseline} 相比，{column} 之差为 {difference}；{p}，阈值 {threshold}："
+    "{reading}。",
     "compare.note_test": "Welch t 检验，双侧；对 {candidates}作 Holm 校正；alpha = {alpha}，按 {looks}均分。置信区间水"
     "平 {level}%。",
     "compare.note_exact_informs": "精确置换检验在够得着阈值时必须一致。{n} 对 {m} 个种子时它能达到的最小 p 为 {least}"
@@ -124,10 +135,10 @@ TEXTS = {
     "standing.INFEASIBLE": "不可行",
     "standing.UNDETERMINED": "未定",
     "dominates.yes": "{config} 全面优于基线 {baseline}：在 {column} 和 {limit} 上都更好，两项差异都成立。",
-    "dominates.score": "{config} 不能说全面优于基线 {baseline}：在 {column} 上更好，但 {limit} 之差 {difference} 不成"
-    "立。",
-    "dominates.cost": "{config} 不能说全面优于基线 {baseline}：在 {limit} 上更好，但 {column} 之差 {difference} 不成立"
-    "。",
+    "dominates.score": "{config} 不能说全面优于基线 {baseline}：在 {column} 上更好，但在 {limit} 上的改进不成立（差值 "
+    "{difference}）。",
+    "dominates.cost": "{config} 不能说全面优于基线 {baseline}：在 {limit} 上更好，但在 {column} 上的改进不成立（差值 "
+    "{difference}）。",
     "dominates.neither": "{configs}：与基线 {baseline} 相比，{column} 和 {limit} 上的改进都不成立。",
     "dominates.few": "种子少于 {least} 个，不判断 {configs} 是否全面优于基线 {baseline}。",
     "dominates.not_judged": "是否全面优于基线不作判断：没有结论可以依托。",
@@ -140,8 +151,8 @@ TEXTS = {
     "change.missing": "补齐缺失的单元。补齐之后，按原样执行声明的判定程序。",
     "change.flags": "消除 ERROR 级警示背后的原因。在此之前再加种子，只会在可能有错的数字上继续累加。",
     "change.undeclared": "在后续种子运行之前声明判定程序，并只用那些种子判定。现在才声明，等于看着这些数字挑程序。",
-    "change.p": "{config}：Welch p = {p}，阈值 {threshold}。两个配置中任去掉一个种子，p 最大为 {worst}（去掉 {whose} "
-    "的种子 {seed} 时），{still}。",
+    "change.p": "{config}：{p}，阈值 {threshold}。两个配置中任去掉一个种子，p 最大为 {worst}（去掉 {whose} 的种子 "
+    "{seed} 时），{still}。",
     "change.still": "仍低于阈值",
     "change.no_longer": "不再低于阈值，可见结论系于这一个种子",
     "change.room": "{config}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。一旦越过约束，它就不再可行。",
@@ -150,19 +161,18 @@ TEXTS = {
     "change.loss": "{config}：在 {column} 上的增益为 {gain}。区间一旦触及 {delta}，就不再能排除有意义的损失。",
     "change.widest": "差异的置信区间以 {config} 的最宽，为 {interval}，在 ±{delta} 以内。若 delta 不大于 {need}，就不"
     "再是等效。",
-    "change.recommend": "要推荐 {config}，须有增益且 Welch p 不高于 {threshold}；目前为 {p}，增益为 {gain}。",
+    "change.recommend": "要推荐 {config}，须有增益且 Welch p 不高于 {threshold}；目前增益为 {gain}，{p}。",
     "change.unsafe": "{config} 对约束 {rule} 不可行：{column} 再好也不推荐。",
     "change.open_cost": "{config} 对约束 {rule} 未定：其均值的 95% 置信界为 {lower} 和 {upper}。整个范围都在约束之内才"
     "算可行。",
     "change.unknown_cost": "{config} 对约束 {rule} 未定：不足两个种子，没有置信界。",
-    "change.worse": "按声明的检验，{config} 在 {column} 上比基线 {baseline} 差（{difference}）；再加种子预计也不会翻转"
-    "。",
-    "change.equivalent": "要判为等效，每个可行候选的 {level}% 置信区间都须在 ±{delta} 以内。目前最宽的是 {config} 的 "
-    "{interval}。",
+    "change.worse": "按声明的检验，{config} 在 {column} 上比基线 {baseline} 差：{difference}；再加种子预计也不会翻转。",
+    "change.equivalent": "要判为等效，每个{candidate}的 {level}% 置信区间都须在 ±{delta} 以内。目前最宽的是 {config} "
+    "的 {interval}。",
     "change.no_delta": "没有声明 delta，因此不可能判为等效。",
     "change.no_delta_unsafe": "没有声明 delta，因此既不可能判为等效，也不能用一个“不差”的配置替换不可行的基线。",
     "change.replace": "基线 {baseline} 不可行，因此 {config} 只须排除达到 {delta} 的损失；目前的增益为 {gain}。",
-    "change.seeds": "要作推荐，基线和候选都须至少有 {least} 个种子；目前为 {n} 个。",
+    "change.seeds": "要作推荐，基线和 {config} 都须至少有 {least} 个种子；目前最少的为 {n} 个。",
     # next step
     "next.flags": "不是再加种子：先找出 ERROR 级警示的原因，修好，再重跑其中列出的单元。",
     "next.missing": "只补缺失的单元，其余不动（muster up）：{pairs}{price}。",
@@ -181,6 +191,7 @@ TEXTS = {
     "= {delta}。",
     "next.enough": "{column} 不需要更多种子：现有的种子已能以 {power}% 的功效检出 delta = {delta} 的差异。仍未解决的见"
     "上文。",
+    "next.no_contender": "再加种子预计也不会改变结论：没有哪个候选还可能既可行又更好。",
     "next.no_delta": "没有声明 delta，因此不给出种子数。用现有种子，{column} 上可检出的差异为 {detectable}。",
     "next.no_delta_yet": "没有声明 delta，因此不给出种子数；现有的种子也没有离散度，算不出可检出的差异。",
     "next.no_spread": "无法给出种子数：现有的种子没有离散度可供规划。",

@@ -86,7 +86,7 @@ TEXTS = {
     "not.matrix": "不能就整个矩阵下论断：{missing}。",
     "not.verdict": "不能下结论：事先没有声明判定程序。",
     "not.better": "不能说 {configs} 在 {column} 上优于基线 {baseline}：声明的检验不支持。",
-    "not.equal": "不能说 {configs} 与基线 {baseline} 一样好：不显著不等于相同。",
+    "not.equal": "不能说 {configs} 在 {column} 上与基线 {baseline} 一样好：不显著不等于相同。",
     "not.feasible": "不能说 {configs} 满足约束 {rule}：没有得到证明。",
     "not.each_seed": "不能说每个种子都满足约束 {rule}：可行只就均值而言；{config} 的 {n} 个种子中 {keep} 个满足，只能"
     "证明比例不低于 {share}。",

@@ -1,0 +1,98 @@
+"""Every red flag has words in both languages."""
+
+import ast
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+from muster.report.flag_words import by_level, flag_meaning, flag_text
+from muster.report.words import TEXTS
+from muster.stats import flags
+from muster.stats.flags import Declared, Flag, Made, Measured, of_declaration, of_making, of_values
+from muster.stats.sample import Sample
+
+
+def codes() -> set[str]:
+    """Every code that flags.py can raise, read from its source."""
+    found = set()
+    for node in ast.walk(ast.parse(inspect.getsource(flags))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            place = {"Flag": 1, "_shared": 2, "_mixed": 3}.get(node.func.id)
+            if place is not None and isinstance(node.args[place], ast.Constant):
+                found.add(str(node.args[place].value))  # type: ignore[attr-defined]
+    return found
+
+
+def sample(config: str, values: list[float], split: str = "ood", metric: str = "score") -> Sample:
+    return Sample(config, split, metric, {str(seed): value for seed, value in enumerate(values)})
+
+
+def made(config: str, seed: int = 0, **facts: Any) -> Made:
+    return Made(f"train/{config}/{seed}", config, str(seed), **facts)
+
+
+VALUES = [1.21, 2.05, 1.684, 0.9, 1.333]
+RAISED = [
+    *of_values(
+        [sample("a", VALUES), sample("b", VALUES), sample("c", VALUES[::-1]), sample("a", VALUES, "id"), sample("d", [0.5, 0.5, 0.7]),
+         sample("e", [2.0, 2.0]), sample("f", [2.0, 2.0])],
+        [Measured("eval/a/0/ood", "a", "0", "ood", {"score": None}), Measured("eval/a/0/ood", "a", "0", "ood", {"score": 1.0}),
+         Measured("eval/b/0/ood", "b", "0", "ood", {"score": 1.0, "cost": 2.0}, {"score": 1.5})],
+    ),
+    *of_making(
+        [made("a", checkpoint="x", curve="x", saved_early=True, saved_share=0.01, steps=10.0, settings="x", label="other", commit="1",
+              dirty="1", best_step=1.0, eval_steps=(1.0, 2.0), episodes=3, another=("eval/a/0/id",)),
+         made("b", checkpoint="x", curve="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", best_step=2.0,
+              eval_steps=(1.0, 2.0), episodes=30, written_after=("eval/b/0/id",))],
+    ),
+    *of_declaration(
+        Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}), changed_at=4),
+        [sample("a", [0.0, 0.0], metric="cost")],
+    ),
+]  # fmt: skip
+
+
+def test_the_flags_here_are_all_there_are() -> None:
+    assert len(codes()) > 20
+    assert {flag.code for flag in RAISED} == codes()
+
+
+@pytest.mark.parametrize("code", sorted(codes()))
+def test_every_code_has_words(code: str) -> None:
+    assert f"flag.{code}" in TEXTS["zh"]
+    assert {f"flag.means.{code}"} <= TEXTS["en"].keys() & TEXTS["zh"].keys()
+
+
+@pytest.mark.parametrize("flag", RAISED, ids=lambda flag: flag.code)
+def test_a_flag_is_told_in_chinese_with_all_of_its_parts(flag: Flag) -> None:
+    told = flag_text(flag, "zh")
+    assert re.search(r"[\u4e00-\u9fff]", told)
+    assert "{" not in told
+    spoken = {"what", "end"} if flag.code in ("same_values", "best_at_an_end") else set()
+    for name, part in flag.parts.items():
+        if name not in spoken:
+            assert part.replace(", ", "、") in told, name
+    assert flag_text(flag, "en") == flag.message
+    assert flag_meaning(flag, "zh") != flag_meaning(flag, "en") != ""
+
+
+def test_what_counts_share_by_nature_is_not_called_proof() -> None:
+    (lattice,) = [flag for flag in RAISED if flag.code == "same_values" and flag.level == "WARN"]
+    proof = next(flag for flag in RAISED if flag.code == "same_values" and flag.level == "ERROR")
+    assert "3e-7" in flag_meaning(proof, "en")
+    assert "by nature" in flag_meaning(lattice, "en")
+
+
+def test_a_flag_of_unknown_code_is_told_as_it_stands() -> None:
+    flag = Flag("WARN", "brand_new", (), "something is odd")
+    assert flag_text(flag, "zh") == "something is odd"
+    assert flag_meaning(flag, "zh") == ""
+
+
+def test_errors_come_first_and_codes_stay_together() -> None:
+    a, b, c, d = (
+        Flag(level, code, (), "") for level, code in [("WARN", "x"), ("ERROR", "y"), ("ERROR", "z"), ("ERROR", "y")]
+    )  # type: ignore[arg-type]
+    assert by_level([a, b, c, d]) == [b, d, c, a]

@@ -1,0 +1,55 @@
+"""Whole texts as they were read and found good. A change of words shows here, in full.
+
+After a change that is meant:  MUSTER_WRITE_GOLDEN=1 python -m pytest tests/unit/report/test_golden_texts.py
+Then read the difference (git diff tests/unit/report/golden_texts) as its reader would, and commit it with the change.
+"""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from report_scenes import SCENES, Language, analysed
+
+from muster.report.decision_report import decision_report
+from muster.report.defence import defence_notes
+from muster.report.tables import tables
+
+FOLDER = Path(__file__).parent / "golden_texts"
+FIGURES = [("figures/score.png", "Scores on both splits")]
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+
+def texts(scene: str, language: Language) -> Iterator[tuple[str, str]]:
+    analysis = analysed(scene, language)
+    yield f"{scene}.decision.{language}.md", decision_report(analysis, FIGURES).body
+    if scene in ("recommend", "not_enough", "incomplete", "invalid"):
+        yield f"{scene}.defence.{language}.md", defence_notes(analysis).body
+    if scene in ("recommend", "incomplete"):
+        for table in tables(analysis):
+            yield f"{scene}.{table.name}.{language}.md", table.markdown
+            yield f"{scene}.{table.name}.{language}.tex", table.latex
+            if language == "en":  # numbers have no language
+                yield f"{scene}.{table.name}.csv", table.csv
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("scene", SCENES)
+def test_texts_are_as_they_were_read(scene: str, language: Language) -> None:
+    for name, text in texts(scene, language):
+        path = FOLDER / name
+        if os.environ.get("MUSTER_WRITE_GOLDEN"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, "utf-8")
+        assert path.read_text("utf-8") == text, name
+
+
+def test_no_golden_file_is_left_over() -> None:
+    known = {name for scene in SCENES for language in LANGUAGES for name, _ in texts(scene, language)}
+    assert {path.name for path in FOLDER.iterdir()} == known
+
+
+def test_numbers_have_no_language() -> None:
+    for scene in SCENES:
+        english, chinese = (tables(analysed(scene, language)) for language in LANGUAGES)
+        assert [table.csv for table in english] == [table.csv for table in chinese]

@@ -1,0 +1,124 @@
+"""The verdict in one sentence: each has its own words, with the numbers that it rests on."""
+
+import pytest
+from report_scenes import NEAR, SCENES, Language, analysed, facts, pair, plan, spread
+
+from muster.report.analysis import analyse
+from muster.report.verdict import verdict_sentence
+
+CODES = {
+    "recommend": ("RECOMMEND", "推荐"),
+    "unsafe_baseline": ("RECOMMEND", "推荐"),
+    "equivalent": ("EQUIVALENT", "等效"),
+    "not_enough": ("NOT_ENOUGH_EVIDENCE", "证据不足"),
+    "incomplete": ("INCOMPLETE", "不完整"),
+    "invalid": ("INVALID", "无效"),
+}
+UNSAFE = ([90.0, 91.5, 92.3, 89.1, 88.0], [3.0, 3.3, 3.5, 3.6, 3.1])
+
+
+@pytest.mark.parametrize("scene", CODES)
+def test_each_verdict_names_itself(scene: str) -> None:
+    code, chinese = CODES[scene]
+    assert analysed(scene).decision.verdict == code
+    assert verdict_sentence(analysed(scene)).startswith(code)
+    told = verdict_sentence(analysed(scene, "zh"))
+    assert told.startswith(chinese)
+    assert f"（{code}）" in told
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_no_two_scenes_read_alike(language: Language) -> None:
+    told = [verdict_sentence(analysed(scene, language)) for scene in SCENES]
+    assert len(set(told)) == len(SCENES)
+    assert all("\n" not in each and "**" not in each and "{" not in each for each in told)
+
+
+def test_recommended_because_it_is_supported() -> None:
+    assert verdict_sentence(analysed("recommend")) == (
+        "RECOMMEND v2_full: on ood/score it is better than the baseline v2_baseline by 0.90 (95 % interval [0.58, 1.22]); "
+        "the declared test supports this (Welch p = 0.00021, threshold 0.00833), and it keeps the limit ood/cost ≤ 25."
+    )
+
+
+def test_recommended_because_the_baseline_is_infeasible() -> None:
+    told = verdict_sentence(analysed("unsafe_baseline"))
+    assert "v2_baseline breaks the limit ood/cost ≤ 25 (its mean is 79.9 or more" in told
+    assert "a loss of 0.3, the smallest that matters, is ruled out" in told
+
+
+def test_lower_is_better_is_told_as_a_gain() -> None:
+    told = verdict_sentence(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False}))
+    assert "better than the baseline v2_baseline by 3.06 (95 % interval [2.90, 3.23])" in told
+    assert "no limit was declared" in told
+
+
+def test_a_broken_minimum_is_told_from_above() -> None:
+    low, high = [0.3, 0.33, 0.35, 0.36, 0.31], [0.95, 0.96, 0.97, 0.94, 0.955]
+    told = verdict_sentence(pair(NEAR, spread(1.06, 0.1, 5, 2), (low, high), {"limit": 0.9, "at_most": False}))
+    assert told.startswith(
+        "RECOMMEND v2_full: the baseline v2_baseline breaks the limit ood/cost ≥ 0.9 (its mean is 0.354 or less"
+    )
+
+
+def test_equivalent_names_whom() -> None:
+    told = verdict_sentence(analysed("equivalent"))
+    assert "the 90 % interval of the difference from v2_baseline lies inside ±0.3" in told
+    assert "every feasible candidate (v2_u_only, v2_cert_only and v2_full)" in told
+
+
+def test_not_significant_is_not_equal() -> None:
+    told = verdict_sentence(analysed("not_enough"))
+    assert told.endswith("not significant is not equal.")
+    assert "nearest: v2_full, gain +0.30, 95 % interval [-0.50, 1.10], Welch p = 0.412, threshold 0.0125" in told
+    assert "不显著不等于相同" in verdict_sentence(analysed("not_enough", "zh"))
+
+
+def test_without_a_limit_nobody_is_called_feasible() -> None:
+    assert "feasible" not in verdict_sentence(pair(NEAR, spread(1.2, 0.3, 5, 2)))
+
+
+def test_not_enough_has_reasons_of_its_own() -> None:
+    assert "no candidate is shown to keep the limit ood/cost ≤ 25 (v2_full infeasible)" in verdict_sentence(
+        pair(NEAR, spread(1.2, 0.1, 5, 2), UNSAFE[::-1])
+    )
+    wide = verdict_sentence(pair(NEAR, spread(1.1, 1.1, 5, 3), UNSAFE))
+    assert "the baseline itself breaks the limit" in wide
+    worse = verdict_sentence(pair(NEAR, spread(0.1, 0.1, 5, 3)))
+    assert "shows every candidate to be worse than v2_baseline (v2_full)" in worse
+    assert "not significant" not in worse
+    assert "no spread" in verdict_sentence(pair([0.0] * 5, [1.0] * 5))
+    alone = analyse(facts({"ood/score": {"v2_baseline": NEAR}}, plan=plan(limit=None, factors={})))
+    assert "there is nothing to compare" in verdict_sentence(alone)
+
+
+@pytest.mark.parametrize(
+    ("n", "told"),
+    [(1, "1 training seed per config"), (2, "2 training seeds"), (3, "3 training seeds"), (4, "4 training seeds")],
+)
+def test_too_few_seeds_recommend_nothing(n: int, told: str) -> None:
+    sentence = verdict_sentence(pair(NEAR[:n], spread(9.0, 0.1, n, 2)))
+    assert told in sentence
+    assert sentence.endswith("nothing is recommended on fewer than 5.")
+
+
+def test_incomplete_names_the_cells_and_why_those_that_hold_others_up_first() -> None:
+    told = verdict_sentence(analysed("incomplete"))
+    assert "9 declared cells are missing (51 of 60 that carry results are there)" in told
+    assert "train/v2_u_only/2 (PENDING: left out by --only seed=3,4)" in told
+    assert told.endswith("and 6 more.")
+
+
+def test_invalid_says_that_this_is_not_a_result_and_which_flags() -> None:
+    told = verdict_sentence(analysed("invalid"))
+    assert told.startswith("INVALID: this is not a result; 7 red flags of level ERROR: ")
+    assert "v2_baseline, v2_u_only, v2_cert_only have the same value for every seed in id/score" in told
+    assert told.count("its checkpoint was saved before the end") == 1  # six of a kind are told once
+    assert told.endswith("and 5 more.")
+    assert "这不是结果" in verdict_sentence(analysed("invalid", "zh"))
+
+
+def test_without_a_plan_none_is_drawn() -> None:
+    assert verdict_sentence(analysed("no_plan")).startswith("No verdict: no procedure was declared before the runs")
+    assert verdict_sentence(analysed("invalid", plan=None)).startswith("INVALID")
+    assert verdict_sentence(analysed("incomplete", plan=None)).startswith("INCOMPLETE")
