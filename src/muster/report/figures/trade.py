@@ -101,7 +101,7 @@ def _how_to_read(points: Sequence[Point]) -> str:
     if sizes[-1] == 1:
         return "large mark: the value of one seed (n = 1): no interval below three seeds"
     bars = "lines: 95 % t intervals" if sizes[-1] >= LEAST_FOR_INTERVAL else "no interval below three seeds"
-    return f"large mark: mean of the seeds ({n}); {bars}; small dots: each seed"
+    return f"large mark: mean of the seeds ({n}); {bars}; small marks: each seed"
 
 
 def _bounds(points: Sequence[Point], limit: float | None) -> Bounds:
