@@ -127,7 +127,7 @@ def _matrix(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
 
 
 def _key_table(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
-    yield _caution(analysis, w)
+    yield caution(analysis, w)
     yield _shown(analysis, main_grid(analysis, w), chain, w)
 
 
@@ -139,7 +139,7 @@ def _comparison(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     if not analysis.decision.comparisons:
         yield w("compare.none", column=plan.primary.name)
         return
-    yield _caution(analysis, w)
+    yield caution(analysis, w)
     yield table_markdown.render(comparison_grid(analysis, plan, chain, w)).rstrip()
     if others := others_grid(analysis, plan, w):
         yield _shown(analysis, others, chain, w)
@@ -150,7 +150,7 @@ def _safety(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     if plan is None or plan.limit is None:
         yield w("safety.none")
         return
-    yield _caution(analysis, w)
+    yield caution(analysis, w)
     yield table_markdown.render(safety_grid(analysis, plan, chain, w)).rstrip()
     yield from (chain.tell(each) for each in dominance_statements(analysis, w))
 
@@ -161,7 +161,8 @@ def _shown(analysis: Analysis, grid: Grid, chain: Chain, w: Words) -> str:
     return f"**{markdown(grid.caption)}** {chain.mark(made)}\n\n{table_markdown.with_notes(grid)}"
 
 
-def _caution(analysis: Analysis, w: Words) -> str:
+def caution(analysis: Analysis, w: Words) -> str:
+    """Over numbers that are no result."""
     return f"> {w('invalid.caution')}" if analysis.decision.verdict == "INVALID" else ""
 
 

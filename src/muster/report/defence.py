@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from muster.report.analysis import Analysis
-from muster.report.decision_report import path_of, title
+from muster.report.decision_report import caution, path_of, title
 from muster.report.declared import splits_of
 from muster.report.defence_limits import can_not_claim, twice_the_money
 from muster.report.defence_making import (
@@ -35,7 +35,7 @@ Answer = Callable[[Analysis, Chain, Words], Iterator[str]]
 def defence_notes(analysis: Analysis, path: str = "") -> Text:
     """`path`: where the notes will lie, for the commands in them."""
     w, chain = Words(analysis.facts.language), Chain()
-    parts = [title(analysis, "defence.title", w), w("defence.about")]
+    parts = [title(analysis, "defence.title", w), w("defence.about"), *filter(None, [caution(analysis, w)])]
     for number, (question, answer) in enumerate(_questions(analysis, w), start=1):
         parts.append(f"## {number}. {question}")
         parts.append("\n".join(f"- {line}" for line in answer(analysis, chain, w)))

@@ -145,8 +145,6 @@ def how_many_compared(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
 
 
 def what_parts_do(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
-    if analysis.decision.verdict == "INVALID":
-        yield w("invalid.caution")
     pairs = contrasts(analysis)
     if not pairs:
         yield w("parts.none")

@@ -82,6 +82,12 @@ def test_a_partial_matrix_is_marked() -> None:
     assert "**PARTIAL 51/60 · INCOMPLETE" in body
 
 
+def test_numbers_that_are_no_result_are_not_to_be_cited() -> None:
+    caution = "> INVALID: these numbers are here to be looked into, not to be cited."
+    assert caution in defence_notes(analysed("invalid")).body.splitlines()[:8]
+    assert all(caution not in defence_notes(analysed(scene)).body for scene in SCENES if scene != "invalid")
+
+
 def test_is_it_real() -> None:
     good = answer(REAL, "recommend")
     assert "better than v2_baseline: v2_full; worse: none; not told apart from it: v2_u_only and v2_cert_only" in good
@@ -211,7 +217,6 @@ def test_what_each_part_contributes() -> None:
         "u (0 to 1), v2_full − v2_cert_only: +1.00 [0.66, 1.34] on ood/score; -9.5 [-14.8, -4.2] on ood/cost." in told
     )
     assert told.startswith("- Estimates with Welch 95 % intervals; nothing of this was tested.")
-    assert answer(PARTS, "invalid").startswith("- INVALID: these numbers are here to be looked into")
     assert PARTS not in answers(analysed("recommend", plan=plan(factors={})))
     both = {"v2_baseline": {"u": 0, "cert": 0}, "v2_full": {"u": 1, "cert": 1}}
     assert "No two configs differ in one factor only" in answer(PARTS, "recommend", plan=plan(factors=both))

@@ -5,10 +5,12 @@ Then read the difference (git diff tests/unit/report/golden_texts) as its reader
 """
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from markdown_it import MarkdownIt
 from report_scenes import SCENES, Language, analysed
 
 from muster.report.decision_report import decision_report
@@ -53,3 +55,17 @@ def test_numbers_have_no_language() -> None:
     for scene in SCENES:
         english, chinese = (tables(analysed(scene, language)) for language in LANGUAGES)
         assert [table.csv for table in english] == [table.csv for table in chinese]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("scene", SCENES)
+def test_markdown_is_read_as_it_was_meant(scene: str, language: Language) -> None:
+    """Chinese punctuation beside ** is easily taken for text."""
+    reader = MarkdownIt("commonmark").enable("table")
+    for name, text in texts(scene, language):
+        if name.endswith(".md"):
+            shown = reader.render(text)
+            assert "**" not in shown, name
+            assert shown.count("<table>") == len(re.findall(r"^\| ?:?---", text, re.MULTILINE)), name
+            assert shown.count("<img") == text.count("![")
+            assert not re.search(r"<a |<em>", shown), name

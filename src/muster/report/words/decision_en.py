@@ -129,7 +129,7 @@ TEXTS = {
     "safety.worst_seed": "{value} (seed {seed})",
     "safety.note_bounds": "Bounds of the mean: one-sided 95 %, Student t. Feasible and infeasible are shown by them; "
     "undetermined is neither.",
-    "safety.note_share": "Proven share: of all seeds that could be trained, how many keep the limit at least, by "
+    "safety.note_share": "Proven share: at least this share of all seeds that could be trained keeps the limit, by "
     "Clopper and Pearson's one-sided 95 % bound. Five of five prove only 0.549.",
     "safety.note_skewed": "Costs are skewed: a mean and its bounds say little about rare large values. See the worst "
     "seed, too.",
@@ -168,10 +168,10 @@ TEXTS = {
     "is {worst} (without seed {seed} of {whose}): {still}.",
     "change.still": "still under the threshold",
     "change.no_longer": "no longer under the threshold, so the verdict hangs on that seed",
-    "change.room": "{config}: the 95 % bound of its mean {column} is {bound}, the limit {limit}. Beyond the limit, it "
-    "would no longer be feasible.",
-    "change.baseline": "{baseline}: the 95 % bound of its mean {column} is {bound}, the limit {limit}. Within the "
-    "limit, it would no longer be infeasible, and {config} would have to be better, not only as good.",
+    "change.room": "{config}: the 95 % bound of its mean {column} is {bound}, the limit {limit}. With the bound "
+    "beyond the limit, it would no longer be feasible.",
+    "change.baseline": "{baseline}: the 95 % bound of its mean {column} is {bound}, the limit {limit}. With the bound "
+    "within the limit, it would no longer be infeasible, and {config} would have to be better, not only as good.",
     "change.loss": "{config}: its gain on {column} is {gain}. Should the interval reach {delta}, a loss that matters "
     "is no longer ruled out.",
     "change.widest": "The widest interval of the difference is that of {config}, {interval}, inside ±{delta}. With a "

@@ -101,10 +101,10 @@ TEXTS = {
     "{reading}。",
     "compare.note_test": "Welch t 检验，双侧；对 {candidates}作 Holm 校正；alpha = {alpha}，按 {looks}均分。置信区间水"
     "平 {level}%。",
-    "compare.note_exact_informs": "精确置换检验在够得着阈值时必须一致。{n} 对 {m} 个种子时它能达到的最小 p 为 {least}"
-    "，而最严的阈值为 {strictest}：此处仅供参考，不具否决权。",
-    "compare.note_exact_vetoes": "精确置换检验在够得着阈值时必须一致。{n} 对 {m} 个种子时它能达到的最小 p 为 {least}，"
-    "而最严的阈值为 {strictest}：此处具有否决权。",
+    "compare.note_exact_informs": "精确置换检验只要达得到阈值，就必须与 Welch 检验一致。{n} 对 {m} 个种子时，它能达到"
+    "的最小 p 为 {least}，而最严的阈值为 {strictest}：此处仅供参考，不具否决权。",
+    "compare.note_exact_vetoes": "精确置换检验只要达得到阈值，就必须与 Welch 检验一致。{n} 对 {m} 个种子时，它能达到的"
+    "最小 p 为 {least}，而最严的阈值为 {strictest}：此处具有否决权。",
     "compare.note_size": "g：以合并标准差为单位的差异。改进概率：任取候选与基线的各一个种子，候选更好的比例，相等计一"
     "半。",
     "compare.none": "{column} 上无可比较的结果。",
@@ -155,9 +155,10 @@ TEXTS = {
     "{seed} 时），{still}。",
     "change.still": "仍低于阈值",
     "change.no_longer": "不再低于阈值，可见结论系于这一个种子",
-    "change.room": "{config}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。一旦越过约束，它就不再可行。",
-    "change.baseline": "{baseline}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。一旦落回约束之内，它就不"
-    "再是不可行，{config} 也就须比它更好，而不只是不差。",
+    "change.room": "{config}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。该界一旦越过约束，它就不再可行"
+    "。",
+    "change.baseline": "{baseline}：其 {column} 均值的 95% 置信界为 {bound}，约束为 {limit}。该界一旦落入约束之内，基"
+    "线就不再是不可行，届时 {config} 必须更好，而不能只是不差。",
     "change.loss": "{config}：在 {column} 上的增益为 {gain}。区间一旦触及 {delta}，就不再能排除有意义的损失。",
     "change.widest": "差异的置信区间以 {config} 的最宽，为 {interval}，在 ±{delta} 以内。若 delta 不大于 {need}，就不"
     "再是等效。",

@@ -46,7 +46,7 @@ TEXTS = {
     "count.training": "{n} 次训练",
     # splits
     "splits.means": "{config}：各划分上的均值为 {values}。",
-    "splits.proxy_only": "因此 {split} 上的结果只是对其说明所指的情形而言，不能再多说。",
+    "splits.proxy_only": "因此，{split} 上的结果只对上述说明所指的情形成立，不能引申。",
     # safety
     "safety.not_declared": "没有声明约束，因此对安全性无话可说。",
     # left out
@@ -66,7 +66,7 @@ TEXTS = {
     "many.test": "只对一个数据划分上的一个主指标作检验：{column}。Holm 校正覆盖 {candidates}；alpha = {alpha} 按 "
     "{looks}均分，最严的阈值为 {strictest}。",
     "many.others": "其余各列只是估计值：不作检验，不标星号。",
-    "many.declared": "判定程序取自 campaign.yaml 中的 decision:；据记录，自有单元完成以来没有改过。",
+    "many.declared": "判定程序取自 campaign.yaml 中的 decision:；据记录，首个单元完成之后没有改动过。",
     "many.undeclared": "没有声明判定程序，因此不作检验，也不作排名。",
     # parts
     "parts.pair": "{factor}（由 {without} 到 {with_}），{pair}：{differences}。",
