@@ -141,7 +141,10 @@ FAULTS: dict[int, tuple[str, ...]] = {
         "faults/test_clock_faults.py::test_46_a_hundred_busy_processes",
     ),
     47: ("faults/test_run_faults.py::test_47_three_of_twenty_can_not_be_executed",),
-    48: ("unit/test_shutdown.py::test_48_any_other_cell_is_named",),
+    48: (
+        "unit/test_shutdown.py::test_48_any_other_cell_is_named",
+        "faults/test_finish_faults.py::test_48_a_shutdown_with_one_unknown_is_refused",
+    ),
 }
 
 

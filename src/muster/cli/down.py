@@ -37,7 +37,8 @@ def down(
     limit = seconds(timeout)
     desk = Desk.open(open_folder(ctx))
     state = desk.load()
-    if _is_down(state) and desk.controller() is None and not (runs and state.open_attempts):
+    lives = state.open_attempts or any(step.ended is None for step in state.finish.steps.values())
+    if _is_down(state) and desk.controller() is None and not (runs and lives):
         print("the campaign is down already")
         _tell_living(desk)
         return 0

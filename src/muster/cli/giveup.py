@@ -9,7 +9,7 @@ import typer
 from muster.acts.decisions import given
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
-from muster.cli.deciding import carry, meant
+from muster.cli.deciding import carry, go_on, meant
 from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 
@@ -30,4 +30,6 @@ def giveup(
     accepted, code = carry(desk, [desk.person("giveup", reason, cell=name) for name in names], "given up")
     for name in accepted:
         print(f"{name}: given up; reports count it as missing, `muster retry` takes it up again")
+    if accepted:
+        go_on(desk)  # it may have been the last one that the finish waited for
     return code
