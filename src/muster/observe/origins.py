@@ -21,6 +21,7 @@ from muster.observe.results import NoResult, read_result
 from muster.observe.window import Window
 
 Hash = Callable[[str], str | None]
+COARSE_S = 2.0  # file times are: what was saved so shortly before the end was saved at the end
 END = 0.9  # of the training: what was saved later holds its last weights
 _EPISODES = ("episodes", "n_episodes", "num_episodes", "eval_episodes")
 _HASHES = ("checkpoint_sha256", "checkpoint_hash")
@@ -60,10 +61,8 @@ def _checkpoint(job: Job, places: Places, hash_: Hash) -> Checkpoint | None:
     asked = job.proof.checkpoint.saved_after if job.proof.checkpoint else 0.0
     window, wanted = _training(places, asked), asked or END
     share = window.share(saved, wanted) if window else None
-    return Checkpoint(
-        places.checkpoint, hash_(places.checkpoint), saved, share.value if share else None,
-        early=share is not None and share.late is False,
-    )  # fmt: skip
+    early = share is not None and share.late is False and window is not None and window.ended - saved > COARSE_S
+    return Checkpoint(places.checkpoint, hash_(places.checkpoint), saved, share.value if share else None, early)
 
 
 def _training(places: Places, asked: float) -> Window | None:

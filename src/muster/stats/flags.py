@@ -197,8 +197,10 @@ def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[
 
 def _by_chance(sample: Sample) -> bool:
     """Whether another config may well have the same: integers, or so coarse means that all seeds agree by chance."""
-    if sample.on_a_lattice or not sample.counted or not sample.sd:
+    if sample.on_a_lattice or not sample.counted:
         return sample.on_a_lattice
+    if not sample.sd:
+        return sample.n <= 2
     meet = 1 / (sample.episodes * sample.sd * math.sqrt(4 * math.pi))  # of two seeds of one normal distribution
     return min(1.0, meet) ** sample.n >= RARE
 
@@ -230,7 +232,7 @@ def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
             where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
             text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
             level: Literal["ERROR", "WARN"] = (
-                "WARN" if sample.on_a_lattice or (sample.sd and sample.counted) else "ERROR"
+                "WARN" if sample.on_a_lattice or (sample.counted and (sample.sd or sample.n == 2)) else "ERROR"
             )
             parts = {"where": where, "seeds": ", ".join(same[0]) if sample.sd else ""}
             yield Flag(level, "same_seeds", (sample.config,), text, parts)
