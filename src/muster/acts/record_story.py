@@ -1,0 +1,251 @@
+"""The event table as a story: what happened in order, many of a kind in one line, nothing routine in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from muster.domain.attempt import Attempt
+from muster.domain.state import CampaignState
+from muster.ports.store import Event
+from muster.report.record_facts import Seen
+
+MOST = 200  # observations that are shown
+LINES = 5  # of a log
+READINGS = 4
+ROUTINE = "routine"
+UNSAID = "released by a person"  # what `release` records where no reason was given
+STOPPED_SHORT = "nothing runs and nothing may start: "  # how a controller says that it ends
+# who decides, and what about; the reason is the sentence
+_PEOPLE = frozenset({"hold", "release", "retry", "giveup", "accept", "stop", "note"})
+_HEARD = ("STALLED", "UNKNOWN")
+# told elsewhere, or only a step on the way
+_SILENT = frozenset({"notice"})
+
+PathsOf = Callable[[Attempt], tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class Story:
+    """Events go in one by one; what they add up to comes out."""
+
+    state: CampaignState
+    paths_of: PathsOf
+    controller: str = ""  # the last one that began
+    ended: bool = True  # and it ended in order
+    quiet: int = 0
+
+    def tell(self, events: Sequence[Event]) -> list[Seen]:
+        return fold(list(self._all(events)))
+
+    def _all(self, events: Sequence[Event]) -> Iterator[Seen]:
+        rest = list(events)
+        at = 0
+        while at < len(rest):
+            together = _of_one_up(rest, at)
+            if together > 1:
+                yield from self._up(rest[at : at + together])
+            else:
+                yield from self._one(rest[at])
+            at += together
+
+    def _one(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        if event.void:
+            if decision.kind in _PEOPLE:
+                parts = {"who": decision.who, "what": decision.kind, "why": event.void}
+                yield Seen("refused", decision.at, parts=parts, cells=_cells(decision.cell))
+            return
+        teller = _TELLERS.get(decision.kind)
+        if teller:
+            yield from teller(self, event)
+        elif decision.kind in _PEOPLE:
+            yield self._person(event)
+        elif decision.kind not in _SILENT:
+            parts = {"who": decision.who, "what": decision.kind, "why": decision.reason}
+            yield Seen("other", decision.at, parts=parts, cells=_cells(decision.cell))
+
+    def _person(self, event: Event) -> Seen:
+        decision = event.decision
+        pointed = decision.data.get("evidence") if decision.kind == "note" else None
+        evidence = (f"{pointed['file']}:{pointed['line']}: {pointed['text'].strip()}",) if pointed else ()
+        kind = "hold_itself" if decision.kind == "hold" and decision.epoch is not None else decision.kind
+        if kind == "note" and decision.cell:
+            kind = "note_cell"
+        if kind == "release" and decision.reason in ("", UNSAID):
+            kind = "release_plain"
+        return Seen(kind, decision.at, parts={"who": decision.who, "why": decision.reason},
+                    cells=_cells(decision.cell), evidence=evidence)  # fmt: skip
+
+    def _up(self, events: Sequence[Event]) -> Iterator[Seen]:
+        first = events[0].decision
+        refused = next((event.void for event in events if event.void), None)
+        only = next((event.decision for event in events if event.decision.kind == "filter"), None)
+        chosen = only.reason.partition(" leaves out ")[0] if only else ""
+        if refused:
+            yield Seen("refused", first.at, parts={"who": first.who, "what": "up", "why": refused})
+        elif only:
+            parts = {"who": first.who, "only": chosen, "left": str(len(only.data.get("left_out", ())))}
+            yield Seen("up_only", first.at, parts=parts)
+        else:
+            yield Seen("up", first.at, parts={"who": first.who})
+
+    # -- one kind each
+
+    def _epoch(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        if not decision.who.startswith("controller"):
+            return  # a command that decided in a controller's place
+        if not self.ended:
+            kind = "revived" if decision.reason == "revived by a shim" else "took_over"
+            yield Seen(kind, decision.at, parts={"who": decision.who, "before": self.controller})
+        self.controller, self.ended = decision.who, False
+
+    def _end(self, event: Event) -> Iterator[Seen]:
+        self.ended = True
+        why = event.decision.reason
+        kind = "end_complete" if event.decision.data.get("complete") else "end"
+        if kind == "end" and why.startswith(STOPPED_SHORT):
+            kind, why = "end_short", why.removeprefix(STOPPED_SHORT)
+        yield Seen(kind, event.decision.at, parts={"who": event.decision.who, "why": why})
+
+    def _intent(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        if decision.data.get("intent") == "down":
+            self.ended = True
+            yield Seen("down", decision.at, parts={"who": decision.who})
+        else:
+            yield Seen("up", decision.at, parts={"who": decision.who})
+
+    def _campaign(self, event: Event) -> Iterator[Seen]:
+        """By itself: an adoption took it in. The text is told among the changes."""
+        yield Seen("taken", event.decision.at, parts={"who": event.decision.who})
+
+    def _start(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        cause = decision.data.get("retry_cause")
+        if cause:
+            parts = {"n": str(decision.attempt), "why": str(cause)}
+            yield Seen("again", decision.at, parts=parts, cells=_cells(decision.cell))
+        else:
+            yield Seen(ROUTINE, decision.at, cells=_cells(decision.cell))
+
+    def _settle(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        attempt = self._attempt(decision.cell, decision.attempt)
+        outcome = attempt.outcome if attempt else None
+        if attempt is None or outcome is None:
+            return
+        if str(outcome.verdict) == "DONE":
+            yield Seen(ROUTINE, decision.at, cells=_cells(decision.cell), count=0, done=1)
+            return
+        cause = outcome.cause
+        parts = {
+            "n": str(attempt.n),
+            "cause": str(cause) if cause else "unknown",
+            "confidence": cause.confidence if cause else "unknown",
+            "why": outcome.reason,
+            "took": f"{outcome.duration_s:.0f}" if outcome.duration_s is not None else "",
+        }
+        proof = cause is not None and cause.kind == "early_exit"  # else what it did not leave is no news
+        shown = [item for item in outcome.evidence if item.says not in ("abstains", "holds") and item.signal != "log"]
+        readings = [f"{item.signal}: {item.reading}" for item in shown if proof or item.kind != "proof"]
+        kind = "dead" if parts["took"] else "dead_unstarted"
+        yield Seen(kind, decision.at, parts=parts, cells=_cells(decision.cell),
+                   evidence=tuple(readings[:READINGS]), lines=outcome.lines[:LINES],
+                   paths=self.paths_of(attempt))  # fmt: skip
+
+    def _adopt(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        yield Seen("adopt", decision.at, parts={"who": decision.who}, cells=_cells(decision.cell))
+
+    def _verdict(self, event: Event) -> Iterator[Seen]:
+        """Only what a person should hear of; how often a run was merely quiet is counted."""
+        decision = event.decision
+        was, now = str(decision.data.get("from", "")), str(decision.data.get("to", ""))
+        self.quiet += now.startswith("QUIET")
+        parts = {"was": was, "now": now, "n": str(decision.attempt), "why": decision.reason.partition(": ")[2],
+                 "confidence": str(decision.data.get("confidence", ""))}  # fmt: skip
+        if now.startswith(_HEARD):
+            yield Seen("trouble", decision.at, parts=parts, cells=_cells(decision.cell))
+        elif was.startswith(_HEARD):
+            yield Seen("over", decision.at, parts=parts, cells=_cells(decision.cell))
+
+    def _found(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        yield Seen("found", decision.at, parts={"why": decision.reason}, cells=_cells(decision.cell))
+
+    def _attempt(self, cell: str | None, n: int | None) -> Attempt | None:
+        record = self.state.cells.get(cell or "")
+        return record.attempts[n - 1] if record and n and n <= len(record.attempts) else None
+
+
+_TELLERS: Mapping[str, Callable[[Story, Event], Iterator[Seen]]] = {
+    "epoch": Story._epoch,
+    "end": Story._end,
+    "intent": Story._intent,
+    "campaign": Story._campaign,
+    "filter": lambda *_: iter(()),  # told with its `up`, and among the changes
+    "start": Story._start,
+    "settle": Story._settle,
+    "adopt": Story._adopt,
+    "verdict": Story._verdict,
+    "found": Story._found,
+}
+
+
+def _of_one_up(events: Sequence[Event], at: int) -> int:
+    """How many of the events from here on one `muster up` made: the text, perhaps a filter, the wish to run."""
+    first = events[at].decision
+    if first.kind != "campaign" or not first.data.get("with_up"):
+        return 1
+    count = 1
+    for event in events[at + 1 : at + 3]:
+        if event.decision.kind not in ("filter", "intent") or event.decision.who != first.who:
+            break
+        count += 1
+        if event.decision.kind == "intent":
+            break
+    return count
+
+
+def fold(seen: Sequence[Seen]) -> list[Seen]:
+    """Neighbours of one kind that say the same become one."""
+    folded: list[Seen] = []
+    for each in seen:
+        last = folded[-1] if folded else None
+        if last and _alike(last, each):
+            cells = (*last.cells, *(cell for cell in each.cells if cell not in last.cells))
+            count, done = last.count + each.count, last.done + each.done
+            folded[-1] = replace(
+                last, until=each.at, cells=cells, count=count, done=done, paths=(*last.paths, *each.paths)
+            )
+        else:
+            folded.append(each)
+    return folded
+
+
+def _alike(one: Seen, other: Seen) -> bool:
+    if one.kind != other.kind:
+        return False
+    if one.kind == ROUTINE:
+        return True
+    differ = {"n", "took"}
+    same = {key: value for key, value in one.parts.items() if key not in differ} == {
+        key: value for key, value in other.parts.items() if key not in differ
+    }
+    # what each one's evidence shows is worth its line, and so is a second death of the same cell
+    alone = one.kind.startswith("note") or set(one.cells) & set(other.cells)
+    return same and not alone and (bool(one.cells) == bool(other.cells))
+
+
+def shortened(seen: Sequence[Seen], most: int = MOST) -> tuple[list[Seen], int]:
+    """The first and the last ones of too many, and how many lie between them."""
+    if len(seen) <= most:
+        return list(seen), 0
+    half = most // 2
+    return [*seen[:half], *seen[-half:]], len(seen) - 2 * half
+
+
+def _cells(cell: str | None) -> tuple[str, ...]:
+    return (cell,) if cell else ()

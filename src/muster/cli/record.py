@@ -1,0 +1,80 @@
+"""muster record"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from muster.acts.record import record_facts
+from muster.cli.app import open_folder
+from muster.cli.cells import looked
+from muster.cli.words import counted, say_json
+from muster.report.record import record_markdown
+from muster.report.record_facts import RecordFacts
+from muster.wiring.desk import Desk
+from muster.wiring.recording import gather, place, write
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog="Example:  muster record --out Record.md")
+def record(
+    ctx: typer.Context,
+    out: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Where to write it, default reports/record.md; - prints it.", show_default=False
+        ),
+    ] = None,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Writes the record: scope, changes, observations in order, status, what is missing and why, a fix, the evidence.
+
+    All of it from the event table, the notes and the attempt folders, in the campaign's language. Nothing is started.
+    """
+    desk = Desk.open(open_folder(ctx))
+    file = None if out == "-" else place(desk, open_folder(ctx), out)
+    status = looked(desk)
+    events, sources = gather(desk, status)
+    facts = record_facts(status, events, sources)
+    text = record_markdown(facts)
+    if file is not None:
+        write(file, text)
+    if as_json_:
+        say_json(as_json(facts, text, file))
+    elif file is None:
+        sys.stdout.write(text)
+    else:
+        left = f"; {counted(facts.missing)} not done, each with its reason" if facts.missing else ""
+        print(f"wrote {file}: {facts.done} of {counted(facts.declared)} DONE{left}")
+    return 0
+
+
+def as_json(facts: RecordFacts, text: str, file: Path | None) -> dict[str, Any]:
+    return {
+        "muster": 1,
+        "campaign": facts.campaign,
+        "as_of": facts.at,
+        "language": facts.language,
+        "file": str(file) if file else None,
+        "declared": facts.declared,
+        "counts": dict(facts.counts),
+        "missing": [
+            {"cells": list(each.cells), "verdict": each.state, "why": each.why, "details": dict(each.parts)}
+            for each in facts.absent
+        ],
+        "fix": [
+            {
+                "command": fix.command,
+                "cells": list(fix.cells),
+                "slot_hours": fix.hours,
+                "wall_hours": fix.wall_hours,
+                "money": fix.money,
+            }
+            for fix in facts.fixes
+        ],
+        "text": text,
+    }

@@ -1,0 +1,77 @@
+"""Gathers what the written record is made from, and writes it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from muster.acts.manifest import KINDS
+from muster.acts.record import Sources
+from muster.acts.status import Status
+from muster.domain.errors import MusterError, UsageError
+from muster.execute.local import read_order
+from muster.execute.paths import attempt_folder
+from muster.ports.store import Event
+from muster.store import campaigns
+from muster.wiring.desk import Desk
+from muster.wiring.listing import files_of
+from muster.wiring.planning import slot_count
+
+FILE = "record.md"
+
+
+def gather(desk: Desk, status: Status) -> tuple[list[Event], Sources]:
+    """Everything that `record_text` needs; changes nothing."""
+    state = desk.state
+
+    def text_of(name: str) -> str | None:
+        try:
+            return campaigns.taken(state, name).text
+        except MusterError:
+            return None
+
+    sources = Sources(
+        root=str(desk.root),
+        state=str(state),
+        folder_of=lambda cell, n: str(attempt_folder(state, cell, n)),
+        order_of=lambda cell, n: read_order(attempt_folder(state, cell, n)),
+        text_of=text_of,
+        exists=_holds_something,
+        files=_counted(desk, status),
+        slots=slot_count(status.state.campaign),
+    )
+    return desk.store.events(), sources
+
+
+def _holds_something(path: str) -> bool:
+    found = Path(path)
+    return found.is_dir() or (found.is_file() and found.stat().st_size > 0)
+
+
+def _counted(desk: Desk, status: Status) -> dict[str, tuple[int, int]]:
+    entries = files_of(desk.root, status.state)
+    found = {kind: [entry.bytes for entry in entries if entry.kind == kind] for kind in KINDS}
+    return {kind: (len(sizes), sum(sizes)) for kind, sizes in found.items() if sizes}
+
+
+def place(desk: Desk, start: Path, out: str | None) -> Path:
+    """Where the record goes: reports/record.md, or where it was asked for."""
+    if out is None:
+        return desk.root / "reports" / FILE
+    path = (start / out).absolute()
+    if path.is_dir():
+        raise UsageError(f"--out {out}: this is a folder", where=str(path), hint=f"name a file: --out {out}/{FILE}")
+    if not path.parent.is_dir():
+        raise UsageError(f"--out {out}: there is no folder {path.parent}", where=str(path), hint="create it first")
+    return path
+
+
+def write(path: Path, text: str) -> None:
+    """As a whole: a reader never sees half a record."""
+    path.parent.mkdir(exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_text(text, encoding="utf-8", errors="replace")
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
