@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from muster.report.record_facts import Absent, CodeUse, Fix, JobScope, RecordFacts, Seen, Tally
-from muster.report.record_wording import Wording, code, grouped, moment, plain, short, size, span
+from muster.report.record_facts import Absent, CodeUse, FilterSet, Fix, JobScope, RecordFacts, Seen, Tally
+from muster.report.record_wording import TEXTS, Wording, code, grouped, moment, plain, short, size, span
 
+# the cost report speaks with the same words
+__all__ = [
+    "TEXTS", "Absent", "FilterSet", "Wording", "all_cells", "code", "moment", "plain", "record_markdown", "short",
+]  # fmt: skip
 PATHS = 4  # of logs, for one observation
 
 
