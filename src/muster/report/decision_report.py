@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePosixPath
 
 from muster.report import table_markdown
 from muster.report.analysis import Analysis
@@ -57,7 +58,7 @@ def title(analysis: Analysis, key: str, w: Words) -> str:
     shown = w(key, campaign=facts.campaign)
     shown = w("marked", title=shown, mark=facts.mark) if facts.mark else shown
     code = facts.code or w("decision.no_code")
-    made = w("decision.made", at=facts.at, version=facts.version, code=code, folder=facts.folder)
+    made = w("decision.made", at=facts.at[:16].replace("T", " "), version=facts.version, code=code, folder=facts.folder)
     return f"# {markdown(shown)}\n\n{markdown(made)}"
 
 
@@ -171,4 +172,4 @@ def _figure(analysis: Analysis, path: str, caption: str, w: Words) -> str:
     mark = analysis.facts.mark
     shown = w("caption.marked", mark=mark, caption=caption) if mark and mark not in caption else caption
     target = f"<{path}>" if " " in path or "(" in path else path
-    return f"![{markdown(shown)}]({target})\n\n{markdown(shown)}"
+    return f"![{markdown(PurePosixPath(path).name)}]({target})\n\n{markdown(shown)}"

@@ -98,19 +98,19 @@ def test_partial_is_stamped_in_title_captions_and_beside_the_verdict() -> None:
         ]
         assert len(captions) >= 6
         assert all(line.startswith("**PARTIAL 51/60") for line in captions)
-        assert re.search(r"!\[PARTIAL 51/60[.。]\s?A caption\]\(figures/a.png\)", body)
+        assert re.search(r"!\[a.png\]\(figures/a.png\)\n\nPARTIAL 51/60[.。]\s?A caption", body)
     assert "PARTIAL" not in report("recommend").body
 
 
 def test_a_figure_that_has_the_mark_gets_no_second_one() -> None:
     body = decision_report(analysed("incomplete"), [("a b.png", "PARTIAL 51/60. Curves")]).body
-    assert "![PARTIAL 51/60. Curves](<a b.png>)" in body
+    assert "![a b.png](<a b.png>)\n\nPARTIAL 51/60. Curves" in body
 
 
 def test_odd_names_break_no_table_and_no_emphasis() -> None:
     values = {"ood/score": {"a|b": NEAR, "*c*": spread(3.0, 0.1, 5, 2)}}
     body = decision_report(analyse(facts(values, plan=plan(baseline="a|b", limit=None, factors={})))).body
-    assert r"RECOMMEND \*c\*: on ood/score it is better than the baseline a\|b by" in body
+    assert r"RECOMMEND \*c\*: on ood/score it is better than a\|b, the baseline, by" in body
     for table in re.findall(r"(?:^\|.*\n)+", body, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
 

@@ -36,20 +36,20 @@ def test_no_two_scenes_read_alike(language: Language) -> None:
 
 def test_recommended_because_it_is_supported() -> None:
     assert verdict_sentence(analysed("recommend")) == (
-        "RECOMMEND v2_full: on ood/score it is better than the baseline v2_baseline by 0.90 (95 % interval [0.58, 1.22]); "
+        "RECOMMEND v2_full: on ood/score it is better than v2_baseline, the baseline, by 0.90 (95 % interval [0.58, 1.22]); "
         "the declared test supports this (Welch p = 0.00021, threshold 0.00833), and it keeps the limit ood/cost ≤ 25."
     )
 
 
 def test_recommended_because_the_baseline_is_infeasible() -> None:
     told = verdict_sentence(analysed("unsafe_baseline"))
-    assert "v2_baseline breaks the limit ood/cost ≤ 25 (its mean is 79.9 or more" in told
+    assert "v2_baseline, the baseline, breaks the limit ood/cost ≤ 25 (its mean is 79.9 or more" in told
     assert "a loss of 0.3, the smallest that matters, is ruled out" in told
 
 
 def test_lower_is_better_is_told_as_a_gain() -> None:
     told = verdict_sentence(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False}))
-    assert "better than the baseline v2_baseline by 3.06 (95 % interval [2.90, 3.23])" in told
+    assert "better than v2_baseline, the baseline, by 3.06 (95 % interval [2.90, 3.23])" in told
     assert "no limit was declared" in told
 
 
@@ -57,7 +57,7 @@ def test_a_broken_minimum_is_told_from_above() -> None:
     low, high = [0.3, 0.33, 0.35, 0.36, 0.31], [0.95, 0.96, 0.97, 0.94, 0.955]
     told = verdict_sentence(pair(NEAR, spread(1.06, 0.1, 5, 2), (low, high), {"limit": 0.9, "at_most": False}))
     assert told.startswith(
-        "RECOMMEND v2_full: the baseline v2_baseline breaks the limit ood/cost ≥ 0.9 (its mean is 0.354 or less"
+        "RECOMMEND v2_full: v2_baseline, the baseline, breaks the limit ood/cost ≥ 0.9 (its mean is 0.354 or less"
     )
 
 

@@ -7,13 +7,13 @@ TEXTS = {
     "decision.made": "{at} · Muster {version} · code {code} · {folder}",
     "decision.no_code": "under no version control",
     # verdict
-    "verdict.supported": "RECOMMEND {config}: on {column} it is better than the baseline {baseline} by {gain}; the "
+    "verdict.supported": "RECOMMEND {config}: on {column} it is better than {baseline}, the baseline, by {gain}; the "
     "declared test supports this ({p}, threshold {threshold}), and {limit}.",
     "verdict.keeps": "it keeps the limit {rule}",
     "verdict.no_limit": "no limit was declared",
     "candidate.feasible": "feasible candidate",
     "candidate.any": "candidate",
-    "verdict.baseline_infeasible": "RECOMMEND {config}: the baseline {baseline} breaks the limit {rule} (its mean is "
+    "verdict.baseline_infeasible": "RECOMMEND {config}: {baseline}, the baseline, breaks the limit {rule} (its mean is "
     "{bound}, with 95 % confidence), {config} keeps it, and its gain on {column} is {gain}, so that a loss of "
     "{delta}, the smallest that matters, is ruled out.",
     "verdict.inside_delta": "EQUIVALENT: on {column} the {level} % interval of the difference from {baseline} lies "
@@ -188,7 +188,7 @@ TEXTS = {
     "change.no_delta": "EQUIVALENT can't be reached: no delta is declared.",
     "change.no_delta_unsafe": "Without a declared delta, EQUIVALENT can't be reached, nor can an infeasible baseline "
     "be replaced by a config that is only as good.",
-    "change.replace": "As the baseline {baseline} is infeasible, it is enough for {config} to rule out a loss of "
+    "change.replace": "As {baseline}, the baseline, is infeasible, it is enough for {config} to rule out a loss of "
     "{delta}. Its gain is {gain}.",
     "change.seeds": "RECOMMEND takes at least {least} seeds of the baseline and of {config}. The fewest now: {n}.",
     # next step
