@@ -63,7 +63,7 @@ def _json(made: Report) -> dict[str, Any]:
 def lines(made: Report, root: str) -> Iterator[str]:
     analysis, facts = made.analysis, made.analysis.facts
     verdict = analysis.decision.verdict
-    mark = f" ({facts.mark})" if facts.mark else ""
+    mark = f" ({facts.mark})" if facts.mark and made.kept else ""
     yield verdict_sentence(analysis).replace(verdict, f"{paint(verdict, COLOURS.get(verdict, 'yellow'))}{mark}", 1)
     if facts.missing:
         yield from _missing(facts.missing)
