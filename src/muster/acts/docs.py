@@ -19,10 +19,10 @@ from muster.acts.docs_told import Ambiguous, Audited, Bound, Changed, Fixed, Mis
 from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.audit import audit as findings_of
 from muster.report.documents.audit import of_binding, still_standing, unbound
-from muster.report.documents.bind import Decision, decide
+from muster.report.documents.bind import Decision, decide_all
+from muster.report.documents.context import Context
 from muster.report.documents.names import Vocabulary
 from muster.report.documents.quantity import Book, Quantity
-from muster.report.documents.scope import Context
 from muster.report.documents.sidecar import Binding, Lost, Sidecar, binding_of, digest, find_again, from_decision
 from muster.report.documents.source import Source, kind_of
 from muster.report.documents.update import Refused, Update, difference, prove
@@ -57,7 +57,7 @@ def bind(path: Path, quantities: Sequence[Quantity], choose: Choose | None = Non
     context = _context(document, quantities)
     before = load_sidecar(document)
     standing, gone = _standing(context, before)
-    decisions = [decide(number, context.scope(number), context.book) for number in unbound(context, standing)]
+    decisions = decide_all(context, unbound(context, standing))
     new = [from_decision(document.text, each) for each in decisions if each.state == "bound"]
     ambiguous = []
     for each in _ambiguous(context, decisions):

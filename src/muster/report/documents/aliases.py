@@ -47,12 +47,15 @@ STATS = {
 # the number is made from results, and is none itself: a difference, a rank, another statistic
 DERIVED = _words("""
     median min max minimum maximum iqm variance var rank ranking p-value ratio relative normalized normalised
-    improvement improve improves improved improving gain gap difference differ differs diff delta change changed
-    reduction reduce reduces reduced increase increased decrease decreased drop dropped rise rose fall fell sum total
-    cumulative ci sem se stderr range quantile percentile vs versus compared factor times confidence_interval
-    standard_error
-    Δ ∆ δ 中位数 最大值 最小值 方差 排名 比值 相对 归一化 提升 提高 下降 降低 减少 增加 增长 上升 差值 差距 差异 相差
-    变化 总和 合计 标准误 置信区间 高出 高了 低了 多了 少了 领先 落后 相比 对比 改善
+    improvement gain gap difference differ differs diff delta reduction sum total cumulative ci sem se stderr range
+    quantile percentile vs versus compared factor times half twice double confidence_interval standard_error
+    Δ ∆ δ 中位数 最大值 最小值 方差 排名 比值 相对 归一化 差值 差距 差异 相差 变化 总和 合计 标准误 置信区间 高出
+    高了 低了 多了 少了 领先 落后 相比 对比 一半 两倍
+""")
+# the same, unless a word such as `to` leads to the number: rises by 0.2, rises to 2.4
+CHANGES = _words("""
+    improve improves improved improving change changed reduce reduces reduced increase increased decrease decreased drop
+    dropped rise rose fall fell 提升 提高 下降 降低 减少 增加 增长 上升 改善
 """)
 # about whichever config that is: true of another one tomorrow
 SUPERLATIVE = _words("best worst highest lowest top 最高 最低 最好 最佳 最差 最大 最小 最优 最多 最少")
@@ -73,15 +76,21 @@ FOREIGN = _words("""
 COUNTER = re.compile(r"[图表第式章节页]\s*$")  # right before a number: 图 3
 # says nothing about which number it is
 PLAIN = _words("""
-    the a an of on in at for with and or is was are were be reach reaches reached achieve achieves achieved get gets got
-    has had have obtain obtains obtained yield yields to from about around approximately ca its it our ours we this that
+    the a an of on in at for with and is was are were be reach reaches reached achieve achieves achieved get gets got
+    has had have obtain obtains obtained yield yields to about around approximately ca its it our ours we this that
     which method model config configuration setting variant split set metric result value here while whereas but also
-    only now final last eval evaluation evaluated higher lower better proposed n k seed report reported respectively
-    under then 方法 模型 配置 方案 设置 变体 我们 本文 的 在 上 下 中 为 是 达 到 达到 达到了 至 约 大约 得 得到 取得 有
-    其 该 而 则 也 且 但 均 都 及 以 于 仅 只 了 结果 指标 数值 值 集 集上 评估 评测 测试 最终 当前 目前 越高越好
+    only now final last eval evaluation evaluated higher_is_better lower_is_better higher_better lower_better proposed
+    n k seed report reported respectively then
+    方法 模型 配置 方案 设置 变体 我们 本文 的 在 上 下 中 为 是 达 到 达到 达到了 至 约 大约 得 得到 取得 有
+    其 该 而 则 也 且 但 均 都 及 仅 只 了 结果 指标 数值 值 集 集上 评估 评测 测试 最终 当前 目前 越高越好
     越低越好 越大越好 越小越好 和 与 降至 降到 升至 升到 提升到 提升至 提高到 提高至 下降到 下降至 降低到 降低至 增加到
     增加至 减少到 减少至 分别 分别为 依次 表现
 """)
+# what is shown as a former state stays one
+FORMER = re.compile(
+    r"\b(?:old|older|previous|previously|former|formerly|legacy|superseded|outdated)\b|旧|之前|此前|先前|以前|原来|历史|上一版",
+    re.IGNORECASE,
+)
 # right before a number: what stands before it leads to the number itself, not to a difference
 LEVEL = re.compile(
     r"(?:\b(?:to|at|of|is|was|are|were|reaches|reached)|[=≈:：]|[到至为是达])\s*(?:约|大约|about|only|仅)?\s*$"

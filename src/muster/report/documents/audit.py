@@ -6,12 +6,12 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from muster.report.documents.bind import Decision, decide
+from muster.report.documents.bind import Decision, decide_all, scope_of
+from muster.report.documents.context import Context
 from muster.report.documents.format import read as read_numeral
 from muster.report.documents.format import scaled
 from muster.report.documents.numbers import Number, Numeral, prints_as
 from muster.report.documents.quantity import Quantity
-from muster.report.documents.scope import Context
 from muster.report.documents.sidecar import Binding, Lost, Part, binding_of
 from muster.report.documents.update import Refused, token_now
 
@@ -33,8 +33,8 @@ class Finding:
 def audit(context: Context, bindings: Sequence[Binding]) -> list[Finding]:
     """Every number that could stem from results, in order. Bindings are in order, too."""
     found = [of_binding(binding, context.book.by_key, bound=True) for binding in bindings]
-    for number in unbound(context, bindings):
-        told = _of_number(context, number)
+    for decision in decide_all(context, unbound(context, bindings)):
+        told = _of_decision(context, decision)
         if told:
             found.append(told)
     return sorted(found, key=lambda finding: finding.start)
@@ -49,8 +49,8 @@ def unbound(context: Context, bindings: Sequence[Binding]) -> Iterator[Number]:
             yield number
 
 
-def _of_number(context: Context, number: Number) -> Finding | None:
-    decision = decide(number, context.scope(number), context.book)
+def _of_decision(context: Context, decision: Decision) -> Finding | None:
+    number = decision.number
     text = context.source.text[number.start : number.end]
     if decision.state == "ignored" or (decision.state != "bound" and number.plain_integer):
         return None
@@ -127,7 +127,7 @@ def _contradicted(context: Context, binding: Binding, number: Number | None) -> 
     quantity = context.book.by_key.get(binding.parts[0].key)
     if binding.by == "chosen" or quantity is None:
         return ""
-    scope = context.scope(number)
+    scope = scope_of(context, number)
     if scope.forbidden:
         return f"its place has changed: {scope.forbidden}"
     if all(group.identity != (quantity.config, quantity.split, quantity.metric) for group in scope.groups):

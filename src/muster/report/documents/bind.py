@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from muster.report.documents.context import Context
 from muster.report.documents.format import half_step, scaled
 from muster.report.documents.numbers import Number, Numeral, prints_as
 from muster.report.documents.quantity import Book, Group, Quantity
-from muster.report.documents.scope import Context, Scope
+from muster.report.documents.scope import NEVER, Scope
+from muster.report.documents.scope_cell import in_cell
+from muster.report.documents.scope_prose import in_prose
 
-LEAST_DIGITS = 3  # by its value, where something of the campaign is named near
-LEAST_ALONE = 4  # where nothing is: hyperparameters have fewer
+LEAST_DIGITS = 3
+ONE_SEED = 1  # a mean over one seed is that seed's value: by the value alone it may be either
+FORMER = "the text speaks of a former state"
 OTHER_UNITS = (1e-6, 1e-3, 1e3, 1e6)
 
 
@@ -40,9 +44,37 @@ class Decision:
     note: str = ""
 
 
-def decide_all(context: Context) -> Iterator[Decision]:
-    for number in context.numbers:
-        yield decide(number, context.scope(number), context.book)
+def decide_all(context: Context, numbers: Iterable[Number] | None = None) -> list[Decision]:
+    """One decision for each number. Where several show the same quantity, they must not contradict each other."""
+    chosen = context.numbers if numbers is None else numbers
+    decisions = [decide(number, scope_of(context, number), context.book) for number in chosen]
+    claims: dict[tuple[str, ...], list[Decision]] = {}
+    for decision in decisions:
+        if decision.target:
+            claims.setdefault(decision.target.keys, []).append(decision)
+    doubtful = {decision.number.start for rivals in claims.values() for decision in _contradicting(rivals)}
+    return [_doubted(each) if each.number.start in doubtful else each for each in decisions]
+
+
+def _contradicting(rivals: Sequence[Decision]) -> list[Decision]:
+    """By place alone: a second table like the first may be about something else, of which nothing is said."""
+    placed = [each for each in rivals if each.by == "place"]
+    if len(rivals) > len(placed):
+        return placed
+    shown = {tuple(numeral.value for numeral in each.number.numerals) for each in placed}
+    return placed if len(shown) > 1 else []
+
+
+def _doubted(decision: Decision) -> Decision:
+    candidates = (decision.target,) if decision.target else ()
+    return Decision(decision.number, "ambiguous", why="elsewhere the text shows another value", candidates=candidates)
+
+
+def scope_of(context: Context, number: Number) -> Scope:
+    place = context.layout.at(number.start)
+    if place is None:
+        return Scope(ignored=True)
+    return in_cell(context, number, place) if place.cell else in_prose(context, number, place)
 
 
 def decide(number: Number, scope: Scope, book: Book) -> Decision:
@@ -53,7 +85,7 @@ def decide(number: Number, scope: Scope, book: Book) -> Decision:
         return _by_place(number, scope, allowed)
     if scope.ignored:
         return Decision(number, "ignored")
-    fits = [target for target in allowed if agreement(number, target)]
+    fits = [target for target in allowed if agreement(number, target, ONE_SEED)]
     if fits:
         return _by_value(number, scope, fits)
     elsewhere = _anywhere(number, scope, book)
@@ -63,18 +95,19 @@ def decide(number: Number, scope: Scope, book: Book) -> Decision:
     return Decision(number, "untraced", why="no result has this value, and its place does not tell which it is")
 
 
-def agreement(number: Number, target: Target) -> str:
-    """now, earlier, or nothing. A mean and its spread must both agree."""
-    told = [_agrees(*each, target.scale) for each in zip(number.numerals, target.quantities, strict=True)]
+def agreement(number: Number, target: Target, but: int = 0) -> str:
+    """now, earlier, or nothing. A mean and its spread must both agree. `but`: not with the value of so many seeds."""
+    told = [_agrees(*each, target.scale, but) for each in zip(number.numerals, target.quantities, strict=True)]
     if not all(told):
         return ""
     return "now" if all(each == "now" for each in told) else "earlier"
 
 
-def _agrees(numeral: Numeral, quantity: Quantity, scale: int) -> str:
+def _agrees(numeral: Numeral, quantity: Quantity, scale: int, but: int = 0) -> str:
     if math.isfinite(quantity.value) and prints_as(numeral, scaled(quantity.value, scale)):
         return "now"
-    before = (value for value in quantity.earlier if math.isfinite(value))
+    earlier = [value for at, value in enumerate(quantity.earlier) if quantity.seeds_then(at) != but]
+    before = (value for value in earlier if math.isfinite(value))
     return "earlier" if any(prints_as(numeral, scaled(value, scale)) for value in before) else ""
 
 
@@ -95,8 +128,9 @@ def _scales(number: Number, scope: Scope, group: Group, book: Book) -> tuple[int
     if scope.stat == "n":
         return (1,)
     if scope.percent:
-        return (100,) if rate else (1,) if rate is False else (100, 1)
-    return (1, 100) if rate and abs(number.numerals[0].value) > 1.5 else (1,)
+        unscaled = (1,) if scope.metric else ()  # a metric that is percent by itself is named
+        return (100,) if rate else unscaled if rate is False else (100, *unscaled)
+    return (1, 100) if rate and scope.exact and abs(number.numerals[0].value) > 1.5 else (1,)
 
 
 # -- by place
@@ -104,7 +138,7 @@ def _scales(number: Number, scope: Scope, group: Group, book: Book) -> tuple[int
 
 def _by_place(number: Number, scope: Scope, targets: Sequence[Target]) -> Decision:
     fits = [target for target in targets if agreement(number, target)]
-    if len(fits) == 1:
+    if len(fits) == 1 and not (scope.former and agreement(number, fits[0]) != "now"):
         return Decision(number, "bound", fits[0], "place and value", note=scope.note)
     if len(targets) > 1:
         return Decision(number, "ambiguous", why="it may be a percentage or not", candidates=tuple(targets))
@@ -118,6 +152,8 @@ def _by_place(number: Number, scope: Scope, targets: Sequence[Target]) -> Decisi
 def _doubt(number: Number, scope: Scope, target: Target) -> str:
     """What speaks against a binding by place alone, where the value disagrees."""
     head = number.numerals[0]
+    if scope.former:
+        return FORMER
     if number.pair and scope.spread == "other":
         return "what follows ± is no standard deviation"
     if number.pair and not scope.spread and _agrees(head, target.quantities[0], target.scale):
@@ -132,7 +168,7 @@ def _doubt(number: Number, scope: Scope, target: Target) -> str:
 
 
 def _same_digits(numeral: Numeral, value: float) -> bool:
-    return Number(0, 0, (numeral,)).digits >= LEAST_DIGITS and prints_as(numeral, value)
+    return Number(0, 0, (numeral,)).digits > 1 and prints_as(numeral, value)
 
 
 # -- by value
@@ -143,10 +179,15 @@ def _by_value(number: Number, scope: Scope, fits: Sequence[Target]) -> Decision:
         return Decision(number, "ambiguous", why="several results have this value", candidates=tuple(fits))
     if number.pair and scope.spread == "other":
         return Decision(number, "ambiguous", why="what follows ± is no standard deviation", candidates=tuple(fits))
-    needed = LEAST_DIGITS if scope.named or number.pair else LEAST_ALONE
+    if scope.former and agreement(number, fits[0]) != "now":
+        return Decision(number, "ambiguous", why=FORMER, candidates=tuple(fits))
+    needed = LEAST_DIGITS if number.pair else scope.least
     if number.digits < needed:
         why = f"its {number.digits} digit{'s' * (number.digits != 1)} could be anything's"
-        return Decision(number, "ambiguous", why=why, candidates=tuple(fits))
+        if needed == NEVER:
+            why = "the word before it is not known"
+        doubtful = scope.metric and number.digits > 1
+        return Decision(number, "ambiguous" if doubtful else "untraced", why=why, candidates=tuple(fits))
     return Decision(number, "bound", fits[0], "value", note=scope.note)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from muster.report.documents import aliases
 from muster.report.documents.quantity import Book
 
-_GAP = r"[\s_\-./@]*"
+_GAP = r"[\s_\-./@()（）]*"
 _CHUNKS = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[A-Za-z]+[0-9]*|[0-9]+|[^\sA-Za-z0-9_\-./@:()（）]+")
-_SQUEEZE = re.compile(r"[\s_\-./@]+")
+_SQUEEZE = re.compile(r"[\s_\-./@()（）]+")
 _LIST = r"[0-9]+(?:\s*(?:,|，|/|、|和|与|and|&)\s*[0-9]+)*"
 _SEEDS = re.compile(
     rf"(?:random\s+)?(?:\bseeds?|种子)\s*(?:[=:：#_]|为|编号)?\s*(?P<list>{_LIST})(?![.0-9])(?P<range>\s*[-–~到至]\s*[0-9]+)?",
@@ -27,6 +27,7 @@ _DRAWN = {
     "beta": "β", "lambda": "λ", "tau": "τ", "epsilon": "ε", "varepsilon": "ε", "eta": "η", "sigma": "σ", "mu": "μ",
     "leq": "≤", "geq": "≥", "le": "≤", "ge": "≥",
 }  # fmt: skip
+_WORDS = ("plain", "superlative", "derived", "change")  # kinds that name nothing
 _SHORT = 3  # a name below this many letters is a word like others
 
 
@@ -38,15 +39,18 @@ class Names:
     metrics: frozenset[str] = frozenset()
     stats: frozenset[str] = frozenset()
     seeds: frozenset[str] = frozenset()
+    counts: frozenset[int] = frozenset()  # of seeds: 2 seeds, n=2
     unknown: tuple[str, ...] = ()  # words that no list has
     derived: str = ""  # the word
+    change: str = ""
     foreign: str = ""
     superlative: bool = False
     percent: bool = False
     scaled: bool = False
     at_best: bool = False
     strange: bool = False  # a config's name that goes on: v2_full_long, v2_full w/o cert
-    last: str = ""  # what was named last: name, foreign or derived
+    last: str = ""  # what was named last: name or foreign
+    open_end: bool = False  # the last word is none that is known
     text: str = ""  # cleaned
 
     @property
@@ -60,7 +64,7 @@ class Names:
 
     @property
     def understood(self) -> bool:
-        return not (self.unknown or self.derived or self.foreign or self.scaled or self.strange)
+        return not (self.unknown or self.derived or self.change or self.foreign or self.scaled or self.strange)
 
 
 def clean(text: str) -> str:
@@ -83,6 +87,7 @@ class Vocabulary:
         self.splits = sorted({group.split for group in groups if group.split})
         self.metrics = sorted({group.metric for group in groups})
         self.seeds = {each.seed for each in book.by_key.values() if each.stat == "value"}
+        self.words_of_metrics = {word for metric in self.metrics for word in re.findall(r"[a-z]+", metric.lower())}
         self._best = any("best" in metric.lower() for metric in self.metrics)
         self._meanings: dict[str, list[tuple[str, str]]] = {}
         phrases: dict[str, None] = {}
@@ -123,14 +128,17 @@ class Vocabulary:
         for stat, words in aliases.STATS.items():
             yield from (("stat", stat, word) for word in words)
         for kind, listed in (
-            ("derived", aliases.DERIVED), ("superlative", aliases.SUPERLATIVE), ("foreign", aliases.FOREIGN),
+            ("derived", aliases.DERIVED), ("change", aliases.CHANGES),
+            ("superlative", aliases.SUPERLATIVE), ("foreign", aliases.FOREIGN),
             ("plain", aliases.PLAIN),
         ):  # fmt: skip
             yield from ((kind, word, word) for word in listed)
 
     def _others(self) -> Iterator[str]:
         """Metrics and splits that people speak of and that this campaign has not."""
-        mine = {squeezed(word) for metric in self.metrics for word in _called(metric, aliases.METRICS)}
+        mine = {
+            squeezed(word) for metric in self.metrics for word in (*_called(metric, aliases.METRICS), _head(metric))
+        }
         for metric, words in aliases.METRICS.items():
             yield from (word for word in (metric, *words) if squeezed(word) not in mine)
         yield from (word for word in aliases.OTHER_METRICS if squeezed(word) not in mine)
@@ -150,7 +158,7 @@ class Vocabulary:
         exact = [config for config in self.configs if config == text.strip()]
         if exact:
             return Names(configs=frozenset(exact), last="name", text=text)
-        seeds, rest = self._seeds(text)
+        seeds, counts, rest = self._seeds(text)
         at_best = not self._best and _AT_BEST.search(rest) is not None
         rest = _AT_BEST.sub(" ", rest) if at_best else rest
         found: dict[str, list[str]] = {}
@@ -160,7 +168,7 @@ class Vocabulary:
             left.append(rest[end : match.start()])
             for kind, value in self._meaning(match[0]):
                 found.setdefault(kind, []).append(value)
-                last = kind if kind in ("foreign", "derived") else last if kind in ("plain", "superlative") else "name"
+                last = kind if kind == "foreign" else last if kind in _WORDS else "name"
             config = self._names_config(match[0])
             strange |= (config and _ends_open(left[-1])) or (after_config and _begins_open(left[-1]))
             after_config, end = config, match.end()
@@ -178,8 +186,10 @@ class Vocabulary:
             metrics=named.get("metric", none),
             stats=named.get("stat", none),
             seeds=frozenset(seeds),
+            counts=frozenset(counts),
             unknown=tuple(unknown),
             derived=next(iter(found.get("derived", [])), ""),
+            change=next(iter(found.get("change", [])), ""),
             foreign=next(iter(found.get("foreign", [])), ""),
             superlative="superlative" in found,
             percent="%" in text or "％" in text or "百分" in text or "percent" in text.lower(),
@@ -187,6 +197,7 @@ class Vocabulary:
             at_best=at_best,
             strange=strange,
             last=last,
+            open_end=_LEFT.search(left[-1]) is not None,
             text=text,
         )
 
@@ -197,14 +208,16 @@ class Vocabulary:
     def _names_config(self, matched: str) -> bool:
         return any(kind in ("config", "weak") for kind, _ in self._meaning(matched))
 
-    def _seeds(self, text: str) -> tuple[set[str], str]:
-        """Seeds that are named one by one, and the text without them. All of them, or a range, say nothing."""
+    def _seeds(self, text: str) -> tuple[set[str], set[int], str]:
+        """Seeds that are named one by one, how many are spoken of, the text without them. All of them say nothing."""
         seeds: set[str] = set()
         for found in _SEEDS.finditer(text):
             listed = set(re.findall(r"[0-9]+", found["list"]))
             if not found["range"] and listed != self.seeds:
                 seeds |= listed
-        return seeds, _COUNTED.sub(" ", _SEEDS.sub(" ", text))
+        rest = _SEEDS.sub(" ", text)
+        counts = {int(count) for found in _COUNTED.finditer(rest) for count in re.findall(r"[0-9]+", found[0])}
+        return seeds, counts, _COUNTED.sub(" ", rest)
 
 
 def _pattern(phrase: str) -> str:

@@ -80,7 +80,7 @@ class Number:
     @property
     def plain_integer(self) -> bool:
         head = self.numerals[0].format
-        return not (self.pair or self.percent or head.decimals or head.exponent)
+        return not (self.pair or self.percent or head.decimals or head.exponent or head.thousands)
 
 
 def scan(text: str) -> list[Number]:

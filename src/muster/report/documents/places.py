@@ -83,8 +83,8 @@ class _Reader:
         self.last = ""
 
     def table(self, rows: Sequence[Row], title: str) -> None:
-        above = (title, *self.above()) if title else self.above()
         for cell in placed(rows):
+            above = (*filter(None, (cell.corner, title)), *self.above())
             self.places.append(Place(cell.start, cell.end, True, cell.header, cell.row, cell.column, above))
         self.last = ""
 

@@ -42,6 +42,7 @@ class Placed:
     row: tuple[str, ...]
     column: tuple[str, ...]
     header: bool
+    corner: str = ""  # the title of the first column, which may name the whole table
 
 
 def placed(rows: Sequence[Row]) -> Iterator[Placed]:
@@ -60,7 +61,8 @@ def placed(rows: Sequence[Row]) -> Iterator[Placed]:
         labels = [_label(number, cell, titles, above) for number, cell in columns if number < naming]
         names = tuple(filter(None, [*labels, section]))
         for number, cell in columns:
-            yield Placed(cell.start, cell.end, names, tuple(titles.get(number, ())), number < naming)
+            title = tuple(titles.get(number, ()))
+            yield Placed(cell.start, cell.end, names, title, number < naming, " ".join(titles.get(0, ())))
 
 
 def _titles(rows: Sequence[Row]) -> dict[int, list[str]]:
@@ -106,7 +108,9 @@ def _label(number: int, cell: Cell, titles: dict[int, list[str]], above: dict[in
 
 
 def _is_seed(titles: dict[int, list[str]], number: int) -> bool:
-    return re.fullmatch(r"\W*(?:random\s+)?(?:seeds?|种子)\W*", " ".join(titles.get(number, ())), re.I) is not None
+    return (
+        re.fullmatch(r"\W*(?:random\s+)?(?:seed|(?:随机)?种子)\W*", " ".join(titles.get(number, ())), re.I) is not None
+    )
 
 
 def _is_number(text: str) -> bool:

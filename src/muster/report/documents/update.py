@@ -116,12 +116,22 @@ def difference(old: str, new: str, name: str, around: int = 2) -> list[str]:
     lines = [f"--- {name}", f"+++ {name}"]
     for first, last in _hunks(changed, around, len(before)):
         lines.append(f"@@ -{first + 1},{last - first} +{first + 1},{last - first} @@")
-        for at in range(first, last):
-            if before[at] == after[at]:
-                lines.append(f" {before[at]}")
-            else:
-                lines += [f"-{before[at]}", f"+{after[at]}"]
+        lines += _hunk(before[first:last], after[first:last])
     return [line.removesuffix("\r") for line in lines]
+
+
+def _hunk(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Neighbouring lines that change stand together: the old ones, then the new ones."""
+    waiting: list[str] = []
+    for old, new in zip(before, after, strict=True):
+        if old == new:
+            yield from waiting
+            waiting = []
+            yield f" {old}"
+        else:
+            yield f"-{old}"
+            waiting.append(f"+{new}")
+    yield from waiting
 
 
 def _hunks(changed: Sequence[int], around: int, count: int) -> Iterator[Span]:

@@ -64,7 +64,9 @@ ROBOT: Mapping[tuple[str, str], Mapping[str, Sequence[float]]] = {
 }
 
 
-def quantities(world: Mapping[tuple[str, str], Mapping[str, Sequence[float]]], k: int = 5, n: int = 5) -> list[Quantity]:
+def quantities(
+    world: Mapping[tuple[str, str], Mapping[str, Sequence[float]]], k: int = 5, n: int = 5
+) -> list[Quantity]:
     return [each for (split, metric), configs in world.items() for config, values in configs.items()
             for each in of_values(config, split, metric, values[:k], n)]  # fmt: skip
 

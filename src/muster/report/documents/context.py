@@ -1,0 +1,109 @@
+"""A text with everything that is known about it: its numbers, its places, and the names that it may use."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import replace
+
+from muster.report.documents.format import half_step
+from muster.report.documents.names import Names, Vocabulary
+from muster.report.documents.numbers import Number, prints_as, scan
+from muster.report.documents.places import Layout, Place
+from muster.report.documents.quantity import Book
+from muster.report.documents.sentences import Sentence, Span, clauses_of, sentences_of
+from muster.report.documents.source import Source
+
+LONGEST = 4000  # characters of a sentence or a cell
+_COUNT = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*$")  # n=2
+_BRACKET = re.compile(r"[ \t]?\([ \t]?")
+_BRACKET_END = re.compile(r"[ \t]?\)")
+
+
+class Context:
+    def __init__(self, source: Source, book: Book, vocabulary: Vocabulary) -> None:
+        self.source, self.book, self.vocabulary = source, book, vocabulary
+        self.layout = Layout(source)
+        self.numbers = self._joined(scan(source.bare))
+        self._starts = [number.start for number in self.numbers]
+        self._parted: tuple[int, list[Span]] = (-1, [])
+
+    def read(self, span: Span, but: Number | None = None) -> Names:
+        """The names in a part of the text, without its numbers; counts such as the 2 of `seed 2` stay."""
+        return self.vocabulary.read(self.blanked(span, but))
+
+    def blanked(self, span: Span, but: Number | None = None) -> str:
+        shown = self.source.shown
+        pieces, at = [], span[0]
+        for number in self.between(*span):
+            if number is but or not number.plain_integer or self.is_count(number, span[0]):
+                pieces.append(shown[at : number.start])
+                at = number.end
+        return " ".join([*pieces, shown[at : span[1]]])
+
+    def between(self, start: int, end: int) -> list[Number]:
+        return self.numbers[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
+
+    def measured(self, span: Span) -> list[Number]:
+        """Numbers that may be results: the 5 of n=5 is none, nor is the 2 of `seed 2`."""
+        return [number for number in self.between(*span) if not number.plain_integer]
+
+    def is_count(self, number: Number, start: int) -> bool:
+        """The 5 of n=5."""
+        before = self.source.shown[max(start, number.start - 8) : number.start]
+        return number.plain_integer and _COUNT.search(before) is not None
+
+    def beside(self, number: Number, span: Span) -> tuple[Names, str]:
+        """What stands between the number before and this one, and between this one and the next."""
+        at = bisect_left(self._starts, number.start)
+        begin, end = span
+        if at and self.numbers[at - 1].end > begin:
+            begin = self.numbers[at - 1].end
+        if at + 1 < len(self.numbers) and self.numbers[at + 1].start < end:
+            end = self.numbers[at + 1].start
+        shown = self.source.shown
+        return self.vocabulary.read(shown[begin : number.start]), shown[number.end : end]
+
+    def sentence(self, number: Number, place: Place) -> Sentence:
+        """The one that the number is in; without clauses if it is too long to be read."""
+        if self._parted[0] != place.start:  # numbers come in order: one place after the other
+            self._parted = place.start, sentences_of(self.source.shown, place.start, place.end)
+        spans = self._parted[1]
+        span = spans[max(0, bisect_right(spans, number.start, key=lambda each: each[0]) - 1)]
+        if span[1] - span[0] > LONGEST:
+            return Sentence(span, [])
+        taken = [(each.start, each.end) for each in self.between(*span)]
+        return Sentence(span, clauses_of(self.source.shown, span, taken))
+
+    # -- `1.684 (0.741)` in a cell
+
+    def _joined(self, numbers: Sequence[Number]) -> list[Number]:
+        found: list[Number] = []
+        for number in numbers:
+            before = found[-1] if found else None
+            if before and not (before.pair or number.pair or number.mark) and self._brackets(before, number):
+                end = _BRACKET_END.match(self.source.bare, number.end)
+                numerals = (*before.numerals, *number.numerals)
+                found[-1] = replace(before, end=end.end() if end else number.end, numerals=numerals)
+            else:
+                found.append(number)
+        return found
+
+    def _brackets(self, mean: Number, spread: Number) -> bool:
+        """Whether the second is the first one's spread: the column says so, or some result has both."""
+        bare = self.source.bare
+        if not (_BRACKET.fullmatch(bare, mean.end, spread.start) and _BRACKET_END.match(bare, spread.end)):
+            return False
+        place = self.layout.at(mean.start)
+        if place is None or not place.cell:
+            return False
+        if "sd" in self.vocabulary.read(" | ".join(place.column)).stats:
+            return True
+        head, tail = mean.numerals[0], spread.numerals[0]
+        step = half_step(head.value, head.format)
+        for group in self.book.near("mean", head.value - step, head.value + step):
+            sd = group.stats.get("sd")
+            if sd and any(prints_as(tail, value) for value in (sd.value, *sd.earlier)):
+                return True
+        return False

@@ -1,0 +1,150 @@
+"""The scope of a number in a sentence, a list item or a heading: the words around it say what it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from muster.report.documents import aliases
+from muster.report.documents.context import Context
+from muster.report.documents.names import Names
+from muster.report.documents.numbers import Number
+from muster.report.documents.places import Place
+from muster.report.documents.scope import (
+    FIELDS,
+    NEVER,
+    Scope,
+    best_note,
+    first,
+    is_former,
+    seeds_only,
+    spread_of,
+    stat_of,
+    sure,
+)
+from muster.report.documents.sentences import Sentence, Span
+
+LEAST_DIGITS = 3  # where config and metric are named
+LEAST_ALONE = 4  # hyperparameters have fewer
+_ASSIGNED = re.compile(r"([^\s=≈:：,，;；()（）|]+)\s*[=≈]\s*$")
+_IN_ORDER = re.compile(r"\brespectively\b|分别|依次", re.IGNORECASE)
+_QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("``", "''"))
+
+
+def in_prose(context: Context, number: Number, place: Place) -> Scope:
+    sentence = context.sentence(number, place)
+    if not sentence.clauses:
+        return Scope(forbidden="its sentence is too long to be read", ignored=number.plain_integer)
+    clause = next((each for each in sentence.clauses if each[0] <= number.start < each[1]), sentence.span)
+    before, after = context.beside(number, clause)
+    here, whole = context.read(clause), context.read(sentence.span)
+    above = [context.vocabulary.read(text) for text in place.above]
+    fields = {
+        kind: _trusted(context, sentence, here, kind) or getattr(whole, kind) or first(above, kind) for kind in FIELDS
+    }
+    groups = tuple(context.book.select(*(fields[kind] for kind in FIELDS)))
+    counted = context.is_count(number, place.start)
+    seeds = here.seeds or (whole.seeds if len(whole.seeds) > 1 else frozenset())
+    foreign = "" if counted else _foreign(context, before, after, here)
+    forbidden = foreign
+    if not counted:
+        forbidden = foreign or _forbids(before, here, whole) or seeds_only(seeds, whole.counts, groups)
+    if not forbidden and _is_quoted(context.source.shown, place.start, number.start):
+        forbidden = "it stands in a quotation"
+    exact = not forbidden and len(groups) == 1 and _tells(context, sentence, clause, here, whole, above)
+    return Scope(
+        groups=groups,
+        exact=exact and (counted or not number.plain_integer),
+        forbidden=forbidden,
+        ignored=bool(foreign) or (number.plain_integer and not counted),
+        least=_least(before, here, bool(fields["all_configs"]), bool(fields["metrics"])),
+        stat="n" if counted else stat_of(before.stats),
+        seed=next(iter(seeds), "") if len(seeds) == 1 and not counted else "",
+        metric=bool(fields["metrics"]),
+        percent=number.percent,
+        spread=spread_of([context.blanked(sentence.span)], whole.stats),
+        former=is_former([context.blanked(sentence.span), *place.above[:1]]),
+        note=best_note((here,), groups),
+    )
+
+
+def _trusted(context: Context, sentence: Sentence, here: Names, kind: str) -> frozenset[str]:
+    """Names of the number's own clause, unless they go on from one before: `v2_baseline, v2_u_only share 1.684`."""
+    own: frozenset[str] = getattr(here, kind)
+    for clause in sentence.clauses if own else ():
+        if getattr(context.read(clause), kind) and not context.measured(clause):
+            return frozenset()
+    return own
+
+
+def _least(before: Names, here: Names, config: bool, metric: bool) -> int:
+    """How many digits make a value tell which result it is. A word right before it that is not known is its name."""
+    if before.open_end and not here.metrics:
+        return NEVER
+    if metric and (config or (here.metrics and here.understood)):
+        return LEAST_DIGITS
+    return LEAST_ALONE
+
+
+def _foreign(context: Context, before: Names, after: str, here: Names) -> str:
+    """Why it is none of the campaign's results at all."""
+    if found := aliases.COUNTER.search(before.text):
+        return f"it counts: {found[0].strip()}"
+    if before.last == "foreign" or (before.foreign and not here.all_configs):
+        return f"{before.foreign} is no result"
+    if (assigned := _ASSIGNED.search(before.text)) and not _is_ours(context.vocabulary.read(assigned[1])):
+        return f"{assigned[1]} is no result"
+    unit = aliases.UNITS.match(after)
+    if unit and unit["unit"].lower() not in context.vocabulary.words_of_metrics:
+        return f"it is followed by {unit['unit']!r}"
+    return ""
+
+
+def _is_ours(names: Names) -> bool:
+    return bool(names.metrics or names.all_configs or names.splits or names.stats)
+
+
+def _forbids(before: Names, here: Names, whole: Names) -> str:
+    if before.derived or (before.change and not aliases.LEVEL.search(before.text)):
+        return f"a difference or another statistic ({before.derived or before.change})"
+    if (here.superlative or whole.superlative) and not whole.all_configs:
+        return "it is about whichever config is best or worst"
+    return ""
+
+
+def _is_quoted(text: str, start: int, at: int) -> bool:
+    """Somebody's words are not ours to change."""
+    before = text[start:at]
+    for opens, closes in _QUOTES:
+        if opens == closes:
+            if before.count(opens) % 2:
+                return True
+        elif before.rfind(opens) > before.rfind(closes):
+            return True
+    return False
+
+
+def _tells(
+    context: Context, sentence: Sentence, clause: Span, here: Names, whole: Names, above: Sequence[Names]
+) -> bool:
+    """Whether this place can mean one quantity only, whatever the value is: every word near is understood."""
+    if not here.understood or here.superlative or _IN_ORDER.search(context.blanked(sentence.span)):
+        return False
+    if len(context.measured(clause)) != 1 or not (here.metrics or whole.metrics or first(above, "metrics")):
+        return False
+    if here.weak or (not here.configs and whole.weak):
+        return False  # full may be just a word
+    if len(whole.configs) > 1:
+        return len(here.configs) == 1 and _parallel(context, sentence)
+    if whole.configs:
+        return whole.understood or bool(here.configs and here.metrics)
+    return bool(sure(above))
+
+
+def _parallel(context: Context, sentence: Sentence) -> bool:
+    """Each clause has one config and one number, or neither."""
+    for clause in sentence.clauses:
+        configs = len(context.read(clause).all_configs)
+        if configs != len(context.measured(clause)) or configs > 1:
+            return False
+    return True
