@@ -38,7 +38,7 @@ from muster.domain.verdict import Cause, State, Verdict
 from muster.store import campaigns
 from muster.store.log import MemoryLog
 from muster.store.sqlite import SqliteStore
-from muster.wiring.finishing import command, judged
+from muster.wiring.finishing import BOUND, anything_bound, command, judged
 
 ALL = {"report": True, "docs": True, "run": ["copy a", "copy b"], "notify": True, "shutdown": True, "countdown": 60.0}
 NAMES = ["report", "docs", "run-1", "run-2", "notify", "shutdown"]
@@ -262,6 +262,22 @@ def test_a_step_that_is_lost_again_and_again_has_failed_and_so_has_one_that_can_
     assert judged(lost, dead("unknown"), NOT_SEEN, partial=False).ok is False
     unexecuted = replace(NOT_SEEN, exit=Exit(127, None, 0.0, 0.0, 0.0, exec_error="No such file"))
     assert judged(record(world(), "run-1", ended=False), dead("never_started"), unexecuted, partial=False).ok is False
+
+
+def test_what_is_bound(tmp_path: Path) -> None:
+    from muster.report.documents.sidecar import SUFFIX
+
+    assert SUFFIX == BOUND
+    state = world()
+    assert not anything_bound(tmp_path, state)
+    (tmp_path / "ppt.md.muster.json").touch()
+    assert anything_bound(tmp_path, state)
+    folder = tmp_path / "other"
+    (folder / "texts").mkdir(parents=True)
+    (folder / "texts" / "ppt.md.muster.json").touch()
+    assert not anything_bound(folder, state)
+    state.campaign = replace(state.campaign, report={"documents": ["texts/ppt.md"]})
+    assert anything_bound(folder, state)
 
 
 # -- telling

@@ -40,6 +40,7 @@ from muster.wiring.powering import Powering
 
 LOOK_S = 0.05
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
+BOUND = ".muster.json"  # beside a text that `muster docs bind` has bound; kept here, for the reports stay out of us
 INCOMPLETE = 3  # how `muster report` ends where cells are missing
 _JOB = Job("finish", (), ())
 
@@ -108,6 +109,8 @@ class Finishing:
         known = {step.name: step for step in finish.steps(state)}.get(record.step)
         if known is None:  # recorded before the campaign's file lost it, and never started
             return [self._end(record, Judged(None, "it is no longer declared"))]
+        if known.kind == "docs" and not anything_bound(self.root, state):
+            return [self._end(record, Judged(True, "no text is bound"))]
         self.executor.launch(self._order(attempt, known, state), Lease(()))
         return []
 
@@ -168,6 +171,12 @@ def command(step: Step, root: Path, state: CampaignState) -> tuple[str, ...]:
     if step.kind == "docs":
         return (*muster, "docs", "update")
     return split_words(step.what)
+
+
+def anything_bound(root: Path, state: CampaignState) -> bool:
+    """Whether `muster docs update` has something to do; without, it would call that wrong use."""
+    named = [root / name for name in (state.campaign.report or {}).get("documents", ())]
+    return any(root.glob(f"*{BOUND}")) or any(path.with_name(path.name + BOUND).exists() for path in named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,82 @@
+"""`finish: {report: true, docs: true}` by the real commands: whole, partial where cells were given up, and fresh before a
+shutdown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+
+SPRINT = """\
+muster: 1
+campaign: sprint
+axes: {config: [base, new], seed: [0, 1, 2]}
+slots: {gpus: 0, cpus: 2}
+jobs:
+  eval:
+    axes: [config, seed]
+    command: sh eval.sh {config} {seed} {out}
+    results: {score: {json: result.json, key: score}}
+decision: {primary: {metric: score, better: higher}, baseline: base, delta: 0.3, looks: [3]}
+finish: {report: true, docs: true, run: ["cp -r reports copied"], shutdown: "echo off >> off", countdown: 0s}
+"""
+EVAL = """\
+[ "$1 $2" != "new 2" ] || [ -e works ] || exit 3
+case $1 in base) echo "{\\"score\\": 1.$2}";; *) echo "{\\"score\\": 4.$2$2}";; esac > $3/result.json
+"""
+NO_GPU = """
+class NVMLError(Exception): pass
+def nvmlInit(): pass
+def nvmlShutdown(): pass
+def nvmlDeviceGetCount(): return 0
+"""
+
+
+@pytest.fixture
+def sprint(camp: Camp, tmp_path: Path) -> Camp:
+    (tmp_path / "fake").mkdir()
+    (tmp_path / "fake" / "pynvml.py").write_text(NO_GPU)
+    for name in ("shutdown", "poweroff", "halt"):  # the real ones are out of reach
+        (tmp_path / "fake" / name).write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "fake" / name).chmod(0o755)
+    camp.environment |= {"PYTHONPATH": str(tmp_path / "fake"), "MUSTER_PACE": "0.005"}
+    camp.environment["PATH"] = f"{tmp_path / 'fake'}{os.pathsep}{camp.environment['PATH']}"
+    camp.write(SPRINT)
+    (camp.root / "eval.sh").write_text(EVAL)
+    return camp
+
+
+def states(camp: Camp) -> dict[str, str]:
+    return {step["step"]: step["state"] for step in camp.json("status")["finish"]["steps"]}
+
+
+def test_a_whole_report_is_made_copied_and_fresh(sprint: Camp) -> None:
+    (sprint.root / "works").touch()
+    sprint("up", code=0)
+    assert states(sprint) == dict.fromkeys(("report", "docs", "run-1", "shutdown"), "done")
+    assert (sprint.root / "copied" / "decision.md").read_bytes() == (
+        sprint.root / "reports" / "decision.md"
+    ).read_bytes()
+    assert (sprint.root / "off").read_text() == "off\n"
+    assert sprint.json("shutdown", "--dry-run", code=0)["reasons"] == []
+    with open(sprint.root / "reports" / "decision.md", "a") as file:
+        file.write("it is great\n")
+    (reason,) = sprint.json("shutdown", "--dry-run", code=3)["reasons"]
+    assert reason.startswith("a derived file is not fresh: reports/decision.md")
+
+
+def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
+    sprint("up", code=3)
+    assert not (sprint.root / "reports" / "decision.md").exists()
+    assert states(sprint)["report"] == "waiting"
+    sprint("giveup", "eval/new/2", "--because", "it diverges", code=0)
+    sprint("wait", code=0)
+    assert states(sprint) == dict.fromkeys(("report", "docs", "run-1", "shutdown"), "done")
+    (made,) = (sprint.root / "reports").glob("decision*.md")
+    assert "PARTIAL-5of6" in made.name
+    assert (sprint.root / "copied" / made.name).exists()
+    assert (sprint.root / "off").read_text() == "off\n"
