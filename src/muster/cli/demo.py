@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -17,6 +18,9 @@ from muster.cli.words import command_that_works
 from muster.wiring.demo import Demo, lay_out
 
 app = typer.Typer(add_completion=False)
+TO_THE_END = (
+    ("docs", "bind", "slides.md", "--yes"), ("report",), ("cost", "--report"), ("record",), ("verify",),
+)  # fmt: skip
 
 
 @app.command(epilog="Example:  muster demo my-demo")
@@ -28,7 +32,8 @@ def demo(
 ) -> int:
     """A real sprint on this machine: 4 configs x 5 seeds of training, evaluated on 2 splits, with faults on the way.
 
-    A run and the controller are killed while it runs; it completes all the same. Takes one to two minutes.
+    A run and the controller are killed while it runs; it completes all the same, and goes on to tables, figures,
+    slides, the decision report, the bill and the record. Takes one to two minutes.
     """
     started, muster = time.monotonic(), command_that_works()
     place = lay_out(folder)
@@ -45,17 +50,29 @@ def demo(
     teller.close()
     print()
     show(last)
+    code = _to_the_end(place) if last.complete else last.exit
     print()
-    _sum_up(last, f"{muster} -C {shlex.quote(str(place))}", time.monotonic() - started)
-    return last.exit
+    _sum_up(last, place, f"{muster} -C {shlex.quote(str(place))}", time.monotonic() - started)
+    return code
 
 
-def _sum_up(last: Status, here: str, seconds: float) -> None:
+def _to_the_end(place: Path) -> int:
+    """From the finished matrix to the decision, by the commands that anybody would give."""
+    for words in TO_THE_END:
+        print(f"\n{paint('$ muster ' + shlex.join(words), 'bold')}", flush=True)
+        done = subprocess.run([sys.executable, "-m", "muster", "-C", str(place), *words], check=False)
+        if done.returncode:
+            return done.returncode
+    return 0
+
+
+def _sum_up(last: Status, place: Path, here: str, seconds: float) -> None:
     attempts = sum(len(cell.record.attempts) for cell in last.cells)
     again = [cell.record.cell.id for cell in last.cells if len(cell.record.attempts) > 1]
     print(
         f"{len(last.cells)} cells, {attempts} attempts in {seconds:.0f} s; more than one: {', '.join(again) or 'none'}"
     )
+    print(f"read first:   {place / 'reports' / 'decision.md'}")
     print(f"look around:  {here} why {again[0] if again else last.cells[0].record.cell.id}")
 
 

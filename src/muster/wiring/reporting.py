@@ -92,22 +92,28 @@ def decision_changed_at(desk: Desk, campaign: Campaign) -> int:
         return 0
     metrics = {told[part]["metric"] for part in ("primary", "limit") if told.get(part)}
     jobs = {job.name for job in campaign.jobs if metrics & {result.name for result in job.results}}
-    now, shown, changed, same = sections_of(campaign)["decision"], 0, 0, False
+    now, shown, changed, same = procedure_of(campaign), 0, 0, False
     for event in desk.store.events():
         decision = event.decision
         if event.void or decision.kind not in ("settle", "adopt", "campaign"):
             continue
         if decision.kind == "campaign":
-            was, same = same, _decision_of(desk, str(decision.data.get("hash"))) == now
+            was, same = same, _procedure_then(desk, str(decision.data.get("hash"))) == now
             changed = shown if same and not was else changed
         elif (decision.cell or "").partition("/")[0] in jobs:
             shown += decision.data.get("outcome", {}).get("verdict") == "DONE"
     return changed if same else shown
 
 
-def _decision_of(desk: Desk, name: str) -> str | None:
+def procedure_of(campaign: Campaign) -> Mapping[str, Any] | None:
+    """What decides; factors and notes may be added at any time."""
+    told = campaign.decision
+    return {key: value for key, value in told.items() if key not in ("factors", "notes")} if told else None
+
+
+def _procedure_then(desk: Desk, name: str) -> Mapping[str, Any] | None:
     try:
-        return sections_of(campaigns.load(desk.state, name))["decision"]
+        return procedure_of(campaigns.load(desk.state, name))
     except MusterError:
         return None
 
