@@ -150,7 +150,7 @@ def judge(asked: Environment, answer: Answered) -> Iterator[Mistake]:
         what = f"{jobs}: {asked.name} did not say within its time which devices it sees"
         yield Mistake(what, hint="try it by hand: `python -c 'import jax; print(jax.devices())'`", path=path,
                       level="warning")  # fmt: skip
-    if asked.gpus:
+    elif asked.gpus:
         yield from _unseen(asked, answer.frameworks, jobs, path)
 
 
@@ -174,7 +174,8 @@ def _unseen(asked: Environment, frameworks: Sequence[Mapping[str, Any]], jobs: s
         seen = f"fails: {each['trouble']}" if each.get("trouble") else f"sees {each['gpus'] or 'none'}"
         there = f" ({', '.join(each['devices'][:4])})" if each["devices"] else ""
         version = f" {each['version']}" if each.get("version") else ""
-        needs = f"need{'' if len(asked.jobs) > 1 else 's'} a GPU" if wanted <= 1 else f"need {wanted} GPUs"
+        needs = "need" if len(asked.jobs) > 1 else "needs"
+        needs += " a GPU" if wanted <= 1 else f" {wanted} GPUs"
         what = f"{jobs} {needs}, and {each['name']}{version} in {asked.name} {seen}{there}"
         hint = f"install a build of {each['name']} for CUDA in that environment; does `nvidia-smi` work?"
         yield Mistake(what, hint=hint, path=path, level=level)
