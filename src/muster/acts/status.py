@@ -96,10 +96,12 @@ def survey(
     boot: float,
     boot_id: str,
     watch_of: WatchOf = lambda *_: None,
+    ledger: bool = False,
 ) -> Status:
+    """`ledger`: the hours are wanted although no `money:` is declared."""
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
     running = _running(state, sightings, watch_of, boot) if sightings else None
-    found = _spending(state, running, wall, boot, boot_id) if state.campaign.money else None
+    found = _spending(state, running, wall, boot, boot_id) if state.campaign.money or ledger else None
     look = _Look(state, needs, sightings, watch_of, found.purse if found else None, _etas(state, running, wall))
     cells = tuple(_cell(record, look) for record in state.declared)
     left = [record for record in state.cells.values() if record.open and not record.declared]

@@ -15,8 +15,8 @@ from muster.domain.errors import UsageError
 # in the order a newcomer meets them
 COMMANDS = (
     "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "wait", "logs", "stop", "down", "hold",
-    "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest", "docs",
-    "shutdown", "fsck",
+    "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest", "cost",
+    "docs", "shutdown", "fsck",
 )  # fmt: skip
 
 

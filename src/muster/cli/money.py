@@ -27,10 +27,10 @@ def money_line(found: Spending) -> Iterator[str]:
     ]  # fmt: skip
     said = f"money: {spent} {money.currency} spent" + (f" ({', '.join(parts)})" if parts else "")
     stands = level(found)
-    yield paint(said + _forecast(found), COLOURS.get(stands or "", ""))
+    yield paint(said + forecast_words(found), COLOURS.get(stands or "", ""))
 
 
-def _forecast(found: Spending) -> str:
+def forecast_words(found: Spending) -> str:
     expected, unknown = found.forecast, few(list(found.unknown), 3)
     if expected is None:
         return "; no forecast yet: no cell has finished" if found.unknown else ""

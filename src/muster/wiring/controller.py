@@ -126,8 +126,10 @@ def build(
         with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
             eyes.configure(state)
             seen = eyes.probe.look(state.open_attempts)
-            now = {"wall": clock.wall(), "boot": clock.boot()}
-            write_status_tsv(root, survey(state, seen, me, **now, boot_id=process.boot_id(), watch_of=watches.of))
+            found = survey(
+                state, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=process.boot_id(), watch_of=watches.of
+            )
+            write_status_tsv(root, found)
 
     loop = Loop(ports, carrier, loaded, watches, policy, configure, publish)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from muster.controller.watches import Watches
 
 
-def look(desk: Desk, state: CampaignState | None = None) -> Status:
+def look(desk: Desk, state: CampaignState | None = None, *, ledger: bool = False) -> Status:
     loaded = state or desk.load()
     sightings = {}
     watch_of: WatchOf = lambda *_: None  # noqa: E731
@@ -43,7 +43,7 @@ def look(desk: Desk, state: CampaignState | None = None) -> Status:
             sightings[attempt.key] = replace(sightings[attempt.key], proof=progress)
     return survey(
         loaded, sightings, controller_status(desk), wall=desk.clock.wall(), boot=desk.clock.boot(), boot_id=boot_id(),
-        watch_of=watch_of,
+        watch_of=watch_of, ledger=ledger,
     )  # fmt: skip
 
 

@@ -1,0 +1,106 @@
+"""muster cost"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from muster.acts.cost import Cost, as_json
+from muster.acts.money import level
+from muster.cli.app import open_folder
+from muster.cli.money import COLOURS, forecast_words
+from muster.cli.paint import paint
+from muster.cli.words import counted, say_json
+from muster.ledger.accounts import Accounts
+from muster.ledger.spans import how_wasted
+from muster.wiring.costing import reckon
+from muster.wiring.desk import Desk
+
+app = typer.Typer(add_completion=False)
+MEANINGS = {
+    "productive": "ended in a DONE that is used",
+    "wasted": "died, superseded or stopped",
+    "idle": "paid for, and nothing ran",
+    "overhead": "slots held before the command ran and after its end",
+    "running": "not decided yet",
+}
+
+
+@app.command(epilog="Example:  muster cost --json | jq '{spent, unaccounted, by_cause}'")
+def cost(
+    ctx: typer.Context,
+    report: Annotated[bool, typer.Option("--report", help="Write reports/cost.md: what the money bought.")] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """The ledger: what every slot-second was spent on, what it cost, what the rest will cost."""
+    desk = Desk.open(open_folder(ctx))
+    status, events, found = reckon(desk)
+    written = None
+    if report:
+        from muster.wiring.costing import write_report
+
+        written = str(write_report(desk, status, events, found))
+    if as_json_:
+        say_json(as_json(found) | ({"report": written} if written else {}))
+        return 0
+    for line in lines(found):
+        print(line)
+    if written:
+        print(f"written: {written}")
+    return 0
+
+
+def lines(found: Cost) -> Iterator[str]:
+    spending, book = found.spending, found.spending.ledger
+    state = spending.state
+    yield f"{paint(state.campaign.name, 'bold')}: {_bottom(found)}   as of {found.as_of[11:19]}"
+    yield ""
+    yield from _table(book.hours, book.money, state.campaign.money.currency if state.campaign.money else "")
+    yield from _more(found)
+
+
+def _bottom(found: Cost) -> str:
+    money, accounts = found.spending.state.campaign.money, found.spending.ledger.money
+    if money is None or accounts is None:
+        return f"{hours(found.spending.ledger.hours.total)}; no price is declared"
+    of = f" of {money.budget:g}" if money.budget is not None else ""
+    spent = f"{accounts.total:.2f}{of} {money.currency} spent"
+    return paint(spent, COLOURS.get(level(found.spending) or "", "")) + forecast_words(found.spending)
+
+
+def _table(time: Accounts, money: Accounts | None, currency: str) -> Iterator[str]:
+    def row(name: str, seconds: float, amount: float | None, meaning: str) -> str:
+        share = f"{seconds / time.total * 100:4.0f} %" if time.total else "     "
+        paid = f"{amount:>12.2f} {currency}" if amount is not None else ""
+        return f"  {name:<14}{hours(seconds):>10}{share:>8}{paid}   {meaning}"
+
+    for name, meaning in MEANINGS.items():
+        amount = getattr(money, name) if money else None
+        if getattr(time, name) or amount or name in ("productive", "wasted"):
+            yield row(name, getattr(time, name), amount, meaning)
+        if name == "wasted":
+            for cause, spent in sorted(time.by_cause.items(), key=lambda item: -item[1]):
+                yield row(f"  {cause}", spent, money.by_cause.get(cause, 0.0) if money else None, how_wasted(cause))
+
+
+def _more(found: Cost) -> Iterator[str]:
+    book, money = found.spending.ledger, found.spending.state.campaign.money
+    currency = money.currency if money else ""
+    yield ""
+    if found.paid is not None:
+        explained = "every part of it is explained by spans"
+        if found.unaccounted:
+            explained = f"{found.unaccounted:.2f} {currency} of it are unaccounted for: no span explains them"
+        yield f"  paid {found.paid:g} {currency}: {explained}"
+    if book.adopted:
+        yield f"  {counted(book.adopted, 'run')} of it adopted, {hours(book.adopted_hours)} by the times of their files"
+    if found.free_hours is not None and found.free_hours >= 0.01:
+        yield f"  slots stood free for {hours(found.free_hours)} while the campaign ran: not billed here"
+    if book.gpu_hours:
+        yield f"  {hours(book.gpu_hours)} of GPUs"
+
+
+def hours(value: float) -> str:
+    return f"{value:.2f} h" if value >= 0.1 or not value else f"{value * 3600:.1f} s"
