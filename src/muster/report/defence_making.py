@@ -86,7 +86,7 @@ def could_be_the_same(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
         yield from flagged
     else:
         yield w("same_run.no_flag")
-    made = analysis.facts.made
+    made = [each for each in analysis.facts.made if each.trained]
     known = {
         name: sum(getattr(each, name) is not None for each in made) for name in ("checkpoint", "curve", "settings")
     }

@@ -15,6 +15,7 @@ T = TypeVar("T")
 ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
 EXACT = 1e-9
 RARE = 1e-4
+LIKELY = 0.05
 FEW_EPISODES = 10
 
 
@@ -41,11 +42,12 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How one trained cell came about. None: not known, which raises no flag."""
+    """How one cell came about. None: not known, which raises no flag."""
 
     cell: str
     config: str
     seed: str
+    trained: bool = True  # False: it evaluates what others trained
     checkpoint: str | None = None  # hash of the one that was evaluated
     saved_share: float | None = None  # of the training, when it was saved
     saved_early: bool = False  # by the declared proof: at the start, or before the end of the training
@@ -80,8 +82,10 @@ def of_values(samples: Sequence[Sample], measured: Sequence[Measured]) -> list[F
     """What the numbers show by themselves."""
     found = [*_not_finite(measured), *_duplicated(measured), *_changed(measured)]
     for (split, metric), group in _grouped(samples, lambda s: (s.split, s.metric)):
-        found += _same_configs(group, split, metric)
-        found += _no_spread(group)
+        alike = list(_same_configs(group, split, metric))
+        told = {config for flag in alike for config in flag.cells}
+        found += alike
+        found += _no_spread([sample for sample in group if sample.sd or sample.config not in told])
     for (config, metric), group in _grouped(samples, lambda s: (s.config, s.metric)):
         found += _same_splits(group, config, metric)
     return found
@@ -195,14 +199,24 @@ def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[
             yield Flag(level, "same_values", names, text, parts)
 
 
+def _ties_are_likely(sample: Sample) -> bool:
+    """Of means over a known number of episodes, with the spread that is seen: not even worth a word."""
+    pairs = sample.n * (sample.n - 1) / 2
+    return not sample.on_a_lattice and sample.counted and bool(sample.sd) and pairs * _meeting(sample) >= LIKELY
+
+
+def _meeting(sample: Sample) -> float:
+    """The chance that two seeds of one normal distribution fall on the same multiple."""
+    return min(1.0, 1 / (sample.episodes * (sample.sd or math.inf) * math.sqrt(4 * math.pi)))
+
+
 def _by_chance(sample: Sample) -> bool:
     """Whether another config may well have the same: integers, or so coarse means that all seeds agree by chance."""
     if sample.on_a_lattice or not sample.counted:
         return sample.on_a_lattice
     if not sample.sd:
         return sample.n <= 2
-    meet = 1 / (sample.episodes * sample.sd * math.sqrt(4 * math.pi))  # of two seeds of one normal distribution
-    return min(1.0, meet) ** sample.n >= RARE
+    return _meeting(sample) ** sample.n >= RARE
 
 
 def _alike(a: Sample, b: Sample) -> bool:
@@ -227,7 +241,7 @@ def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
         same = [
             (a, b) for (a, x), (b, y) in combinations(sample.by_seed.items(), 2) if math.isclose(x, y, rel_tol=EXACT)
         ]
-        if same:
+        if same and not _ties_are_likely(sample):
             seeds = " and ".join(same[0])
             where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
             text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
