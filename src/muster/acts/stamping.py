@@ -60,13 +60,13 @@ def sections_of(campaign: Campaign) -> dict[str, str]:
 
 
 def digest_of(state: CampaignState) -> str:
-    """Every attempt and how it ended."""
+    """Every attempt and how it ended, and the campaign that was taken in."""
     rows = [
         (attempt.cell, attempt.n, attempt.token, attempt.outcome.verdict if attempt.outcome else "", attempt.accepted)
         for record in state.cells.values()
         for attempt in record.attempts
     ]
-    return _digest(msgspec.json.encode(rows))
+    return _digest(msgspec.json.encode([state.campaign_hash, rows]))
 
 
 def publish(root: Path, made: str, command: str, at: str, version: str, basis: Basis, files: Sequence[Derived]) -> Kept:

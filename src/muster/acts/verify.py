@@ -53,15 +53,14 @@ def _file(path: str, file: FileStamp, found: str | None, shared: list[Change], b
 
 
 def _sections(before: Basis, now: Basis) -> Iterator[Change]:
-    names = dict.fromkeys([*before.sections, *now.sections])
-    changed = [name for name in names if before.sections.get(name) != now.sections.get(name)]
+    changed = [name for name, digest in before.sections.items() if now.sections.get(name) != digest]
     if changed:
         yield Change(f"campaign.yaml changed: {', '.join(changed)}")
 
 
 def _matrix(before: Basis, now: Basis) -> Iterator[Change]:
     if before.state and before.state != now.state:
-        yield Change("attempts were made or ended since")
+        yield Change("attempts were made or ended since, or another campaign.yaml was taken in")
     new = [name for name in now.cells if name not in before.cells]
     if new and before.cells:
         yield Change(f"{_few(new)} came in since")

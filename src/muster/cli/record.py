@@ -15,7 +15,7 @@ from muster.cli.words import counted, say_json
 from muster.report.record import record_markdown
 from muster.report.record_facts import RecordFacts
 from muster.wiring.desk import Desk
-from muster.wiring.recording import gather, place, write
+from muster.wiring.recording import gather, place, write_stamped
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +42,7 @@ def record(
     facts = record_facts(status, events, sources)
     text = record_markdown(facts)
     if file is not None:
-        write(file, text)
+        write_stamped(desk, status, "record", "muster record", file, text)
     if as_json_:
         say_json(as_json(facts, text, file))
     elif file is None:

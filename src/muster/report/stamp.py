@@ -48,12 +48,12 @@ class Basis:
     """What everything that a command derives rests on."""
 
     campaign: str
-    sections: Mapping[str, str]  # of campaign.yaml -> hash
+    sections: Mapping[str, str]  # of campaign.yaml -> hash; those that matter
     cells: Mapping[str, CellStamp]
     k: int = 0
     n: int = 0
     missing: tuple[str, ...] = ()
-    state: str = ""  # hash of every attempt and how it ended; only where a file rests on all of them
+    state: str = ""  # hash of every attempt and how it ended; only where a file tells of all of them
 
 
 @dataclass(frozen=True, slots=True)

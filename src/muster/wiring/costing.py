@@ -14,7 +14,7 @@ from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
-from muster.wiring.recording import write
+from muster.wiring.recording import write_stamped
 from muster.wiring.survey import look
 
 FILE = "cost.md"
@@ -29,7 +29,8 @@ def reckon(desk: Desk) -> tuple[Status, list[Event], Cost]:
 
 def write_report(desk: Desk, status: Status, events: Sequence[Event], found: Cost) -> Path:
     path = desk.root / "reports" / FILE
-    write(path, report_text(status, events, found, sources(desk, status)))
+    text = report_text(status, events, found, sources(desk, status))
+    write_stamped(desk, status, "cost", "muster cost --report", path, text)
     return path
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+import muster
 from muster.acts.manifest import KINDS
 from muster.acts.record import Sources
+from muster.acts.stamping import Derived, digest_of, publish, write
 from muster.acts.status import Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
+from muster.report.stamp import Basis
 from muster.store import campaigns
 from muster.wiring.desk import Desk
 from muster.wiring.listing import files_of
@@ -66,12 +68,15 @@ def place(desk: Desk, start: Path, out: str | None) -> Path:
     return path
 
 
-def write(path: Path, text: str) -> None:
-    """As a whole: a reader never sees half a record."""
-    path.parent.mkdir(exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_text(text, encoding="utf-8", errors="replace")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+def write_stamped(desk: Desk, status: Status, made: str, command: str, path: Path, text: str) -> None:
+    """With a stamp, so that `verify` can say that it was overtaken; a copy elsewhere carries none."""
+    data = text.encode("utf-8", "replace")
+    if not path.is_relative_to(desk.root):
+        write(path, data)
+        return
+    campaign, cells = status.state.campaign, status.cells
+    missing = tuple(cell.record.cell.id for cell in cells if not cell.record.done)
+    done = len(cells) - len(missing)
+    basis = Basis(campaign.name, {}, {}, done, len(cells), missing, digest_of(status.state))
+    name = str(path.relative_to(desk.root))
+    publish(desk.root, made, command, status.as_of, muster.__version__, basis, [Derived(name, data, "text")])
