@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,10 @@ def test_nothing_is_due_before_every_cell_is_settled_or_while_the_campaign_is_no
     assert due(state) == Nothing(over=False)
     state.cells["plots"] = replace(state.cells["plots"], attempts=(), given_up="no money")
     assert isinstance(due(state), Begin)
+    state.at_rest = True  # a version that knew no finish ended it: nothing begins by itself
+    assert due(state) == Nothing(over=True)
+    state.finish = FinishRecord(wish=Wish("me", "now"))
+    assert isinstance(due(state), Begin)
     for kind in ("down", "held"):
         state.intent = Intent(kind)  # type: ignore[arg-type]
         assert due(state) == Nothing(over=True)
@@ -170,6 +174,9 @@ def test_a_command_that_was_recorded_is_handed_to_who_recorded_it_and_never_begi
     found = due(state)
     assert isinstance(found, PowerOff)
     assert found.stage is began
+    state.at_rest = True  # it was a wish on a campaign at rest, and is granted now
+    assert isinstance(due(state), PowerOff)
+    state.at_rest = False
     for what in ("ended", "failed", "unclear", "dropped", "clear", "counting"):
         state.finish = replace(state.finish, stage=stage(what, state))
         assert due(state) == Nothing(over=True), what
@@ -308,6 +315,9 @@ def test_a_countdown_that_nobody_counts_any_more_is_not_shown() -> None:
         assert found is not None
         return found.steps[-1].standing
 
+    state.finish = replace(state.finish, stage=stage("began", state), begun=key_of(state))
+    assert [shown(100.0), shown(99.0), shown(1000.0)] == ["under way", "unclear", "unclear"]
+    state.finish = replace(state.finish, stage=stage("counting", state, countdown_s=60.0), begun="")
     assert [shown(100.0), shown(150.0), shown(99.0), shown(1000.0)] == [
         "counting down",
         "counting down",
@@ -349,13 +359,14 @@ def test_a_finish_that_waits_for_a_person_says_so() -> None:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> SqliteStore:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
     campaign = world().campaign
     name = campaigns.save(tmp_path, "text", campaign, {cell.id: "h" for cell in all_cells(campaign)})
     found = SqliteStore(tmp_path, log=MemoryLog(), database=":memory:")
     found.commit([Decision("campaign", "me", data={"hash": name, "env_file": ""})])
     up(found)
-    return found
+    yield found
+    found.close()
 
 
 def up(store: SqliteStore) -> None:
@@ -421,6 +432,18 @@ def test_what_a_later_version_says_is_kept_and_has_no_effect(store: SqliteStore)
     assert say(store, "shutdown", what="hibernated") is not None
     assert say(store, "finish", what="began") is not None
     assert found(store) == FinishRecord()
+
+
+def test_the_log_folds_to_the_same_again(store: SqliteStore, tmp_path: Path) -> None:
+    began(store)
+    say(store, "finish", what="ended", step="run-1", n=1, ok=False)
+    up(store)
+    say(store, "shutdown", what="wish", command="off")
+    say(store, "shutdown", what="refused", key="k", reasons=["GPU 0 is in use"])
+    fresh = SqliteStore(tmp_path, log=store.log, database=":memory:")
+    fresh.commit([])
+    assert found(fresh) == found(store) != FinishRecord()
+    fresh.close()
 
 
 def test_a_finish_starts_nothing(store: SqliteStore) -> None:

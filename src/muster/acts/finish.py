@@ -16,6 +16,7 @@ from muster.domain.state import CampaignState
 POWER_OFF = "shutdown -h now || poweroff || halt"
 COUNTDOWN_S = 60.0
 MOST_LOST = 3  # executions without a known end; then it counts as failed
+COMMAND_S = 600.0  # a command that powers off returns at once, or never
 LATE_S = 60.0  # a countdown that is over for so long was left by who counted
 
 StepKind = Literal["report", "docs", "run", "notify", "shutdown"]
@@ -123,27 +124,36 @@ def key_of(state: CampaignState) -> str:
     return told.hexdigest()[:16]
 
 
-def due(state: CampaignState) -> Due:
-    """What the controller is to do now. One execution at a time: what is under way is seen to its end first."""
+def due(state: CampaignState, key: str | None = None) -> Due:
+    """What the controller is to do now. One execution at a time: what is under way is seen to its end first.
+
+    A campaign at rest was ended by a controller, an older version's perhaps: only a person's word wakes it.
+    """
     if state.intent.kind != "running" or not declares(state):
         return Nothing(over=True)
     if not settled(state):
         return Nothing(over=False)
+    stage = state.finish.stage
+    if stage and stage.what == "began" and stage.key == (key or key_of(state)):  # the wish for it is gone
+        return PowerOff(Step("shutdown", "shutdown", stage.command), stage)
+    if state.at_rest and not state.finish.wish:
+        return Nothing(over=True)
     for record in state.finish.steps.values():
         if record.ended is None:
             return Tend(record)
-    key, stage = key_of(state), state.finish.stage
-    if stage and stage.key == key and stage.what == "began":
-        return PowerOff(Step("shutdown", "shutdown", stage.command), stage)
+    return _next(state, key or key_of(state))
+
+
+def _next(state: CampaignState, key: str) -> Due:
     for step in steps(state):
         if step.kind == "shutdown":
             return Nothing(over=True) if state.finish.begun == key or state.finish.cancelled else PowerOff(step)
-        record_ = state.finish.steps.get(step.name)
-        mine = record_ if record_ and record_.key == key else None
+        last = state.finish.steps.get(step.name)
+        mine = last if last and last.key == key else None
         if mine is None or mine.ok is None:
-            return Begin(step, record_.n + 1 if record_ else 1, mine.lost if mine else 0)
+            return Begin(step, last.n + 1 if last else 1, mine.lost if mine else 0)
         if not mine.ok:
-            return Nothing(over=True)
+            break
     return Nothing(over=True)
 
 
@@ -189,7 +199,7 @@ def view(state: CampaignState, boot: float) -> FinishView | None:
         told += [alone] if alone.standing not in ("waiting", "cancelled") else []
     if not told:
         return None
-    return FinishView(tuple(told), over, over and not isinstance(due(state), Nothing))
+    return FinishView(tuple(told), over, over and not isinstance(due(state, key), Nothing))
 
 
 def _view(step: Step, state: CampaignState, key: str | None, boot: float) -> StepView:
@@ -223,9 +233,9 @@ def _shutdown_view(step: Step, state: CampaignState, key: str | None, boot: floa
 
 
 def _left_behind(stage: Stage, boot: float) -> bool:
-    """A countdown that nobody counts any more: who did was killed, or the machine went down."""
-    passing = stage.what in ("clear", "counting")
-    return passing and not stage.boot <= boot <= stage.boot + stage.countdown_s + LATE_S
+    """Nobody is at it any more: who counted was killed, or the machine went down."""
+    lasts = {"clear": stage.countdown_s, "counting": stage.countdown_s, "began": COMMAND_S}.get(stage.what)
+    return lasts is not None and not stage.boot <= boot <= stage.boot + lasts + LATE_S
 
 
 def view_json(found: FinishView) -> dict[str, Any]:

@@ -32,7 +32,6 @@ from muster.wiring.desk import Desk
 from muster.wiring.pace import second_look_s
 from muster.wiring.survey import look
 
-COMMAND_S = 600.0  # a command that powers off returns at once, or never
 TAIL = 2000
 BLINK_S = 0.2
 
@@ -143,10 +142,10 @@ def execute(command: str, root: Path, environment: Mapping[str, str] | None = No
         try:
             done = subprocess.run(
                 ["/bin/sh", "-c", command], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, timeout=COMMAND_S, check=False,
+                start_new_session=True, timeout=finish.COMMAND_S, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Ran(False, f"`{command}` has not returned within {COMMAND_S:.0f} s")
+            return Ran(False, f"`{command}` has not returned within {finish.COMMAND_S:.0f} s")
         except OSError as error:
             return Ran(False, f"`{command}` could not be run: {error.strerror}")
     if done.returncode == 0:
