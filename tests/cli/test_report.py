@@ -298,3 +298,25 @@ def test_two_splits_and_no_decision(camp: Camp) -> None:
     made = camp.json("report", code=0)
     assert made["verdict"] == "NOT_ENOUGH_EVIDENCE"
     assert "declared" in made["reason"]
+
+
+def test_files_of_a_persons_own_job_are_stamped_too(camp: Camp) -> None:
+    data(camp)
+    once = """\
+  plots:
+    axes: []
+    needs: [eval]
+    command: /bin/sh -c 'ls data > {out}/list.txt'
+    proof: {files: [list.txt]}
+decision:"""
+    camp.write(CAMPAIGN.replace("decision:", once))
+    camp("up", code=0)
+    assert camp.json("report", code=0)["n"] == 20  # what only uses results is no part of the matrix
+    found = states(camp)
+    mine = [path for path in found if path.endswith("list.txt")]
+    assert len(mine) == 1
+    assert found[mine[0]] == ("fresh", "")
+    edited_result(camp)
+    assert states(camp)[mine[0]][0] == "stale"
+    (camp.root / mine[0]).write_text("mine")
+    assert states(camp)[mine[0]][0] == "broken"

@@ -34,6 +34,7 @@ class Found:
     version: str = ""
     folder: str = ""
     decision_changed_at: int = 0
+    seed_price: float | None = None  # of one more seed of one config
     money_left: float | None = None
 
 
@@ -82,7 +83,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
         made=tuple(how_made(campaign, records, found.origins, found.curves, found.code)),
         curves=tuple(_curves(status, found)),
-        price=_price(campaign, list(records.values())),
+        price=_price(campaign, list(records.values()), found.seed_price),
         currency=campaign.money.currency if campaign.money else "",
         budget_left=found.money_left,
     )
@@ -244,7 +245,7 @@ def _one_commit(found: Any) -> str:
     return commits.pop() if len(commits) == 1 else ""
 
 
-def _price(campaign: Campaign, records: Sequence[CellRecord]) -> Price | None:
+def _price(campaign: Campaign, records: Sequence[CellRecord], money: float | None) -> Price | None:
     """Of one more seed of one config: the middle duration of each kind of cell that it takes."""
     hours = 0.0
     for job in campaign.jobs:
@@ -263,5 +264,4 @@ def _price(campaign: Campaign, records: Sequence[CellRecord]) -> Price | None:
         for count in others:
             cells *= count
         hours += cells * median(known) / 3600
-    money = campaign.money
-    return Price(hours, hours * money.price if money and money.price and money.per == "gpu" else None)
+    return Price(hours, money)

@@ -19,6 +19,7 @@ from muster.report.stamp import Basis, FileStamp, Stamp
 
 REPORTS = "reports"
 STAMPS = "reports/stamps"
+COMMANDS = {"cost": "cost --report", "record": "record"}  # the others are made by `muster report`
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")
 
@@ -75,11 +76,15 @@ def publish(root: Path, made: str, command: str, at: str, version: str, basis: B
     with refused(root):
         for file in files:
             write(root / file.path, file.data)
-        stamped = {f.path: FileStamp(_digest(f.data, 64), f.kind, f.cells, f.claims) for f in files}
-        stamp = Stamp(made, command, at, version, basis, stamped)
-        write(root / STAMPS / f"{made}.json", msgspec.json.format(msgspec.json.encode(stamp), indent=1))
+    stamped = {f.path: FileStamp(_digest(f.data, 64), f.kind, f.cells, f.claims) for f in files}
+    seal(root, Stamp(made, command, at, version, basis, stamped))
     removed, left = _clear(root, before, stamped)
     return Kept(tuple(stamped), tuple(removed), tuple(left))
+
+
+def seal(root: Path, stamp: Stamp) -> None:
+    with refused(root):
+        write(root / STAMPS / f"{stamp.made}.json", msgspec.json.format(msgspec.json.encode(stamp), indent=1))
 
 
 def _clear(root: Path, before: Stamp | None, now: Mapping[str, FileStamp]) -> tuple[list[str], list[str]]:
@@ -108,7 +113,9 @@ def load(root: Path, made: str) -> Stamp | None:
         return None
     except msgspec.MsgspecError as error:
         raise MusterError(
-            f"a stamp can't be read: {error}", where=str(path), hint=f"make it anew: `muster {made}`"
+            f"a stamp can't be read: {error}",
+            where=str(path),
+            hint=f"make it anew: `muster {COMMANDS.get(made, 'report')}`",
         ) from None
 
 

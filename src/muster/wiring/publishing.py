@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import muster
-from muster.acts.stamping import REPORTS, Derived, Kept, publish
+from muster.acts.stamping import REPORTS, Derived, Kept, publish, relevant, seal
+from muster.domain.cell import needed_cells
+from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.facts import Text
 from muster.report.quantities import quantities_of
-from muster.report.stamp import footer
+from muster.report.stamp import FileStamp, Stamp, footer
 from muster.wiring.desk import Desk
+from muster.wiring.listing import files_of
 from muster.wiring.reporting import Gathered, Step, gather, silent
 
 if TYPE_CHECKING:
@@ -37,8 +40,31 @@ def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Ste
     command = "muster report --partial" if partial else "muster report"
     files = list(_files(found, analysis, step))
     kept = publish(found.root, "report", command, found.facts.at, muster.__version__, found.basis, files)
+    stamp_once(desk, found)
     names = _documents(found) if documents else ()
     return Report(analysis, kept, _update(found, names) if names else None)
+
+
+def stamp_once(desk: Desk, found: Gathered) -> None:
+    """What a person's own jobs made of the results (`axes: []`, plots, notes) carries a stamp like our own files."""
+    campaign = found.status.state.campaign
+    users = [job for job in campaign.jobs if job.needs and job.name not in relevant(campaign)]
+    cells = {c.record.cell.id: c.record.cell for c in found.status.cells if c.record.done}
+    using = {name for name, cell in cells.items() if any(job.name == cell.job for job in users)}
+    if not using:
+        return
+    needs = needed_cells(campaign, [cell.record.cell for cell in found.status.cells])
+    hashes = HashCache(desk.state)
+    files = {}
+    for entry in files_of(desk.root, found.status.state):
+        if entry.cell in using and entry.kind in ("output", "artifact", "adopted") and entry.plain:
+            digest = hashes.sha256(entry.path)
+            if digest is not None:
+                path = Path(entry.path)
+                name = str(path.relative_to(desk.root)) if path.is_relative_to(desk.root) else entry.path
+                files[name] = FileStamp(digest, "job", needs.get(entry.cell, ()))
+    hashes.save()
+    seal(desk.root, Stamp("jobs", "muster report", found.facts.at, muster.__version__, found.basis, files))
 
 
 def _update(found: Gathered, names: Sequence[str]) -> Documents:

@@ -25,6 +25,7 @@ from muster.report.stamp import Basis, CellStamp
 from muster.store import campaigns
 from muster.wiring.basis import Reader, declared_now, done_cells, stamp_of
 from muster.wiring.desk import Desk
+from muster.wiring.planning import slot_count
 
 Step = Callable[[str, int, int], None]  # what is done, how many of how many
 
@@ -63,6 +64,7 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
         stamped[name] = stamp_of(desk, record, origins[name], order, needs.get(name, ()))
     step("reading results", len(records), len(records))
     reader.hashes.save()
+    seed_price, left = _money(desk, status)
     found = Found(
         origins,
         curves,
@@ -71,12 +73,35 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
         version=muster.__version__,
         folder=str(desk.root),
         decision_changed_at=decision_changed_at(desk, campaign),
+        seed_price=seed_price,
+        money_left=left,
     )
     facts = facts_of(status, found)
     missing = tuple(each.cell for each in facts.missing)
     return Gathered(
         desk.root, status, facts, Basis(campaign.name, sections_of(campaign), stamped, facts.k, facts.n, missing)
     )
+
+
+def _money(desk: Desk, status: Status) -> tuple[float | None, float | None]:
+    """What one more seed of one config costs, and what of the budget is left."""
+    money = status.state.campaign.money
+    if money is None:
+        return None, None
+    from muster.acts.cost import price_of
+    from muster.wiring.costing import reckon
+
+    _, _, found = reckon(desk)
+    by_seed: dict[tuple[str, str], list[str]] = {}
+    for cell in status.cells:
+        names = {axis: value.name for axis, value in cell.record.cell.values}
+        if "seed" in names:
+            by_seed.setdefault((names.get("config", ""), names["seed"]), []).append(cell.record.cell.id)
+    known = found.spending.state.cells
+    one = next((cells for cells in by_seed.values() if all(cell in known for cell in cells)), None)
+    price = price_of(found.spending, one, slot_count(status.state.campaign)) if one else None
+    spent = found.spending.spent
+    return price, money.budget - spent if money.budget is not None and spent is not None else None
 
 
 def _curve_metrics(campaign: Campaign) -> list[str]:
