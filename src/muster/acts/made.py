@@ -65,7 +65,7 @@ class _Making:
             cell=self.record.cell.id,
             config=names.get("config", ""),
             seed=names.get("seed", ""),
-            trained=not self.campaign.job(self.record.cell.job).needs,
+            trained=bool(self.users) or not self.campaign.job(self.record.cell.job).needs,
             checkpoint=saved.sha256 if saved else None,
             saved_share=saved.share if saved else None,
             saved_early=saved is not None and saved.early,

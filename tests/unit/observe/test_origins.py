@@ -1,0 +1,177 @@
+"""Where numbers come from, and what a training logged on its way."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result
+from muster.domain.cell import Cell
+from muster.domain.order import Order
+from muster.domain.origins import Origins
+from muster.domain.sighting import Exit
+from muster.observe.curves import POINTS, candidates_for, read_curves
+from muster.observe.origins import read_origins
+
+CELL = Cell("train/full/0", "train", (("config", AxisValue("full", "full")), ("seed", AxisValue("0", 0))))
+LENGTH = 1000.0
+
+
+def sha256(path: str) -> str | None:
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def job(**more: Any) -> Job:
+    progress = (Progress("jsonl", "metrics.jsonl", "step"), Progress("checkpoint", "model.npz"))
+    return Job("train", ("config", "seed"), ("true",), progress=progress, **more)
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Order:
+    """An attempt that ran for 1000 s and ended just now."""
+    out = tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "started").write_text("token")
+    (tmp_path / "exit.json").write_text("{}")
+    now = time.time()
+    os.utime(tmp_path / "started", (now - LENGTH, now - LENGTH))
+    return Order(
+        cell=CELL.id, n=1, token="token", epoch=1, argv=("true",), cwd=str(tmp_path), env={}, env_file="", slots=(),
+        out=str(out), output=str(out), hash="", claimed_at="", claimed_boot=0.0, boot_id="", retry_cause=None,
+        resumed_from=None, state="", bell="", ballast="", revive=(), revive_s=0.0, axes={}, code={},
+    )  # fmt: skip
+
+
+def put(order: Order, name: str, text: str, share: float | None = None) -> Path:
+    """`share`: where in the run it was written last."""
+    path = Path(order.out, name)
+    path.write_text(text)
+    if share is not None:
+        at = time.time() - LENGTH * (1 - share)
+        os.utime(path, (at, at))
+    return path
+
+
+def read(order: Order, asked: Job | None = None, **more: Any) -> Origins:
+    return read_origins(asked or job(), CELL, order, Exit(0, None, time.time(), 0.0, LENGTH), sha256, **more)
+
+
+RESULTS = (Result("score", "json", "result.json", "score"), Result("cost", "json", "result.json", "cost"))
+
+
+def test_result_files_their_values_and_hashes(order: Order) -> None:
+    told = {"score": 1.5, "cost": 3, "episodes": 48, "checkpoint_sha256": "ab"}
+    path = put(order, "result.json", json.dumps(told))
+    found = read(order, job(results=RESULTS))
+    assert found.results == {"score": str(path), "cost": str(path)}
+    assert found.values == {"score": 1.5, "cost": 3.0}
+    assert found.files == {str(path): sha256(str(path))}
+    assert (found.episodes, found.evaluated) == (48, "ab")
+
+
+def test_what_can_not_be_read_is_told_and_has_no_value(order: Order) -> None:
+    found = read(order, job(results=RESULTS))
+    assert found.values == {}
+    assert found.trouble == dict.fromkeys(("score", "cost"), "result.json: no such file")
+    put(order, "result.json", '{"score": NaN, "cost": 1, "episodes": "many"}')
+    found = read(order, job(results=RESULTS))
+    assert found.values == {"cost": 1.0}
+    assert "nan" in found.trouble["score"]
+    assert found.episodes is None
+
+
+def test_without_values_only_files_are_looked_at(order: Order) -> None:
+    path = put(order, "result.json", "not even JSON")
+    found = read(order, job(results=RESULTS), values=False)
+    assert (found.values, found.trouble) == ({}, {})
+    assert found.files == {str(path): sha256(str(path))}
+
+
+@pytest.mark.parametrize(("saved", "early"), [(0.02, True), (0.5, True), (0.89, True), (0.95, False), (1.0, False)])
+def test_a_checkpoint_older_than_the_end_of_its_training(order: Order, saved: float, early: bool) -> None:
+    put(order, "metrics.jsonl", '{"step": 1}\n', 1.0)
+    put(order, "model.npz", "weights", saved)
+    checkpoint = read(order).checkpoint
+    assert checkpoint is not None
+    assert checkpoint.share == pytest.approx(saved, abs=0.01)
+    assert checkpoint.early is early
+
+
+def test_what_a_program_does_after_its_last_step_is_no_training(order: Order) -> None:
+    """It evaluated for the last 40 % of its time."""
+    put(order, "metrics.jsonl", '{"step": 1}\n', 0.6)
+    put(order, "model.npz", "weights", 0.6)
+    checkpoint = read(order).checkpoint
+    assert checkpoint is not None
+    assert not checkpoint.early
+
+
+def test_how_late_is_late_enough_can_be_declared(order: Order) -> None:
+    asked = job(proof=Proof(checkpoint=CheckpointProof("model.npz", 0.6)))
+    put(order, "model.npz", "weights", 0.7)
+    assert not read(order, asked).checkpoint.early  # type: ignore[union-attr]
+    put(order, "model.npz", "weights", 0.5)
+    assert read(order, asked).checkpoint.early  # type: ignore[union-attr]
+
+
+def test_times_that_can_not_be_compared_raise_nothing(order: Order) -> None:
+    put(order, "model.npz", "weights", 0.02)
+    found = read_origins(job(), CELL, order, None, sha256)
+    assert found.checkpoint is not None
+    assert (found.checkpoint.share, found.checkpoint.early) == (None, False)
+
+
+# -- curves
+
+
+def curves(order: Order, *metrics: str, asked: Job | None = None) -> dict[str, Any]:
+    return read_curves(asked or job(), CELL, order, metrics)
+
+
+def test_a_curve_is_found_under_the_name_that_trainers_use(order: Order) -> None:
+    rows = [{"step": step, "episode/score": step / 10, "episode/cost": 9 - step, "eval/score": 99} for step in range(5)]
+    rows[2].pop("episode/cost")
+    put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows) + '{"step": 9, "epis')
+    found = curves(order, "score", "cost", "nothing")
+    assert found["score"] == ("episode/score", ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 0.1, 0.2, 0.3, 0.4)))
+    assert found["cost"] == ("episode/cost", ((0.0, 1.0, 3.0, 4.0), (9.0, 8.0, 6.0, 5.0)))
+    assert "nothing" not in found
+
+
+def test_the_metric_itself_comes_first() -> None:
+    assert candidates_for("score")[0] == "score"
+    assert candidates_for("success")[:2] == ["success", "eval_episode/success"]
+
+
+def test_steps_are_scaled_and_what_is_not_finite_is_left_out(order: Order) -> None:
+    put(order, "metrics.jsonl", '{"step": 5, "score": 1}\n{"step": 10, "score": NaN}\n{"step": 15, "score": 2}\n')
+    scaled = Job("train", (), ("true",), progress=(Progress("jsonl", "metrics.jsonl", "step", scale=0.2),))
+    assert curves(order, "score", asked=scaled)["score"][1] == ((1.0, 3.0), (1.0, 2.0))
+
+
+def test_csv_and_nothing_at_all(order: Order) -> None:
+    put(order, "progress.csv", "step,Metrics/EpRet\n1,2.5\n2,3.5\n3\n")
+    table = Job("train", (), ("true",), progress=(Progress("csv", "progress.csv", "step"),))
+    assert curves(order, "score", asked=table)["score"] == ("Metrics/EpRet", ((1.0, 2.0), (2.5, 3.5)))
+    assert curves(order, "score") == {}
+
+
+def test_a_long_curve_is_thinned_out_and_keeps_its_ends(order: Order) -> None:
+    count = 50_000
+    put(order, "metrics.jsonl", "".join(f'{{"step": {step}, "score": {step}}}\n' for step in range(count)))
+    steps, values = curves(order, "score")["score"][1]
+    assert POINTS / 2 <= len(steps) <= 2 * POINTS + 1
+    assert (steps[0], steps[-1]) == (0.0, count - 1.0)
+    assert steps == values
+    gaps = {b - a for a, b in pairwise(steps[:-1])}
+    assert len(gaps) == 1  # evenly spread

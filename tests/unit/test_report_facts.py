@@ -1,0 +1,172 @@
+"""A campaign's state as the facts of a report: columns, what counts, what is missing, what was made how."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.acts.made import how_made
+from muster.acts.report_facts import Found, facts_of
+from muster.acts.stamping import relevant
+from muster.acts.status import ControllerStatus, Status, survey
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.cell import all_cells
+from muster.domain.errors import UsageError
+from muster.domain.origins import Checkpoint, Origins
+from muster.domain.state import CampaignState, Intent
+from muster.domain.verdict import State
+from muster.report.facts import Column
+from muster.spec import read_campaign
+
+TEXT = """\
+muster: 1
+campaign: c
+axes: {config: [base, new], seed: [0, 1], split: {id: {}, ood: {note: a proxy}}}
+jobs:
+  prepare: {axes: [seed], command: a}
+  train: {axes: [config, seed], needs: [prepare], command: b, results: {risk: {json: r.json, key: risk}}}
+  eval: {axes: [config, seed, split], needs: [train], command: c, results: {score: {json: r.json, key: score}}}
+  plots: {axes: [], needs: [eval], command: d}
+decision: {primary: {metric: score, split: ood, better: lower}, baseline: base, limit: {metric: risk, max: 2}}
+"""
+
+
+def attempt(cell: str, **results: float) -> Attempt:
+    outcome = Outcome(State.DONE, started=100.0, ended=3700.0, duration_s=3600.0, results=results)
+    return Attempt(cell, 1, f"token of {cell}", 1, (), "hash", "", 0.0, "", outcome=outcome)
+
+
+def status(text: str = TEXT, done: Any = lambda _: {}) -> Status:
+    """`done(cell)`: its results, or None where it is not done."""
+    campaign = read_campaign(text, file="campaign.yaml", folder="/home/me/c").campaign
+    cells = {}
+    for at, cell in enumerate(all_cells(campaign)):
+        results = done(cell)
+        cells[cell.id] = CellRecord(cell, at, attempts=() if results is None else (attempt(cell.id, **results),))
+    state = CampaignState(campaign, "h", "", Intent(), 1, (), cells)
+    return survey(state, {}, ControllerStatus(False), wall=0.0, boot=0.0, boot_id="")
+
+
+def all_done(cell: Any) -> dict[str, float]:
+    return {"train": {"risk": 1.0}, "eval": {"score": 2.0}}.get(cell.job, {})
+
+
+def test_columns_heads_and_the_plan() -> None:
+    facts = facts_of(status(done=all_done), Found({}))
+    assert facts.columns[:2] == (Column("ood", "score"), Column("train", "risk"))
+    assert set(facts.columns) == {Column("ood", "score"), Column("train", "risk"), Column("id", "score")}
+    assert facts.plan is not None
+    assert (facts.plan.procedure.higher, facts.plan.procedure.limit, facts.plan.procedure.at_most) == (False, 2.0, True)
+    assert facts.proxies == {"ood": "a proxy"}
+    assert (facts.configs, facts.seeds) == (("base", "new"), ("0", "1"))
+
+
+def test_the_order_that_was_asked_for() -> None:
+    asked = TEXT + "report: {columns: [id/score, train/risk]}\n"
+    assert facts_of(status(asked, all_done), Found({})).columns == (Column("id", "score"), Column("train", "risk"))
+
+
+def test_what_counts_and_what_is_missing() -> None:
+    def done(cell: Any) -> dict[str, float] | None:
+        return None if cell.job == "plots" or cell.id.endswith(("new/1", "new/1/id", "new/1/ood")) else all_done(cell)
+
+    facts = facts_of(status(done=done), Found({}))
+    assert [each.cell for each in facts.missing] == ["train/new/1", "eval/new/1/id", "eval/new/1/ood"]
+    assert (facts.k, facts.n, facts.mark) == (9, 12, "PARTIAL 9/12")
+    assert relevant(status().state.campaign) == {"prepare", "train", "eval"}
+
+
+def test_all_is_evaluated_and_not_all_that_it_rests_on_is_there() -> None:
+    facts = facts_of(status(done=lambda cell: None if cell.job == "prepare" else all_done(cell)), Found({}))
+    assert [each.cell for each in facts.missing] == ["prepare/0", "prepare/1"]
+    assert (facts.k, facts.n) == (12, 14)
+
+
+def test_what_exclude_takes_out() -> None:
+    text = TEXT.replace(
+        "axes: [config, seed, split], needs", "axes: [config, seed, split], exclude: [{config: new, seed: 1}], needs"
+    )
+    facts = facts_of(status(text, all_done), Found({}))
+    assert facts.excluded == (("new", "1", "id"), ("new", "1", "ood"))
+
+
+def test_the_record_counts_and_the_files_are_held_against_it() -> None:
+    origins = {"eval/base/0/id": Origins(values={"score": 2.5}), "train/base/0": Origins(values={})}
+    facts = facts_of(status(done=all_done), Found(origins))
+    by_cell = {each.cell: each for each in facts.measured}
+    assert by_cell["eval/base/0/id"].results == {"score": 2.0}
+    assert by_cell["eval/base/0/id"].now == {"score": 2.5}
+    assert by_cell["train/base/0"].now == {}
+    assert by_cell["eval/base/0/ood"].now is None
+
+
+def test_a_price_of_one_more_seed() -> None:
+    facts = facts_of(status(done=all_done), Found({}, seed_price=7.0))
+    assert facts.price is not None
+    assert (facts.price.hours, facts.price.money) == (4.0, 7.0)  # to prepare, to train, to evaluate twice
+
+
+def test_nothing_to_report() -> None:
+    with pytest.raises(UsageError):
+        facts_of(
+            status("muster: 1\ncampaign: c\naxes: {seed: [0]}\njobs: {train: {axes: [seed], command: a}}\n"), Found({})
+        )
+
+
+# -- how it was made
+
+
+def made(tmp_path: Path, config: dict[str, Any], **origins: Origins) -> Any:
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    found = status(done=all_done)
+    records = {}
+    for cell in found.cells:
+        record = cell.record
+        outcome = Outcome(State.DONE, ended=3700.0, output=str(tmp_path))
+        records[record.cell.id] = CellRecord(
+            record.cell,
+            record.position,
+            attempts=(Attempt(record.cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=outcome),),
+        )
+    named = {name.replace("__", "/"): each for name, each in origins.items()}
+    return {each.cell: each for each in how_made(found.state.campaign, records, named, {}, {})}
+
+
+def test_settings_label_and_steps_are_read_from_the_runs_own_config(tmp_path: Path) -> None:
+    config = {
+        "config": "new",
+        "lr": 1,
+        "batch": 2,
+        "width": 3,
+        "depth": 4,
+        "name": "x",
+        "logdir": "/home/me",
+        "run": {"steps": 9},
+    }
+    found = made(tmp_path, config, train__base__0=Origins(), eval__base__0__id=Origins())
+    train = found["train/base/0"]
+    assert (train.label, train.steps, train.trained) == ("new", 9.0, True)
+    assert train.settings is not None
+    other = made(
+        tmp_path, config | {"name": "y", "logdir": "/elsewhere"}, train__base__0=Origins(), eval__base__0__id=Origins()
+    )
+    assert other["train/base/0"].settings == train.settings
+    third = made(tmp_path, config | {"lr": 5}, train__base__0=Origins(), eval__base__0__id=Origins())
+    assert third["train/base/0"].settings != train.settings
+    evaluation = found["eval/base/0/id"]
+    assert (evaluation.settings, evaluation.trained) == (None, False)
+
+
+def test_the_checkpoint_that_was_evaluated(tmp_path: Path) -> None:
+    saved = Checkpoint("/home/me/model", "aa", saved=3600.0, share=0.99)
+    users = {"eval__base__0__id": Origins(evaluated="aa"), "eval__base__0__ood": Origins(evaluated="bb")}
+    found = made(tmp_path, {}, train__base__0=Origins(checkpoint=saved), **users)
+    assert found["train/base/0"].checkpoint == "aa"
+    assert found["train/base/0"].another == ("eval/base/0/ood",)
+    assert found["train/base/0"].written_after == ()
+    later = Checkpoint("/home/me/model", "aa", saved=9999.0)
+    found = made(tmp_path, {}, train__base__0=Origins(checkpoint=later), eval__base__0__id=Origins())
+    assert found["train/base/0"].written_after == ("eval/base/0/id",)
