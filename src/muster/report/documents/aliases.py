@@ -74,6 +74,13 @@ FOREIGN = _words("""
     间隔 目标 目标值 轮次 日期 α β γ λ τ ε η
 """)
 COUNTER = re.compile(r"[图表第式章节页]\s*$")  # right before a number: 图 3
+# right before a number, or right behind it: the number is one that others are held against
+LIMIT = re.compile(
+    r"(?:\b(?:below|above|under|over|than|least|most|exceed|exceeds|exceeding|within|beyond)|低于|高于|超过|小于|大于|不足|至少|至多"
+    r"|不到|接近|逼近)\s*$",
+    re.IGNORECASE,
+)
+LIMIT_BEHIND = re.compile(r"\s?(?:以下|以上|以内|以外|左右|或更|or (?:more|less|below|above|higher|lower|better))")
 # says nothing about which number it is
 PLAIN = _words("""
     the a an of on in at for with and is was are were be reach reaches reached achieve achieves achieved get gets got

@@ -87,7 +87,9 @@ def decide(number: Number, scope: Scope, book: Book) -> Decision:
         return Decision(number, "ignored")
     fits = [target for target in allowed if agreement(number, target, ONE_SEED)]
     if fits:
-        return _by_value(number, scope, fits)
+        others = [target for group in scope.rivals for target in _targets(number, scope, group, book)]
+        rivals = [target for target in others if agreement(number, target, ONE_SEED)]
+        return _by_value(number, scope, fits if len(rivals) <= len(fits) else rivals)
     elsewhere = _anywhere(number, scope, book)
     if elsewhere:
         names = ", ".join(sorted(target.group.name for target in elsewhere)[:3])
@@ -185,8 +187,8 @@ def _by_value(number: Number, scope: Scope, fits: Sequence[Target]) -> Decision:
     if number.digits < needed:
         why = f"its {number.digits} digit{'s' * (number.digits != 1)} could be anything's"
         if needed == NEVER:
-            why = "the word before it is not known"
-        doubtful = scope.metric and number.digits > 1
+            why = "the words near it are not all known"
+        doubtful = number.digits > LEAST_DIGITS or (scope.metric and number.digits > 1)
         return Decision(number, "ambiguous" if doubtful else "untraced", why=why, candidates=tuple(fits))
     return Decision(number, "bound", fits[0], "value", note=scope.note)
 

@@ -122,9 +122,12 @@ def _split(text: str) -> list[tuple[int, str]]:
 def _lines(source: Source) -> list[Place]:
     lines = _split(source.shown)
     reader = _Reader(source.kind)
-    at = 0
+    at, quoted = 0, False
     while at < len(lines):
         start, line = lines[at]
+        if _is_quote(source.text, start) != quoted:
+            quoted = not quoted
+            reader.close()
         taken = _table(reader, lines, at)
         if taken:
             at += taken
@@ -133,6 +136,12 @@ def _lines(source: Source) -> list[Place]:
         at += 1
     reader.close()
     return reader.places
+
+
+def _is_quote(text: str, start: int) -> bool:
+    """`>` is blanked in what is shown."""
+    end = text.find("\n", start)
+    return text[start : len(text) if end < 0 else end].lstrip().startswith(">")
 
 
 def _line(reader: _Reader, start: int, line: str) -> None:
@@ -226,6 +235,7 @@ def _prose(reader: _Reader, text: str, start: int, end: int) -> None:
         at = start + offset
         if not line.strip():
             reader.close()
+            reader.items.clear()
         elif found := _SECTION.search(line):
             title = found["title"] or found["frame"] or ""
             reader.head(_LEVELS.get(found["level"] or "", 1), at, line, title)

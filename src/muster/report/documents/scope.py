@@ -16,6 +16,7 @@ NEVER = 99  # digits: the value alone is never enough
 @dataclass(frozen=True, slots=True)
 class Scope:
     groups: tuple[Group, ...] = ()  # what the names near allow
+    rivals: tuple[Group, ...] = ()  # what they would allow, were only the certain names believed
     exact: bool = False  # the place alone tells which one it is
     forbidden: str = ""  # why it must not be bound
     ignored: bool = False  # a name or a count: no result

@@ -49,6 +49,7 @@ def in_cell(context: Context, number: Number, place: Place) -> Scope:
     understood = row.understood and (column.understood or counted) and (rest.understood or counted)
     return Scope(
         groups=groups,
+        rivals=groups,
         exact=bool(place.row and place.column and understood and told and len(groups) == 1)
         and not (forbidden or (others and not counted)),
         forbidden=forbidden,

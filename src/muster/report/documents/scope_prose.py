@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from muster.report.documents import aliases
 from muster.report.documents.context import Context
@@ -28,6 +28,8 @@ LEAST_DIGITS = 3  # where config and metric are named
 LEAST_ALONE = 4  # hyperparameters have fewer
 _ASSIGNED = re.compile(r"([^\s=≈:：,，;；()（）|]+)\s*[=≈]\s*$")
 _IN_ORDER = re.compile(r"\brespectively\b|分别|依次", re.IGNORECASE)
+_BEHIND = re.compile(r"\s?[(（]([^()（）]{1,60})[)）]")
+_OPENED = re.compile(r"[(（]\s*$")
 _QUOTES = (('"', '"'), ("“", "”"), ("「", "」"), ("『", "』"), ("``", "''"))
 
 
@@ -39,10 +41,14 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
     before, after = context.beside(number, clause)
     here, whole = context.read(clause), context.read(sentence.span)
     above = [context.vocabulary.read(text) for text in place.above]
-    fields = {
-        kind: _trusted(context, sentence, here, kind) or getattr(whole, kind) or first(above, kind) for kind in FIELDS
-    }
+    own = {kind: _trusted(context, sentence, here, kind) for kind in FIELDS}
+    fields = {kind: own[kind] or getattr(whole, kind) or first(above, kind) for kind in FIELDS}
+    beside = _in_brackets(context, before, after)
+    if beside:
+        fields["all_configs"] = beside
     groups = tuple(context.book.select(*(fields[kind] for kind in FIELDS)))
+    certain = {kind: own[kind] or _certain(context, sentence, kind, whole, above) for kind in FIELDS}
+    certain["all_configs"] = beside or certain["all_configs"]
     counted = context.is_count(number, place.start)
     seeds = here.seeds or (whole.seeds if len(whole.seeds) > 1 else frozenset())
     foreign = "" if counted else _foreign(context, before, after, here)
@@ -51,13 +57,14 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
         forbidden = foreign or _forbids(before, here, whole) or seeds_only(seeds, whole.counts, groups)
     if not forbidden and _is_quoted(context.source.shown, place.start, number.start):
         forbidden = "it stands in a quotation"
-    exact = not forbidden and len(groups) == 1 and _tells(context, sentence, clause, here, whole, above)
+    exact = not forbidden and len(groups) == 1 and _tells(context, sentence, clause, here, whole, certain)
     return Scope(
         groups=groups,
+        rivals=tuple(context.book.select(*(certain[kind] for kind in FIELDS))),
         exact=exact and (counted or not number.plain_integer),
         forbidden=forbidden,
         ignored=bool(foreign) or (number.plain_integer and not counted),
-        least=_least(before, here, bool(fields["all_configs"]), bool(fields["metrics"])),
+        least=_least(before, here, whole, certain["all_configs"]),
         stat="n" if counted else stat_of(before.stats),
         seed=next(iter(seeds), "") if len(seeds) == 1 and not counted else "",
         metric=bool(fields["metrics"]),
@@ -77,13 +84,33 @@ def _trusted(context: Context, sentence: Sentence, here: Names, kind: str) -> fr
     return own
 
 
-def _least(before: Names, here: Names, config: bool, metric: bool) -> int:
-    """How many digits make a value tell which result it is. A word right before it that is not known is its name."""
-    if before.open_end and not here.metrics:
+def _certain(context: Context, sentence: Sentence, kind: str, whole: Names, above: Sequence[Names]) -> frozenset[str]:
+    """Names from elsewhere may be about something else: `Compared with v2_full, the score is 1.7`.
+
+    They count if their clauses are understood word for word."""
+    named: frozenset[str] = getattr(whole, kind)
+    if not named:
+        return sure(above) if kind == "all_configs" else first(above, kind)
+    clauses = [context.read(clause) for clause in sentence.clauses]
+    return named if all(each.understood for each in clauses if getattr(each, kind)) else frozenset()
+
+
+def _in_brackets(context: Context, before: Names, after: str) -> frozenset[str]:
+    """The config of `0.999 (v2_full)` and of `v2_full (0.999)`."""
+    inside = _BEHIND.match(after)
+    named = context.vocabulary.read(inside[1]) if inside else before if _OPENED.search(before.text) else None
+    return named.configs if named and len(named.all_configs) == 1 and not named.strange else frozenset()
+
+
+def _least(before: Names, here: Names, whole: Names, configs: frozenset[str]) -> int:
+    """How many digits make a value tell which result it is. Words that are not known may say that it is none."""
+    if not here.metrics and before.open_end:
         return NEVER
-    if metric and (config or (here.metrics and here.understood)):
-        return LEAST_DIGITS
-    return LEAST_ALONE
+    if whole.all_configs and whole.metrics:
+        return LEAST_DIGITS if len(configs) == 1 else LEAST_ALONE  # of several, or of none for certain
+    if not before.understood or not (whole.any or here.understood):
+        return NEVER
+    return LEAST_DIGITS if before.metrics else LEAST_ALONE
 
 
 def _foreign(context: Context, before: Names, after: str, here: Names) -> str:
@@ -94,6 +121,8 @@ def _foreign(context: Context, before: Names, after: str, here: Names) -> str:
         return f"{before.foreign} is no result"
     if (assigned := _ASSIGNED.search(before.text)) and not _is_ours(context.vocabulary.read(assigned[1])):
         return f"{assigned[1]} is no result"
+    if aliases.LIMIT.search(before.text) or aliases.LIMIT_BEHIND.match(after):
+        return "others are held against it"
     unit = aliases.UNITS.match(after)
     if unit and unit["unit"].lower() not in context.vocabulary.words_of_metrics:
         return f"it is followed by {unit['unit']!r}"
@@ -125,20 +154,18 @@ def _is_quoted(text: str, start: int, at: int) -> bool:
 
 
 def _tells(
-    context: Context, sentence: Sentence, clause: Span, here: Names, whole: Names, above: Sequence[Names]
+    context: Context, sentence: Sentence, clause: Span, here: Names, whole: Names, certain: Mapping[str, frozenset[str]]
 ) -> bool:
     """Whether this place can mean one quantity only, whatever the value is: every word near is understood."""
     if not here.understood or here.superlative or _IN_ORDER.search(context.blanked(sentence.span)):
         return False
-    if len(context.measured(clause)) != 1 or not (here.metrics or whole.metrics or first(above, "metrics")):
+    if len(context.measured(clause)) != 1 or not certain["metrics"]:
         return False
     if here.weak or (not here.configs and whole.weak):
         return False  # full may be just a word
     if len(whole.configs) > 1:
         return len(here.configs) == 1 and _parallel(context, sentence)
-    if whole.configs:
-        return whole.understood or bool(here.configs and here.metrics)
-    return bool(sure(above))
+    return len(certain["all_configs"]) == 1
 
 
 def _parallel(context: Context, sentence: Sentence) -> bool:

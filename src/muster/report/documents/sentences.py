@@ -8,7 +8,11 @@ from dataclasses import dataclass
 
 Span = tuple[int, int]
 
-_ENDS = re.compile(r"[。！？!?]|(?<![\s.])\.(?=[\s*_`)\]}]*(?:\s+(?:[A-Z\\$*_`(\[]|[^\x00-\x7f])|\s*$))|\n[ \t]*\r?\n")
+_ENDS = re.compile(r"[。！？!?]|(?<![\s.])\.(?=[*_`)\]}\"'”’]*(?:\s|$))|\n[ \t]*\r?\n")
+_SHORTENED = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|etc|al|approx|resp|fig|figs|eq|eqs|sec|tab|no|vol|ca|dr|prof|w\.r\.t|[A-Za-z])$",
+    re.IGNORECASE,
+)
 _PARTS = re.compile(r"[,，;；]|\b(?:while|whereas)\b")
 
 
@@ -30,6 +34,8 @@ def _cut(pattern: re.Pattern[str], text: str, shift: int, kept: Sequence[Span]) 
     at = 0
     for found in pattern.finditer(text):
         begin, end = found.start() + shift, found.end() + shift
+        if found[0] == "." and _SHORTENED.search(text, max(0, found.start() - 10), found.start()):
+            continue
         if any(first < end and begin < last for first, last in kept):
             continue
         yield at + shift, end

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+from document_maker import make
 from document_world import ROBOT, STORY, quantities
 
 from muster.report.documents.bind import Decision, decide_all
@@ -304,3 +305,23 @@ def test_numeric_names_of_configs_are_names() -> None:
     ]
     text = "| lr | score |\n|---|---|\n| 0.1 | 3.21 |\n| 0.5 | 9.99 |\n"
     assert bound(text, book=Book(known)) == {"3.21": "score/0.1", "9.99": "score/0.5"}
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_no_binding_of_a_made_up_text_is_wrong(seed: int) -> None:
+    """Among hyperparameters, limits, differences and other people's rows with the very values of results."""
+    world, made = make(seed)
+    decisions = decide_all(context(made.text, made.name, Book(world.quantities())))
+    told = {each.number.start: shown(each) for each in decisions if each.target}
+    assert {at: name for at, name in told.items() if made.truth.get(at) != name} == {}
+
+
+def test_made_up_texts_are_bound_for_the_most_part() -> None:
+    """So that the test above does not pass because nothing is ever bound."""
+    found = meant = 0
+    for seed in range(60):
+        world, made = make(seed)
+        decisions = decide_all(context(made.text, made.name, Book(world.quantities())))
+        found += sum(each.target is not None for each in decisions)
+        meant += len(made.truth)
+    assert found > 0.85 * meant > 500
