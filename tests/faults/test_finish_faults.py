@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from fault_world import World, kill, letter, ticks, until
+from test_crash_points import shim_points
+
+from muster.ports.crash import POINTS
 
 TRAIN = "  train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'}\n"
 COPY = "'sh job.sh copy/1 1', 'sh job.sh copy/2 1'"
@@ -207,6 +210,27 @@ def test_the_command_and_its_shim_are_killed_too(machine: World) -> None:
 
 def world_has(world: World, n: int) -> bool:
     return world.counted().begins[("copy/1", 1)] == n
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", [*shim_points(), *POINTS[:5], "epoch.taken", "order.write", "order.rename"])
+def test_killed_at_every_named_point(machine: World, point: str) -> None:
+    """The campaign is complete when its finish is declared, so the first to get there is of the finish."""
+    machine.campaign(TRAIN, seeds=1)
+    machine.take_in()
+    machine.finish(retry=False)
+    until(lambda: not machine.controllers(), "nobody is left who could do it unarmed")
+    begin(machine, f"run: [{COPY}], shutdown: '{OFF}', countdown: 0s", body="", seeds=1)
+    machine.controller(machine.armed(point))
+    if point != "fold.intent":  # which is written only when it changes
+        until(machine.marker.exists, f"{point} is reached")
+    machine.finish(retry=False)
+    failed = machine.status()["finish"]["failed"]
+    assert is_off(machine) == (0 if failed else 1)
+    assert failed in ((None, "run-1") if point == "child.execing" else (None,))
+    assert machine.muster("up").returncode == 0
+    assert all(times <= 2 for _, times in copies(machine))  # twice only where nobody could see its end
+    assert is_off(machine) == 1
 
 
 # -- what keeps it from going on
