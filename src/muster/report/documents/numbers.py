@@ -121,7 +121,7 @@ def _spreads(text: str, mean: Numeral, spread: Numeral) -> bool:
 
 def _unfit(text: str, start: int) -> bool:
     before = text[max(0, start - 12) : start]
-    if _GLUED.search(before):
+    if _GLUED.search(before) or before[-1:].isdigit():  # a digit of another script
         return True
     if text[start] not in "+-−" and _SIGN.search(before):
         return True  # a sign that is not the numeral's own

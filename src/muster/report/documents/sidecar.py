@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import takewhile
 from typing import Any
 
 from muster.report.documents.bind import Decision, Target
@@ -14,6 +15,7 @@ from muster.report.documents.numbers import Number
 SUFFIX = ".muster.json"
 VERSION = 1
 AROUND = 48  # characters of context on either side
+BEGIN, END = "\x02", "\x03"  # of the text
 ENOUGH = 10  # of them on one side tell a place from another
 
 
@@ -91,8 +93,14 @@ def from_decision(text: str, decision: Decision) -> Binding:
 
 def placed_at(binding: Binding, text: str, start: int) -> Binding:
     """The same, at this place of this text."""
-    end = start + len(binding.token)
-    return replace(binding, start=start, before=text[max(0, start - AROUND) : start], after=text[end : end + AROUND])
+    before, after = _around(text, start, start + len(binding.token))
+    return replace(binding, start=start, before=before, after=after)
+
+
+def _around(text: str, start: int, end: int) -> tuple[str, str]:
+    """What stands on either side. The text's own ends are a part of it: they tell places apart."""
+    before, after = text[max(0, start - AROUND) : start], text[end : end + AROUND]
+    return before if start >= AROUND else BEGIN + before, after if end + AROUND <= len(text) else after + END
 
 
 # -- found again
@@ -110,7 +118,7 @@ def find_again(sidecar: Sidecar, text: str) -> tuple[list[Binding], list[Lost]]:
             else:
                 lost.append(Lost(binding, "it is not where it was"))
         return _apart(found, lost)
-    for group in _alike(sidecar.bindings):
+    for group in _twins(sidecar.bindings):
         places = _places(group[0], text)
         if len(places) == len(group) and (len(group) == 1 or len({each.keys for each in group}) == 1):
             found += [placed_at(binding, text, start) for binding, start in zip(group, places, strict=True)]
@@ -129,7 +137,7 @@ def _apart(found: list[Binding], lost: list[Lost]) -> tuple[list[Binding], list[
     return [binding for at, binding in enumerate(found) if at not in rivals], lost
 
 
-def _alike(bindings: Sequence[Binding]) -> Iterator[list[Binding]]:
+def _twins(bindings: Sequence[Binding]) -> Iterator[list[Binding]]:
     """Those that nothing near tells apart, in order: the same table twice in one text."""
     groups: dict[tuple[str, str, str], list[Binding]] = {}
     for binding in bindings:
@@ -141,7 +149,8 @@ def _places(binding: Binding, text: str) -> list[int]:
     """The best places: those with most of the context around the same token."""
     best, found = 0, []
     for start in _occurrences(binding.token, text):
-        before, after = _alike_before(binding, text, start), _alike_after(binding, text, start)
+        left, right = _around(text, start, start + len(binding.token))
+        before, after = _alike(reversed(binding.before), reversed(left)), _alike(binding.after, right)
         if not _enough(binding, before, after):
             continue
         score = before + after
@@ -167,23 +176,9 @@ def _occurrences(token: str, text: str) -> Iterator[int]:
         at = text.find(token, at + 1)
 
 
-def _alike_before(binding: Binding, text: str, start: int) -> int:
-    count = 0
-    for mine, there in zip(reversed(binding.before), reversed(text[max(0, start - AROUND) : start]), strict=False):
-        if mine != there:
-            break
-        count += 1
-    return count
-
-
-def _alike_after(binding: Binding, text: str, start: int) -> int:
-    end = start + len(binding.token)
-    count = 0
-    for mine, there in zip(binding.after, text[end : end + AROUND], strict=False):
-        if mine != there:
-            break
-        count += 1
-    return count
+def _alike(mine: Iterable[str], there: Iterable[str]) -> int:
+    """How many characters are the same from the first on."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(mine, there, strict=False)))
 
 
 # -- as a file
