@@ -320,3 +320,25 @@ decision:"""
     assert states(camp)[mine[0]][0] == "stale"
     (camp.root / mine[0]).write_text("mine")
     assert states(camp)[mine[0]][0] == "broken"
+
+
+def test_bound_texts_carry_a_stamp_and_may_be_edited_but_for_their_numbers(done: Camp) -> None:
+    row = next(
+        r
+        for r in done.json("report", code=0)["table"]
+        if (r["config"], r["split"], r["metric"]) == ("new", "ood", "score")
+    )
+    text = done.root / "talk.md"
+    text.write_text(f"| config | OOD score |\n| --- | --- |\n| new | {row['mean']:.3f} |\n\nWords.\n")
+    done("docs", "bind", "talk.md", "--yes", code=0)
+    done("docs", "update", "talk.md", code=0)
+    assert states(done)["talk.md"] == ("fresh", "")
+    text.write_text(text.read_text() + "More words.\n")
+    assert states(done)["talk.md"] == ("fresh", "")
+    found = done.json("trace", "talk.md", code=0)
+    assert found["claims"][0]["cells"] == [f"eval/new/{seed}/ood" for seed in SEEDS]
+    edited_result(done)
+    assert states(done)["talk.md"][0] == "stale"
+    text.write_text(text.read_text().replace(f"{row['mean']:.3f}", "9.999"))
+    assert states(done)["talk.md"][0] == "broken"
+    assert "changed by hand" in states(done)["talk.md"][1]

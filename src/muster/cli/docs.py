@@ -92,10 +92,14 @@ def update(
 
     The old version is kept in reports/documents/. Exit code: 3 the matrix is incomplete and --partial was not given.
     """
+    from muster.wiring.publishing import stamp_documents
+
     known = _known(ctx)
     paths = _paths(ctx, files) if files else _bound_texts(known)
     now = datetime.now().astimezone()
     found = docs.update(paths, known.quantities, known.partial, known.root, now, allowed=partial, dry_run=dry_run)
+    if not dry_run:
+        stamp_documents(known.found, paths)
     if as_json_:
         say_json(updated_json(found, dry_run=dry_run))
         return 0
@@ -139,7 +143,7 @@ def _paths(ctx: typer.Context, files: Sequence[Path]) -> list[Path]:
 def _bound_texts(known: Known) -> list[Path]:
     """What the campaign names, and what is bound beside its file."""
     beside = sorted(path.with_name(path.name.removesuffix(SUFFIX)) for path in known.root.glob(f"*{SUFFIX}"))
-    declared = [known.root / name for name in getattr(known, "documents", ())]
+    declared = [known.root / name for name in known.documents]
     bound = [path for path in declared if path.resolve().with_name(path.resolve().name + SUFFIX).exists()]
     found = list(dict.fromkeys([*bound, *beside]))
     if not found:

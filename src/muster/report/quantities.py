@@ -18,6 +18,20 @@ def quantities_of(facts: Facts) -> Iterator[Quantity]:
                 yield from _of(sample, len(facts.seeds))
 
 
+def cells_by_key(facts: Facts) -> dict[str, tuple[str, ...]]:
+    """What each quantity is made of."""
+    found = {}
+    for quantity in quantities_of(facts):
+        found[quantity.key] = tuple(
+            each.cell
+            for each in facts.measured
+            if (each.config, each.head) == (quantity.config, quantity.split)
+            and quantity.metric in each.results
+            and quantity.seed in ("", each.seed)
+        )
+    return found
+
+
 def _of(sample: Sample, declared: int) -> Iterator[Quantity]:
     key = "/".join(part for part in (sample.split, sample.metric, sample.config) if part)
     named = (sample.config, sample.split, sample.metric)

@@ -8,12 +8,13 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 import muster
+from muster.acts.docs_stamp import document_stamp
 from muster.acts.stamping import REPORTS, Derived, Kept, publish, relevant, seal
 from muster.domain.cell import needed_cells
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.facts import Text
-from muster.report.quantities import quantities_of
+from muster.report.quantities import cells_by_key, quantities_of
 from muster.report.stamp import FileStamp, Stamp, footer
 from muster.wiring.desk import Desk
 from muster.wiring.listing import files_of
@@ -42,7 +43,22 @@ def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Ste
     kept = publish(found.root, "report", command, found.facts.at, muster.__version__, found.basis, files)
     stamp_once(desk, found)
     names = _documents(found) if documents else ()
-    return Report(analysis, kept, _update(found, names) if names else None)
+    updated = _update(found, names) if names else None
+    stamp_documents(found, updated.updated if updated else ())
+    return Report(analysis, kept, updated)
+
+
+def stamp_documents(found: Gathered, names: Sequence[str | Path]) -> None:
+    """One stamp for each text: they are updated at different times."""
+    cells = cells_by_key(found.facts) if names else {}
+    for path in [(found.root / name).resolve() for name in names]:
+        home = found.root.resolve()
+        name = str(path.relative_to(home)) if path.is_relative_to(home) else str(path)
+        stamped = document_stamp(path, cells)
+        if stamped:
+            made = f"document-{name.replace('/', '_')}"
+            command = "muster docs update"
+            seal(found.root, Stamp(made, command, found.facts.at, muster.__version__, found.basis, {name: stamped}))
 
 
 def stamp_once(desk: Desk, found: Gathered) -> None:

@@ -150,12 +150,15 @@ class Known:
     root: Path
     quantities: tuple[Quantity, ...]
     partial: str | None  # "PARTIAL 16/40"
+    documents: tuple[str, ...]  # that the campaign names
+    found: Gathered
 
 
 def quantities(folder: Path) -> Known:
     desk = Desk.open(folder)
     try:
         found = gather(desk)
-        return Known(desk.root, tuple(quantities_of(found.facts)), found.facts.mark or None)
+        named = tuple((found.status.state.campaign.report or {}).get("documents") or ())
+        return Known(desk.root, tuple(quantities_of(found.facts)), found.facts.mark or None, named, found)
     finally:
         desk.close()

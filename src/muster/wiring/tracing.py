@@ -6,25 +6,17 @@ from pathlib import Path
 
 from muster.acts.stamping import stamps
 from muster.acts.trace import Trace, trace
-from muster.acts.verify import verify
 from muster.domain.errors import UsageError
-from muster.observe.hashes import HashCache
 from muster.report.stamp import Stamp
-from muster.wiring.basis import basis_now
 from muster.wiring.desk import Desk
+from muster.wiring.verifying import states_of
 
 
 def traced(desk: Desk, file: Path, here: Path, claim: str | None = None) -> Trace:
     """`file` is relative to where the command was called, or to the campaign; FILE:12 means its line 12."""
     file, number = _line(file, here)
     path, stamp = _stamped(desk, file, here)
-    hashes = HashCache(desk.state)
-    state = next(
-        each
-        for each in verify(stamp, basis_now(desk), lambda name: hashes.sha256(desk.root / name))
-        if each.path == path
-    )
-    hashes.save()
+    state = next(each for each in states_of(desk, [stamp]) if each.path == path)
     return trace(stamp, path, state, claim, _text_of(desk.root / path, number) if number else None)
 
 
@@ -37,12 +29,11 @@ def _line(file: Path, here: Path) -> tuple[Path, int | None]:
 
 def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
     known = {path: stamp for stamp in stamps(desk.root) for path in stamp.files}
+    places = {(desk.root / path).resolve(): path for path in known}
     for start in (here.absolute(), Path.cwd(), desk.root, desk.root / "reports"):
-        whole = (start / file).resolve()
-        if whole.is_relative_to(desk.root.resolve()):
-            name = str(whole.relative_to(desk.root.resolve()))
-            if name in known:
-                return name, known[name]
+        name = places.get((start / file).resolve())
+        if name is not None:
+            return name, known[name]
     near = [path for path in known if Path(path).name == file.name]
     if near:
         raise UsageError(f"{file} carries no stamp", hint=f"did you mean {near[0]}?")
