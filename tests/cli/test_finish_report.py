@@ -57,7 +57,7 @@ def states(camp: Camp) -> dict[str, str]:
 def test_a_whole_report_is_made_copied_and_fresh(sprint: Camp) -> None:
     (sprint.root / "works").touch()
     sprint("up", code=0)
-    assert states(sprint) == dict.fromkeys(("report", "docs", "run-1", "shutdown"), "done")
+    assert states(sprint) == dict.fromkeys(("report", "docs", "cost", "record", "run-1", "shutdown"), "done")
     assert (sprint.root / "copied" / "decision.md").read_bytes() == (
         sprint.root / "reports" / "decision.md"
     ).read_bytes()
@@ -75,7 +75,7 @@ def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
     assert states(sprint)["report"] == "waiting"
     sprint("giveup", "eval/new/2", "--because", "it diverges", code=0)
     sprint("wait", code=0)
-    assert states(sprint) == dict.fromkeys(("report", "docs", "run-1", "shutdown"), "done")
+    assert states(sprint) == dict.fromkeys(("report", "docs", "cost", "record", "run-1", "shutdown"), "done")
     (made,) = (sprint.root / "reports").glob("decision*.md")
     assert "PARTIAL-5of6" in made.name
     assert (sprint.root / "copied" / made.name).exists()

@@ -41,7 +41,7 @@ from muster.store.sqlite import SqliteStore
 from muster.wiring.finishing import BOUND, anything_bound, command, judged
 
 ALL = {"report": True, "docs": True, "run": ["copy a", "copy b"], "notify": True, "shutdown": True, "countdown": 60.0}
-NAMES = ["report", "docs", "run-1", "run-2", "notify", "shutdown"]
+NAMES = ["report", "docs", "cost", "record", "run-1", "run-2", "notify", "shutdown"]
 DONE = Outcome(State.DONE)
 
 
@@ -119,12 +119,19 @@ def test_what_is_under_way_is_seen_to_its_end_first_whatever_it_is_for() -> None
 
 def test_a_failure_stops_all_that_comes_after_it() -> None:
     state = world()
-    after(state, record(state, "report"), record(state, "docs"), record(state, "run-1", ok=False))
+    after(
+        state,
+        record(state, "report"),
+        record(state, "docs"),
+        record(state, "cost"),
+        record(state, "record"),
+        record(state, "run-1", ok=False),
+    )
     assert due(state) == Nothing(over=True)
     found = view(state, 0.0)
     assert found is not None
     assert found.failed is not None
-    assert [each.standing for each in found.steps] == ["done", "done", "failed", "waiting", "waiting", "waiting"]
+    assert [each.standing for each in found.steps] == ["done"] * 4 + ["failed"] + ["waiting"] * 3
     assert [each.step.name for each in found.undone] == ["run-1", "run-2", "notify"]
 
 
@@ -146,10 +153,12 @@ def test_giving_up_differs_from_doing() -> None:
     other.cells["plots"] = replace(other.cells["plots"], attempts=(), given_up="no money")
     assert key_of(state) != key_of(other)
     assert steps(other)[0].what == "muster report --partial"
-    assert command(steps(other)[0], Path("/c"), other)[-2:] == ("report", "--partial")
-    assert command(steps(state)[0], Path("/c"), state)[-1] == "report"
-    assert command(steps(state)[1], Path("/c"), state)[-2:] == ("docs", "update")
-    assert command(steps(state)[2], Path("/c"), state) == ("copy", "a")
+    assert command(steps(other)[0], Path("/c"))[-2:] == ("report", "--partial")
+    assert command(steps(state)[0], Path("/c"))[-1] == "report"
+    assert command(steps(state)[1], Path("/c"))[-2:] == ("docs", "update")
+    assert command(steps(state)[2], Path("/c"))[-2:] == ("cost", "--report")
+    assert command(steps(state)[3], Path("/c"))[-1] == "record"
+    assert command(steps(state)[4], Path("/c")) == ("copy", "a")
 
 
 def test_what_was_lost_is_tried_again_under_the_next_number() -> None:

@@ -25,7 +25,7 @@ Standing = Literal["waiting", "under way", "done", "failed", "refused", "countin
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    name: str  # report, docs, run-1, ..., notify, shutdown
+    name: str  # report, docs, cost, record, run-1, ..., notify, shutdown
     kind: StepKind
     what: str  # its command, as a person would type it
     countdown_s: float = 0.0
@@ -82,6 +82,8 @@ def steps(state: CampaignState) -> list[Step]:
         found.append(Step("report", "report", f"muster report{partial}"))
     if wanted.get("docs"):
         found.append(Step("docs", "docs", "muster docs update"))
+    if wanted.get("report"):  # the bill and the record are part of it; last, so that they tell of all
+        found += [Step("cost", "report", "muster cost --report"), Step("record", "report", "muster record")]
     found += [Step(f"run-{at}", "run", str(line)) for at, line in enumerate(wanted.get("run", ()), 1)]
     if wanted.get("notify"):
         found.append(Step("notify", "notify", "tell everybody in notify:"))

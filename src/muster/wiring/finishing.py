@@ -118,7 +118,7 @@ class Finishing:
         folder = self.executor.folder(*attempt.key)
         return Order(
             cell=attempt.cell, n=attempt.n, token=attempt.token, epoch=self.epoch,
-            argv=command(step, self.root, state), cwd=str(self.root),
+            argv=command(step, self.root), cwd=str(self.root),
             env={**state.campaign.env, "MUSTER_ATTEMPT": attempt.token, "MUSTER_FINISH": step.name},
             env_file=state.env_file, slots=(), out=str(folder), output=str(folder), hash="",
             claimed_at=attempt.claimed_at, claimed_boot=attempt.claimed_boot, boot_id=attempt.boot_id, retry_cause=None,
@@ -163,14 +163,12 @@ def attempt_of(record: StepRecord) -> Attempt:
     return Attempt(cell, record.n, record.token, 0, (), "", record.at, record.boot, record.boot_id)
 
 
-def command(step: Step, root: Path, state: CampaignState) -> tuple[str, ...]:
+def command(step: Step, root: Path) -> tuple[str, ...]:
     """Reports are made by a process of their own: what they need stays out of the controller."""
-    muster = (sys.executable, "-m", "muster", "-C", str(root))
-    if step.kind == "report":
-        return (*muster, "report", *(("--partial",) if finish.given_up(state) else ()))
-    if step.kind == "docs":
-        return (*muster, "docs", "update")
-    return split_words(step.what)
+    words = split_words(step.what)
+    if step.kind in ("report", "docs"):
+        return (sys.executable, "-m", "muster", "-C", str(root), *words[1:])
+    return words
 
 
 def anything_bound(root: Path, state: CampaignState) -> bool:
