@@ -97,7 +97,7 @@ def test_at_the_cap_runs_are_stopped(world: World) -> None:
     assert (cells["train/2"]["verdict"], status["money"]["level"]) == ("HELD", "at_cap")
     assert world.counted().executions == 2
     found = world.status()["money"]
-    assert found["wasted"] + found["overhead"] == pytest.approx(found["spent"])
+    assert found["wasted"] + found["overhead"] == pytest.approx(found["spent"], abs=1e-5)
     levels = [d["data"]["level"] for d in told(world, "budget")]
     assert (levels.count("warn"), levels.count("at_cap")) == (1, 1)
     assert [d["data"]["what"] for d in told(world, "notice")].count("BUDGET") == len(levels)
@@ -146,7 +146,27 @@ def test_a_killed_controller_loses_no_span(world: World) -> None:
     assert world.finish(retry=False)["complete"]
     bill(world)
     found = world.status()["money"]
-    assert found["productive"] + found["overhead"] == pytest.approx(found["spent"])
+    assert found["productive"] + found["overhead"] == pytest.approx(found["spent"], abs=1e-5)
+
+
+def test_orphans_hold_their_slot_until_they_are_gone_although_nobody_looks(world: World) -> None:
+    """The main process ends, a helper lives on, and both are over long before a controller comes."""
+    world.campaign(ONE, seeds=1, body="while [ ! -e gone ]; do sleep 0.02; done & " + WAIT, top=money())
+    world.take_in()
+    started = world.controller()
+    world.running("train/0")
+    kill(started.pid, signal.SIGKILL)
+    until(world.without_controller, "the controller is gone")
+    (world.root / "go").touch()
+    until(lambda: world.exit("train/0"), "its main process has ended")
+    (world.root / "gone").touch()
+    freed = world.folder("train/0") / "freed"
+    until(lambda: freed.exists() and freed.read_text(), "its shim has seen the last of it")
+    order = json.loads((world.folder("train/0") / "attempt.json").read_text())
+    held = float(freed.read_text()) - order["claimed_boot"]
+    assert held > held_s(world)["train/0@1"]
+    assert world.finish(retry=False)["complete"]
+    assert world.status()["money"]["spent"] == pytest.approx(held, rel=0.01)
 
 
 def test_a_warning_is_told_once_whoever_controls(world: World) -> None:

@@ -41,13 +41,14 @@ class Running:
 
     paces: Mapping[Key, Pace]
     held: Mapping[Key, float]  # of those that have ended and are not recorded yet: for how long they held their slots
+    late: Mapping[Key, float]  # of the others: how long each was claimed without a lease, where it was
 
 
-NOTHING_RUNS = Running({}, {})
+NOTHING_RUNS = Running({}, {}, {})
 
 
 def spending(state: CampaignState, now: Now, running: Running = NOTHING_RUNS) -> Spending:
-    found = tuple(spans(state, now, running.held))
+    found = tuple(spans(state, now, {**running.held, **_so_far(state, now, running)}))
     declared = prices(state)
     machine = declared is not None and declared.ever("machine")
     on = rented(state, now, first_claim(state)) if machine else []
@@ -55,6 +56,14 @@ def spending(state: CampaignState, now: Now, running: Running = NOTHING_RUNS) ->
     purse = _purse(state, declared, found, now, running)
     coming = _ahead(state, found, running)
     return Spending(state, book, found, declared, purse, _forecast(state, book, declared, coming), coming.unknown)
+
+
+def _so_far(state: CampaignState, now: Now, running: Running) -> dict[Key, float]:
+    """How long those that live have held their slots, where that is not simply the time since the claim."""
+    return {
+        (cell, n): max(0.0, now.boot - state.cells[cell].attempts[n - 1].claimed_boot - late)
+        for (cell, n), late in running.late.items()
+    }
 
 
 def lengths(found: Sequence[Span]) -> dict[str, list[float]]:
@@ -88,6 +97,7 @@ def _purse(
     till = Till(state, declared, found)
     till.foresee({key: (pace, None) for key, pace in running.paces.items()}, now)
     till.ended(running.held)
+    till.begun(running.late)
     return till.purse(now)
 
 

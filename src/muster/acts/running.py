@@ -9,7 +9,7 @@ from muster.acts.money import Running, rests
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.judge.pace import pace_of
-from muster.ledger.spans import held
+from muster.ledger.spans import held, late_s
 
 if TYPE_CHECKING:
     from muster.acts.status import WatchOf
@@ -18,7 +18,7 @@ Key = tuple[str, int]
 
 
 def running(state: CampaignState, sightings: Mapping[Key, Sighting], watch_of: WatchOf, boot: float) -> Running:
-    paces, over = {}, {}
+    paces, over, late = {}, {}, {}
     for (cell, n), seen in sightings.items():
         record = state.cells[cell]
         attempt, job = record.attempts[n - 1], state.job(record.cell.job)
@@ -27,11 +27,13 @@ def running(state: CampaignState, sightings: Mapping[Key, Sighting], watch_of: W
             if seconds is not None:
                 over[cell, n] = seconds
                 continue
+        if unleased := late_s(attempt, seen, boot):
+            late[cell, n] = unleased
         watch = watch_of(attempt, seen, job)
         elapsed = max(0.0, boot - (seen.identity.boot if seen.identity else attempt.claimed_boot))
         step = seen.proof.step if seen.proof else None
         paces[cell, n] = pace_of(watch.history if watch else None, elapsed, job.steps, step)
-    return Running(paces, over)
+    return Running(paces, over, late)
 
 
 def ends(state: CampaignState, running: Running, wall: float) -> dict[Key, float]:

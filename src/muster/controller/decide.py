@@ -84,11 +84,9 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
     seen, verdict = view.sightings[attempt.key], view.verdicts[attempt.key]
     if verdict.final:
         # the slot was held until the tree was gone: with the main process, or as long as orphans lived
-        freed = seen.exit.boot if seen.exit and seen.exit.orphans == () else now
-        span = held(attempt, seen, now)
-        outcome = replace(
-            outcome_of(verdict, seen), held_s=max(0.0, freed - attempt.claimed_boot) if span is None else span
-        )
+        alone = seen.exit is not None and seen.exit.orphans == ()
+        freed = seen.exit.boot if seen.exit and alone else now if seen.freed is None else seen.freed
+        outcome = replace(outcome_of(verdict, seen), held_s=held(attempt, seen, now, over=True))
         yield Settle(attempt, outcome, freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:

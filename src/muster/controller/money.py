@@ -14,7 +14,7 @@ from muster.judge.pace import next_checkpoint_s, pace_of
 from muster.ledger.budget import Purse
 from muster.ledger.forecast import Pace
 from muster.ledger.prices import prices
-from muster.ledger.spans import Now, held, spans
+from muster.ledger.spans import Now, held, late_s, spans
 from muster.ledger.till import Till
 from muster.ports.clock import Clock
 
@@ -61,13 +61,16 @@ class Purser:
         if self.till is None:
             return None
         now = self._now()
-        over = {}
+        over, late = {}, {}
         for (cell, n), seen in sightings.items():
-            if seen.exit is not None or seen.host != "same":
-                seconds = held(self.state.cells[cell].attempts[n - 1], seen, now.boot)
-                if seconds is not None:
-                    over[cell, n] = seconds
+            attempt = self.state.cells[cell].attempts[n - 1]
+            seconds = held(attempt, seen, now.boot) if seen.exit is not None or seen.host != "same" else None
+            if seconds is not None:
+                over[cell, n] = seconds
+            else:
+                late[cell, n] = late_s(attempt, seen, now.boot)
         self.till.ended(over)
+        self.till.begun(late)
         self.last = purse = self.till.purse(now)
         self.due = self._next(purse, now.boot)
         return purse

@@ -82,6 +82,7 @@ class Sighting:
     readings: Readings | None = None  # of a living run, where this look took them
     aftermath: Aftermath | None = None  # of a dead one
     last_sign: float | None = None  # wall time; of one whose machine or container ended under it
+    freed: float | None = None  # when the last of its orphans was gone, as its shim saw it
 
     @property
     def lives(self) -> bool:

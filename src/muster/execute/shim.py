@@ -414,8 +414,9 @@ class Shim:
 
     def _linger(self, wakeup: int) -> None:
         """Orphans of the run are our children now: stay until they are gone, obey, free the slot if told to."""
-        rung = False
+        rung = lingered = False
         while self._reap():
+            lingered = True
             if not rung:
                 rung = self._bell()
             select.select([wakeup], [], [], self._patience())
@@ -424,7 +425,20 @@ class Shim:
             if self._released() and not self._gpu_in_use():
                 self._free_slots()
         self._free_slots()
+        if lingered:
+            self._tell_when_freed()
         self._bell()
+
+    def _tell_when_freed(self) -> None:
+        """When the last orphan was gone, for the ledger. Not synced: without it the slot counts until a look."""
+        try:
+            fd = os.open("freed", os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.folder.fd)
+            try:
+                fill(fd, str(boottime()).encode())
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
 
     def _reap(self, keep: int = 0) -> bool:
         """Collects dead children; True while some live. `keep` stays a zombie until its exit is on disk."""

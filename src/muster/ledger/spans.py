@@ -22,6 +22,7 @@ OVERHEAD: Label = ("overhead", "")
 RUNNING: Label = ("running", "")
 PRODUCTIVE: Label = ("productive", "")
 SUPERSEDED = "superseded"
+LEASE_S = 120.0  # a claim that nobody starts for longer has no lease any more
 STOPPED = frozenset({"user_stop", "budget_stop", "timeout", "stalled"})  # ended by a person or by Muster
 
 
@@ -64,7 +65,7 @@ class Span:
 
 
 def spans(state: CampaignState, now: Now, held: Mapping[Key, float] | None = None) -> Iterator[Span]:
-    """Of every attempt. `held`: for how long, of open ones whose end was seen and is not recorded yet."""
+    """Of every attempt. `held`: for how long, of open ones that were looked at."""
     for record in state.cells.values():
         for attempt in record.attempts:
             yield span(record, attempt, state, now, (held or {}).get(attempt.key))
@@ -100,20 +101,49 @@ def how_wasted(cause: str) -> str:
     return SUPERSEDED if cause == SUPERSEDED else "stopped" if cause in STOPPED else "died"
 
 
-def held(attempt: Attempt, seen: Sighting, boot: float) -> float | None:
-    """For how long the slots were held, of an attempt that has ended; None: its tree still holds them, or may.
+def held(attempt: Attempt, seen: Sighting, boot: float, *, over: bool = False) -> float | None:
+    """For how long the slots were held; None: its tree still holds them, or may. `over`: that it has ended is sure.
 
-    After a reboot nobody saw its end: then until the last sign of it.
+    Where nobody saw the end of its tree: until now; after a reboot until the last sign of it.
     """
-    exit_ = seen.exit
-    if exit_ is not None and exit_.orphans == ():  # its reaper saw that nothing was left
-        return max(0.0, exit_.boot - attempt.claimed_boot)
-    if seen.host == "same":
-        return None if exit_ is None or seen.tree_lives else max(0.0, boot - attempt.claimed_boot)
-    least = max(0.0, exit_.boot - attempt.claimed_boot) if exit_ is not None else 0.0
-    started = seen.identity.at if seen.identity else None
-    last = max((sign for sign in (seen.last_sign, started) if sign is not None), default=None)
-    return max(least, last - claimed(attempt)) if last is not None else least
+    freed = _freed(seen)
+    if freed is not None:
+        seconds = freed - attempt.claimed_boot
+    elif not over and _may_live(seen):
+        return None
+    elif seen.host == "same" or seen.tree_locked or seen.shim_locked:
+        seconds = boot - attempt.claimed_boot
+    else:
+        seconds = _until_last_sign(attempt, seen)
+    return max(0.0, seconds - late_s(attempt, seen, attempt.claimed_boot + seconds))
+
+
+def _freed(seen: Sighting) -> float | None:
+    """Boot time at which its reaper saw that nothing was left."""
+    if seen.exit is None or (seen.exit.orphans != () and (seen.freed is None or seen.tree_lives)):
+        return None
+    return max(seen.exit.boot, seen.freed or 0.0)
+
+
+def _may_live(seen: Sighting) -> bool:
+    if seen.tree_locked or seen.shim_locked:
+        return True  # in whichever container
+    return seen.host == "same" and (seen.exit is None or seen.tree_lives)
+
+
+def _until_last_sign(attempt: Attempt, seen: Sighting) -> float:
+    least = seen.exit.boot - attempt.claimed_boot if seen.exit is not None else 0.0
+    signs = [sign for sign in (seen.last_sign, seen.identity.at if seen.identity else None) if sign is not None]
+    return max([least, *(sign - claimed(attempt) for sign in signs)])
+
+
+def late_s(attempt: Attempt, seen: Sighting, boot: float) -> float:
+    """Of the time before its start, what no lease can explain: a controller died between the claim and the launch."""
+    identity = seen.identity
+    if seen.started == "unread" or (identity is not None and identity.boot_id != attempt.boot_id):
+        return 0.0
+    started = identity.boot if identity is not None else boot
+    return max(0.0, started - attempt.claimed_boot - LEASE_S)
 
 
 def claimed(attempt: Attempt) -> float:

@@ -40,6 +40,8 @@ class Till:
         self._young: dict[str, list[float]] = {}  # job -> how long its running ones will have taken
         self._outlooks: dict[Key, Outlook] = {}
         self._over: dict[Key, float] = {}  # ended and not recorded yet: for how long they held their slots
+        self._late: dict[Key, float] = {}  # for how long they were claimed without a lease
+        self._completed: set[Key] = set()
         self._first: float | None = None
         for each in found:
             self._take(each)
@@ -49,7 +51,7 @@ class Till:
     def add(self, records: Iterable[CellRecord], now: Now) -> None:
         for record in records:
             for attempt in record.attempts:
-                if attempt.key not in self._counted:
+                if attempt.key not in self._counted or (attempt.completed and attempt.key not in self._completed):
                     self._take(span(record, attempt, self.state, now))
 
     def _take(self, found: Span) -> None:
@@ -59,11 +61,13 @@ class Till:
         if found.label == RUNNING:
             self._open[key] = found
             return
-        for known in (self._open, self._outlooks, self._over):
+        for known in (self._open, self._outlooks, self._over, self._late):
             known.pop(key, None)
-        self._counted.add(key)
-        self._closed += self._cost_of(found)
+        if key not in self._counted:
+            self._counted.add(key)
+            self._closed += self._cost_of(found)
         if found.label == PRODUCTIVE:
+            self._completed.add(key)
             insort(self._lengths.setdefault(found.job, []), found.held_s)
 
     def _cost_of(self, found: Span) -> float:
@@ -94,6 +98,10 @@ class Till:
         """Attempts that were seen to have ended; to record that may take a while."""
         self._over.update({key: seconds for key, seconds in held.items() if key in self._open})
 
+    def begun(self, late: Mapping[Key, float]) -> None:
+        """Of open attempts: how much of the time since the claim no lease can explain."""
+        self._late.update({key: seconds for key, seconds in late.items() if key in self._open})
+
     @property
     def open(self) -> list[Key]:
         return list(self._open)
@@ -123,30 +131,35 @@ class Till:
         return key not in self._over and found.boot_id == now.boot_id
 
     def _open_cost(self, now: Now) -> float:
+        """Each GPU once, for the time that something open held it and nothing that has ended did."""
         total = 0.0
-        earliest: dict[str, float] = {}  # GPU -> since when an open attempt of this boot holds it
+        taken: dict[tuple[str, str], list[tuple[float, float, float]]] = {}  # GPU -> (from, to, wall time of from)
         for key, found in self._open.items():
-            held = self._over.get(key)
-            if held is None and found.boot_id != now.boot_id:
-                continue  # of another boot: until somebody looks, nobody knows when it ended
+            start, end = self._stretch(key, found, now)
+            wall = found.wall + start - found.boot
             if not found.gpus:
-                held = max(0.0, now.boot - found.boot) if held is None else held
-                total += self.prices.cost("gpu", found.wall, held) * len(found.units)
-            elif held is not None:
-                total += self._uncovered(found.boot_id, found.units, found.boot, found.boot + held, found.wall)
-            else:
-                for unit in found.units:
-                    earliest[unit] = min(earliest.get(unit, found.boot), found.boot)
-        for unit, start in earliest.items():
-            total += self._uncovered(now.boot_id, (unit,), start, now.boot, now.booted + start)
+                total += self.prices.cost("gpu", wall, end - start) * len(found.units)
+            for unit in found.units if found.gpus else ():
+                taken.setdefault((found.boot_id, unit), []).append((start, end, wall))
+        for place, stretches in taken.items():
+            total += self._uncovered(self._covers.get(place), stretches)
         return total
 
-    def _uncovered(self, boot_id: str, units: Iterable[str], start: float, end: float, wall: float) -> float:
-        total = 0.0
-        for unit in units:
-            cover = self._covers.get((boot_id, unit))
-            for since, until in cover.gaps(start, end) if cover else [(start, end)]:
-                total += self.prices.cost("gpu", wall + since - start, until - since)
+    def _stretch(self, key: Key, found: Span, now: Now) -> tuple[float, float]:
+        """Of another boot, until somebody looks, nobody knows when it ended."""
+        if key in self._over:
+            return found.boot, found.boot + self._over[key]
+        if found.boot_id != now.boot_id:
+            return found.boot, found.boot
+        start = found.boot + self._late.get(key, 0.0)
+        return start, max(start, now.boot)
+
+    def _uncovered(self, known: Cover | None, stretches: list[tuple[float, float, float]]) -> float:
+        total, own = 0.0, Cover()
+        for start, end, wall in stretches:
+            for since, until in own.add(start, end):
+                for a, b in known.gaps(since, until) if known else [(since, until)]:
+                    total += self.prices.cost("gpu", wall + a - start, b - a)
         return total
 
     def _prospect(self, key: Key, found: Span, now: Now) -> Prospect:

@@ -101,6 +101,7 @@ class AttemptProbe:
             proof=self.read_proof(attempt, exit_) if ended else None,
             aftermath=self._aftermath(attempt, exit_, identity),
             last_sign=None if host == "same" else facts.last_sign(folder, self._life_began()),
+            freed=facts.freed(folder) if exit_ and not (tree_locked or shim_locked) else None,
         )
 
     def _life_began(self) -> float:

@@ -106,6 +106,14 @@ def stop_reason(folder: str) -> str | None:
     return str(request.get("reason", "user_stop")) if request else None
 
 
+def freed(folder: str) -> float | None:
+    """Boot time at which a shim saw the last orphan end; None: it did not say."""
+    try:
+        return float(read_bytes(folder + "/freed") or b"")
+    except (OSError, ValueError):  # absent, or cut off by a crash
+        return None
+
+
 def last_sign(folder: str, before: float) -> float | None:
     """The newest file of an attempt whose machine or container has ended since, or the last look at its campaign.
 

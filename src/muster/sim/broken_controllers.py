@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
-from muster.controller import actions, agenda, carry, decide, loop, news, watches
+from muster.controller import actions, agenda, carry, decide, loop, money, news, watches
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import ProofReading, Sighting
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import Cause, State, Verdict
 from muster.execute.local import slot_of
 from muster.judge import attempt as judging
+from muster.ledger import till
+from muster.ledger.budget import Purse
 from muster.plan import standing
 from muster.ports.executor import Lease
 from muster.ports.waker import Wake
@@ -73,8 +75,10 @@ def retries_every_death() -> AbstractContextManager[None]:
     """Whatever it died of, and without saying so."""
     real = standing.standing
 
-    def eager(record: CellRecord, state: CampaignState, needs: standing.Needs) -> standing.Standing:
-        where = real(record, state, needs)
+    def eager(
+        record: CellRecord, state: CampaignState, needs: standing.Needs, purse: Purse | None = None
+    ) -> standing.Standing:
+        where = real(record, state, needs, purse)
         return replace(where, startable=True) if where.state == State.DEAD else where
 
     return _instead(decide, "standing", eager)
@@ -256,6 +260,31 @@ def convicts_at_once() -> AbstractContextManager[None]:
     return _instead(watches.Watches, "of", of)
 
 
+# -- money
+
+
+def ignores_the_budget() -> AbstractContextManager[None]:
+    """It starts whatever has a slot, and stops nothing."""
+    return _instead(money.Purser, "purse", lambda *_: None)
+
+
+def lets_runs_go_on_at_the_cap() -> AbstractContextManager[None]:
+    return _instead(Purse, "to_stop", lambda *_: ([], ""))
+
+
+def stops_long_before_the_cap() -> AbstractContextManager[None]:
+    def eager(self: Purse, ending: Collection[tuple[str, int]]) -> tuple[list[tuple[str, int]], str]:
+        going = [key for key in self.runs if key not in ending]
+        return (going, "why not") if self.money.at_cap == "stop" and self.spent > 0.2 * self.budget else ([], "")
+
+    return _instead(Purse, "to_stop", eager)
+
+
+def forgets_what_has_ended() -> AbstractContextManager[None]:
+    """It counts what runs, and no more."""
+    return _instead(till.Till, "_cost_of", lambda *_: 0.0)
+
+
 BROKEN: Mapping[str, Broken] = {
     made.__name__: made
     for made in (
@@ -264,7 +293,8 @@ BROKEN: Mapping[str, Broken] = {
         counts_orphans_as_gone, takes_unreadable_for_dead, never_settles_a_lost_exit, does_not_wait_for_the_shim,
         takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
         says_nothing, looks_only_when_woken, ignores_a_newer_epoch, shows_the_gone_as_running, spins,
-        convicts_at_once,
+        convicts_at_once, ignores_the_budget, lets_runs_go_on_at_the_cap, stops_long_before_the_cap,
+        forgets_what_has_ended,
     )
 }  # fmt: skip
 

@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 from pathlib import Path
 
+from muster.ledger.accounts import ledger
+from muster.ledger.prices import prices
+from muster.ledger.spans import Now, spans
 from muster.sim import campaign_faults, campaign_people
 from muster.sim.campaign_book import summary
 from muster.sim.campaign_make import make_campaign
@@ -27,6 +30,7 @@ from muster.store.sql import QUERIES
 from muster.store.sqlite import SqliteStore
 
 LONGEST = 15  # times what the campaign should take
+BILL_S = 5.0  # moments between a decision and its commit, over a whole campaign
 LINGERS_S = 600.0  # what a run leaves behind is gone by then
 
 
@@ -109,7 +113,20 @@ def _final(scene: Scene) -> None:
         raise Violation("the log folds to another database than the one that was kept")
     fresh.close()
     _billed_once(shelf.main)
+    _billed_whole(scene)
     shelf.main.close()
+
+
+def _billed_whole(scene: Scene) -> None:
+    """The ledger explains what the campaign truly cost: no span is lost, and none is made up."""
+    state, world = scene.shelf.main.load(), scene.world
+    declared = prices(state) if state else None
+    if state is None or declared is None:
+        return
+    found = ledger(tuple(spans(state, Now(world.wall, world.boot, world.life.boot_id))), declared).money
+    told, truth = found.total if found else 0.0, scene.bill.spent(world.now)
+    if not 0.99 * truth - BILL_S <= told <= 1.01 * (truth + scene.bill.doubt()) + BILL_S:
+        raise Violation(f"the ledger tells {told:.0f}, and it cost {truth:.0f}")
 
 
 def _billed_once(store: SqliteStore) -> None:

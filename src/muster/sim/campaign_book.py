@@ -76,6 +76,7 @@ class Book:
         self.epoch = 0
         self.only: list[dict[str, list[str]]] = []
         self.end: Decision | None = None  # the last decision, where that was `end`
+        self.campaign: Campaign | None = None
 
     # -- what took effect
 
@@ -83,7 +84,7 @@ class Book:
         handler = getattr(self, f"_{decision.kind}", None)
         if handler is not None:
             handler(decision)
-        if decision.kind not in ("verdict", "notice", "found", "note"):
+        if decision.kind not in ("verdict", "notice", "found", "note", "budget"):
             self.end = decision if decision.kind == "end" else None
 
     def _epoch(self, d: Decision) -> None:
@@ -92,6 +93,7 @@ class Book:
 
     def _campaign(self, d: Decision) -> None:
         campaign, hashes = self.campaigns[d.data["hash"]]
+        self.campaign = campaign
         for entry in self.cells.values():
             entry.declared = False
         for job in campaign.jobs:

@@ -47,6 +47,7 @@ class Folder:
     how: tuple[int | None, int | None] = (None, None)  # exit code and signal of its main process
     ended_at: float | None = None  # true time at which its main process ended
     over_at: float | None = None  # and all of its tree
+    freed: float | None = None  # boot time at which its shim saw the last orphan end
 
     @property
     def shim_locked(self) -> bool:

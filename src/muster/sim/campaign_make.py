@@ -5,8 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, replace
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Progress, Proof, Slots, StepProof, Uses
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Money, Progress, Proof, Slots, StepProof, Uses
 from muster.domain.cell import all_cells
+from muster.plan.slots import need
 from muster.sim.campaign_runs import Habit
 
 METRICS = Progress("jsonl", "metrics.jsonl", "step")
@@ -38,7 +39,26 @@ def make_campaign(rng: random.Random) -> Made:
     slots = _slot_count(campaign.slots)
     lasts = sum(habits[cell.job].mean_s for cell in all_cells(campaign)) / max(1, slots) * 1.4
     poll = min(60.0, max(5.0, lasts * slots / LOOKS))
-    return Made(_timed(rng, campaign, habits), habits, round(poll), lasts)
+    timed = _timed(rng, campaign, habits)
+    return Made(replace(timed, money=_money(timed, habits)), habits, round(poll), lasts)
+
+
+def _money(campaign: Campaign, habits: dict[str, Habit]) -> Money | None:
+    """A third has a budget, of one a second for each unit. Drawn apart: the rest of the story stays as it was."""
+    own = random.Random(repr((campaign, habits)))
+    if own.random() > 0.35:
+        return None
+    whole = sum(habits[cell.job].mean_s * sum(need(campaign.job(cell.job), has_gpus=bool(campaign.slots.gpus)))
+                for cell in all_cells(campaign))  # fmt: skip
+    return Money(3600.0, "CNY", budget=whole * own.choice((0.3, 0.7, 1.0, 3.0)), at_cap=own.choice(("hold", "stop")))
+
+
+def richer(campaign: Campaign) -> Campaign:
+    """Somebody pays more."""
+    money = campaign.money
+    assert money is not None
+    assert money.budget is not None
+    return replace(campaign, money=replace(money, budget=money.budget * 2))
 
 
 def _slot_count(slots: Slots) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from muster.plan.slots import choose, need
 from muster.sim import campaign_looker
 from muster.sim.campaign_book import Entry
-from muster.sim.campaign_make import changed
+from muster.sim.campaign_make import changed, richer
 
 if TYPE_CHECKING:
     from muster.sim.campaign_scene import Scene
@@ -109,7 +109,11 @@ class Diligent:
         scene = self.scene
         if scene.book.intent == "held":
             scene.decide([scene.person("release", "it is mended")])
-        if scene.book.intent == "down" or scene.book.only:
+        if scene.bill.may_refuse() and not scene.brains and scene.book.startable():
+            scene.campaign = richer(scene.campaign)
+            scene.count("campaign: more money")
+            scene.take_in()
+        elif scene.book.intent == "down" or scene.book.only:
             scene.take_in()
         for entry, attempt in scene.book.open():
             self._stop_if_stuck(entry.id, attempt.n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from muster.domain.campaign import Campaign, Job
@@ -17,6 +18,7 @@ from muster.sim.campaign_book import Book, Taken
 from muster.sim.campaign_brain import Arm, Brain, floors
 from muster.sim.campaign_folder import Folder, StopRequest
 from muster.sim.campaign_make import Made, hashes
+from muster.sim.campaign_money import Bill
 from muster.sim.campaign_ports import Caller
 from muster.sim.campaign_runs import MadePlan, make_plan
 from muster.sim.campaign_store import Shelf
@@ -38,7 +40,9 @@ class Scene:
         self.taken: dict[str, Taken] = {}
         self.book = Book(self.taken)
         self.folders: dict[Key, Folder] = {}
-        self.checks = Checks(world, self.book, self.folders, self.slot_names)
+        longest = max(habit.mean_s for habit in made.habits.values())
+        self.bill = Bill(world, self.book, self.folders, longest)
+        self.checks = Checks(world, self.book, self.folders, self.slot_names, self.bill)
         self.requests: list[Request] = []
         self.brains: list[Brain] = []
         self.born = 0
@@ -221,7 +225,8 @@ class Scene:
         path = self.shelf.folder / "campaigns" / f"{name}.json"
         path.write_bytes(encode(campaigns.Taken("", self.campaign, hashed)))
         self.taken[name] = (self.campaign, hashed)
-        made = [self.person("campaign", "taken in", hash=name, env_file="/env", with_up=True)]
+        money = asdict(self.campaign.money) if self.campaign.money else None
+        made = [self.person("campaign", "taken in", hash=name, env_file="/env", with_up=True, money=money)]
         if only:
             made.append(self.person("filter", "left out", only=list(only), with_up=True))
         made.append(self.person("intent", "muster up", intent="running"))

@@ -276,6 +276,8 @@ class Shim:
         if not left:
             if self.hold is not None:
                 self.hold.unlock()
+            if self.folder.others:
+                self.folder.freed = self.world.boot
             self._ring()
             self._step("leave", self._leave)
 

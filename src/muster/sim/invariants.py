@@ -18,6 +18,7 @@ from muster.ports.executor import Lease
 from muster.ports.store import Committed
 from muster.sim.campaign_book import Book, Entry, Try, loud
 from muster.sim.campaign_folder import Folder, StopRequest
+from muster.sim.campaign_money import Bill
 from muster.sim.campaign_ports import Caller
 from muster.sim.probe import proof_holds
 from muster.sim.world import Hold, Key, Life, Violation, World
@@ -48,8 +49,16 @@ class Mind(Protocol):
 
 
 class Checks:
-    def __init__(self, world: World, book: Book, folders: dict[Key, Folder], slots: Callable[[], list[str]]) -> None:
+    def __init__(
+        self,
+        world: World,
+        book: Book,
+        folders: dict[Key, Folder],
+        slots: Callable[[], list[str]],
+        bill: Bill | None = None,
+    ) -> None:
         self.world, self.book, self.folders, self.slots = world, book, folders, slots
+        self.bill = bill or Bill(world, book, folders, 0.0)
         self.minds: dict[Caller, Mind] = {}
         self.shown: dict[Key, tuple[State, bool]] = {}  # and whether somebody else than its main process is meant
         self._judged: dict[Key, Verdict] = {}
@@ -94,6 +103,7 @@ class Checks:
             about = f" {decision.cell}@{decision.attempt}" if decision.cell else ""
             self.world.say(f"{decision.who}: {decision.kind}{about}: {decision.reason}")
         self.book.apply(decision)
+        self._paid(decision)
         if decision.kind == "start":
             key = (decision.cell or "", decision.attempt or 0)
             self.folders.setdefault(key, Folder(key, self.world.now))
@@ -105,6 +115,14 @@ class Checks:
                 self._stops.setdefault((entry.id, entry.open.n), self.world.now)
         elif decision.kind == "end" and bool(decision.data["complete"]) != self.book.complete:
             self._fail(f"it ends with complete={decision.data['complete']}, which is not true")
+
+    def _paid(self, decision: Decision) -> None:
+        if decision.kind == "start":
+            self.bill.started(decision)
+        elif decision.kind == "settle":
+            self.bill.ended(decision)
+        elif decision.kind == "campaign":
+            self.bill.taken_in()
 
     def _settled(self, decision: Decision) -> None:
         key = (decision.cell or "", decision.attempt or 0)
@@ -188,6 +206,8 @@ class Checks:
             ran = self.world.boot - folder.identity.boot if folder.identity else 0.0
             if job.timeout_s is None or ran < job.timeout_s:
                 self._fail(f"{name} is stopped for its timeout after {ran:.0f} s of {job.timeout_s}")
+        if request.reason == "budget_stop" and not self.bill.may_stop(job):
+            self._fail(f"{name} is stopped for the budget, which is not spent")
         if request.reason == "stalled" and job.on_stall != "restart":
             self._fail(f"{name} is stopped as stalled, but on_stall is {job.on_stall}")
         if request.reason == "stalled" and self._works(folder, mind):
@@ -242,6 +262,7 @@ class Checks:
                 self._recorded(key, verdict)
         if kept := mind.leases():
             self._fail(f"the controller keeps {kept} for itself")
+        self.bill.look()
         deadline = mind.disturbed + mind.poll_s + SLACK_S
         for entry, attempt in self.book.open():
             self._in_time(entry, attempt, mind, now, deadline)
@@ -280,8 +301,10 @@ class Checks:
             self._fail(f"{name} lives {now - since:.0f} s after it should have been stopped")
 
     def _wanted_stopped(self, key: Key, folder: Folder) -> float | None:
-        """Since when: a person said so, or its timeout has passed."""
+        """Since when: a person said so, its timeout has passed, or the budget is spent."""
         limit = self.book.jobs[self.book.cells[key[0]].job].timeout_s
+        if self.bill.must_stop_since is not None and folder.run is not None:
+            return min(self.bill.must_stop_since, self._stops.get(key, float("inf")))
         if key in self._stops or limit is None or folder.identity is None or folder.run is None:
             return self._stops.get(key)
         over = folder.identity.boot + limit + self.world.boot0
@@ -307,7 +330,7 @@ class Checks:
 
     def _idle(self, mind: Mind) -> None:
         """Something may start, there are slots for it, and nothing happens."""
-        if self.book.intent != "running" or not self._could_start():
+        if self.book.intent != "running" or self.bill.may_refuse() or not self._could_start():
             self._idle_since = None
             return
         if self._idle_since is None:
@@ -346,7 +369,12 @@ class Checks:
             self._fail("the controller ended without saying so")
         elif not end.data["complete"] and not end.reason:
             self._fail("the controller ended and does not say why")
-        elif self.book.intent == "running" and not end.data["complete"] and self._open_work():
+        elif (
+            self.book.intent == "running"
+            and not end.data["complete"]
+            and not self.bill.may_refuse()
+            and self._open_work()
+        ):
             self._fail(f"the controller ended although {self._open_work()[0]} may start: {end.reason}")
 
     def _open_work(self) -> list[str]:

@@ -11,6 +11,7 @@ from muster.domain.campaign import Job
 from muster.domain.reading import Aftermath, Readings
 from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
 from muster.domain.verdict import Evidence
+from muster.ledger.spans import claimed
 from muster.sim.campaign_folder import Folder
 from muster.sim.campaign_ports import Caller
 from muster.sim.world import Key, Life, World
@@ -96,6 +97,8 @@ class SimProbe:
             stop_reason=folder.stop.reason if folder.stop else None,
             proof=self._proof(attempt, folder, exit_) if ended else None,
             aftermath=_aftermath(folder, exit_),
+            last_sign=_last_sign(attempt, folder),
+            freed=folder.freed,
         )
 
     def _read_ended(self, attempt: Attempt, folder: Folder, exit_: Exit) -> Sighting:
@@ -166,6 +169,12 @@ def _aftermath(folder: Folder, exit_: Exit | None) -> Aftermath | None:
     ending = folder.run.plan.truth.ending if folder.run else None
     natural = ending is not None and folder.how == (ending.code, ending.signal) and exit_.stop_reason is None
     return replace(ending.aftermath) if ending is not None and natural else Aftermath()
+
+
+def _last_sign(attempt: Attempt, folder: Folder) -> float | None:
+    """What its files tell when its machine has ended under it. Their times jump as little as that of the claim."""
+    ended = folder.over_at if folder.over_at is not None else folder.ended_at
+    return None if ended is None else claimed(attempt) + ended - folder.claimed
 
 
 def _letter(folder: Folder) -> str:

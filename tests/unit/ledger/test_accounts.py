@@ -19,7 +19,7 @@ from muster.domain.verdict import State
 from muster.ledger.accounts import Ledger, ledger
 from muster.ledger.idle import going_on, idle_hours
 from muster.ledger.prices import first_claim, prices, rented
-from muster.ledger.spans import Now, held, how_wasted, spans
+from muster.ledger.spans import LEASE_S, Now, held, how_wasted, late_s, spans
 from muster.ledger.till import Till
 
 PER_GPU = Money(price=2.0, currency="CNY")
@@ -200,6 +200,34 @@ def test_a_span_ends_when_its_reaper_saw_that_nothing_was_left() -> None:
     lingering = replace(ended, exit=Exit(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), tree_locked=True)
     assert held(run, lingering, 900.0) is None  # its tree still has the slot
     assert held(run, replace(lingering, tree_locked=False), 900.0) == 800
+
+
+def test_a_span_with_orphans_ends_when_its_shim_saw_the_last_one_go() -> None:
+    run = attempt("train/0", 100)
+    ended = Sighting(900.0, "yes", True, IDENTITY, Exit(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), freed=450.0)
+    assert held(run, ended, 900.0) == 350
+    assert held(run, replace(ended, tree_locked=True), 900.0) is None  # another one got away from the shim
+    assert held(run, replace(ended, tree_locked=True), 900.0, over=True) == 800  # DONE: the slot is let go now
+    assert held(run, replace(ended, freed=None), 900.0) == 800
+
+
+def test_a_run_whose_end_nobody_saw_held_its_slots_until_somebody_looked() -> None:
+    lost = Sighting(900.0, "yes", True, IDENTITY, main="gone")
+    assert held(attempt("train/0", 100), lost, 900.0) is None
+    assert held(attempt("train/0", 100), lost, 900.0, over=True) == 800
+    elsewhere = replace(lost, host="restarted", tree_locked=True)
+    assert held(attempt("train/0", 100), elsewhere, 900.0) is None  # it lives, in another container
+
+
+def test_a_claim_that_nobody_starts_has_no_lease() -> None:
+    """A controller died between the claim and the launch; another one came an hour later."""
+    run = attempt("train/0", 100)
+    late = replace(IDENTITY, boot=100 + HOUR, at=WALL + 100 + HOUR)
+    ended = Sighting(0.0, "yes", True, late, Exit(0, None, 0.0, 200 + HOUR, 100.0, orphans=()))
+    assert held(run, ended, 9e9) == pytest.approx(100 + LEASE_S)
+    assert held(run, Sighting(0.0, "revoked"), 100 + HOUR, over=True) == LEASE_S
+    assert late_s(run, Sighting(0.0, "no"), 100 + HOUR) == HOUR - LEASE_S
+    assert late_s(run, Sighting(0.0, "unread"), 100 + HOUR) == 0  # what can't be read may have started long ago
 
 
 def test_after_a_reboot_a_span_ends_with_its_last_sign() -> None:

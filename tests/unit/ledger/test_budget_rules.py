@@ -147,6 +147,44 @@ def test_where_none_has_finished_running_siblings_tell_how_long_one_takes() -> N
     assert till.purse(now(50)).cell_s == {"train": 200.0}
 
 
+def test_what_ended_on_a_shared_gpu_is_not_paid_twice_before_it_is_recorded() -> None:
+    state = world(MONEY, slots=Slots(gpus=(0,), per_gpu=2))
+    put(state, attempt("train/0", 0, ["gpu0.0"]))
+    put(state, attempt("train/1", 0, ["gpu0.1"]))
+    declared = prices(state)
+    assert declared
+    till = Till(state, declared, spans(state, now(100)))
+    till.ended({("train/0", 1): 90.0})
+    assert till.purse(now(100)).spent == pytest.approx(100)
+    till.ended({("train/1", 1): 95.0})
+    assert till.purse(now(100)).spent == pytest.approx(95)
+
+
+def test_a_claim_without_a_lease_is_not_paid() -> None:
+    state = world(MONEY)
+    put(state, attempt("train/0", 0))
+    declared = prices(state)
+    assert declared
+    till = Till(state, declared, spans(state, now(500)))
+    till.begun({("train/0", 1): 300.0})
+    assert till.purse(now(500)).spent == pytest.approx(200)
+    till.begun({("train/0", 1): 0.0})
+    assert till.purse(now(500)).spent == pytest.approx(500)
+
+
+def test_what_a_person_accepts_tells_how_long_a_cell_takes() -> None:
+    state = world(MONEY)
+    put(state, attempt("train/0", 0, ran=100.0, cause="exit_code"))
+    declared = prices(state)
+    assert declared
+    till = Till(state, declared, spans(state, now(500)))
+    assert till.purse(now(500)).cell_s == {}
+    put(state, replace(state.cells["train/0"].attempts[0], accepted="fine"))
+    till.add([state.cells["train/0"]], now(500))
+    found = till.purse(now(500))
+    assert (found.cell_s, found.spent) == ({"train": 100.0}, pytest.approx(100))
+
+
 def test_a_share_of_a_gpu_costs_its_part() -> None:
     state = world(MONEY, slots=Slots(gpus=(0,), per_gpu=2))
     put(state, attempt("train/0", 0, ran=100.0))
