@@ -103,8 +103,6 @@ def save_sidecar(document: Document, sidecar: Sidecar) -> None:
 
 
 def _read(path: Path) -> Sidecar:
-    if path.stat().st_size > 8 * LARGEST:
-        raise Damaged("it is too large")
     return read_sidecar(path.read_bytes())
 
 

@@ -68,6 +68,7 @@ class Book:
                 self._values.setdefault(stat, []).extend(pairs)
         for found in self._values.values():
             found.sort()
+        self._rates: dict[str, bool | None] = {}
 
     def select(
         self, configs: Collection[str] = (), splits: Collection[str] = (), metrics: Collection[str] = ()
@@ -90,5 +91,7 @@ class Book:
 
     def is_rate(self, metric: str) -> bool | None:
         """Whether the metric lies between 0 and 1 throughout, so that a text may show percent. None: who knows."""
-        largest = max((group.magnitude() for group in self.select(metrics=[metric])), default=0.0)
-        return True if 0 < largest <= 1 else False if largest > 1.5 else None
+        if metric not in self._rates:
+            largest = max((group.magnitude() for group in self.select(metrics=[metric])), default=0.0)
+            self._rates[metric] = True if 0 < largest <= 1 else False if largest > 1.5 else None
+        return self._rates[metric]

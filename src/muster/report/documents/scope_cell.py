@@ -81,7 +81,7 @@ def _forbids(row: Names, column: Names, place: Place, near: Sequence[Names]) -> 
     if column.scaled or row.scaled:
         return "it is shown in another unit"
     if row.strange or column.strange:
-        return f"the name goes on: {' '.join((row if row.strange else column).unknown)}"
+        return f"a name that is not known: {' '.join(place.row if row.strange else place.column)}"
     if place.row and not row.any:
         return f"its row names nothing that is known: {' '.join(place.row)}"
     if column.unknown and not union(near, "metrics"):

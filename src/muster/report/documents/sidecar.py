@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import takewhile
 from typing import Any
 
@@ -185,13 +185,11 @@ def _alike(mine: Iterable[str], there: Iterable[str]) -> int:
 
 
 def write(sidecar: Sidecar) -> bytes:
-    value = {
-        "version": VERSION,
-        "file": sidecar.file,
-        "text": sidecar.digest,
-        "bindings": [_as_json(binding) for binding in sidecar.bindings],
-    }
-    return (json.dumps(value, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "surrogatepass")
+    """One line for each binding, so that a version control shows what changed."""
+    head = {"version": VERSION, "file": sidecar.file, "text": sidecar.digest}
+    lines = ",\n".join(json.dumps(_as_json(binding), ensure_ascii=False) for binding in sidecar.bindings)
+    text = f'{json.dumps(head, ensure_ascii=False)[:-1]}, "bindings": [\n{lines}\n]}}\n'
+    return text.encode("utf-8", "surrogatepass")
 
 
 def read(data: bytes) -> Sidecar:
@@ -218,10 +216,17 @@ def _as_json(binding: Binding) -> dict[str, Any]:
         "by": binding.by,
         "note": binding.note,
         "parts": [
-            {"key": part.key, "span": [part.start, part.end], "scale": part.scale, "format": asdict(part.format)}
+            {"key": part.key, "span": [part.start, part.end], "scale": part.scale, "format": _format(part.format)}
             for part in binding.parts
         ],
     }
+
+
+def _format(style: Format) -> dict[str, Any]:
+    """Without what is usual."""
+    usual = Format(-1)
+    names = (each.name for each in fields(Format))
+    return {name: getattr(style, name) for name in names if getattr(style, name) != getattr(usual, name)}
 
 
 def _binding(value: Mapping[str, Any]) -> Binding:
