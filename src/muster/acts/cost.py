@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from muster.acts.money import Spending, lengths, level, rounded
 from muster.acts.status import Status
 from muster.ledger.accounts import Accounts
+from muster.ledger.forecast import middle
 from muster.ledger.idle import going_on, idle_hours
 from muster.ledger.prices import HOUR
 from muster.ledger.spans import Now, moment
@@ -75,7 +75,7 @@ def price_of(found: Spending, cells: Sequence[str], slots: int = 1) -> float | N
         if job.name not in known:
             return None
         units = 1 / max(1, slots) if money.per == "machine" else asked(job, state.campaign) * share(job, state.campaign)
-        seconds += statistics.median(known[job.name]) * units
+        seconds += middle(known[job.name]) * units
     return seconds * found.prices.now(money.per)
 
 
@@ -85,7 +85,7 @@ def hours_of(found: Spending, cells: Sequence[str]) -> float | None:
     jobs = [found.state.cells[name].cell.job for name in cells]
     if any(job not in known for job in jobs):
         return None
-    return sum(statistics.median(known[job]) for job in jobs) / HOUR
+    return sum(middle(known[job]) for job in jobs) / HOUR
 
 
 def as_json(found: Cost) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 from muster.domain.state import CampaignState
 from muster.ledger.accounts import Ledger, ledger
 from muster.ledger.budget import Purse
-from muster.ledger.forecast import Ahead, Interval, Pace, ahead, rest_s
+from muster.ledger.forecast import Ahead, Interval, Pace, ahead, middle, rest_s
 from muster.ledger.prices import Prices, first_claim, prices, rented
 from muster.ledger.spans import PRODUCTIVE, Now, Span, spans
 from muster.ledger.till import Till
@@ -77,13 +77,11 @@ def lengths(found: Sequence[Span]) -> dict[str, list[float]]:
 
 def rests(known: Mapping[str, Sequence[float]], running: Running, state: CampaignState) -> dict[Key, float]:
     """How long each running attempt will still run, where that can be told."""
-    from statistics import median
-
     found = {}
     for key, pace in running.paces.items():
         if key not in running.held:
             siblings = known.get(state.cells[key[0]].cell.job)
-            rest = rest_s(pace, median(siblings), max(siblings)) if siblings else rest_s(pace)
+            rest = rest_s(pace, middle(siblings), max(siblings)) if siblings else rest_s(pace)
             if rest is not None:
                 found[key] = rest
     return found

@@ -112,16 +112,20 @@ def survey(
     return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot), found)
 
 
-@dataclass(frozen=True, slots=True)
 class _Look:
     """All that the status of a cell may rest on."""
 
-    state: CampaignState
-    needs: Mapping[str, tuple[str, ...]]
-    sightings: Mapping[Key, Sighting]
-    watch_of: WatchOf
-    purse: Purse | None
-    etas: Mapping[Key, str]
+    def __init__(
+        self,
+        state: CampaignState,
+        needs: Mapping[str, tuple[str, ...]],
+        sightings: Mapping[Key, Sighting],
+        watch_of: WatchOf,
+        purse: Purse | None,
+        etas: Mapping[Key, str],
+    ) -> None:
+        self.state, self.needs, self.sightings = state, needs, sightings
+        self.watch_of, self.purse, self.etas = watch_of, purse, etas
 
 
 def _running(state: CampaignState, sightings: Mapping[Key, Sighting], watch_of: WatchOf, boot: float) -> Running:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +33,18 @@ class Interval:
 NOTHING = Interval(0.0, 0.0, 0.0)
 
 
+def middle(values: Sequence[float]) -> float:
+    """The median. The module `statistics` would cost `muster status` more than all the rest of the ledger."""
+    ordered = sorted(values)
+    half, odd = divmod(len(ordered), 2)
+    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _sd(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """How a running attempt gets on."""
@@ -58,20 +69,20 @@ def of_cells(siblings: Sequence[float], count: int) -> Interval | None:
     """How long `count` more cells take together: nine times in ten between low and high. None: none has finished."""
     if not siblings:
         return None
-    mid = statistics.median(siblings) * count
+    mid = middle(siblings) * count
     if len(siblings) == 1:
         return Interval(mid * ONE_SIBLING[0], mid, mid * ONE_SIBLING[1])
     freedom = len(siblings) - 1
     t = _T[freedom - 1] if freedom <= len(_T) else _T_MANY
     # each of them differs from the mean, and so does the mean that we know
-    spread = t * statistics.stdev(siblings) * math.sqrt(count + count * count / len(siblings))
+    spread = t * _sd(siblings) * math.sqrt(count + count * count / len(siblings))
     return Interval(max(min(siblings) * count, mid - spread), mid, mid + spread)
 
 
 def of_running(rest: float, siblings: Sequence[float]) -> Interval:
     relative = UNSURE
     if len(siblings) > 1:
-        relative = min(1.0, statistics.stdev(siblings) / max(statistics.median(siblings), 1e-9))
+        relative = min(1.0, _sd(siblings) / max(middle(siblings), 1e-9))
     return Interval(rest * (1 - relative), rest, rest * (1 + relative))
 
 

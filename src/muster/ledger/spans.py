@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.ledger.units import asked, billed
+
+if TYPE_CHECKING:
+    from muster.domain.sighting import Sighting  # `status` of a campaign at rest has no use for it
 
 Key = tuple[str, int]
 Account = Literal["productive", "wasted", "idle", "overhead", "running"]

@@ -31,13 +31,6 @@ _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
 
 
-class _Declared(msgspec.Struct):
-    at: str
-    money: Money
-
-
-_prices = msgspec.json.Decoder(list[_Declared]).decode
-
 
 class SqliteStore:
     """`epoch` is that of the controller which writes; None reads and appends only."""
@@ -222,7 +215,7 @@ class SqliteStore:
         return CampaignState(
             campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
-            tuple((each.at, each.money) for each in _prices(meta.get("prices", "[]"))),
+            _prices(meta.get("prices", "[]")),
             frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
         )  # fmt: skip
 
@@ -285,6 +278,10 @@ def _attempt(row: Any) -> Attempt:
         row["claimed_at"], row["claimed_boot"], row["boot_id"], row["retry_cause"], bool(row["adopted"]), outcome,
         row["accepted"],
     )  # fmt: skip
+
+
+def _prices(text: str) -> tuple[tuple[str, Money], ...]:
+    return tuple((each["at"], msgspec.convert(each["money"], Money)) for each in json.loads(text))
 
 
 def _withdrawn(row: Any) -> Cell:

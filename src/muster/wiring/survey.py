@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.attempt import Attempt
-from muster.domain.sighting import ProofReading, Sighting
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
 from muster.observe.process import boot_id
@@ -19,6 +18,7 @@ from muster.wiring.desk import Desk
 if TYPE_CHECKING:
     from muster.acts.status import WatchOf
     from muster.controller.watches import Watches
+    from muster.domain.sighting import Sighting
 
 
 def look(desk: Desk, state: CampaignState | None = None, *, ledger: bool = False) -> Status:
@@ -26,6 +26,7 @@ def look(desk: Desk, state: CampaignState | None = None, *, ledger: bool = False
     sightings = {}
     watch_of: WatchOf = lambda *_: None  # noqa: E731
     if attempts := loaded.open_attempts:
+        from muster.domain.sighting import ProofReading
         from muster.wiring.looking import Looking
 
         looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
