@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from muster.cli.leaving import leave
 from muster.report.documents.quantity import Quantity
@@ -19,6 +20,7 @@ from muster.wiring import publishing, reporting
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
+SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "docs.schema.json"
 SCORES = {"v2_baseline": (1.16, 2.208, 2.031), "v2_u_only": (1.16, 2.208, 1.512), "v2_full": (1.628, 2.208, 2.482)}
 TEXT = """\
 # 结果
@@ -66,7 +68,13 @@ class Desk:
         return out, err
 
     def json(self, *words: str, code: int = 0) -> Any:
-        return json.loads(self(*words, "--json", code=code)[0])
+        """As the published schema describes it."""
+        told = json.loads(self(*words, "--json", code=code)[0])
+        described = json.loads(SCHEMA.read_text())
+        verb = {"$defs": described["$defs"], "$ref": f"#/$defs/{words[0]}"}
+        for each in told if isinstance(told, list) else [told]:
+            Draft202012Validator(verb).validate(each)
+        return told
 
     def failure(self, *words: str, code: int) -> Any:
         out, err = self(*words, "--json", code=code)

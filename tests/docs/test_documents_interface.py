@@ -36,7 +36,8 @@ def command(name: str) -> Any:
 
 def options(of: Any) -> set[str]:
     shown = (parameter for parameter in of.params if parameter.param_type_name == "option" and not parameter.hidden)
-    return {option for parameter in shown for option in (*parameter.opts, *parameter.secondary_opts)}
+    found = {option for parameter in shown for option in (*parameter.opts, *parameter.secondary_opts)}
+    return found.union(*(options(verb) for verb in getattr(of, "commands", {}).values()))
 
 
 def words(text: str) -> set[str]:
