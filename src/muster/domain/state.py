@@ -40,7 +40,7 @@ class CampaignState:
     at_rest: bool = False  # a controller found that nothing may start, and nobody has decided anything since
     former_jobs: tuple[Job, ...] = ()  # of cells that are no longer declared
     forgiven: int = 0  # attempts that had ended when a person last released a hold: their deaths no longer count
-    finish: FinishRecord = FinishRecord()
+    finish: FinishRecord = field(default_factory=FinishRecord)
     prices: tuple[tuple[str, Money], ...] = ()  # what was declared when, oldest first
     told: frozenset[tuple[float, str]] = frozenset()  # (budget, level): what was told of it
 
