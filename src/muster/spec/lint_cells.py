@@ -92,9 +92,7 @@ def _many_outputs(lint: Lint, name: str, need: str, count: int) -> None:
     for path, text in _texts(lint, name):
         if wanted in text:
             what = f"{wanted} stands for {count} folders: a cell of '{name}' needs {count} cells of '{need}'"
-            hint = (
-                f"give '{name}' the axes of '{need}', or let the command ask `muster status --json` for them"
-            )
+            hint = f"give '{name}' the axes of '{need}', or let the command ask `muster status --json` for them"
             lint.add(path, what, hint, part=wanted)
 
 

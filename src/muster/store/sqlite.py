@@ -31,7 +31,6 @@ _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
 
 
-
 class SqliteStore:
     """`epoch` is that of the controller which writes; None reads and appends only."""
 
