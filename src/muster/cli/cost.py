@@ -90,8 +90,9 @@ def _more(found: Cost) -> Iterator[str]:
     currency = money.currency if money else ""
     yield ""
     if found.paid is not None:
-        explained = "every part of it is explained by spans"
-        if found.unaccounted:
+        more = (found.spending.spent or 0.0) - found.paid
+        explained = f"{more:.2f} {currency} more were spent" if more >= 0.005 else "explained by spans, all of it"
+        if found.unaccounted and found.unaccounted >= 0.005:
             explained = f"{found.unaccounted:.2f} {currency} of it are unaccounted for: no span explains them"
         yield f"  paid {found.paid:g} {currency}: {explained}"
     if book.adopted:

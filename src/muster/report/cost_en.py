@@ -67,6 +67,7 @@ TEXTS = {
     "went.price_gpu": "Billed at {price} an hour for each GPU while a run holds it.",
     "went.price_slot": "Billed at {price} an hour for each slot while a run holds it: the campaign has no GPU.",
     "went.price_machine": "Billed at {price} an hour for the machine, whatever runs, since {since}.",
+    "went.since": "{at}",
     "went.first_start": "the first start",
     "went.no_price": "No price is declared (`money:` in campaign.yaml): hours only.",
     "went.adopted": "{n} of these runs were adopted: {hours}, counted from the times of their files. What else was "

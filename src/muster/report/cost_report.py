@@ -185,7 +185,7 @@ def _about_money(facts: CostFacts, say: CostWords) -> Iterator[str]:
     if not sums.price:
         yield say("went.no_price")
     else:
-        since = moment(sums.since) if sums.since else say("went.first_start")
+        since = say("went.since", at=moment(sums.since)) if sums.since else say("went.first_start")
         per = "slot" if sums.per == "gpu" and not sums.gpu_hours and sums.total.hours else sums.per
         yield say(f"went.price_{per}", price=say.money(sums.price, sums), since=since)
     if sums.adopted:

@@ -64,7 +64,8 @@ TEXTS = {
     "meaning.running": "还没有定论",
     "went.price_gpu": "计价：每块 GPU 被占用期间每小时 {price}。",
     "went.price_slot": "计价：每个槽位被占用期间每小时 {price}（没有 GPU，按槽位计）。",
-    "went.price_machine": "计价：整机每小时 {price}，自 {since} 起，无论是否有任务在跑。",
+    "went.price_machine": "计价：整机每小时 {price}，自{since}起，无论是否有任务在跑。",
+    "went.since": " {at} ",
     "went.first_start": "第一次启动",
     "went.no_price": "没有声明价格（campaign.yaml 中的 `money:`），只统计小时。",
     "went.adopted": "其中 {n} 个运行是收编的：{hours}，按文件时间估算。此前花在它们身上的其他时间（停启、检查、机器空"
