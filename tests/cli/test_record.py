@@ -149,6 +149,17 @@ def test_json_and_where_it_goes(story: Camp) -> None:
     assert "there is no folder" in story("record", "--out", "nowhere/Record.md", code=2).stderr
 
 
+def test_one_record_does_not_replace_another(story: Camp) -> None:
+    mine = ("Record.md", "Second.md", "reports/a_b.md", "reports/a/b.md", "../Outside.md")
+    (story.root / "reports" / "a").mkdir(parents=True)
+    for name in mine:
+        story("record", "--out", name, code=0)
+    story("record", code=0)
+    assert all((story.root / name).exists() for name in mine)
+    stamped = {file["path"]: file["state"] for file in story.json("verify", code=0)["files"]}
+    assert stamped == dict.fromkeys([*mine[:-1], "reports/record.md"], "fresh"), "a copy elsewhere carries no stamp"
+
+
 def test_in_chinese(story: Camp) -> None:
     story.write(STORY.replace("campaign: story", "campaign: story\nlanguage: zh"))
     story("up", "--detach", code=0)

@@ -177,3 +177,11 @@ def test_trace_of_a_line_and_of_one_that_claims_nothing() -> None:
 def test_trace_of_a_figure_shows_its_own_cells() -> None:
     found = trace(STAMP, "reports/figures/train.png", FileState("reports/figures/train.png", "fresh"))
     assert [cell.cell for cell in found.cells] == ["train/full/0"]
+
+
+def test_outside_reports_nothing_is_ever_removed(tmp_path: Path) -> None:
+    mine = [Derived(path, b"mine", "text") for path in ("Record.md", "reports/../Second.md", "notes/reports/a.md")]
+    publish(tmp_path, "record", "muster record", "now", "0.3.0", BASIS, [*mine, Derived("reports/b.md", b"x", "text")])
+    kept = publish(tmp_path, "record", "muster record", "now", "0.3.0", BASIS, [Derived("reports/a.md", b"x", "text")])
+    assert kept.removed == ("reports/b.md",)
+    assert [(tmp_path / each.path).read_bytes() for each in mine] == [b"mine"] * 3

@@ -88,11 +88,11 @@ def seal(root: Path, stamp: Stamp) -> None:
 
 
 def _clear(root: Path, before: Stamp | None, now: Mapping[str, FileStamp]) -> tuple[list[str], list[str]]:
-    """A PARTIAL table beside the whole one would be taken for it some day."""
+    """A PARTIAL table beside the whole one would be taken for it some day. Outside reports/ nothing is removed."""
     removed: list[str] = []
     left: list[str] = []
     for path, file in before.files.items() if before else ():
-        if path in now:
+        if path in now or not os.path.normpath(path).startswith(f"{REPORTS}/"):
             continue
         try:
             untouched = _digest((root / path).read_bytes(), 64) == file.sha256

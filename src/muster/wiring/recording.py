@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import muster
 from muster.acts.manifest import KINDS
 from muster.acts.record import Sources
-from muster.acts.stamping import Derived, digest_of, publish, write
+from muster.acts.stamping import REPORTS, Derived, digest_of, publish, refused, write
 from muster.acts.status import Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
@@ -59,7 +60,7 @@ def _counted(desk: Desk, status: Status) -> dict[str, tuple[int, int]]:
 def place(desk: Desk, start: Path, out: str | None) -> Path:
     """Where the record goes: reports/record.md, or where it was asked for."""
     if out is None:
-        return desk.root / "reports" / FILE
+        return desk.root / REPORTS / FILE
     path = (start / out).absolute()
     if path.is_dir():
         raise UsageError(f"--out {out}: this is a folder", where=str(path), hint=f"name a file: --out {out}/{FILE}")
@@ -71,12 +72,23 @@ def place(desk: Desk, start: Path, out: str | None) -> Path:
 def write_stamped(desk: Desk, status: Status, made: str, command: str, path: Path, text: str) -> None:
     """With a stamp, so that `verify` can say that it was overtaken; a copy elsewhere carries none."""
     data = text.encode("utf-8", "replace")
-    if not path.is_relative_to(desk.root):
-        write(path, data)
+    home, place_ = desk.root.resolve(), path.parent.resolve() / path.name  # `--out ../x` is elsewhere
+    if not place_.is_relative_to(home):
+        with refused(path.parent):
+            write(path, data)
         return
     campaign, cells = status.state.campaign, status.cells
     missing = tuple(cell.record.cell.id for cell in cells if not cell.record.done)
     done = len(cells) - len(missing)
     basis = Basis(campaign.name, {}, {}, done, len(cells), missing, digest_of(status.state))
-    name = str(path.relative_to(desk.root))
+    name = str(place_.relative_to(home))
+    if name != f"{REPORTS}/{made}.md":  # each place has a stamp of its own: one record does not replace another
+        made, command = f"{made}-{_slug(name)}", f"{command} --out {shlex.quote(name)}"
     publish(desk.root, made, command, status.as_of, muster.__version__, basis, [Derived(name, data, "text")])
+
+
+def _slug(name: str) -> str:
+    """Of a path, for the name of its stamp: no two paths share one, and none is too long for a file's name."""
+    import hashlib
+
+    return f"{name.replace('/', '_')[-40:]}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
