@@ -6,6 +6,8 @@ import shlex
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from muster.acts.interpreter import Interpreter, interpreter, shebang_in
 
@@ -77,3 +79,26 @@ def test_shebangs_are_read_where_the_command_would_be_found(tmp_path: Path) -> N
     assert read("./binary") is None
     assert read("nowhere") is None
     assert read("./nowhere") is None
+
+
+@pytest.mark.parametrize("line", [b"#!/usr/bin/env python -c 'open\n", b'#!"\n', b"#!a\\", b"#!", b"#!\xff\x00'", b""])
+def test_a_first_line_that_is_none_tells_nothing(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "train").write_bytes(line)
+    assert not shebang_in(str(tmp_path), "")("./train")
+
+
+words = st.text() | st.sampled_from(
+    ["python", "uv", "run", "env", "A=1", "'", "train.py", "/", "", "a/\0", "conda", "sh"]
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(words, max_size=4), st.lists(words, max_size=5), st.booleans(), st.binary(max_size=80))
+def test_no_command_and_no_script_is_an_error(
+    tmp_path: Path, within: list[str], command: list[str], shell: bool, first: bytes
+) -> None:
+    (tmp_path / "script").write_bytes(b"#!" + first)
+    read = shebang_in(str(tmp_path), str(tmp_path))
+    for told in (command, ["./script", *command]):
+        got = interpreter(within, told, shell=shell, shebang=read)
+        assert not got.words or any("py" in word for word in got.words)

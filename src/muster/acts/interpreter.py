@@ -50,9 +50,9 @@ def shebang_in(cwd: str, path: str) -> Shebang:
         try:
             with open(found or "", "rb") as file:
                 first = file.readline(500)
-        except OSError:
+            return shlex.split(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None
+        except (OSError, ValueError):  # an open quote, a name that no file can have: nothing is known of it
             return None
-        return shlex.split(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None
 
     return read
 
