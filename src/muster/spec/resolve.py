@@ -140,4 +140,5 @@ def _money(money: Money) -> domain.Money:
 
 def _plain(model: Model | None) -> dict[str, Any] | None:
     """For rooms that come later: plain data, defaults filled in, keys without a value left out."""
-    return None if model is None else model.model_dump(exclude_none=True)
+    # `forms` tells values as they are written apart, and is asked here about models: its guess is wrong, the data right
+    return None if model is None else model.model_dump(exclude_none=True, warnings=False)
