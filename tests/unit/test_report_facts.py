@@ -93,14 +93,56 @@ def test_what_exclude_takes_out() -> None:
     assert facts.excluded == (("new", "1", "id"), ("new", "1", "ood"))
 
 
-def test_the_record_counts_and_the_files_are_held_against_it() -> None:
-    origins = {"eval/base/0/id": Origins(values={"score": 2.5}), "train/base/0": Origins(values={})}
-    facts = facts_of(status(done=all_done), Found(origins))
+def test_a_file_that_was_touched_since_is_held_against_the_record() -> None:
+    touched = Origins(values={"score": 2.5}, rewritten=frozenset({"score"}))
+    facts = facts_of(status(done=all_done), Found({"eval/base/0/id": touched, "train/base/0": Origins(values={})}))
     by_cell = {each.cell: each for each in facts.measured}
     assert by_cell["eval/base/0/id"].results == {"score": 2.0}
     assert by_cell["eval/base/0/id"].now == {"score": 2.5}
     assert by_cell["train/base/0"].now == {}
     assert by_cell["eval/base/0/ood"].now is None
+
+
+def test_a_file_that_nobody_touched_is_read_as_declared_today() -> None:
+    """The key of a result was mended after its cells were done."""
+    facts = facts_of(status(done=all_done), Found({"eval/base/0/id": Origins(values={"score": 2.5})}))
+    by_cell = {each.cell: each for each in facts.measured}
+    assert (by_cell["eval/base/0/id"].results, by_cell["eval/base/0/id"].now) == ({"score": 2.5}, None)
+
+
+def test_a_done_cell_without_a_declared_result_is_missing() -> None:
+    """It was declared after some cells were done."""
+
+    def done(cell: Any) -> dict[str, float]:
+        return {} if cell.id == "eval/base/0/id" else all_done(cell) | {"old": 1.0}
+
+    facts = facts_of(status(done=done), Found({}))
+    assert [each.cell for each in facts.missing] == ["eval/base/0/id"]
+    assert "has no score" in facts.missing[0].reason
+    assert (facts.k, facts.n) == (11, 12)
+    assert all("old" not in each.results for each in facts.measured)
+
+
+def test_what_is_no_longer_declared_is_told() -> None:
+    found = status(done=all_done)
+    gone = found.state.cells["eval/new/1/id"]
+    found.state.cells["eval/new/7/id"] = CellRecord(gone.cell, 99, declared=False, attempts=gone.attempts)
+    assert facts_of(found, Found({})).declared.withdrawn == ("eval/new/1/id",)
+
+
+def test_a_split_that_is_called_like_a_job_and_two_jobs_with_splits() -> None:
+    text = TEXT.replace("split: {id: {}, ood: {note: a proxy}}", "split: [train, ood]")
+    heads = {each.head for each in facts_of(status(text, all_done), Found({})).measured}
+    assert heads == {"train", "eval/train", "eval/ood"}
+    two = TEXT.replace(
+        "  plots:",
+        "  hard: {axes: [config, seed, split], command: e, results: {score: {json: r.json, key: score}}}\n  plots:",
+    )
+    two = two.replace("split: ood, better", "split: ood, job: hard, better")
+    facts = facts_of(status(two, lambda cell: {"score": 3.0} if cell.job == "hard" else all_done(cell)), Found({}))
+    assert facts.plan is not None
+    assert facts.plan.primary == Column("hard/ood", "score")
+    assert {"eval/id", "hard/id"} <= {each.head for each in facts.measured}
 
 
 def test_a_price_of_one_more_seed() -> None:

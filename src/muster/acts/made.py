@@ -16,14 +16,15 @@ from muster.domain.cell import needed_cells
 from muster.domain.origins import Checkpoint, Origins
 from muster.stats.flags import Made
 
-# keys that name a run and do not change what it does
+# keys that name a run, or say where it lies, and do not change what it does
 _NAMES = frozenset({
-    "name", "run_name", "exp_name", "experiment_name", "label", "method", "logdir", "log_dir", "out", "outdir",
-    "out_dir", "output", "output_dir", "run_dir", "save_dir", "wandb_name", "id", "run_id",
+    "name", "run_name", "exp_name", "experiment_name", "logdir", "log_dir", "out", "outdir", "out_dir", "output",
+    "output_dir", "run_dir", "save_dir", "wandb_name", "id", "run_id",
 })  # fmt: skip
 _STEPS = ("steps", "run.steps", "total_steps", "max_steps", "total_timesteps", "train.steps")
 _TOLD = 5  # leaves that a config must have before two of them can be called the same
 _SLACK_S = 2.0
+CLEAN = "clean"  # a tree without changes, which is not the same as one that nobody knows
 Configs = Sequence[tuple[str, Mapping[str, Any]]]
 Points = tuple[tuple[float, ...], tuple[float, ...]]
 Curves = Mapping[str, Mapping[str, tuple[str, Points]]]  # cell -> metric -> (key, steps and values)
@@ -59,22 +60,25 @@ class _Making:
     def made(self, curve: str | None, code: Mapping[str, Any]) -> Made:
         names = {axis: value.name for axis, value in self.record.cell.values}
         mine = self.origins[self.record.cell.id]
-        saved = mine.checkpoint if self.users else None
-        configs = self._configs()
+        trained = bool(self.users or mine.checkpoint or not self.campaign.job(self.record.cell.job).needs)
+        saved = mine.checkpoint
+        configs = self._configs() if trained else []
         return Made(
             cell=self.record.cell.id,
+            job=self.record.cell.job,
             config=names.get("config", ""),
             seed=names.get("seed", ""),
-            trained=bool(self.users) or not self.campaign.job(self.record.cell.job).needs,
+            trained=trained,
             checkpoint=saved.sha256 if saved else None,
             saved_share=saved.share if saved else None,
             saved_early=saved is not None and saved.early,
             curve=curve,
             steps=_steps(configs),
             settings=_settings(configs),
+            unlabelled=_settings(configs, but=names.get("config", "")),
             label=_label(configs, self.record, self.campaign),
             commit=code.get("commit"),
-            dirty=code.get("dirty"),
+            dirty=(code.get("dirty") or CLEAN) if code.get("commit") else None,
             episodes=mine.episodes,
             another=tuple(user for user in self.users if saved and self._differs(user, saved)),
             written_after=tuple(user for user in self.users if saved and _ended_before(self.records[user], saved)),
@@ -83,7 +87,7 @@ class _Making:
     def _configs(self) -> Configs:
         done = self.record.completed
         output = done.outcome.output if done and done.outcome else None
-        return configs_in(Path(output)) if output and self.users else []
+        return configs_in(Path(output)) if output else []
 
     def _differs(self, user: str, saved: Checkpoint) -> bool:
         named = self.origins[user].evaluated
@@ -105,13 +109,15 @@ def _curve_hash(curves: Mapping[str, tuple[str, Any]]) -> str | None:
     return hashlib.sha256(json.dumps(points, sort_keys=True).encode()).hexdigest()
 
 
-def _settings(configs: Configs) -> str | None:
-    """Of the first config file, without names, labels and paths."""
+def _settings(configs: Configs, but: str | None = None) -> str | None:
+    """Of the first config file, without names and places; `but`: without values that are this name, too."""
     for _, config in configs:
         told = {
             path: value
             for path, value in leaves(config)
-            if path.rpartition(".")[2] not in _NAMES and not (isinstance(value, str) and "/" in value)
+            if path.rpartition(".")[2] not in _NAMES
+            and not (isinstance(value, str) and value.startswith(("/", "./", "../", "~")))
+            and (but is None or value != but)
         }
         if len(told) >= _TOLD:
             return hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()
@@ -129,9 +135,9 @@ def _steps(configs: Configs) -> float | None:
 
 
 def _label(configs: Configs, record: CellRecord, campaign: Campaign) -> str | None:
-    """What its own config calls it, where that is another config of this campaign."""
+    """What its own config calls it: itself if it does so anywhere, else another config of this campaign."""
     names = {axis: value.name for axis, value in record.cell.values}
     if "config" not in names:
         return None
     told = [claim.value for claim in claims(configs, campaign.axis("config"))]
-    return next((name for name in told if name != names["config"]), told[0] if told else None)
+    return names["config"] if names["config"] in told else next(iter(told), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 from muster.acts.made import Curves, how_made
 from muster.acts.stamping import relevant
-from muster.acts.status import Status
+from muster.acts.status import CellStatus, Status
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
@@ -49,13 +49,19 @@ def facts_of(status: Status, found: Found) -> Facts:
         )
     heads = Heads(campaign)
     names = {job.name for job in carrying}
+    lacking = {
+        cell.record.cell.id: lacks
+        for cell in status.cells
+        if cell.record.done and (lacks := _without(cell.record, campaign, found.origins.get(cell.record.cell.id)))
+    }
     done = [cell.record for cell in status.cells if cell.record.done and cell.record.cell.job in names]
+    done = [record for record in done if record.cell.id not in lacking]
     measured = tuple(_measured(record, campaign, heads, found.origins.get(record.cell.id)) for record in done)
     asked = relevant(campaign)
     missing = tuple(
-        Missing(cell.record.cell.id, str(cell.verdict.state), cell.verdict.reason)
+        Missing(cell.record.cell.id, str(cell.verdict.state), _why(cell, lacking.get(cell.record.cell.id, [])))
         for cell in status.cells
-        if not cell.record.done and cell.record.cell.job in asked
+        if cell.record.cell.job in asked and (not cell.record.done or cell.record.cell.id in lacking)
     )
     if missing and all(each.cell.partition("/")[0] not in names for each in missing):
         names = set(asked)  # all is evaluated, and not all that it rests on is there
@@ -73,12 +79,16 @@ def facts_of(status: Status, found: Found) -> Facts:
         seeds=_values(campaign, "seed", carrying),
         columns=_columns(campaign, heads, plan),
         measured=measured,
-        k=sum(1 for cell in status.cells if cell.record.done and cell.record.cell.job in names),
+        k=sum(
+            1
+            for cell in status.cells
+            if cell.record.done and cell.record.cell.job in names and cell.record.cell.id not in lacking
+        ),
         n=sum(1 for cell in status.cells if cell.record.cell.job in names),
         missing=missing,
         excluded=tuple(_excluded(campaign, carrying, heads)),
         plan=plan,
-        declared=_declared(campaign, plan, found.decision_changed_at),
+        declared=_declared(campaign, plan, found.decision_changed_at, _withdrawn(status)),
         proxies={value.name: value.note for value in splits if value.note},
         notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
         made=tuple(how_made(campaign, records, found.origins, found.curves, found.code)),
@@ -89,35 +99,52 @@ def facts_of(status: Status, found: Found) -> Facts:
     )
 
 
+def _why(cell: CellStatus, lacks: Sequence[str]) -> str:
+    if not lacks:
+        return cell.verdict.reason
+    return f"it is done and has no {', '.join(lacks)}: declared later, or never written"
+
+
 # -- what was declared
 
 
 class Heads:
-    """Over the columns of a campaign's results: the split, or the job where there is none."""
+    """Over the columns of a campaign's results: the split, or the job where there is none.
+
+    A split that is no name enough has its job before it: two jobs evaluate on it, or a job is called the same.
+    """
 
     def __init__(self, campaign: Campaign) -> None:
         self._campaign = campaign
-        self._splitting: dict[str, list[str]] = {}
-        for job in campaign.jobs:
-            for result in job.results if "split" in job.axes else ():
-                self._splitting.setdefault(result.name, []).append(job.name)
+        splitting = [job for job in campaign.jobs if "split" in job.axes and job.results]
+        named = {value.name for value in _axis(campaign, "split")} & {job.name for job in campaign.jobs}
+        self._long = {job.name for job in splitting if named or any(_share(job, other) for other in splitting)}
 
     def of(self, job: Job, cell: Cell) -> str:
         values = {axis: value.name for axis, value in cell.values}
         others = [name for axis, name in values.items() if axis not in KNOWN_AXES]
         if "split" not in values:
             return "/".join([job.name, *others])
-        shared = any(len(self._splitting[result.name]) > 1 for result in job.results)
-        return "/".join([*([job.name] if shared else []), values["split"], *others])
+        return "/".join([self._split(job, values["split"]), *others])
 
-    def column(self, metric: str, split: str | None) -> Column:
-        """Of a metric that the campaign file names; lint has seen to it that there is one."""
-        jobs = [job for job in self._campaign.jobs if any(result.name == metric for result in job.results)]
-        if split is not None:
-            job = next((job for job in jobs if "split" in job.axes), jobs[0])
-            prefix = f"{job.name}/" if len(self._splitting.get(metric, ())) > 1 else ""
-            return Column(f"{prefix}{split}", metric)
-        return Column(jobs[0].name, metric) if jobs else Column("", metric)
+    def column(self, metric: str, split: str | None, job: str | None = None) -> Column:
+        """Of a metric that the campaign file names; lint has seen to it that exactly one job is meant."""
+        jobs = [each for each in self._campaign.jobs if any(result.name == metric for result in each.results)]
+        meant = [each for each in jobs if job in (None, each.name) and ("split" in each.axes) == (split is not None)]
+        chosen = next(iter([*meant, *jobs]), None)
+        if chosen is None:
+            return Column(split or "", metric)
+        if "split" not in chosen.axes:
+            return Column(chosen.name, metric)
+        only = [value.name for value in _axis(self._campaign, "split")]
+        return Column(self._split(chosen, split or only[0]), metric)
+
+    def _split(self, job: Job, split: str) -> str:
+        return f"{job.name}/{split}" if job.name in self._long else split
+
+
+def _share(job: Job, other: Job) -> bool:
+    return job is not other and bool({result.name for result in job.results} & {each.name for each in other.results})
 
 
 def plan_of(campaign: Campaign, heads: Heads) -> Plan | None:
@@ -139,8 +166,8 @@ def plan_of(campaign: Campaign, heads: Heads) -> Plan | None:
     best = told.get("checkpoint", "last")
     return Plan(
         procedure,
-        heads.column(told["primary"]["metric"], told["primary"].get("split")),
-        heads.column(limit["metric"], limit.get("split")) if limit else None,
+        heads.column(told["primary"]["metric"], told["primary"].get("split"), told["primary"].get("job")),
+        heads.column(limit["metric"], limit.get("split"), limit.get("job")) if limit else None,
         best if isinstance(best, str) else f"best by {best['best']}",
         told.get("factors") or {},
         tuple(told.get("notes") or ()),
@@ -164,9 +191,10 @@ def _columns(campaign: Campaign, heads: Heads, plan: Plan | None) -> tuple[Colum
     return tuple(found)
 
 
-def _declared(campaign: Campaign, plan: Plan | None, changed_at: int) -> Declared:
+def _declared(campaign: Campaign, plan: Plan | None, changed_at: int, withdrawn: tuple[str, ...]) -> Declared:
     best = plan.checkpoint.partition("best by ")[2] if plan else ""
-    needed = {need for job in campaign.jobs for need in job.needs}
+    asked = relevant(campaign)
+    needed = {need for job in campaign.jobs if job.name in asked for need in job.needs}
     training = frozenset(result.name for job in campaign.jobs if job.name in needed for result in job.results)
     evaluated = {result.name for job in campaign.jobs if job.name not in needed for result in job.results}
     return Declared(
@@ -176,7 +204,8 @@ def _declared(campaign: Campaign, plan: Plan | None, changed_at: int) -> Declare
         cost=plan.limit.metric if plan and plan.limit else None,
         splits=tuple(value.name for value in _axis(campaign, "split")),
         proxies={v.name: v.note for v in _axis(campaign, "split") if v.name.lower() in ("ood", "proxy")},
-        train_metrics=training - evaluated,
+        train_metrics=training if plan and plan.primary.head in needed else training - evaluated,
+        withdrawn=withdrawn,
         changed_at=changed_at,
     )
 
@@ -208,22 +237,43 @@ def _excluded(campaign: Campaign, jobs: Sequence[Job], heads: Heads) -> Iterator
 
 
 def _measured(record: CellRecord, campaign: Campaign, heads: Heads, origins: Origins | None) -> Measurement:
-    cell, attempt = record.cell, _completed(record)
+    cell, attempt, job = record.cell, _completed(record), campaign.job(record.cell.job)
     names = {axis: value.name for axis, value in cell.values}
-    recorded = dict(attempt.outcome.results) if attempt.outcome else {}
+    declared = {result.name for result in job.results}
+    recorded = {name: value for name, value in _recorded(record).items() if name in declared}
+    # a file that nobody touched since is read as the campaign declares it today; another is held against the record
+    touched = origins is not None and bool(origins.rewritten or not origins.values)
     now = dict(origins.values) if origins else None
     return Measurement(
         cell=cell.id,
         job=cell.job,
         config=names.get("config", ""),
         seed=names.get("seed", ""),
-        head=heads.of(campaign.job(cell.job), cell),
-        results=recorded or now or {},
-        now=now if recorded else None,
+        head=heads.of(job, cell),
+        results=recorded | (now or {}) if not touched else recorded or now or {},
+        now=now if touched and recorded else None,
         episodes=(origins.episodes if origins else None) or 1,
         attempt=attempt.n,
         adopted=attempt.adopted,
     )
+
+
+def _recorded(record: CellRecord) -> Mapping[str, float]:
+    outcome = _completed(record).outcome
+    return outcome.results if outcome else {}
+
+
+def _without(record: CellRecord, campaign: Campaign, origins: Origins | None) -> list[str]:
+    """Results that are declared today and that the DONE cell does not have: they were declared later."""
+    known = {*_recorded(record), *(origins.values if origins else ())}
+    return [result.name for result in campaign.job(record.cell.job).results if result.name not in known]
+
+
+def _withdrawn(status: Status) -> tuple[str, ...]:
+    """Cells with results that were done and are no longer declared."""
+    jobs = {job.name for job in status.state.campaign.jobs if job.results}
+    gone = (record for record in status.state.cells.values() if not record.declared and record.done)
+    return tuple(record.cell.id for record in gone if record.cell.job in jobs)
 
 
 def _completed(record: CellRecord) -> Attempt:

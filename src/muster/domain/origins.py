@@ -24,6 +24,7 @@ class Origins:
     results: Mapping[str, str] = field(default_factory=dict)  # result -> file
     values: Mapping[str, float] = field(default_factory=dict)  # result -> what the file says now
     trouble: Mapping[str, str] = field(default_factory=dict)  # result -> why it can't be read now
+    rewritten: frozenset[str] = frozenset()  # results whose file was written after the run's end
     files: Mapping[str, str | None] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     episodes: int | None = None

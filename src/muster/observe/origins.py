@@ -22,16 +22,17 @@ from muster.observe.window import Window
 
 Hash = Callable[[str], str | None]
 COARSE_S = 2.0  # file times are: what was saved so shortly before the end was saved at the end
-END = 0.9  # of the training: what was saved later holds its last weights
+MOMENT_S = 0.05  # what its last process still wrote while the exit was written down
+START, END = 0.1, 0.9  # of the training: what was saved before hardly learned, what was saved after is the last
 _EPISODES = ("episodes", "n_episodes", "num_episodes", "eval_episodes")
 _HASHES = ("checkpoint_sha256", "checkpoint_hash")
 _LARGEST = 1 << 20
 
 
 def read_origins(
-    job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True
+    job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True, best: bool = False
 ) -> Origins:
-    """`values` False: only which files there are and what they hash to."""
+    """`values` False: only which files there are and what they hash to. `best`: not the last checkpoint is meant."""
     places = places_of(job, cell, order, exit_)
     read: dict[str, float] = {}
     trouble: dict[str, str] = dict(places.trouble)
@@ -43,15 +44,28 @@ def read_origins(
             read[result.name] = read_result(result, path, path, {each.name: each for each in job.results}).value
         except (NoResult, OSError) as error:
             trouble[result.name] = str(error)
-    files = {path: hash_(path) for path in dict.fromkeys(places.results.values())}
+    files = {path: hash_(path) for path in dict.fromkeys([*places.results.values(), *places.logs])}
     by_the_way = _by_the_way(places.results.values()) if values else {}
     return Origins(
-        places.results, read, trouble, files, _checkpoint(job, places, hash_), _episodes(by_the_way),
+        places.results,
+        read,
+        trouble,
+        frozenset(name for name, path in places.results.items() if _rewritten(path, places.window)),
+        files,
+        _checkpoint(job, places, hash_, START if best else END),
+        _episodes(by_the_way),
         next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
-    )  # fmt: skip
+    )
 
 
-def _checkpoint(job: Job, places: Places, hash_: Hash) -> Checkpoint | None:
+def _rewritten(path: str, window: Window | None) -> bool:
+    try:
+        return window is not None and os.stat(path).st_mtime > window.ended + MOMENT_S
+    except OSError:
+        return False
+
+
+def _checkpoint(job: Job, places: Places, hash_: Hash, end: float) -> Checkpoint | None:
     if places.checkpoint is None:
         return None
     try:
@@ -59,7 +73,7 @@ def _checkpoint(job: Job, places: Places, hash_: Hash) -> Checkpoint | None:
     except OSError:
         return Checkpoint(places.checkpoint, None)
     asked = job.proof.checkpoint.saved_after if job.proof.checkpoint else 0.0
-    window, wanted = _training(places, asked), asked or END
+    window, wanted = _training(places, asked), asked or end
     share = window.share(saved, wanted) if window else None
     early = share is not None and share.late is False and window is not None and window.ended - saved > COARSE_S
     return Checkpoint(places.checkpoint, hash_(places.checkpoint), saved, share.value if share else None, early)

@@ -58,6 +58,7 @@ class Places:
     checkpoint: str | None
     window: Window | None
     last_step: float | None  # when a file with steps was last written
+    logs: tuple[str, ...] = ()  # that learning curves are read from
 
 
 def places_of(job: Job, cell: Cell, order: Order, exit_: Exit | None) -> Places:
@@ -311,8 +312,14 @@ class _Reading:
         saves = [asked.path] if asked else [s.path for s in self.job.progress if s.kind == "checkpoint"]
         steps = [source.path for source in self.job.progress if source.kind in ("jsonl", "csv", "files")]
         written = [time for path in self._existing(steps) if (time := _time(path)) > 0]
+        logs = self._existing([source.path for source in self.job.progress if source.kind in ("jsonl", "csv")])
         return Places(
-            results, trouble, next(iter(self._existing(saves)), None), self.window, max(written, default=None)
+            results,
+            trouble,
+            next(iter(self._existing(saves)), None),
+            self.window,
+            max(written, default=None),
+            tuple(logs),
         )
 
     def _existing(self, patterns: Sequence[str]) -> list[str]:

@@ -8,6 +8,7 @@ from muster.domain.template import split_words
 from muster.spec.document import Path, shorten
 from muster.spec.lint import Lint
 from muster.spec.lint_jobs import SHELL_WORDS
+from muster.spec.model_after import Limit, Primary
 
 
 def lint_sections(lint: Lint) -> None:
@@ -28,9 +29,9 @@ def _decision(lint: Lint) -> None:
     decision = lint.model.decision
     if decision is None:
         return
-    _metric(lint, ("decision", "primary"), decision.primary.metric, decision.primary.split)
+    _metric(lint, ("decision", "primary"), decision.primary)
     if decision.limit:
-        _metric(lint, ("decision", "limit"), decision.limit.metric, decision.limit.split)
+        _metric(lint, ("decision", "limit"), decision.limit)
     _config(lint, ("decision", "baseline"), decision.baseline)
     for config in decision.factors:
         _config(lint, ("decision", "factors", config), config, key=True)
@@ -39,17 +40,26 @@ def _decision(lint: Lint) -> None:
         lint.unknown(("decision", "checkpoint", "best"), f"no job has a result '{best}'", best, list(lint.results()))
 
 
-def _metric(lint: Lint, path: Path, metric: str, split: str | None) -> None:
+def _metric(lint: Lint, path: Path, asked: Primary | Limit) -> None:
+    metric, split = asked.metric, asked.split
     jobs = lint.results().get(metric)
     if jobs is None:
         lint.unknown((*path, "metric"), f"no job has a result '{metric}'", metric, list(lint.results()))
         return
+    if asked.job is not None and asked.job not in jobs:
+        lint.unknown((*path, "job"), f"no job '{asked.job}' has a result '{metric}'", asked.job, jobs)
+        return
+    jobs = [job for job in jobs if asked.job in (None, job)]
     if other := _other_axes(lint, jobs):
         what = f"'{metric}' has the axes {', '.join(other)} beside config, seed and split"
         lint.add((*path, "metric"), what, "the decision compares configs on one split: give each its own job")
         return
     with_split = [job for job in jobs if job in lint.model.jobs and "split" in (lint.model.jobs[job].axes or ())]
-    if split is None:
+    meant = with_split if split is not None else jobs
+    if len(meant) > 1:
+        hint = f"add `job:`, one of {', '.join(meant)}"
+        lint.add(path, f"'{metric}' is a result of {', '.join(meant)}: say which of them counts", hint, key=True)
+    elif split is None:
         if len(with_split) == len(jobs) and len(lint.values("split")) > 1:
             hint = f"add `split:`, one of {', '.join(lint.values('split'))}"
             lint.add(path, f"say on which split '{metric}' counts", hint, key=True)
@@ -86,6 +96,8 @@ def _report(lint: Lint) -> None:
             )
         elif jobs is None:
             lint.unknown(path, f"no job has a result '{metric}'", metric, list(lint.results()))
+        elif head in lint.jobs and head not in splits and "split" in (lint.model.jobs[head].axes or ()):
+            lint.add(path, f"job '{head}' has splits", f"write {' or '.join(f'{each}/{metric}' for each in splits)}")
         elif head in lint.jobs and head not in splits and head not in jobs:
             lint.add(path, f"job '{head}' has no result '{metric}'", f"'{metric}' is a result of {', '.join(jobs)}")
 

@@ -111,6 +111,7 @@ class Primary(Model):
 
     metric: Text = field(..., "A result of a job.", "score")
     split: Loose | None = field(None, "A value of the axis `split`; needed if the job has that axis.", "ood")
+    job: Text | None = field(None, "The job that measures it; needed if several do.", "eval")
     better: Better = field(..., "Which direction is better.", "higher")
 
 
@@ -119,6 +120,7 @@ class Limit(Model):
 
     metric: Text = field(..., "A result of a job.", "cost")
     split: Loose | None = field(None, "A value of the axis `split`; needed if the job has that axis.", "ood")
+    job: Text | None = field(None, "The job that measures it; needed if several do.", "eval")
     max: Number | None = field(None, "The mean must not be above this.", "25")
     min: Number | None = field(None, "The mean must not be below this.", "0.9")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Literal, TypeVar
 
@@ -16,6 +17,7 @@ ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independ
 EXACT = 1e-9
 RARE = 1e-4
 LIKELY = 0.05
+TOLD = 6
 FEW_EPISODES = 10
 
 
@@ -47,13 +49,15 @@ class Made:
     cell: str
     config: str
     seed: str
+    job: str = ""
     trained: bool = True  # False: it evaluates what others trained
     checkpoint: str | None = None  # hash of the one that was evaluated
     saved_share: float | None = None  # of the training, when it was saved
     saved_early: bool = False  # by the declared proof: at the start, or before the end of the training
     curve: str | None = None  # hash of the learning curve
     steps: float | None = None  # budget
-    settings: str | None = None  # hash of the resolved config without names, labels and paths
+    settings: str | None = None  # hash of the resolved config without names and places
+    unlabelled: str | None = None  # and without values that are the config's own name
     label: str | None = None  # what the config file calls itself
     commit: str | None = None
     dirty: str | None = None  # hash of the diff
@@ -75,6 +79,7 @@ class Declared:
     splits: tuple[str, ...] = ()
     proxies: Mapping[str, str] = field(default_factory=dict)  # split -> what it stands for
     train_metrics: frozenset[str] = frozenset()  # results of jobs that train
+    withdrawn: tuple[str, ...] = ()  # cells that were done and are no longer declared
     changed_at: int = 0  # cells that were done when the decision was last changed; 0: it was declared before
 
 
@@ -99,7 +104,8 @@ def of_making(made: Sequence[Made]) -> list[Flag]:
         *_saved_early(made),
         *_other_checkpoint(made),
         *_mixed(made, "steps", "ERROR", "mixed_steps", "step budgets differ between cells"),
-        *_same_settings(made),
+        *_same_settings(made, "settings", "ERROR", "same_settings", "differ in nothing but their names"),
+        *_same_settings(made, "unlabelled", "WARN", "same_but_label", "differ in nothing but a label: their own name"),
         *_labels(made),
         *_mixed(made, "commit", "WARN", "mixed_commits", "cells were made by different commits"),
         *_mixed(made, "dirty", "WARN", "mixed_code", "cells were made by different working trees"),
@@ -126,6 +132,11 @@ def of_declaration(declared: Declared, samples: Sequence[Sample]) -> list[Flag]:
         if not stands_for:
             text = f"{split} stands for something else: say for what, in its note"
             found.append(Flag("WARN", "proxy_undeclared", (split,), text, {"split": split}))
+    if declared.withdrawn:
+        shown = ", ".join(declared.withdrawn[:TOLD]) + (" ..." if len(declared.withdrawn) > TOLD else "")
+        count = len(declared.withdrawn)
+        text = f"{count} cells were done and are no longer declared: {shown}"
+        found.append(Flag("WARN", "withdrawn", declared.withdrawn, text, {"count": str(count), "cells": shown}))
     if declared.changed_at:
         text = (
             f"the decision was changed when {declared.changed_at} cells were done: it is no longer declared beforehand"
@@ -202,17 +213,17 @@ def _same_configs(group: Sequence[Sample], split: str, metric: str) -> Iterator[
 def _ties_are_likely(sample: Sample) -> bool:
     """Of means over a known number of episodes, with the spread that is seen: not even worth a word."""
     pairs = sample.n * (sample.n - 1) / 2
-    return not sample.on_a_lattice and sample.counted and bool(sample.sd) and pairs * _meeting(sample) >= LIKELY
+    return not sample.on_a_lattice and bool(sample.grain and sample.sd) and pairs * _meeting(sample) >= LIKELY
 
 
 def _meeting(sample: Sample) -> float:
     """The chance that two seeds of one normal distribution fall on the same multiple."""
-    return min(1.0, 1 / (sample.episodes * (sample.sd or math.inf) * math.sqrt(4 * math.pi)))
+    return min(1.0, 1 / ((sample.grain or 1) * (sample.sd or math.inf) * math.sqrt(4 * math.pi)))
 
 
 def _by_chance(sample: Sample) -> bool:
     """Whether another config may well have the same: integers, or so coarse means that all seeds agree by chance."""
-    if sample.on_a_lattice or not sample.counted:
+    if sample.on_a_lattice or not sample.grain:
         return sample.on_a_lattice
     if not sample.sd:
         return sample.n <= 2
@@ -246,7 +257,7 @@ def _no_spread(group: Iterable[Sample]) -> Iterator[Flag]:
             where = "/".join(part for part in (sample.config, sample.split, sample.metric) if part)
             text = f"{where}: seeds {seeds} have the same value" if sample.sd else f"{where}: all seeds are the same"
             level: Literal["ERROR", "WARN"] = (
-                "WARN" if sample.on_a_lattice or (sample.counted and (sample.sd or sample.n == 2)) else "ERROR"
+                "WARN" if sample.on_a_lattice or (sample.grain and (sample.sd or sample.n == 2)) else "ERROR"
             )
             parts = {"where": where, "seeds": ", ".join(same[0]) if sample.sd else ""}
             yield Flag(level, "same_seeds", (sample.config,), text, parts)
@@ -292,22 +303,32 @@ def _other_checkpoint(made: Iterable[Made]) -> Iterator[Flag]:
 
 
 def _mixed(made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], code: str, told: str) -> Iterator[Flag]:
-    groups = list(_grouped((each for each in made if getattr(each, field_) is not None), lambda m: getattr(m, field_)))
-    if len(groups) > 1:
-        rarest = min(groups, key=lambda item: len(item[1]))
-        cells = tuple(each.cell for each in rarest[1])
-        shown = ", ".join(f"{len(group)} x {str(value)[:12]}" for value, group in groups)
-        yield Flag(level, code, cells, f"{told}: {shown}", {"groups": shown})
+    """Within a job: a fine-tuning is shorter than the training before it."""
+    for _, of_job in _grouped((each for each in made if getattr(each, field_) is not None), lambda m: m.job):
+        groups = list(_grouped(of_job, lambda m: getattr(m, field_)))
+        if len(groups) > 1:
+            rarest = min(groups, key=lambda item: len(item[1]))
+            cells = tuple(each.cell for each in rarest[1])
+            shown = ", ".join(f"{len(group)} x {str(value)[:12]}" for value, group in groups)
+            yield Flag(level, code, cells, f"{told}: {shown}", {"groups": shown})
 
 
-def _same_settings(made: Sequence[Made]) -> Iterator[Flag]:
-    for seed, group in _grouped((each for each in made if each.settings), lambda m: m.seed):
-        for _, same in _grouped(group, lambda m: str(m.settings)):
+def _same_settings(
+    made: Sequence[Made], field_: str, level: Literal["ERROR", "WARN"], code: str, words: str
+) -> Iterator[Flag]:
+    known = (each for each in made if getattr(each, field_))
+    for (_, seed), group in _grouped(known, lambda m: (m.job, m.seed)):
+        for _, same in _grouped(group, partial(_text_of, field_)):
             configs = tuple(dict.fromkeys(each.config for each in same))
-            if len(configs) > 1:
-                text = f"{', '.join(configs)} (seed {seed}) differ in nothing but their names"
+            whole = len({each.settings for each in same}) == 1  # told as the graver of the two
+            if len(configs) > 1 and whole == (field_ == "settings"):
+                text = f"{', '.join(configs)} (seed {seed}) {words}"
                 parts = {"configs": ", ".join(configs), "seed": seed}
-                yield Flag("ERROR", "same_settings", tuple(each.cell for each in same), text, parts)
+                yield Flag(level, code, tuple(each.cell for each in same), text, parts)
+
+
+def _text_of(field_: str, made: Made) -> str:
+    return str(getattr(made, field_))
 
 
 def _labels(made: Iterable[Made]) -> Iterator[Flag]:

@@ -13,6 +13,7 @@ from muster.stats.quantiles import t_quantile
 
 LEVEL = 0.95
 LEAST_FOR_INTERVAL = 3
+FINEST = 200  # rates of two decimals and their like; those of three are no lattice
 LEAST_FOR_IQM = 10  # with fewer it throws away half of next to nothing
 
 
@@ -69,10 +70,17 @@ class Sample:
         """Counts and saturated rates repeat by nature: all 0, all 1, integers."""
         return self._multiples_of(1)
 
-    @property
-    def counted(self) -> bool:
-        """Means of counts, over as many episodes as their files name: multiples of 1/48 meet now and then."""
-        return self._multiples_of(self.episodes)
+    @cached_property
+    def grain(self) -> int | None:
+        """How many episodes such a mean of counts was made of: as its file names it, or, of rates, as they look.
+
+        Multiples of 1/48 meet now and then. None: any value is possible.
+        """
+        if self.episodes > 1:
+            return self.episodes if self._multiples_of(self.episodes) else None
+        if not all(0 <= value <= 1 for value in self.values):
+            return None
+        return next((parts for parts in range(1, FINEST + 1) if self._multiples_of(parts)), None)
 
     def _multiples_of(self, parts: int) -> bool:
         scaled = np.asarray(self.values) * parts

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.acts.adopt import as_if_started
+from muster.acts.run_config import FILES
 from muster.acts.run_times import run_times
 from muster.acts.stamping import digest_of, relevant, sections_of
 from muster.acts.status import Status
@@ -53,6 +54,8 @@ class Reader:
         order = read_order(folder)
         if order is None:
             return None, None
+        if outcome and outcome.output:  # a folder that came later may fit the same glob
+            order = replace(order, output=outcome.output)
         try:
             return order, read_exit(str(folder / "exit.json"), attempt.token)
         except OSError:
@@ -64,7 +67,14 @@ class Reader:
         if order is None:
             return Origins(), None
         job = campaign.job(record.cell.job)
-        return read_origins(job, record.cell, order, exit_, self.hashes.sha256, values=self.values), order
+        best = (campaign.decision or {}).get("checkpoint", "last") != "last"
+        found = read_origins(job, record.cell, order, exit_, self.hashes.sha256, values=self.values, best=best)
+        return replace(found, files={**found.files, **self._configs(order.output)}), order
+
+    def _configs(self, output: str) -> dict[str, str | None]:
+        """What red flags are read from."""
+        paths = [Path(output, name) for name in FILES]
+        return {str(path): self.hashes.sha256(path) for path in paths if path.is_file()}
 
 
 def basis_now(desk: Desk) -> Basis:

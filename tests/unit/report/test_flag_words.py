@@ -19,7 +19,7 @@ def codes() -> set[str]:
     found = set()
     for node in ast.walk(ast.parse(inspect.getsource(flags))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            place = {"Flag": 1, "_shared": 2, "_mixed": 3}.get(node.func.id)
+            place = {"Flag": 1, "_shared": 2, "_mixed": 3, "_same_settings": 3}.get(node.func.id)
             if place is not None and isinstance(node.args[place], ast.Constant):
                 found.add(str(node.args[place].value))  # type: ignore[attr-defined]
     return found
@@ -36,7 +36,7 @@ def made(config: str, seed: int = 0, **facts: Any) -> Made:
 VALUES = [1.21, 2.05, 1.684, 0.9, 1.333]
 RAISED = [
     *of_values(
-        [sample("a", VALUES), sample("b", VALUES), sample("c", VALUES[::-1]), sample("a", VALUES, "id"), sample("d", [0.5, 0.5, 0.7]),
+        [sample("a", VALUES), sample("b", VALUES), sample("c", VALUES[::-1]), sample("a", VALUES, "id"), sample("d", [1.5, 1.5, 1.7]),
          sample("e", [2.0, 2.0]), sample("f", [2.0, 2.0])],
         [Measured("eval/a/0/ood", "a", "0", "ood", {"score": None}), Measured("eval/a/0/ood", "a", "0", "ood", {"score": 1.0}),
          Measured("eval/b/0/ood", "b", "0", "ood", {"score": 1.0, "cost": 2.0}, {"score": 1.5})],
@@ -45,10 +45,12 @@ RAISED = [
         [made("a", checkpoint="x", curve="x", saved_early=True, saved_share=0.01, steps=10.0, settings="x", label="other", commit="1",
               dirty="1", best_step=1.0, eval_steps=(1.0, 2.0), episodes=3, another=("eval/a/0/id",)),
          made("b", checkpoint="x", curve="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", best_step=2.0,
-              eval_steps=(1.0, 2.0), episodes=30, written_after=("eval/b/0/id",))],
+              eval_steps=(1.0, 2.0), episodes=30, written_after=("eval/b/0/id",)),
+         made("c", 1, settings="y", unlabelled="u"), made("d", 1, settings="z", unlabelled="u")],
     ),
     *of_declaration(
-        Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}), changed_at=4),
+        Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}), changed_at=4,
+                 withdrawn=("eval/a/9/ood",)),
         [sample("a", [0.0, 0.0], metric="cost")],
     ),
 ]  # fmt: skip

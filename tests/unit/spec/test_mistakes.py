@@ -332,7 +332,7 @@ SECTIONS = [
     ("report: {columns: [score]}", "5:20 expected SPLIT/RESULT or JOB/RESULT, found 'score'"),
     ("report: {columns: [odd/score]}", "5:20 'odd' is neither a job nor a value of axis 'split'"),
     ("report: {columns: [ood/cost]}", "5:20 no job has a result 'cost'"),
-    ("report: {columns: [ood/score, t/score]}", ""),
+    ("report: {columns: [ood/score, t/score]}", "5:31 job 't' has splits"),
     ("loop: {job: u, base: [a], default: {edit: [a@set=1], reason: r}}", "5:13 there is no job 'u'"),
     ("loop: {job: t, base: [a]}", "5:1 the loop has neither rules nor a default"),
     (
@@ -434,3 +434,18 @@ def test_a_decision_knows_config_seed_and_split_only() -> None:
         "decision: {primary: {metric: score, better: higher}, baseline: a}\n"
     )
     assert shown(text) == ["6:30 'score' has the axes task beside config, seed and split"]
+
+
+def test_a_metric_that_two_jobs_measure() -> None:
+    text = HEAD + (
+        "axes: {config: [a, b], seed: [0, 1]}\n"
+        "jobs:\n"
+        "  train: {axes: [config, seed], command: c, results: {score: {json: r.json, key: score}}}\n"
+        "  eval: {axes: [config, seed], needs: [train], command: c, results: {score: {json: r.json, key: score}}}\n"
+        "decision: {primary: {metric: score, better: higher}, baseline: a}\n"
+    )
+    assert shown(text) == ["7:12 'score' is a result of train, eval: say which of them counts"]
+    assert shown(text.replace("metric: score, better", "metric: score, job: eval, better")) == []
+    assert shown(text.replace("metric: score, better", "metric: score, job: evil, better")) == [
+        "7:42 no job 'evil' has a result 'score'"
+    ]
