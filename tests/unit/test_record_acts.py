@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from muster.acts.masking import HIDDEN
 from muster.acts.record import Sources, record_facts, record_text, words
 from muster.acts.record_story import Story, shortened
 from muster.acts.status import ControllerStatus, Status, survey
@@ -379,6 +380,21 @@ def test_texts_that_were_taken_in_with_what_changed() -> None:
     scene.texts["d"] = "".join(f"{number}\n" for number in range(40))
     scene.events.append(event("campaign", hash="d"))
     assert (len(scene.facts().texts[-1].lines), scene.facts().texts[-1].more) == (12, 31)
+
+
+def test_a_secret_that_was_changed_is_not_shown() -> None:
+    train = replace(CAMPAIGN.job("train"), command=("python", "t.py", "--api-key", "abc-NOW", "X_TOKEN=abc-NOW"))
+    axes = (Axis("config", (AxisValue("base", "base", args="--token abc-NOW --lr 1"),)), CAMPAIGN.axes[1])
+    scene = Scene(campaign=replace(CAMPAIGN, jobs=(train,), axes=axes))
+    old, new = (f'env: {{A: 1, WANDB_API_KEY: "abc-{which}"}}\n-- x\n' for which in ("OLD", "NEW"))
+    scene.texts = {"a": old, "b": new}
+    scene.events = [event("campaign", hash=name, minute=at) for at, name in enumerate("ab")]
+    assert scene.facts().texts[1].lines == tuple(f"{sign}env: {{A: 1, WANDB_API_KEY: {HIDDEN}}}" for sign in "-+")
+    text = record_text(scene.status, scene.events, scene.sources())
+    assert "abc-" not in text
+    assert "--lr 1" in text
+    scene.texts["b"] = "-- y\n"
+    assert scene.facts().texts[1].lines[-1] == "+-- y", "a line that starts like a diff's own head"
 
 
 def test_the_code_of_the_attempts() -> None:

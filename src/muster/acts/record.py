@@ -15,6 +15,7 @@ from math import prod
 from typing import Any
 
 from muster import __version__
+from muster.acts.masking import hidden_lines, hidden_text, hidden_words, is_secret
 from muster.acts.record_missing import Price, Words, absent, decided, fixes
 from muster.acts.record_story import Story, shortened
 from muster.acts.status import CellStatus, Status
@@ -38,7 +39,6 @@ from muster.report.record_facts import (
 
 CHANGED_LINES = 12
 MOST_PLACES = 60
-_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
 PEOPLE = ("hold", "release", "retry", "giveup", "accept", "stop", "note")
 
 
@@ -99,7 +99,7 @@ def record_facts(
         jobs=tuple(_job(campaign, job, status, sources.root) for job in campaign.jobs),
         slots=_slots(campaign),
         values=tuple(
-            (axis.name, value.name, value.args, value.note)
+            (axis.name, value.name, hidden_text(value.args), value.note)
             for axis in campaign.axes
             for value in axis.values
             if value.args or value.note
@@ -133,14 +133,14 @@ def _job(campaign: Campaign, job: Job, status: Status, root: str) -> JobScope:
     cells = sum(cell.record.cell.job == job.name for cell in status.cells)
     axes = tuple((name, len(campaign.axis(name).values)) for name in job.axes)
     return JobScope(
-        job.name, axes, cells, prod(count for _, count in axes) - cells, words(job.command), words(job.within),
-        job.cwd or root, _env(job.env), job.needs,
+        job.name, axes, cells, prod(count for _, count in axes) - cells, words(hidden_words(job.command)),
+        words(hidden_words(job.within)), job.cwd or root, _env(job.env), job.needs,
         job.steps, job.asks_proof,
     )  # fmt: skip
 
 
 def _env(declared: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:
-    return tuple((name, None if _SECRET.search(name) else declared[name]) for name in sorted(declared))
+    return tuple((name, None if is_secret(name) else declared[name]) for name in sorted(declared))
 
 
 def words(parts: Sequence[str]) -> str:
@@ -184,8 +184,14 @@ def _texts(events: Sequence[Event], sources: Sources) -> Iterator[TextChange]:
 
 
 def _difference(old: str, new: str) -> list[str]:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), n=0, lineterm="")
-    return [line for line in lines if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    """That a secret changed is shown, and not what it was: hidden after the two were compared."""
+    before, after = old.splitlines(), new.splitlines()
+    shown = hidden_lines(before), hidden_lines(after)
+    found = []
+    for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, before, after).get_opcodes():
+        if tag != "equal":
+            found += [f"-{line}" for line in shown[0][i1:i2]] + [f"+{line}" for line in shown[1][j1:j2]]
+    return found
 
 
 def _filters(decided_: Words, status: Status) -> Iterator[FilterSet]:
