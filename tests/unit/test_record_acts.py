@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from muster.acts.cost import price_of
 from muster.acts.masking import HIDDEN
 from muster.acts.record import Sources, record_facts, record_text, words
 from muster.acts.record_story import Story, shortened
@@ -316,7 +317,17 @@ def test_what_is_missing_is_run_and_spelled_out() -> None:
     assert record_facts(scene.status, [], scene.sources(slots=4)).fixes[0].wall_hours == 2.0, (
         "an eval follows its train"
     )
-    assert scene.facts(price=lambda cells: 7.5 if len(cells) == 6 else None).fixes[0].money == 7.5
+
+
+def test_the_price_of_a_fix_is_the_one_that_cost_reckons() -> None:
+    done = [*names("train", seeds="0134"), "train/baseline/2", *names("eval", seeds="0134"), "eval/baseline/2"]
+    scene = Scene(done=done, campaign=replace(CAMPAIGN, money=Money(2.0, "CNY", "machine")))
+    status, sources = scene.status, scene.sources(slots=4)
+    (fix,) = record_facts(status, [], sources).fixes
+    assert status.spending is not None
+    assert fix.money == price_of(status.spending, fix.cells, 4) == 3.0, "six hours on four slots, two each hour"
+    free = Scene(done=done, campaign=replace(CAMPAIGN, money=None))
+    assert (free.facts().fixes[0].hours, free.facts().fixes[0].money) == (6.0, None)
 
 
 def test_no_spelling_out_where_a_filter_would_let_more_through() -> None:

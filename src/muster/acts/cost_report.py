@@ -84,7 +84,7 @@ def cost_facts(status: Status, events: Sequence[Event], found: Cost, sources: Co
         completion=left,
         complete_for=Amount(hours, price_of(spending, known, sources.slots)) if hours is not None else None,
         unknown_jobs=tuple(dict.fromkeys(state.cells[name].cell.job for name in left if name not in known)),
-        fixes=fixes(status, missing, sources.slots, lambda cells: price_of(spending, cells, sources.slots)),
+        fixes=fixes(status, missing, sources.slots),
         places=tuple(_places(status, events, sources, missing))[:MOST_PLACES],
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from muster import __version__
 from muster.acts.masking import hidden_lines, hidden_text, hidden_words, is_secret
-from muster.acts.record_missing import Price, Words, absent, decided, fixes
+from muster.acts.record_missing import Words, absent, decided, fixes
 from muster.acts.record_story import Story, shortened
 from muster.acts.status import CellStatus, Status
 from muster.domain.attempt import Attempt
@@ -61,11 +61,10 @@ def record_text(
     events: Sequence[Event],
     sources: Sources,
     *,
-    price: Price | None = None,
     language: str | None = None,
 ) -> str:
     """The record as Markdown, in the campaign's language."""
-    return record_markdown(record_facts(status, events, sources, price=price, language=language))
+    return record_markdown(record_facts(status, events, sources, language=language))
 
 
 def record_facts(
@@ -73,7 +72,6 @@ def record_facts(
     events: Sequence[Event],
     sources: Sources,
     *,
-    price: Price | None = None,
     language: str | None = None,
 ) -> RecordFacts:
     state, campaign = status.state, status.state.campaign
@@ -119,7 +117,7 @@ def record_facts(
         absent=missing,
         adopted=sum(bool((attempt := record.completed) and attempt.adopted) for record in done),
         outdated=sum(outdated(record) for record in done),
-        fixes=fixes(status, missing, sources.slots, price),
+        fixes=fixes(status, missing, sources.slots),
         currency=campaign.money.currency if campaign.money else "",
         places=tuple(places[:MOST_PLACES]),
         more_places=max(0, len(places) - MOST_PLACES),
@@ -283,3 +281,34 @@ def _places(status: Status, events: Sequence[Event], sources: Sources) -> Iterat
         output = done.outcome.output if done and done.outcome else None
         if done and output and not output.startswith(f"{sources.state}/"):
             yield Place("adopted" if done.adopted else "output", output, record.cell.id)
+
+
+# -- as JSON
+
+
+def as_json(facts: RecordFacts, text: str, file: str | None) -> dict[str, Any]:
+    """The object of `muster record --json`: a contract."""
+    return {
+        "muster": 1,
+        "campaign": facts.campaign,
+        "as_of": facts.at,
+        "language": facts.language,
+        "file": file,
+        "declared": facts.declared,
+        "counts": dict(facts.counts),
+        "missing": [
+            {"cells": list(each.cells), "verdict": each.state, "why": each.why, "details": dict(each.parts)}
+            for each in facts.absent
+        ],
+        "fix": [
+            {
+                "command": fix.command,
+                "cells": list(fix.cells),
+                "slot_hours": fix.hours,
+                "wall_hours": fix.wall_hours,
+                "money": fix.money,
+            }
+            for fix in facts.fixes
+        ],
+        "text": text,
+    }

@@ -7,18 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from muster.acts.cost import price_of
 from muster.acts.status import CellStatus, Status
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState, Intent, Only
 from muster.domain.verdict import LIVE, State
 from muster.plan.order import durations
-from muster.plan.slots import need
 from muster.plan.standing import describe, standing, unmet, wanted
 from muster.ports.store import Event
 from muster.report.record_facts import Absent, Fix
 
 PathsOf = Callable[[CellStatus], tuple[str, ...]]
-Price = Callable[[Sequence[str]], float | None]  # cells -> what running them is expected to cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +111,10 @@ def _why(
 # -- the fix
 
 
-def fixes(status: Status, missing: Sequence[Absent], slots: int, price: Price | None) -> tuple[Fix, ...]:
+def fixes(status: Status, missing: Sequence[Absent], slots: int) -> tuple[Fix, ...]:
     """In the order in which they would be run."""
     found = [*_releases(status), *_accepts(status), *_retries(status, missing), *_up(status, missing)]
-    return tuple(_estimated(fix, status.state, slots, price) for fix in found)
+    return tuple(_estimated(fix, status, slots) for fix in found)
 
 
 def _releases(status: Status) -> Iterator[Fix]:
@@ -183,14 +182,16 @@ def _spelled_out(status: Status, cells: Sequence[str]) -> str:
     return f"muster up --only {describe(tuple(only))}" if through == set(cells) else ""
 
 
-def _estimated(fix: Fix, state: CampaignState, slots: int, price: Price | None) -> Fix:
+def _estimated(fix: Fix, status: Status, slots: int) -> Fix:
+    """Hours by what siblings took; money by the ledger, as `muster cost` reckons it."""
+    state = status.state
     known = durations(state.declared)
     jobs = [state.cells[name].cell.job for name in fix.cells]
     if not jobs or fix.why == "accept" or any(job not in known for job in jobs):
         return fix
     seconds = sum(known[job] for job in jobs)
     wall = max(seconds / max(1, slots), _longest(state, jobs, known))
-    money = price(fix.cells) if price else _money(state, jobs, known, wall)
+    money = price_of(status.spending, fix.cells, slots) if status.spending else None
     return replace(fix, hours=seconds / 3600, wall_hours=wall / 3600, money=money)
 
 
@@ -201,14 +202,3 @@ def _longest(state: CampaignState, jobs: Sequence[str], known: Mapping[str, floa
         return known[name] + max((chain(need) for need in state.job(name).needs if need in jobs), default=0.0)
 
     return max(chain(name) for name in set(jobs))
-
-
-def _money(state: CampaignState, jobs: Sequence[str], known: Mapping[str, float], wall: float) -> float | None:
-    declared = state.campaign.money
-    if declared is None:
-        return None
-    if declared.per == "machine":
-        return wall / 3600 * declared.price
-    has_gpus = state.campaign.slots.gpus != ()
-    on_gpus = [known[job] * need(state.job(job), has_gpus=has_gpus)[0] for job in jobs]
-    return sum(on_gpus) / 3600 * declared.price / max(1, state.campaign.slots.per_gpu)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from muster.acts.record import record_facts
+from muster.acts.record import as_json, record_facts
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.words import counted, say_json
 from muster.report.record import record_markdown
-from muster.report.record_facts import RecordFacts
 from muster.wiring.desk import Desk
 from muster.wiring.recording import gather, place, write_stamped
 
@@ -44,37 +42,10 @@ def record(
     if file is not None:
         write_stamped(desk, status, "record", "muster record", file, text)
     if as_json_:
-        say_json(as_json(facts, text, file))
+        say_json(as_json(facts, text, str(file) if file else None))
     elif file is None:
         sys.stdout.write(text)
     else:
         left = f"; {counted(facts.missing)} not done, each with its reason" if facts.missing else ""
         print(f"wrote {file}: {facts.done} of {counted(facts.declared)} DONE{left}")
     return 0
-
-
-def as_json(facts: RecordFacts, text: str, file: Path | None) -> dict[str, Any]:
-    return {
-        "muster": 1,
-        "campaign": facts.campaign,
-        "as_of": facts.at,
-        "language": facts.language,
-        "file": str(file) if file else None,
-        "declared": facts.declared,
-        "counts": dict(facts.counts),
-        "missing": [
-            {"cells": list(each.cells), "verdict": each.state, "why": each.why, "details": dict(each.parts)}
-            for each in facts.absent
-        ],
-        "fix": [
-            {
-                "command": fix.command,
-                "cells": list(fix.cells),
-                "slot_hours": fix.hours,
-                "wall_hours": fix.wall_hours,
-                "money": fix.money,
-            }
-            for fix in facts.fixes
-        ],
-        "text": text,
-    }
