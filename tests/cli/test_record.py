@@ -160,6 +160,18 @@ def test_one_record_does_not_replace_another(story: Camp) -> None:
     assert stamped == dict.fromkeys([*mine[:-1], "reports/record.md"], "fresh"), "a copy elsewhere carries no stamp"
 
 
+def test_what_was_overtaken_is_named_with_the_command_that_makes_it_anew(story: Camp) -> None:
+    story("record", code=0)
+    story("cost", "--report", code=0)
+    story("record", "--out", "My Record.md", code=0)
+    story.write(STORY.replace("campaign: story", "campaign: story\nlanguage: zh"))
+    story("up", "--detach", code=0)
+    told = story("verify", code=1).stdout.splitlines()[-1]
+    assert told.startswith("3 files, 0 fresh, 3 not; made anew by ")
+    commands = "`muster cost --report`, `muster record --out 'My Record.md'`, `muster record`"
+    assert set(told.partition("made anew by ")[2].split(", ")) == set(commands.split(", "))
+
+
 def test_in_chinese(story: Camp) -> None:
     story.write(STORY.replace("campaign: story", "campaign: story\nlanguage: zh"))
     story("up", "--detach", code=0)

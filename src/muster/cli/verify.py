@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from muster.acts.remake import remade_by
+from muster.acts.stamping import stamps
 from muster.acts.verify import as_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
@@ -34,6 +36,7 @@ def verify(
             because = f"  {each.because}" if each.because else ""
             print(f"{paint(f'{each.state:<6}', COLOURS[each.state])}  {each.path}{because}")
         bad = [each for each in found if each.state != "fresh"]
-        again = "; `muster report` makes them anew" if bad else ""
+        commands = remade_by([each.path for each in bad], stamps(desk.root))
+        again = f"; made anew by {', '.join(f'`{each}`' for each in commands)}" if bad else ""
         print(f"{counted(len(found), 'file')}, {len(found) - len(bad)} fresh, {len(bad)} not{again}")
     return 1 if any(each.state != "fresh" for each in found) else 0

@@ -1,0 +1,16 @@
+"""Which commands make derived files anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from muster.report.stamp import Stamp
+
+# of files whose stamp is gone
+_BY_PATH = {"reports/cost.md": "muster cost --report", "reports/record.md": "muster record"}
+
+
+def remade_by(paths: Iterable[str], stamps: Iterable[Stamp]) -> tuple[str, ...]:
+    """Each command once, in the order of the files."""
+    known = {path: stamp.command for stamp in stamps for path in stamp.files}
+    return tuple(dict.fromkeys(known.get(path) or _BY_PATH.get(path, "muster report") for path in paths))

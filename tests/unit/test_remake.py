@@ -1,0 +1,32 @@
+"""A file that is not fresh is named with the command that makes it anew."""
+
+from __future__ import annotations
+
+from muster.acts.remake import remade_by
+from muster.report.stamp import Basis, FileStamp, Stamp
+
+
+def stamp(made: str, command: str, *paths: str) -> Stamp:
+    basis = Basis("c", {}, {}, 1, 1)
+    return Stamp(made, command, "", "0.3.0", basis, {path: FileStamp("0" * 64, "text") for path in paths})
+
+
+MADE = [
+    stamp("report", "muster report --partial", "reports/decision.PARTIAL-1of2.md", "reports/tables/main.csv"),
+    stamp("cost", "muster cost --report", "reports/cost.md"),
+    stamp("record-x", "muster record --out Record.md", "Record.md"),
+    stamp("document-x", "muster docs update", "paper.md"),
+]
+
+
+def test_each_command_once_and_that_of_its_stamp() -> None:
+    paths = ["Record.md", "reports/tables/main.csv", "paper.md", "reports/decision.PARTIAL-1of2.md", "reports/cost.md"]
+    assert remade_by(paths, MADE) == (
+        "muster record --out Record.md", "muster report --partial", "muster docs update", "muster cost --report",
+    )  # fmt: skip
+
+
+def test_where_the_stamp_is_gone() -> None:
+    assert remade_by(["reports/cost.md"], []) == ("muster cost --report",)
+    assert remade_by(["reports/record.md", "reports/defence.md"], []) == ("muster record", "muster report")
+    assert remade_by([], MADE) == ()
