@@ -212,3 +212,25 @@ def test_the_checkpoint_that_was_evaluated(tmp_path: Path) -> None:
     later = Checkpoint("/home/me/model", "aa", saved=9999.0)
     found = made(tmp_path, {}, train__base__0=Origins(checkpoint=later), eval__base__0__id=Origins())
     assert found["train/base/0"].written_after == ("eval/base/0/id",)
+
+
+A, B, C, D = (letter * 40 for letter in "abcd")
+
+
+@pytest.mark.parametrize(
+    ("commits", "english", "chinese"),
+    [
+        ([A, A], A, A),
+        ([None, None], "", ""),
+        ([A, B, A], "2 commits: aaaaaaa and bbbbbbb", "2 个提交：aaaaaaa 和 bbbbbbb"),
+        ([A, B, C, D], "4 commits: aaaaaaa, bbbbbbb, ccccccc and 1 more", None),
+        ([A, None, None], f"{A} (known for 1 of 3 cells)", f"{A}（3 个单元中有 1 个已知）"),
+        ([B, None, A], "2 commits: bbbbbbb and aaaaaaa (known for 2 of 3 cells)", None),
+    ],
+)
+def test_the_code_is_named_where_it_is_known(commits: list[str | None], english: str, chinese: str | None) -> None:
+    code = {f"eval/base/{at}/id": {"commit": each} if each else {} for at, each in enumerate(commits)}
+    assert facts_of(status(done=all_done), Found({}, code=code)).code == english
+    if chinese is not None:
+        in_chinese = TEXT.replace("campaign: c", "campaign: c\nlanguage: zh")
+        assert facts_of(status(in_chinese, all_done), Found({}, code=code)).code == chinese

@@ -16,6 +16,7 @@ from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import UsageError
 from muster.domain.origins import Origins
 from muster.report.facts import Column, Curve, Facts, Measurement, Missing, Plan
+from muster.report.words import Words
 from muster.stats.decision import Procedure
 from muster.stats.flags import Declared
 from muster.stats.more_seeds import Price
@@ -74,7 +75,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         language=campaign.language,
         at=found.at,
         version=found.version,
-        code=_one_commit(found.code.values()),
+        code=_commits(list(found.code.values()), Words(campaign.language)),
         configs=_values(campaign, "config", carrying),
         seeds=_values(campaign, "seed", carrying),
         columns=_columns(campaign, heads, plan),
@@ -290,9 +291,17 @@ def _curves(status: Status, found: Found) -> Iterator[Curve]:
             yield Curve(cell.record.cell.id, names.get("config", ""), names.get("seed", ""), metric, key, steps, values)
 
 
-def _one_commit(found: Any) -> str:
-    commits = {each["commit"] for each in found if each.get("commit")}
-    return commits.pop() if len(commits) == 1 else ""
+def _commits(found: Sequence[Mapping[str, Any]], w: Words) -> str:
+    """The commit of the code, or those that there are, and of how many cells it is known; empty: of none."""
+    known = [str(each["commit"]) for each in found if each.get("commit")]
+    commits = list(dict.fromkeys(known))
+    if not commits:
+        return ""
+    several = len(commits) > 1
+    code = (
+        w("decision.commits", n=len(commits), commits=w.some([each[:7] for each in commits])) if several else commits[0]
+    )
+    return code if len(known) == len(found) else w("decision.code_known", code=code, k=len(known), n=len(found))
 
 
 def _price(campaign: Campaign, records: Sequence[CellRecord], money: float | None) -> Price | None:

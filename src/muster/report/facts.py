@@ -81,7 +81,7 @@ class Facts:
     language: Literal["zh", "en"]
     at: str  # ISO time, for display
     version: str  # of Muster
-    code: str  # commit of the campaign's code, "" where it is under no version control
+    code: str  # commit of the campaign's code, or its commits in words; "" where it is under no version control
     configs: tuple[str, ...]  # in declared order
     seeds: tuple[str, ...]
     columns: tuple[Column, ...]  # of the main table, in order
