@@ -83,16 +83,21 @@ def decide(
     if incomplete:
         return told("INCOMPLETE", "missing")
     enough = {sample.config for sample in primary if sample.n >= LEAST_SEEDS}
+    bounded = {config for config, found in safety.items() if found.n >= LEAST_SEEDS}  # a cost may have fewer seeds
     feasible = [each for each in comparisons if _is_feasible(procedure, safety, each.config)]
     sound = [each for each in feasible if {each.config, procedure.baseline} <= enough]
+    sound = [each for each in sound if procedure.limit is None or each.config in bounded]
     if config := _best_of(procedure, primary, [each.config for each in sound if each.supported]):
         return told("RECOMMEND", "supported", config)
     unsafe = procedure.baseline in safety and safety[procedure.baseline].standing == "INFEASIBLE"
-    if unsafe and (config := _best_of(procedure, primary, [e.config for e in sound if _not_worse(procedure, e)])):
+    replacing = [each for each in feasible if unsafe and _not_worse(procedure, each)]
+    proven = [each.config for each in replacing if each in sound and procedure.baseline in bounded]
+    if config := _best_of(procedure, primary, proven):
         return told("RECOMMEND", "baseline_infeasible", config)
     if feasible and all(_close(procedure, each) for each in feasible):
         return told("EQUIVALENT", "inside_delta")
-    return told("NOT_ENOUGH_EVIDENCE", "not_enough" if sound or not feasible else "too_few_seeds")
+    wanting = bool(replacing) or any(each.supported for each in feasible)  # nothing but seeds
+    return told("NOT_ENOUGH_EVIDENCE", "too_few_seeds" if wanting or (feasible and not sound) else "not_enough")
 
 
 def _safety(procedure: Procedure, cost: Sequence[Sample]) -> dict[str, Feasibility]:

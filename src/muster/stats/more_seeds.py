@@ -57,7 +57,7 @@ def next_step(
     within = None if money is None or budget_left is None else money <= budget_left
     affordable = None
     if within is False and price and price.money:
-        each = int((budget_left or 0.0) / price.money) // max(1, len(configs))
+        each = int(max(0.0, budget_left or 0.0) / price.money) // max(1, len(configs))  # it may be overspent
         affordable = detectable(fewest + each, sd, alpha, procedure.power)
     return NextStep(sd, alpha, configs, n, more, hours, money, seen, affordable, within)
 

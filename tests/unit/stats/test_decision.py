@@ -54,6 +54,28 @@ def test_an_unsafe_baseline_is_replaced_by_what_is_not_worse() -> None:
     assert decide(Procedure("base", limit=25.0), [PRIMARY[0], PRIMARY[2]], cost).verdict == "NOT_ENOUGH_EVIDENCE"
 
 
+def test_a_cost_of_few_seeds_recommends_nothing() -> None:
+    dear, cheap = [90.0, 80.0, 85.0, 70.0, 95.0], [1.0, 2.0, 1.5, 1.2, 0.8]
+
+    def told(primary: list[Sample], base: list[float], candidate: list[float]) -> tuple[str, str]:
+        costs = [sample("base", base, "cost"), sample(primary[1].config, candidate, "cost")]
+        found = decide(RULES, primary, costs)
+        return found.verdict, found.because
+
+    good, same = PRIMARY[:2], [PRIMARY[0], shifted("same", 0.3, spread=3.0)]
+    assert told(good, cheap, [1.0, 1.01]) == ("NOT_ENOUGH_EVIDENCE", "too_few_seeds")  # its bounds are within the limit
+    assert told(good, cheap[:2], cheap) == ("RECOMMEND", "supported")  # what the baseline costs is not asked
+    assert told(same, dear, cheap) == ("RECOMMEND", "baseline_infeasible")
+    assert told(same, dear, cheap[:4]) == ("NOT_ENOUGH_EVIDENCE", "too_few_seeds")
+    assert told(same, [90.0, 91.0], cheap) == ("NOT_ENOUGH_EVIDENCE", "too_few_seeds")
+
+
+def test_who_lacks_nothing_but_seeds_is_not_hidden_by_others() -> None:
+    costs = [CHEAP[0], sample("good", [1.0, 1.01], "cost"), sample("wide", [1.0, 2.0, 1.5, 1.2, 0.8], "cost")]
+    found = decide(RULES, [*PRIMARY[:2], shifted("wide", 0.0, spread=8.0)], costs)
+    assert (found.verdict, found.because) == ("NOT_ENOUGH_EVIDENCE", "too_few_seeds")
+
+
 def test_equivalent_needs_every_feasible_candidate_inside_delta() -> None:
     assert decide(RULES, [PRIMARY[0], PRIMARY[2]], CHEAP[::2]).verdict == "EQUIVALENT"
     wide = shifted("wide", 0.0, spread=8.0)
@@ -147,6 +169,14 @@ def test_how_many_more_seeds_and_what_they_cost() -> None:
     assert next_step(without, decide(without, primary), primary).n is None
     alone = [sample("base", [1.0])]
     assert next_step(rules, decide(rules, alone), alone).sd is None
+
+
+@pytest.mark.parametrize("left", [-17.53, -1e6, 0.0, 7.9])
+def test_an_overspent_budget_takes_no_seeds_away(left: float) -> None:
+    primary = [sample("base", BASE), shifted("maybe", 0.1)]
+    rules = Procedure("base", delta=0.2)
+    step = next_step(rules, decide(rules, primary), primary, Price(hours=2.0, money=4.0), budget_left=left)
+    assert (step.within_budget, step.affordable) == (False, step.detectable)
 
 
 def test_who_is_undetermined_on_cost_needs_more_seeds() -> None:
