@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from muster.report.analysis import Analysis
 from muster.report.comparison_table import difference_words, reading
-from muster.report.estimates import format_of, rule
+from muster.report.estimates import format_of, judged_columns, rule
 from muster.report.facts import Plan
 from muster.report.leave_out import leave_each_out
 from muster.report.numbers import p_value, percent, plain
 from muster.report.ranking import standing
 from muster.report.statement import Statement, about
-from muster.report.verdict import candidate_words, feasible, gain_words, p_words
+from muster.report.verdict import candidate_words, feasible, fewest_behind, gain_words, p_words, threshold_words
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
 
@@ -42,15 +42,17 @@ def hanging_statement(analysis: Analysis, each: Comparison, w: Words) -> Stateme
         return None
     least = left_out[-1]
     if not each.rejected:
-        shown = {"low": p_value(left_out[0].p), "high": p_value(least.p), "threshold": p_value(each.threshold)}
+        ends = (left_out[0].p, least.p)
+        shown = {"low": p_value(ends[0], each.threshold), "high": p_value(ends[1], each.threshold)}
+        shown["threshold"] = p_value(each.threshold, *ends)
         text = w("seed.open", config=each.config, **shown)
         return about(analysis, text, (each.config, plan.procedure.baseline), [plan.primary])
     text = w(
         "change.p",
         config=each.config,
-        p=p_words(each.difference.p, w),
-        threshold=p_value(each.threshold),
-        worst=p_value(least.p),
+        p=p_words(each, w),
+        threshold=p_value(each.threshold, each.difference.p, least.p),
+        worst=p_value(least.p, each.threshold),
         seed=least.seed,
         whose=least.config,
         still=w("change.still" if least.p <= each.threshold else "change.no_longer"),
@@ -150,16 +152,16 @@ def _candidate(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -> It
         return
     if found == "UNDETERMINED":
         yield _open_cost(analysis, plan, config, w)
-    n = min(analysis.sample(name, plan.primary).n for name in (config, baseline))
+    n = fewest_behind(analysis, plan, config, baseline)
     if n < LEAST_SEEDS:
         text = w("change.seeds", config=config, least=LEAST_SEEDS, n=n)
-        yield about(analysis, text, (config, baseline), [plan.primary])
+        yield about(analysis, text, (config, baseline), judged_columns(analysis))
     elif not each.supported:
         text = w(
             "change.recommend",
             config=config,
-            threshold=p_value(each.threshold),
-            p=p_words(each.difference.p, w),
+            threshold=threshold_words(each),
+            p=p_words(each, w),
             gain=gain_words(analysis, each, w),
         )
         yield about(analysis, text, (config, baseline), [plan.primary])

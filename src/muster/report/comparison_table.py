@@ -12,7 +12,7 @@ from muster.report.grid import Cell, Grid, aligned
 from muster.report.main_table import name_cell, weakest_seeds
 from muster.report.numbers import p_value, percent, plain, share
 from muster.report.statement import Chain, Statement, about
-from muster.report.verdict import level, p_words
+from muster.report.verdict import level, p_words, threshold_words
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
 
@@ -38,8 +38,8 @@ def comparison_statement(analysis: Analysis, each: Comparison, w: Words) -> Stat
         baseline=plan.procedure.baseline,
         column=plan.primary.name,
         difference=difference_words(analysis, each, w),
-        p=p_words(each.difference.p, w),
-        threshold=p_value(each.threshold),
+        p=p_words(each, w),
+        threshold=threshold_words(each),
         reading=reading_words(analysis, each, w),
     )
     return about(analysis, text, (each.config, plan.procedure.baseline), [plan.primary])
@@ -107,8 +107,8 @@ def _row(analysis: Analysis, plan: Plan, each: Comparison, chain: Chain, w: Word
         name_cell(analysis, each.config),
         Cell(seeds_there(analysis.facts, analysis.sample(each.config, plan.primary))),
         Cell(form.signed(found.estimate), below=form.interval(interval) if interval else ""),
-        Cell(p_value(found.p)),
-        Cell(p_value(each.threshold)),
+        Cell(p_value(found.p, each.threshold)),
+        Cell(p_value(each.threshold, found.p, found.exact_p)),
         Cell(_exact(each, w)),
         Cell("—" if found.g is None else f"{found.g:+.2f}"),
         Cell(share(improvement(plan, each))),
@@ -120,7 +120,7 @@ def _row(analysis: Analysis, plan: Plan, each: Comparison, chain: Chain, w: Word
 def _exact(each: Comparison, w: Words) -> str:
     if each.difference.exact_p is None:
         return "—"
-    shown = p_value(each.difference.exact_p)
+    shown = p_value(each.difference.exact_p, each.threshold)
     if each.exact_agrees is None:
         return w("exact.informs", p=shown)
     if not each.rejected:  # there is nothing to agree with
@@ -137,13 +137,14 @@ def _notes(analysis: Analysis, plan: Plan, w: Words) -> Iterator[str]:
         looks=w.count("look", len(procedure.looks)),
         level=percent(1 - procedure.alpha),
     )
+    strictest = procedure.alpha_a_look / max(1, len(comparisons))
     for n, m, least, vetoes in _exact_kinds(analysis, plan):
         yield w(
             "compare.note_exact_vetoes" if vetoes else "compare.note_exact_informs",
             n=n,
             m=m,
-            least=p_value(least),
-            strictest=p_value(procedure.alpha_a_look / max(1, len(comparisons))),
+            least=p_value(least, strictest),
+            strictest=p_value(strictest, least),
         )
     yield w("compare.note_size")
 

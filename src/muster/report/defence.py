@@ -25,7 +25,7 @@ from muster.report.defence_numbers import (
     why_so_many,
 )
 from muster.report.facts import Text
-from muster.report.seeds_words import fewest_seeds
+from muster.report.seeds_words import all_seeds
 from muster.report.statement import Chain
 from muster.report.words import Words
 
@@ -46,7 +46,7 @@ def defence_notes(analysis: Analysis, path: str = "") -> Text:
 def _questions(analysis: Analysis, w: Words) -> Iterator[tuple[str, Answer]]:
     yield w("ask.claim"), what_is_claimed
     yield w("ask.real"), is_it_real
-    yield w("ask.seeds", seeds=w.count("seed", fewest_seeds(analysis))), why_so_many
+    yield w("ask.seeds", seeds=all_seeds(analysis, w)), why_so_many
     yield w("ask.seed"), one_seed
     yield w("ask.checkpoint"), how_chosen
     if splits := splits_of(analysis):

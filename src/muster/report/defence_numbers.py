@@ -16,7 +16,7 @@ from muster.report.facts import Column, Plan
 from muster.report.flag_list import flag_statement
 from muster.report.numbers import p_value, plain
 from muster.report.safety_table import dominance_statements, safety_statement
-from muster.report.seeds_words import fewest_seeds, seeds_statements
+from muster.report.seeds_words import all_seeds, fewest_seeds, no_look_statement, seeds_statements
 from muster.report.statement import Chain, Statement, about
 from muster.report.verdict import level
 from muster.report.words import Words
@@ -89,7 +89,7 @@ def _against_delta(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -
 
 def why_so_many(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     plan, n = analysis.facts.plan, fewest_seeds(analysis)
-    if plan is not None:
+    if plan is not None and no_look_statement(analysis, w) is None:  # which says more
         looks = w.several([str(look) for look in plan.procedure.looks])
         yield w("seeds.looks" if n in plan.procedure.looks else "seeds.at_no_look", n=n, looks=looks)
     for each in seeds_statements(analysis, w):
@@ -104,7 +104,7 @@ def one_seed(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     if told:
         yield from told
     elif comparisons:
-        yield w("seed.too_few", seeds=w.count("seed", fewest_seeds(analysis)))
+        yield w("seed.too_few", seeds=all_seeds(analysis, w))
     else:
         yield w("seed.nothing")
 

@@ -13,6 +13,7 @@ from muster.report.grid import Cell, Grid, aligned
 from muster.report.ranking import Ranking, rank, standing
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS
+from muster.stats.sample import LEAST_FOR_IQM
 
 MARKS = {"INFEASIBLE": "†", "UNDETERMINED": "?"}
 
@@ -68,6 +69,7 @@ def notes(analysis: Analysis, columns: Sequence[Column], ranking: Ranking, w: Wo
         yield w("note.primary", column=plan.primary.name, direction=direction)
         if plan.primary in columns:
             yield _bold_note(analysis, ranking, w)
+            yield from _iqm_note(analysis, plan.primary, w)
     standings = {standing(analysis, config) for config in analysis.facts.configs}
     if "INFEASIBLE" in standings:
         yield w("note.dagger", rule=rule(analysis))
@@ -75,6 +77,14 @@ def notes(analysis: Analysis, columns: Sequence[Column], ranking: Ranking, w: Wo
         yield w("note.undetermined", rule=rule(analysis))
     if any(not analysis.sample(config, column).n for config in analysis.facts.configs for column in columns):
         yield w("note.missing")
+
+
+def _iqm_note(analysis: Analysis, column: Column, w: Words) -> Iterator[str]:
+    """Where there are seeds enough for it; the CSV has it for every column."""
+    form = format_of(analysis, column)
+    shown = [f"{each.config} {form(each.iqm)}" for each in analysis.samples(column) if each.iqm is not None]
+    if shown:
+        yield w("note.iqm", column=column.name, values=w("comma").join(shown), least=LEAST_FOR_IQM)
 
 
 def _bold_note(analysis: Analysis, ranking: Ranking, w: Words) -> str:

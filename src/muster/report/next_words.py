@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from muster.report.analysis import Analysis
 from muster.report.coverage import open_seeds
-from muster.report.estimates import format_of
+from muster.report.estimates import format_of, judged_columns
 from muster.report.facts import Plan
 from muster.report.numbers import hours, money, percent, plain
 from muster.report.statement import Statement, about, cells_behind
-from muster.report.verdict import feasible
+from muster.report.verdict import feasible, fewest_behind
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS
 from muster.stats.more_seeds import NextStep
@@ -80,14 +80,20 @@ def _parts(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> dict[str
         "delta": "" if plan.procedure.delta is None else plain(plan.procedure.delta),
         "power": percent(plan.procedure.power),
         "price": price_words(analysis, step.more or 0, w),
-        "left": money(analysis.facts.budget_left or 0.0, analysis.facts.currency),
+        "left": _left(analysis, w),
     }
+
+
+def _left(analysis: Analysis, w: Words) -> str:
+    """More may be spent than there was."""
+    left = analysis.facts.budget_left or 0.0
+    return w("left.some", left=money(left, analysis.facts.currency)) if left > 0 else w("left.none")
 
 
 def _to_least(analysis: Analysis, plan: Plan, w: Words) -> Statement:
     """The first step is to have as many as a recommendation takes."""
     configs = (plan.procedure.baseline, *(each.config for each in feasible(analysis)))
-    lacking = {config: LEAST_SEEDS - analysis.sample(config, plan.primary).n for config in configs}
+    lacking = {config: LEAST_SEEDS - fewest_behind(analysis, plan, config) for config in configs}
     lacking = {config: more for config, more in lacking.items() if more > 0}
     more = sum(lacking.values())
     text = w(
@@ -97,7 +103,7 @@ def _to_least(analysis: Analysis, plan: Plan, w: Words) -> Statement:
         least=LEAST_SEEDS,
         price=price_words(analysis, more, w),
     )
-    return about(analysis, text, configs, [plan.primary])
+    return about(analysis, text, configs, judged_columns(analysis))
 
 
 def price_words(analysis: Analysis, seeds: int, w: Words, kind: str = "price") -> str:

@@ -13,6 +13,8 @@ _MOST_DIGITS = 6  # of the largest value, however small a spread is
 _DIGITS_WITHOUT_SPREAD = 4
 _MOST_DECIMALS = 6
 _LARGE = 1e7
+_P_DIGITS = 3
+_ALL_DIGITS = 17  # of a float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +74,19 @@ def _exponent(value: float) -> int:
     return math.floor(math.log10(value))
 
 
-def p_value(p: float | None) -> str:
-    """Three digits, so that it can be held against its threshold."""
+def p_value(p: float | None, *beside: float | None) -> str:
+    """Three digits, and more where it would read like one `beside` it that it is not: its threshold above all."""
     if p is None:
         return "—"
-    return "<0.0001" if p < 0.0001 else f"{p:.3g}"
+    others = [other for other in beside if other is not None and other != p]
+    for digits in range(_P_DIGITS, _ALL_DIGITS):
+        if all(_p_value(p, digits) != _p_value(other, digits) for other in others):
+            return _p_value(p, digits)
+    return repr(p)
+
+
+def _p_value(p: float, digits: int) -> str:
+    return "<0.0001" if p < 0.0001 and digits == _P_DIGITS else f"{p:.{digits}g}"
 
 
 def plain(value: float) -> str:

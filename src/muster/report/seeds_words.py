@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from muster.report.analysis import Analysis, all_columns
 from muster.report.estimates import format_of
 from muster.report.facts import Column
-from muster.report.numbers import percent
+from muster.report.numbers import percent, plain
 from muster.report.statement import Statement, about, about_all
 from muster.report.words import Words
 from muster.stats.power import detectable
@@ -18,6 +18,8 @@ _ALPHA, _POWER = 0.05, 0.8  # of the rule of thumb, one comparison
 
 def seeds_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
     yield n_statement(analysis, w)
+    if (told := no_look_statement(analysis, w)) is not None:
+        yield told
     plan, following = analysis.facts.plan, analysis.next
     if plan is not None and following is not None and following.sd and following.detectable is not None:
         form = format_of(analysis, plan.primary)
@@ -42,9 +44,22 @@ def n_statement(analysis: Analysis, w: Words) -> Statement:
     if fewest != most:
         key = "seeds.unequal" if plan else "seeds.unequal_no_plan"
         parts.append(w(key, low=fewest, high=most, column=names))
-    parts.append(_n_words(fewest, names, w))
+    parts.append(_n_words(counts, names, w))
     text = w.sentences(*parts)
     return about(analysis, text, analysis.facts.configs, columns) if plan else about_all(analysis, text)
+
+
+def no_look_statement(analysis: Analysis, w: Words) -> Statement | None:
+    """Where the procedure is applied to a number of seeds that was not declared for it."""
+    plan = analysis.facts.plan
+    if plan is None or analysis.decision.verdict in ("INVALID", "INCOMPLETE"):
+        return None
+    counts, declared = seed_counts(analysis, [plan.primary]), plan.procedure.looks
+    if not any(counts) or set(counts) <= set(declared):
+        return None
+    looks = w.several([str(look) for look in declared])
+    text = w("seeds.no_look", seeds=seeds_range(counts, w), looks=looks, alpha=plain(plan.procedure.alpha))
+    return about(analysis, text, analysis.facts.configs, [plan.primary])
 
 
 def seed_counts(analysis: Analysis, columns: list[Column]) -> list[int]:
@@ -52,15 +67,31 @@ def seed_counts(analysis: Analysis, columns: list[Column]) -> list[int]:
 
 
 def fewest_seeds(analysis: Analysis) -> int:
+    return min(_counts(analysis), default=0)
+
+
+def all_seeds(analysis: Analysis, w: Words) -> str:
+    """`4 to 5 training seeds`"""
+    return seeds_range(_counts(analysis), w)
+
+
+def _counts(analysis: Analysis) -> list[int]:
     plan = analysis.facts.plan
-    columns = [plan.primary] if plan else list(all_columns(analysis.facts))
-    return min(seed_counts(analysis, columns), default=0)
+    return seed_counts(analysis, [plan.primary] if plan else list(all_columns(analysis.facts)))
 
 
-def _n_words(n: int, column: str, w: Words) -> str:
+def seeds_range(counts: Sequence[int], w: Words) -> str:
+    """`5 training seeds`, or `4 to 5 training seeds` where they differ."""
+    fewest, most = min(counts, default=0), max(counts, default=0)
+    return w.count("seed", most) if fewest == most else w("seeds.range", low=fewest, high=most)
+
+
+def _n_words(counts: Sequence[int], column: str, w: Words) -> str:
+    """What the fewest are good for."""
+    n = min(counts, default=0)
     if not n:
         return w("seeds.none", column=column)
-    return w(f"seeds.{standing_of(n)}", seeds=w.count("seed", n), sd=visible_sd(n))
+    return w(f"seeds.{standing_of(n)}", seeds=seeds_range(counts, w), sd=visible_sd(n))
 
 
 def visible_sd(n: int) -> str:

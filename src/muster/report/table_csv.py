@@ -9,6 +9,7 @@
 | `n`, `declared` | training seeds there are, and declared ones |
 | `mean`, `sd` | over training seeds; sd with n - 1, from two seeds on |
 | `t95_low`, `t95_high` | Student-t 95 % interval of the mean, from three seeds on |
+| `iqm` | interquartile mean: of the middle half of the seeds, from ten seeds on |
 | `seed_S` | the value of seed S |
 | `mark` | `PARTIAL k/N`, or empty where the matrix is complete |
 
@@ -37,7 +38,7 @@ def render(analysis: Analysis, factors: Sequence[str] = ()) -> str:
         [
             "config",
             *(f"factor_{name}" for name in factors),
-            *("column", "split", "metric", "n", "declared", "mean", "sd", "t95_low", "t95_high"),
+            *("column", "split", "metric", "n", "declared", "mean", "sd", "t95_low", "t95_high", "iqm"),
             *(f"seed_{seed}" for seed in seeds),
             "mark",
         ]
@@ -58,7 +59,7 @@ def _row(analysis: Analysis, config: str, column: Column, factors: Sequence[str]
         config,
         *(str(levels.get(name, NOT_THERE)) for name in factors),
         *(column.name, column.head, column.metric, str(sample.n), str(declared)),
-        *(_number(each) for each in (sample.mean if sample.n else None, sample.sd, low, high)),
+        *(_number(each) for each in (sample.mean if sample.n else None, sample.sd, low, high, sample.iqm)),
         *(_number(sample.by_seed.get(seed)) for seed in seeds),
         analysis.facts.mark,
     ]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from muster.report.analysis import Analysis
 from muster.report.estimates import format_of, judged_columns, rule
-from muster.report.facts import Plan
+from muster.report.facts import Column, Plan
 from muster.report.flag_words import by_level, flag_text
 from muster.report.numbers import p_value, percent, plain
 from muster.report.ranking import standing
+from muster.report.seeds_words import seeds_range
 from muster.report.statement import Statement, about, about_all
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
@@ -45,12 +46,17 @@ def gain_words(analysis: Analysis, each: Comparison, w: Words, key: str = "gain"
     return w(key, gain=shown, level=level(plan), interval=form.interval(each.gain))
 
 
-def p_words(p: float | None, w: Words) -> str:
-    """`Welch p = 0.412`"""
-    if p is None:
+def p_words(each: Comparison, w: Words) -> str:
+    """`Welch p = 0.412`, with the digits that tell it from its threshold."""
+    if each.difference.p is None:
         return w("p.none")
-    shown = p_value(p)
+    shown = p_value(each.difference.p, each.threshold)
     return w("p.below", p=shown[1:]) if shown.startswith("<") else w("p.equals", p=shown)
+
+
+def threshold_words(each: Comparison) -> str:
+    """As precise as the p beside it."""
+    return p_value(each.threshold, each.difference.p)
 
 
 def level(plan: Plan) -> str:
@@ -66,8 +72,8 @@ def _supported(analysis: Analysis, plan: Plan, w: Words) -> str:
         column=plan.primary.name,
         baseline=plan.procedure.baseline,
         gain=gain_words(analysis, each, w, signed=False),
-        p=p_words(each.difference.p, w),
-        threshold=p_value(each.threshold),
+        p=p_words(each, w),
+        threshold=threshold_words(each),
         limit=w("verdict.keeps", rule=rule(analysis)) if rule(analysis) else w("verdict.no_limit"),
     )
 
@@ -117,9 +123,30 @@ def _not_enough(analysis: Analysis, plan: Plan, w: Words) -> str:
         standings = [f"{each.config} {standing_words(analysis, each.config, w)}" for each in decision.comparisons]
         return w("verdict.none_feasible", rule=rule(analysis), standings=w.several(standings))
     if decision.because == "too_few_seeds":
-        fewest = min(analysis.sample(config, plan.primary).n for config in (baseline, *(e.config for e in sound)))
-        return w("verdict.too_few_seeds", seeds=w.count("seed", fewest), least=LEAST_SEEDS)
+        return _too_few_seeds(analysis, plan, sound, w)
     return _no_gain(analysis, plan, sound, w)
+
+
+def _too_few_seeds(analysis: Analysis, plan: Plan, sound: list[Comparison], w: Words) -> str:
+    """Of the primary metric, or of the cost where that has enough."""
+    configs = (plan.procedure.baseline, *(each.config for each in sound))
+    scores = [analysis.sample(config, plan.primary).n for config in configs]
+    if min(scores) < LEAST_SEEDS or plan.limit is None:
+        return w("verdict.too_few_seeds", seeds=seeds_range(scores, w), least=LEAST_SEEDS)
+    costs = [analysis.sample(c, plan.limit).n for c in configs if plan.limit in rested_columns(analysis, plan, c)]
+    return w("verdict.too_few_costs", seeds=seeds_range(costs, w), column=plan.limit.name, least=LEAST_SEEDS)
+
+
+def fewest_behind(analysis: Analysis, plan: Plan, *configs: str) -> int:
+    """Seeds that a recommendation rests on, those of a cost among them."""
+    return min(analysis.sample(c, column).n for c in configs for column in rested_columns(analysis, plan, c))
+
+
+def rested_columns(analysis: Analysis, plan: Plan, config: str) -> tuple[Column, ...]:
+    """The cost of the baseline is asked for only where it breaks the limit."""
+    if config == plan.procedure.baseline and standing(analysis, config) != "INFEASIBLE":
+        return (plan.primary,)
+    return judged_columns(analysis)
 
 
 def _no_gain(analysis: Analysis, plan: Plan, sound: list[Comparison], w: Words) -> str:
@@ -140,8 +167,8 @@ def _no_gain(analysis: Analysis, plan: Plan, sound: list[Comparison], w: Words) 
         "verdict.not_supported",
         baseline=baseline,
         candidate=candidate_words(plan, w),
-        p=p_words(nearest.difference.p, w),
-        threshold=p_value(nearest.threshold),
+        p=p_words(nearest, w),
+        threshold=threshold_words(nearest),
         **common,
     )
 

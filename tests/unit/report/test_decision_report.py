@@ -148,7 +148,7 @@ def test_what_so_many_seeds_are_good_for(n: int, english: str, chinese: str) -> 
 def test_unequal_seeds_are_judged_by_the_fewest() -> None:
     told = section(report("incomplete"), "What it rests on")
     assert "4 to 5 seeds on ood/score" in told
-    assert "4 training seeds per config: preliminary" in told
+    assert "4 to 5 training seeds per config: preliminary" in told
 
 
 def test_adopted_and_retried_cells_are_told() -> None:
@@ -410,6 +410,39 @@ def test_more_seeds_with_their_price() -> None:
     assert "about 17.0 h of training and evaluation, 33.70 CNY" in told
     assert "1000.00 CNY of the budget is left." in told
     assert "no declared look" not in told  # 10 is one
+
+
+def test_seeds_that_are_no_declared_look_are_told() -> None:
+    def rests(n: int, m: int, language: Language = "en") -> str:
+        analysis = pair(spread(1.0, 0.1, n, 1), spread(1.2, 0.1, m, 3), language=language)
+        return section(decision_report(analysis), "What it rests on" if language == "en" else "结论依据")
+
+    assert (
+        "6 training seeds per config: this is no declared look (looks at 5 and 10 seeds). alpha = 0.05 is spent by the "
+        "declared looks and does not cover another." in rests(6, 6)
+    )
+    assert "5 to 6 training seeds per config: this is no declared look" in rests(5, 6)
+    assert "每个配置 6 个训练种子：这不是声明过的查看点（查看点：5 和 10 个种子）" in rests(6, 6, "zh")
+    assert "no declared look" not in rests(5, 5)
+    assert "no declared look" not in rests(10, 5)
+
+
+@pytest.mark.parametrize("left", [-17.53, 0.0])
+def test_an_overspent_budget_has_nothing_left(left: float) -> None:
+    told = next_step(pair(NEAR, spread(1.25, 0.5, 5, 3), budget_left=left))
+    assert told.startswith("- Not resolvable; the detectable difference is ")
+    assert "; nothing is left of the budget." in told
+    assert "-" not in told.removeprefix("-")
+    chinese = decision_report(pair(NEAR, spread(1.25, 0.5, 5, 3), budget_left=left, language="zh"))
+    assert "；预算已用完。" in section(chinese, "最省钱的下一步")
+
+
+def test_a_cost_of_few_seeds_is_what_more_seeds_are_for() -> None:
+    costs = ([1.0, 2.0, 1.5, 1.2, 0.8], [1.0, 1.01])
+    analysis = pair(NEAR, spread(9.0, 0.1, 5, 2), costs)
+    assert "- 3 more training seeds (v2_full), to have 5 each" in next_step(analysis)
+    told = section(decision_report(analysis), "What would change the verdict")
+    assert "RECOMMEND takes at least 5 seeds of the baseline and of v2_full. The fewest now: 2." in told
 
 
 def test_a_number_of_seeds_that_is_no_look_has_to_be_declared_first() -> None:

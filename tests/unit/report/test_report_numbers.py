@@ -60,6 +60,26 @@ def test_p_values_can_be_held_against_their_threshold() -> None:
     ]
 
 
+def test_a_p_never_reads_like_a_threshold_that_it_is_not() -> None:
+    assert (p_value(0.02502, 0.025), p_value(0.025, 0.02502)) == ("0.02502", "0.025")
+    assert (p_value(0.0083334, 0.025 / 3), p_value(0.025 / 3, 0.0083334)) == ("0.0083334", "0.0083333")
+    assert (p_value(0.025, 0.025), p_value(0.025, None), p_value(None, 0.025)) == ("0.025", "0.025", "—")
+    assert (p_value(3e-7, 0.025), p_value(3e-7, 8e-5)) == ("<0.0001", "3e-07")
+    just_above = math.nextafter(0.025, 1.0)
+    assert p_value(just_above, 0.025) != p_value(0.025, just_above)
+
+
+@given(st.floats(1e-9, 1.0), st.floats(-1e-3, 1e-3), st.floats(-1e-3, 1e-3))
+def test_ps_are_shown_in_their_order(threshold: float, up: float, down: float) -> None:
+    ps = [min(1.0, threshold * (1 + by)) for by in (up, down)]
+    shown = p_value(threshold, *ps)
+    for p in (p for p in ps if p != threshold):
+        mine = p_value(p, threshold)
+        assert mine != shown
+        if "<" not in mine + shown:
+            assert (float(mine) <= float(shown)) == (p <= threshold)
+
+
 def test_declared_numbers_read_as_they_were_written() -> None:
     assert [plain(25.0), plain(0.3), percent(0.95), percent(1 - 2 * 0.05)] == ["25", "0.3", "95", "90"]
     assert [money(10.11, "CNY"), money(3, ""), hours(5.1), hours(762.4)] == ["10.11 CNY", "3.00", "5.1", "762"]

@@ -19,6 +19,7 @@ from muster.report.main_table import main_grid
 from muster.report.table import table_rows_json
 from muster.report.tables import Table, tables
 from muster.report.words import Words
+from muster.stats.sample import interquartile_mean
 
 
 def main(analysis: Analysis) -> Table:
@@ -237,6 +238,18 @@ def test_csv_holds_back_an_interval_below_three_seeds() -> None:
     (a, b) = read(main(pair([1.0, 1.5], [2.0])).csv)
     assert (a["t95_low"], a["sd"]) == ("NA", repr(0.3535533905932738))
     assert (b["sd"], b["seed_1"], b["mean"]) == ("NA", "NA", "2.0")
+
+
+def test_the_interquartile_mean_is_shown_from_ten_seeds_on() -> None:
+    ten, nine = spread(1.0, 0.1, 10, 1), spread(2.0, 0.1, 9, 2)
+    analysis = pair(ten, nine)
+    a, b = read(main(analysis).csv)
+    assert (float(a["iqm"]), b["iqm"]) == (interquartile_mean(tuple(ten)), "NA")
+    note = "Interquartile mean of ood/score (the middle half of the seeds, from 10 seeds on): v2_baseline "
+    assert f"{note}{format_of(analysis, SCORE)(interquartile_mean(tuple(ten)))}." in main(analysis).markdown.replace(
+        "\\", ""
+    )
+    assert "Interquartile" not in main(pair(ten[:9], nine)).markdown
 
 
 def test_csv_also_has_results_that_the_main_table_leaves_out() -> None:

@@ -4,6 +4,7 @@ import pytest
 from report_scenes import NEAR, SCENES, Language, analysed, facts, pair, plan, spread
 
 from muster.report.analysis import analyse
+from muster.report.decision_report import decision_report
 from muster.report.verdict import verdict_sentence
 
 CODES = {
@@ -100,6 +101,45 @@ def test_too_few_seeds_recommend_nothing(n: int, told: str) -> None:
     sentence = verdict_sentence(pair(NEAR[:n], spread(9.0, 0.1, n, 2)))
     assert told in sentence
     assert sentence.endswith("nothing is recommended on fewer than 5.")
+
+
+def test_unequal_seeds_are_told_as_they_are() -> None:
+    analysis = pair(NEAR, spread(9.0, 0.1, 4, 2), seeds=tuple("01234"))
+    assert "NOT_ENOUGH_EVIDENCE: 4 to 5 training seeds per config" in verdict_sentence(analysis)
+    chinese = pair(NEAR, spread(9.0, 0.1, 4, 2), language="zh")
+    assert "每个配置只有 4 到 5 个训练种子，少于 5 个" in verdict_sentence(chinese)
+
+
+@pytest.mark.parametrize(
+    ("costs", "told"),
+    [
+        (([1.0, 2.0, 1.5, 1.2, 0.8], [1.0, 1.01]), "2 training seeds per config on ood/cost"),
+        ((UNSAFE[0][:3], UNSAFE[1]), "3 to 5 training seeds per config on ood/cost"),
+    ],
+)
+def test_a_cost_of_few_seeds_is_named(costs: tuple[list[float], list[float]], told: str) -> None:
+    better = spread(9.0 if "2 training" in told else 1.36, 0.35, 5, 2)
+    analysis = pair(NEAR, better, costs, {"delta": 0.5})
+    assert analysis.decision.because == "too_few_seeds"
+    assert verdict_sentence(analysis) == f"NOT_ENOUGH_EVIDENCE: {told}, and nothing is recommended on fewer than 5."
+
+
+def test_p_and_threshold_are_told_apart() -> None:
+    """Welch's p of this pair is found to lie just above 0.025."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        p = pair(NEAR, [value + middle for value in NEAR[1:] + NEAR[:1]]).decision.comparisons[0].difference.p
+        low, high = (low, middle) if p is not None and p <= 0.02500001 else (middle, high)
+    analysis = pair(NEAR, [value + low for value in NEAR[1:] + NEAR[:1]])
+    (each,) = analysis.decision.comparisons
+    assert each.threshold == 0.025
+    assert not each.rejected
+    assert f"{each.difference.p:.3g}" == "0.025"
+    sentence = verdict_sentence(analysis)
+    assert "threshold 0.025)" in sentence
+    assert "p = 0.025," not in sentence
+    assert "| 0.025 | 0.025 |" not in decision_report(analysis).body
 
 
 def test_incomplete_names_the_cells_and_why_those_that_hold_others_up_first() -> None:

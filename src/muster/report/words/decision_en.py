@@ -6,8 +6,6 @@ TEXTS = {
     "decision.title": "Decision report: {campaign}",
     "decision.made": "{at} · Muster {version} · code {code} · {folder}",
     "decision.no_code": "under no version control",
-    "decision.commits": "{n} commits: {commits}",
-    "decision.code_known": "{code} (known for {k} of {n} cells)",
     # verdict
     "verdict.supported": "RECOMMEND {config}: on {column} it is better than {baseline}, the baseline, by {gain}; the "
     "declared test supports this ({p}, threshold {threshold}), and {limit}.",
@@ -34,6 +32,8 @@ TEXTS = {
     "{baseline} and of at least one candidate.",
     "verdict.too_few_seeds": "NOT_ENOUGH_EVIDENCE: {seeds} per config, and nothing is recommended on fewer than "
     "{least}.",
+    "verdict.too_few_costs": "NOT_ENOUGH_EVIDENCE: {seeds} per config on {column}, and nothing is recommended on fewer "
+    "than {least}.",
     "verdict.missing": "INCOMPLETE: {missing} ({k} of {n} that carry results are there), so no verdict is drawn: "
     "{cells}.",
     "verdict.missing_cell": "{cell} ({state}: {reason})",
@@ -79,8 +79,11 @@ TEXTS = {
     "(one comparison, alpha .05, power .8).",
     "seeds.ten": "{seeds} per config: only differences of {sd} sd or more are visible; not significant is not equal "
     "(one comparison, alpha .05, power .8).",
-    "seeds.unequal": "The configs have {low} to {high} seeds on {column}; the next sentence is about the fewest.",
-    "seeds.unequal_no_plan": "The configs have {low} to {high} seeds; the next sentence is about the fewest.",
+    "seeds.range": "{low} to {high} training seeds",
+    "seeds.unequal": "The configs have {low} to {high} seeds on {column}; the next sentence goes by the fewest.",
+    "seeds.unequal_no_plan": "The configs have {low} to {high} seeds; the next sentence goes by the fewest.",
+    "seeds.no_look": "{seeds} per config: this is no declared look (looks at {looks} seeds). alpha = {alpha} is spent "
+    "by the declared looks and does not cover another.",
     "seeds.detectable": "With the spread seen here (sd {sd}, taken with caution) and the declared alpha, looks and "
     "candidates, a true difference of {difference} on {column} is seen with {power} % power; smaller ones are missed "
     "more often.",
@@ -203,11 +206,13 @@ TEXTS = {
     "power{price}.",
     "next.look": "{n} seeds are no declared look ({looks}): declare the look before they run.",
     "next.left": "{left} of the budget is left.",
+    "left.some": "{left} is left",
+    "left.none": "nothing is left of the budget",
     "next.over": "Not resolvable; the detectable difference is {affordable} with the money left, and {detectable} "
     "with the seeds there are. To see delta = {delta}, {n} seeds each would be needed ({configs}; {more} more in "
-    "all){price}; {left} is left.",
+    "all){price}; {left}.",
     "next.over_now": "Not resolvable; the detectable difference is {detectable}, with the seeds there are. To see "
-    "delta = {delta}, {n} seeds each would be needed ({configs}; {more} more in all){price}; {left} is left.",
+    "delta = {delta}, {n} seeds each would be needed ({configs}; {more} more in all){price}; {left}.",
     "next.never": "Not resolvable; the detectable difference is {detectable}, with the seeds there are. At this "
     "spread, not even a thousand seeds each would show delta = {delta}.",
     "next.enough": "No more seeds for {column}: those there are show a difference of delta = {delta} with {power} % "

@@ -6,8 +6,6 @@ TEXTS = {
     "decision.title": "决策报告：{campaign}",
     "decision.made": "{at} · Muster {version} · 代码 {code} · {folder}",
     "decision.no_code": "未纳入版本管理",
-    "decision.commits": "{n} 个提交：{commits}",
-    "decision.code_known": "{code}（{n} 个单元中有 {k} 个已知）",
     # verdict
     "verdict.supported": "推荐 {config}（RECOMMEND）：在 {column} 上优于基线 {baseline}，增益 {gain}；按声明的检验成立"
     "（{p}，阈值 {threshold}），{limit}。",
@@ -32,6 +30,8 @@ TEXTS = {
     "verdict.nothing_to_compare": "证据不足（NOT_ENOUGH_EVIDENCE）：无从比较，基线 {baseline} 和至少一个候选配置须在 "
     "{column} 上有结果。",
     "verdict.too_few_seeds": "证据不足（NOT_ENOUGH_EVIDENCE）：每个配置只有 {seeds}，少于 {least} 个时不作推荐。",
+    "verdict.too_few_costs": "证据不足（NOT_ENOUGH_EVIDENCE）：在 {column} 上，每个配置只有 {seeds}，少于 {least} 个时"
+    "不作推荐。",
     "verdict.missing": "不完整（INCOMPLETE）：{missing}（应有结果的单元已完成 {k}/{n}），因此不下结论：{cells}。",
     "verdict.missing_cell": "{cell}（{state}：{reason}）",
     "verdict.flags": "无效（INVALID）：这不是结果；{errors}：{flags}。",
@@ -75,8 +75,11 @@ TEXTS = {
     "，功效 0.8）。",
     "seeds.ten": "每个配置 {seeds}：只有达到 {sd} 个标准差的差异才看得出来；不显著不等于相同（单次比较，alpha = 0.05，"
     "功效 0.8）。",
+    "seeds.range": "{low} 到 {high} 个训练种子",
     "seeds.unequal": "各配置在 {column} 上有 {low} 到 {high} 个种子不等；下一句就最少的情形而言。",
     "seeds.unequal_no_plan": "各配置有 {low} 到 {high} 个种子不等；下一句就最少的情形而言。",
+    "seeds.no_look": "每个配置 {seeds}：这不是声明过的查看点（查看点：{looks} 个种子）。alpha = {alpha} 由声明的各次查"
+    "看分摊，不涵盖额外的一次。",
     "seeds.detectable": "按目前的离散度（标准差保守取 {sd}）以及声明的 alpha、查看次数和候选数，{column} 上 "
     "{difference} 的真实差异能以 {power}% 的功效检出，更小的差异更容易漏检。",
     "seeds.replicate": "重复单位是训练种子。每个配置、种子、数据划分内的各回合先取平均，回合数从不计入 n。",
@@ -186,10 +189,12 @@ TEXTS = {
     "{price}。",
     "next.look": "{n} 个种子不是声明过的查看点（{looks}）：请在运行之前先声明。",
     "next.left": "预算还剩 {left}。",
+    "left.some": "预算只剩 {left}",
+    "left.none": "预算已用完",
     "next.over": "无法分辨；用剩余预算可检出的差异为 {affordable}，用现有种子为 {detectable}。要检出 delta = {delta}，"
-    "每个配置须有 {n} 个种子（{configs}；共需再加 {more} 个）{price}；预算只剩 {left}。",
+    "每个配置须有 {n} 个种子（{configs}；共需再加 {more} 个）{price}；{left}。",
     "next.over_now": "无法分辨；用现有种子可检出的差异为 {detectable}。要检出 delta = {delta}，每个配置须有 {n} 个种子"
-    "（{configs}；共需再加 {more} 个）{price}；预算只剩 {left}。",
+    "（{configs}；共需再加 {more} 个）{price}；{left}。",
     "next.never": "无法分辨；用现有种子可检出的差异为 {detectable}。按目前的离散度，每个配置一千个种子也检不出 delta "
     "= {delta}。",
     "next.enough": "{column} 不需要更多种子：现有的种子已能以 {power}% 的功效检出 delta = {delta} 的差异。仍未解决的见"

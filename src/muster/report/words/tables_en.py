@@ -51,6 +51,7 @@ TEXTS = {
     "note.no_bold.incomplete": "Nothing is set in bold: the matrix is incomplete.",
     "note.no_bold.few": "Nothing is set in bold: fewer than {least} seeds allow no ranking.",
     "note.no_bold.infeasible": "Nothing is set in bold: no config is shown to keep the limit {rule}.",
+    "note.iqm": "Interquartile mean of {column} (the middle half of the seeds, from {least} seeds on): {values}.",
     "note.dagger": "† infeasible: it breaks the limit {rule}, by the one-sided 95 % bound of the mean.",
     "note.undetermined": "? undetermined: neither keeping nor breaking the limit {rule} is shown.",
     "note.missing": "— (missing): declared, and not there.",

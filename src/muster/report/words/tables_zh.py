@@ -47,6 +47,7 @@ TEXTS = {
     "note.no_bold.incomplete": "无粗体：实验矩阵不完整。",
     "note.no_bold.few": "无粗体：种子数少于 {least}，不作排名。",
     "note.no_bold.infeasible": "无粗体：没有配置被证明满足约束 {rule}。",
+    "note.iqm": "{column} 的四分位间均值（只取中间一半的种子，{least} 个种子起给出）：{values}。",
     "note.dagger": "† 不可行：按均值的单侧 95% 置信界，违反约束 {rule}。",
     "note.undetermined": "? 未定：现有数据既不能证明满足、也不能证明违反约束 {rule}。",
     "note.missing": "—（缺失）：已声明，但没有结果。",
