@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -342,3 +343,96 @@ def test_bound_texts_carry_a_stamp_and_may_be_edited_but_for_their_numbers(done:
     text.write_text(text.read_text().replace(f"{row['mean']:.3f}", "9.999"))
     assert states(done)["talk.md"][0] == "broken"
     assert "changed by hand" in states(done)["talk.md"][1]
+
+
+def test_a_replaced_checkpoint_makes_everything_stale_that_rests_on_it(done: Camp) -> None:
+    replaced_checkpoint(done)
+    assert states(done)["reports/tables/main.csv"][0] == "stale"
+    assert "model.txt was replaced" in states(done)["reports/tables/main.csv"][1]
+
+
+def test_a_report_of_nothing_does_not_stay_fresh(camp: Camp) -> None:
+    data(camp)
+    camp.write(CAMPAIGN)
+    camp("up", "--only", "job=train", code=3)
+    camp("report", "--partial", code=3)
+    camp("up", code=0)
+    assert {state for state, _ in states(camp).values()} == {"stale"}
+
+
+def test_a_damaged_stamp_is_mended_by_its_own_command(done: Camp) -> None:
+    (done.root / "reports/stamps/report.json").write_text("{")
+    assert "make it anew: `muster report`" in done("verify", code=1).stderr
+    done("report", code=0)
+    done("verify", code=0)
+
+
+def test_files_whose_stamp_was_deleted_are_told(done: Camp) -> None:
+    (done.root / "reports/stamps/report.json").unlink()
+    assert states(done)["reports/decision.md"] == ("broken", "it carries no stamp")
+
+
+def test_a_partial_report_leaves_the_whole_one_alone(done: Camp) -> None:
+    done.write(CAMPAIGN.replace("seed: [0, 1, 2, 3, 4]", "seed: [0, 1, 2, 3, 4, 5]"))
+    done("report", "--partial", code=3)
+    found = states(done)
+    assert found["reports/decision.md"][0] == "stale"
+    assert found["reports/decision.PARTIAL-20of24.md"][0] == "fresh"
+
+
+def test_numbers_that_are_no_result_are_not_written_into_texts(done: Camp) -> None:
+    text = done.root / "talk.md"
+    text.write_text("| config | OOD score |\n| --- | --- |\n| new | 7.123 |\n")
+    done.write(CAMPAIGN + "report: {documents: [talk.md]}\n")
+    done("docs", "bind", "talk.md", "--yes", code=0)
+    edited_result(done)
+    made = done.json("report", code=0)
+    assert made["verdict"] == "INVALID"
+    assert "INVALID" in made["documents"]["refused"][0]["because"]
+    assert "7.123" in text.read_text()
+    assert "INVALID" in done("docs", "update", "talk.md", code=1).stderr
+    for name in ("main.csv", "main.md", "main.tex"):
+        assert "INVALID" in (done.root / "reports/tables" / name).read_text()
+
+
+def test_a_job_that_ran_before_more_seeds_came_is_stale(camp: Camp) -> None:
+    data(camp)
+    once = '  plots: {axes: [], needs: [eval], command: "touch {out}/plot.txt"}\ndecision:'
+    text = CAMPAIGN.replace("decision:", once)
+    camp.write(text.replace("seed: [0, 1, 2, 3, 4]", "seed: [0, 1]"))
+    camp("up", code=0)
+    camp.write(text)
+    camp("up", code=0)
+    camp("report", code=0)
+    found = {path: each for path, each in states(camp).items() if path.endswith("plot.txt")}
+    assert [(state, "plots ran before eval/" in because) for state, because in found.values()] == [("stale", True)]
+
+
+def test_the_file_that_an_evaluation_names_is_what_was_evaluated(camp: Camp) -> None:
+    """The declared checkpoint is the last one; the evaluation reads another, which was saved at the start."""
+    data(camp)
+    text = CAMPAIGN.replace(
+        "'echo {cell} $RANDOM $$ > {out}/model.txt'",
+        "'echo start {cell} > {out}/init.txt; read word < gate-{config}-{seed}; echo {cell} > {out}/model.txt'",
+    )
+    text = text.replace("cp data/", "/bin/sh -c 'test -f $0; cp data/").replace(
+        "{out}/result.json", "{out}/result.json' {train.output}/init.txt", 1
+    )
+    text = text.replace("seed: [0, 1, 2, 3, 4]", "seed: [0]")
+    camp.write(text)
+    camp.gates("base-0", "new-0")
+    camp("up", "--detach", code=0)
+    for name in ("base", "new"):
+        init = camp.folder(f"train/{name}/0") / "out" / "init.txt"
+        camp.until(init.exists, f"the start of {name}")
+        began = time.time()
+    camp.until(lambda: time.time() > began + 2.5)  # file times are coarse: what is saved 2 s before the end is the end
+    for name in ("base", "new"):
+        camp.open(f"{name}-0")
+    camp("wait", "--timeout", "60s", code=0)
+    made = camp.json("report", code=0)
+    early = [flag for flag in made["flags"] if flag["code"] == "early_checkpoint"]
+    assert [flag["cells"] for flag in early] == [["train/base/0"], ["train/new/0"]]
+    trace = camp.json("trace", "reports/tables/main.csv", "--all", code=0)
+    saved = {cell["cell"]: cell["checkpoint"] for cell in trace["cells"]}
+    assert saved["train/new/0"]["path"].endswith("init.txt")

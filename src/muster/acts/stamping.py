@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,12 +14,18 @@ import msgspec
 from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
+from muster.ports.store import Event
 from muster.report.claims import Claim
 from muster.report.stamp import Basis, FileStamp, Stamp
 
 REPORTS = "reports"
 STAMPS = "reports/stamps"
+PARTIAL = (
+    "report-partial"  # a partial report takes nothing of a whole one away; a whole one takes the partial one's place
+)
+EARLIER = {"report": (PARTIAL,)}
 COMMANDS = {"cost": "cost --report", "record": "record"}  # the others are made by `muster report`
+PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")
 
@@ -60,25 +66,32 @@ def sections_of(campaign: Campaign) -> dict[str, str]:
     return {name: _digest(msgspec.json.encode(getattr(campaign, name), order="sorted")) for name in SECTIONS}
 
 
-def digest_of(state: CampaignState) -> str:
-    """Every attempt and how it ended, and the campaign that was taken in."""
+def words_of_people(events: Iterable[Event]) -> int:
+    """Decisions that a record tells of and no attempt shows."""
+    return sum(event.decision.kind in PEOPLE and not event.void for event in events)
+
+
+def digest_of(state: CampaignState, words: int) -> str:
+    """Every attempt and how it ended, the campaign that was taken in, and how often people had their say."""
     rows = [
         (attempt.cell, attempt.n, attempt.token, attempt.outcome.verdict if attempt.outcome else "", attempt.accepted)
         for record in state.cells.values()
         for attempt in record.attempts
     ]
-    return _digest(msgspec.json.encode([state.campaign_hash, rows]))
+    return _digest(msgspec.json.encode([state.campaign_hash, state.intent.kind, words, rows]))
 
 
 def publish(root: Path, made: str, command: str, at: str, version: str, basis: Basis, files: Sequence[Derived]) -> Kept:
     """The files first, each whole or not at all; then the stamp; then what an earlier one made and this one did not."""
-    before = load(root, made)
+    before = [found for name in (made, *EARLIER.get(made, ())) if (found := _load_or_none(root, name))]
     with refused(root):
         for file in files:
             write(root / file.path, file.data)
     stamped = {f.path: FileStamp(_digest(f.data, 64), f.kind, f.cells, f.claims) for f in files}
     seal(root, Stamp(made, command, at, version, basis, stamped))
     removed, left = _clear(root, before, stamped)
+    for name in EARLIER.get(made, ()):
+        (root / STAMPS / f"{name}.json").unlink(missing_ok=True)
     return Kept(tuple(stamped), tuple(removed), tuple(left))
 
 
@@ -87,11 +100,19 @@ def seal(root: Path, stamp: Stamp) -> None:
         write(root / STAMPS / f"{stamp.made}.json", msgspec.json.format(msgspec.json.encode(stamp), indent=1))
 
 
-def _clear(root: Path, before: Stamp | None, now: Mapping[str, FileStamp]) -> tuple[list[str], list[str]]:
+def _load_or_none(root: Path, made: str) -> Stamp | None:
+    """A damaged one vouches for nothing, and is replaced."""
+    try:
+        return load(root, made)
+    except MusterError:
+        return None
+
+
+def _clear(root: Path, before: Sequence[Stamp], now: Mapping[str, FileStamp]) -> tuple[list[str], list[str]]:
     """A PARTIAL table beside the whole one would be taken for it some day. Outside reports/ nothing is removed."""
     removed: list[str] = []
     left: list[str] = []
-    for path, file in before.files.items() if before else ():
+    for path, file in [item for stamp in before for item in stamp.files.items()]:
         if path in now or not os.path.normpath(path).startswith(f"{REPORTS}/"):
             continue
         try:

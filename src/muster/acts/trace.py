@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muster.acts.verify import FileState
+from muster.acts.verify import FileState, with_needs
 from muster.domain.errors import UsageError
 from muster.report.claims import Claim
 from muster.report.stamp import CellStamp, FileStamp, Stamp
@@ -63,16 +63,9 @@ def _cells(stamp: Stamp, file: FileStamp) -> list[str]:
 
 
 def _with_needs(stamp: Stamp, names: Sequence[str]) -> Iterator[CellStamp]:
-    seen: dict[str, None] = {}
-    left = list(dict.fromkeys(names))[::-1]
-    while left:
-        name = left.pop()
-        cell = stamp.basis.cells.get(name)
-        if cell is None or name in seen:
-            continue
-        seen[name] = None
-        yield cell
-        left += [need for need in cell.needs[::-1] if need not in seen]
+    cells = stamp.basis.cells
+    found = with_needs(names, {name: each.needs for name, each in cells.items()})
+    return (cells[name] for name in found if name in cells)
 
 
 def lines(found: Trace, *, every: bool = False) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -36,6 +36,7 @@ def verify(stamp: Stamp, now: Basis, hash_: Hash, edited: Callable[[str], str] =
     """
     shared = [*_sections(stamp.basis, now), *_matrix(stamp.basis, now)]
     by_cell = {name: list(_cell(each, now.cells.get(name))) for name, each in stamp.basis.cells.items()}
+    needs = {name: each.needs for name, each in stamp.basis.cells.items()}
     for path, file in stamp.files.items():
         found = hash_(path)
         if file.kind == DOCUMENT and found not in (None, file.sha256):
@@ -43,20 +44,31 @@ def verify(stamp: Stamp, now: Basis, hash_: Hash, edited: Callable[[str], str] =
                 yield FileState(path, "broken", because)
                 continue
             found = file.sha256
-        yield _file(path, file, found, shared, by_cell)
+        names = by_cell if file.cells is None else with_needs(file.cells, needs)
+        changes = [*shared, *(change for name in names for change in by_cell.get(name, ()))]
+        yield _file(path, file, found, changes)
 
 
-def _file(path: str, file: FileStamp, found: str | None, shared: list[Change], by_cell: Mapping[str, list[Change]]
-          ) -> FileState:  # fmt: skip
+def with_needs(names: Iterable[str], needs: Mapping[str, Sequence[str]]) -> list[str]:
+    """These cells and all that they rest on, each once."""
+    seen: dict[str, None] = {}
+    left = list(dict.fromkeys(names))[::-1]
+    while left:
+        name = left.pop()
+        if name not in seen:
+            seen[name] = None
+            left += list(needs.get(name, ()))[::-1]
+    return list(seen)
+
+
+def _file(path: str, file: FileStamp, found: str | None, changes: list[Change]) -> FileState:
     if found is None:
         return FileState(path, "broken", "it was deleted, or can't be read")
     if found != file.sha256:
         return FileState(path, "broken", "it was changed after Muster had made it")
-    names = by_cell if file.cells is None else [name for name in file.cells if name in by_cell]
-    changes = [*shared, *(change for name in names for change in by_cell[name])]
     if not changes:
         return FileState(path, "fresh")
-    changes.sort(key=lambda change: not change.gone)
+    changes = sorted(changes, key=lambda change: not change.gone)
     more = f"; and {len(changes) - TOLD} more" if len(changes) > TOLD else ""
     told = "; ".join(change.what for change in changes[:TOLD]) + more
     return FileState(path, "broken" if changes[0].gone else "stale", told)
@@ -71,8 +83,10 @@ def _sections(before: Basis, now: Basis) -> Iterator[Change]:
 def _matrix(before: Basis, now: Basis) -> Iterator[Change]:
     if before.state and before.state != now.state:
         yield Change("attempts were made or ended since, or another campaign.yaml was taken in")
+    if before.state or before.closed:
+        return
     new = [name for name in now.cells if name not in before.cells]
-    if new and before.cells:
+    if new:
         yield Change(f"{_few(new)} came in since")
     missing = [name for name in now.missing if name not in before.missing and name not in before.cells]
     if missing:

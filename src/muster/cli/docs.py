@@ -17,7 +17,7 @@ from muster.acts.docs_told import Ambiguous, Audited, Bound, Fixed, Updated, aud
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.words import counted, say_json
-from muster.domain.errors import UsageError
+from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.sidecar import SUFFIX
 
 if TYPE_CHECKING:
@@ -92,9 +92,11 @@ def update(
 
     The old version is kept in reports/documents/. Exit code: 3 the matrix is incomplete and --partial was not given.
     """
-    from muster.wiring.publishing import stamp_documents
+    from muster.wiring.publishing import NO_RESULT, stamp_documents
 
     known = _known(ctx)
+    if known.invalid:
+        raise MusterError(NO_RESULT, where=str(known.root), hint="`muster report` names the red flags", code="invalid")
     paths = _paths(ctx, files) if files else _bound_texts(known)
     now = datetime.now().astimezone()
     found = docs.update(paths, known.quantities, known.partial, known.root, now, allowed=partial, dry_run=dry_run)

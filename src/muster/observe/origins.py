@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from muster.domain.campaign import Job
@@ -30,10 +31,16 @@ _LARGEST = 1 << 20
 
 
 def read_origins(
-    job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True, best: bool = False
-) -> Origins:
-    """`values` False: only which files there are and what they hash to. `best`: not the last checkpoint is meant."""
+    job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True, best: bool = False,
+    used: str | None = None,
+) -> Origins:  # fmt: skip
+    """`values` False: only which files there are and what they hash to. `best`: not the last checkpoint is meant.
+
+    `used`: the checkpoint that was evaluated, where that is known; else the declared one is taken for it.
+    """
     places = places_of(job, cell, order, exit_)
+    if used is not None:
+        places = replace(places, checkpoint=used)
     read: dict[str, float] = {}
     trouble: dict[str, str] = dict(places.trouble)
     for result in job.results if values else ():

@@ -36,6 +36,11 @@ class Analysis:
         return difference(a, b) if a.n and b.n else None
 
     @property
+    def mark(self) -> str:
+        """What tables carry in their titles: how much of the matrix there is, and that it is no result."""
+        return ", ".join(part for part in (self.facts.mark, "INVALID" if self.errors else "") if part)
+
+    @property
     def errors(self) -> tuple[Flag, ...]:
         return tuple(flag for flag in self.flags if flag.level == "ERROR")
 

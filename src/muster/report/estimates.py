@@ -70,5 +70,5 @@ def heading(analysis: Analysis, column: Column, w: Words) -> str:
 
 
 def captioned(analysis: Analysis, caption: str, w: Words) -> str:
-    mark = analysis.facts.mark
+    mark = analysis.mark
     return w("caption.marked", mark=mark, caption=caption) if mark else caption

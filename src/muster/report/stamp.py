@@ -53,6 +53,7 @@ class Basis:
     k: int = 0
     n: int = 0
     missing: tuple[str, ...] = ()
+    closed: bool = False  # it names all cells that its files rest on: what else there is does not matter
     state: str = ""  # hash of every attempt and how it ended; only where a file tells of all of them
 
 
@@ -66,6 +67,8 @@ class Stamp:
     version: str
     basis: Basis
     files: Mapping[str, FileStamp]  # relative to the campaign's folder
+    token: str = ""  # of the attempt that made them, where a person's own job did
+    cell: str = ""
     muster: int = 1
 
 

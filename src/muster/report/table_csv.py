@@ -61,7 +61,7 @@ def _row(analysis: Analysis, config: str, column: Column, factors: Sequence[str]
         *(column.name, column.head, column.metric, str(sample.n), str(declared)),
         *(_number(each) for each in (sample.mean if sample.n else None, sample.sd, low, high, sample.iqm)),
         *(_number(sample.by_seed.get(seed)) for seed in seeds),
-        analysis.facts.mark,
+        analysis.mark,
     ]
 
 

@@ -44,6 +44,6 @@ def _table(
     captions = [w.sentences(f"{grid.caption}{w('stop')}", *grid.notes) for grid in own]
     set_in_english = [replace(grid, caption=text) for grid, text in zip(english, captions, strict=True)]
     facts = analysis.facts
-    about = " ".join(part for part in (f"Muster {facts.version}, {facts.campaign}", facts.mark) if part)
+    about = " ".join(part for part in (f"Muster {facts.version}, {facts.campaign}", analysis.mark) if part)
     markdown = "\n".join(table_markdown.render(grid) for grid in own)
     return Table(name, csv, markdown, table_latex.render(set_in_english, name, about), cells)

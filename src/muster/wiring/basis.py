@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.acts.adopt import as_if_started
 from muster.acts.run_config import FILES
 from muster.acts.run_times import run_times
-from muster.acts.stamping import digest_of, relevant, sections_of
+from muster.acts.stamping import digest_of, relevant, sections_of, words_of_people
 from muster.acts.status import Status
 from muster.acts.take_in import hashes
 from muster.domain.attempt import Attempt, CellRecord
@@ -61,20 +61,39 @@ class Reader:
         except OSError:
             return order, None
 
-    def origins(self, record: CellRecord, campaign: Campaign) -> tuple[Origins, Order | None]:
+    def origins(self, record: CellRecord, campaign: Campaign, used: str | None = None) -> tuple[Origins, Order | None]:
+        """`used`: the file of its output that an evaluation's command names, which is then what was evaluated."""
         attempt = record.completed
         order, exit_ = self.order(record, attempt) if attempt else (None, None)
         if order is None:
             return Origins(), None
         job = campaign.job(record.cell.job)
         best = (campaign.decision or {}).get("checkpoint", "last") != "last"
-        found = read_origins(job, record.cell, order, exit_, self.hashes.sha256, values=self.values, best=best)
+        found = read_origins(
+            job, record.cell, order, exit_, self.hashes.sha256, values=self.values, best=best, used=used
+        )
         return replace(found, files={**found.files, **self._configs(order.output)}), order
 
     def _configs(self, output: str) -> dict[str, str | None]:
         """What red flags are read from."""
         paths = [Path(output, name) for name in FILES]
         return {str(path): self.hashes.sha256(path) for path in paths if path.is_file()}
+
+
+def used_files(reader: Reader, records: Sequence[CellRecord], needs: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+    """Cell -> the one file of its output that the commands of those who need it name; left out where they differ."""
+    by_name = {record.cell.id: record for record in records}
+    found: dict[str, set[str]] = {}
+    for record in records:
+        attempt = record.completed
+        order, _ = reader.order(record, attempt) if attempt and needs.get(record.cell.id) else (None, None)
+        for need in needs.get(record.cell.id, ()) if order and not (attempt and attempt.adopted) else ():
+            done = by_name[need].completed if need in by_name else None
+            output = done.outcome.output if done and done.outcome else None
+            words = [word.rpartition("=")[2] for word in order.argv] if order and output else []
+            inside = [word for word in words if word.startswith(f"{output}/") and Path(word).exists()]
+            found.setdefault(need, set()).update(inside)
+    return {name: paths.pop() for name, paths in found.items() if len(paths) == 1}
 
 
 def basis_now(desk: Desk) -> Basis:
@@ -84,9 +103,11 @@ def basis_now(desk: Desk) -> Basis:
     reader = Reader(desk, HashCache(desk.state), values=False)
     needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
     stamped = {}
-    for record in done_cells(status):
-        found, order = reader.origins(record, campaign)
+    records = list(done_cells(status))
+    used = used_files(reader, records, needs)
+    for record in records:
         name = record.cell.id
+        found, order = reader.origins(record, campaign, used.get(name))
         stamped[name] = stamp_of(desk, record, found, order, needs.get(name, ()))
     reader.hashes.save()
     missing = tuple(
@@ -94,7 +115,13 @@ def basis_now(desk: Desk) -> Basis:
         for cell in status.cells
         if not cell.record.done and cell.record.cell.job in relevant(campaign)
     )
-    return Basis(campaign.name, sections_of(campaign), stamped, 0, 0, missing, digest_of(status.state))
+    told = digest_of(status.state, words_of_people(desk.store.events()))
+    return Basis(campaign.name, sections_of(campaign), stamped, 0, 0, missing, state=told)
+
+
+def needs_now(desk: Desk) -> dict[str, tuple[str, ...]]:
+    status = declared_now(desk)
+    return needed_cells(status.state.campaign, [cell.record.cell for cell in status.cells])
 
 
 def declared_now(desk: Desk) -> Status:

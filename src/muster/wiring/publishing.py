@@ -5,23 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 import muster
+from muster.acts.docs import Documents, update_all
 from muster.acts.docs_stamp import document_stamp
-from muster.acts.stamping import REPORTS, Derived, Kept, publish, relevant, seal
+from muster.acts.manifest import Entry
+from muster.acts.stamping import PARTIAL, REPORTS, Derived, Kept, load, publish, relevant, seal
+from muster.acts.verify import with_needs
+from muster.domain.attempt import CellRecord
 from muster.domain.cell import needed_cells
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.facts import Text
 from muster.report.quantities import cells_by_key, quantities_of
-from muster.report.stamp import FileStamp, Stamp, footer
+from muster.report.stamp import Basis, FileStamp, Stamp, footer
 from muster.wiring.desk import Desk
 from muster.wiring.listing import files_of
 from muster.wiring.reporting import Gathered, Step, gather, silent
 
-if TYPE_CHECKING:
-    from muster.acts.docs import Documents
+NO_RESULT = "the matrix is INVALID: its numbers are no result, and none is written"
+
+LATE_S = 2.0
+CHANGED = "it was changed after its job had ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,13 @@ def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Ste
         return Report(analysis)
     command = "muster report --partial" if partial else "muster report"
     files = list(_files(found, analysis, step))
-    kept = publish(found.root, "report", command, found.facts.at, muster.__version__, found.basis, files)
+    made = PARTIAL if found.facts.partial else "report"
+    kept = publish(found.root, made, command, found.facts.at, muster.__version__, found.basis, files)
     stamp_once(desk, found)
     names = _documents(found) if documents else ()
+    if analysis.errors:
+        refused = tuple((name, NO_RESULT) for name in names)
+        return Report(analysis, kept, Documents(refused=refused) if names else None)
     updated = _update(found, names) if names else None
     stamp_documents(found, updated.updated if updated else ())
     return Report(analysis, kept, updated)
@@ -64,28 +73,55 @@ def stamp_documents(found: Gathered, names: Sequence[str | Path]) -> None:
 def stamp_once(desk: Desk, found: Gathered) -> None:
     """What a person's own jobs made of the results (`axes: []`, plots, notes) carries a stamp like our own files."""
     campaign = found.status.state.campaign
-    users = [job for job in campaign.jobs if job.needs and job.name not in relevant(campaign)]
-    cells = {c.record.cell.id: c.record.cell for c in found.status.cells if c.record.done}
-    using = {name for name, cell in cells.items() if any(job.name == cell.job for job in users)}
+    users = {job.name for job in campaign.jobs if job.needs and job.name not in relevant(campaign)}
+    using = [cell.record for cell in found.status.cells if cell.record.done and cell.record.cell.job in users]
     if not using:
         return
     needs = needed_cells(campaign, [cell.record.cell for cell in found.status.cells])
+    entries = [entry for entry in files_of(desk.root, found.status.state) if entry.kind in ("output", "artifact")]
     hashes = HashCache(desk.state)
-    files = {}
-    for entry in files_of(desk.root, found.status.state):
-        if entry.cell in using and entry.kind in ("output", "artifact", "adopted") and entry.plain:
-            digest = hashes.sha256(entry.path)
-            if digest is not None:
-                path = Path(entry.path)
-                name = str(path.relative_to(desk.root)) if path.is_relative_to(desk.root) else entry.path
-                files[name] = FileStamp(digest, "job", needs.get(entry.cell, ()))
+    for record in using:
+        _stamp_job(
+            found, record, needs.get(record.cell.id, ()), [e for e in entries if e.cell == record.cell.id], hashes
+        )
     hashes.save()
-    seal(desk.root, Stamp("jobs", "muster report", found.facts.at, muster.__version__, found.basis, files))
+
+
+def _stamp_job(
+    found: Gathered, record: CellRecord, needs: Sequence[str], entries: Sequence[Entry], hashes: HashCache
+) -> None:
+    """Once for each attempt: a file that was edited since must not be vouched for anew."""
+    attempt, made = record.completed, f"job-{record.cell.id.replace('/', '_')}"
+    before = load(found.root, made)
+    if attempt is None or (before and before.token == attempt.token):
+        return
+    ended = attempt.outcome.ended if attempt.outcome else None
+    files = {}
+    for entry in entries:
+        path = Path(entry.path)
+        name = str(path.relative_to(found.root)) if path.is_relative_to(found.root) else entry.path
+        late = ended is not None and path.exists() and path.stat().st_mtime > ended + LATE_S
+        digest = None if late or not entry.plain else hashes.sha256(entry.path)
+        files[name] = FileStamp(digest or CHANGED, "job")
+    order = attempt.outcome.order if attempt.outcome else 0
+    then = [name for name in needs if _order_of(found, name) < order]
+    cells = {name: found.basis.cells[name] for name in with_needs(then, _needs(found)) if name in found.basis.cells}
+    basis = Basis(found.basis.campaign, {}, cells, len(then), len(then), closed=True)
+    seal(found.root, Stamp(made, f"job {record.cell.job}", attempt.claimed_at, muster.__version__, basis, files,
+                           attempt.token, record.cell.id))  # fmt: skip
+
+
+def _needs(found: Gathered) -> dict[str, tuple[str, ...]]:
+    return {name: cell.needs for name, cell in found.basis.cells.items()}
+
+
+def _order_of(found: Gathered, name: str) -> int:
+    record = found.status.state.cells.get(name)
+    done = record.completed if record else None
+    return done.outcome.order if done and done.outcome else 0
 
 
 def _update(found: Gathered, names: Sequence[str]) -> Documents:
-    from muster.acts.docs import update_all
-
     return update_all(found.root, names, tuple(quantities_of(found.facts)), found.facts.mark or None)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import muster
 from muster.acts.manifest import KINDS
 from muster.acts.record import Sources
-from muster.acts.stamping import REPORTS, Derived, digest_of, publish, refused, write
+from muster.acts.stamping import REPORTS, Derived, digest_of, publish, refused, words_of_people, write
 from muster.acts.status import Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
@@ -80,7 +80,8 @@ def write_stamped(desk: Desk, status: Status, made: str, command: str, path: Pat
     campaign, cells = status.state.campaign, status.cells
     missing = tuple(cell.record.cell.id for cell in cells if not cell.record.done)
     done = len(cells) - len(missing)
-    basis = Basis(campaign.name, {}, {}, done, len(cells), missing, digest_of(status.state))
+    told = digest_of(status.state, words_of_people(desk.store.events()))
+    basis = Basis(campaign.name, {}, {}, done, len(cells), missing, state=told)
     name = str(place_.relative_to(home))
     if name != f"{REPORTS}/{made}.md":  # each place has a stamp of its own: one record does not replace another
         made, command = f"{made}-{_slug(name)}", f"{command} --out {shlex.quote(name)}"

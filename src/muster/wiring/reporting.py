@@ -18,12 +18,13 @@ from muster.domain.origins import Origins
 from muster.observe.curves import read_curves
 from muster.observe.hashes import HashCache
 from muster.ports.clock import iso
+from muster.report.analysis import find_flags
 from muster.report.documents.quantity import Quantity
 from muster.report.facts import Facts
 from muster.report.quantities import quantities_of
 from muster.report.stamp import Basis, CellStamp
 from muster.store import campaigns
-from muster.wiring.basis import Reader, declared_now, done_cells, stamp_of
+from muster.wiring.basis import Reader, declared_now, done_cells, stamp_of, used_files
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
 
@@ -53,10 +54,11 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
     metrics = _curve_metrics(campaign)
     stamped: dict[str, CellStamp] = {}
     needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
+    used = used_files(reader, records, needs)
     for at, record in enumerate(records):
         name = record.cell.id
         step("reading results", at, len(records))
-        origins[name], order = reader.origins(record, campaign)
+        origins[name], order = reader.origins(record, campaign, used.get(name))
         code[name] = order.code if order else {}
         job = campaign.job(record.cell.job)
         if order and metrics and "split" not in job.axes:
@@ -98,7 +100,8 @@ def _money(desk: Desk, status: Status) -> tuple[float | None, float | None]:
         if "seed" in names:
             by_seed.setdefault((names.get("config", ""), names["seed"]), []).append(cell.record.cell.id)
     known = found.spending.state.cells
-    one = next((cells for cells in by_seed.values() if all(cell in known for cell in cells)), None)
+    groups = sorted(by_seed.items(), key=lambda item: not item[0][0])  # those with a config first
+    one = next((cells for _, cells in groups if all(cell in known for cell in cells)), None)
     price = price_of(found.spending, one, slot_count(status.state.campaign)) if one else None
     spent = found.spending.spent
     return price, money.budget - spent if money.budget is not None and spent is not None else None
@@ -152,6 +155,11 @@ class Known:
     partial: str | None  # "PARTIAL 16/40"
     documents: tuple[str, ...]  # that the campaign names
     found: Gathered
+    invalid: bool = False  # a red flag says that these numbers are no result
+
+
+def _invalid(facts: Facts) -> bool:
+    return any(flag.level == "ERROR" for flag in find_flags(facts))
 
 
 def quantities(folder: Path) -> Known:
@@ -159,6 +167,8 @@ def quantities(folder: Path) -> Known:
     try:
         found = gather(desk)
         named = tuple((found.status.state.campaign.report or {}).get("documents") or ())
-        return Known(desk.root, tuple(quantities_of(found.facts)), found.facts.mark or None, named, found)
+        return Known(
+            desk.root, tuple(quantities_of(found.facts)), found.facts.mark or None, named, found, _invalid(found.facts)
+        )
     finally:
         desk.close()

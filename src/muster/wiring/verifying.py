@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from muster.acts.docs_stamp import bound_numbers_changed
@@ -10,13 +11,23 @@ from muster.acts.stamping import stamps
 from muster.acts.verify import FileState, verify
 from muster.observe.hashes import HashCache
 from muster.report.stamp import Stamp
-from muster.wiring.basis import basis_now
+from muster.wiring.basis import basis_now, needs_now
 from muster.wiring.desk import Desk
+
+OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "cost.md", "record.md")
 
 
 def verified(desk: Desk) -> list[FileState]:
     made = list(stamps(desk.root))
-    return states_of(desk, made) if made else []
+    known = {path for stamp in made for path in stamp.files}
+    alone = [FileState(path, "broken", "it carries no stamp") for path in _derived(desk.root) if path not in known]
+    return [*(states_of(desk, made) if made else []), *alone]
+
+
+def _derived(root: Path) -> list[str]:
+    """What looks like a file of ours."""
+    found = [path for pattern in OURS for path in sorted((root / "reports").glob(pattern))]
+    return [str(path.relative_to(root)) for path in found]
 
 
 def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
@@ -28,7 +39,17 @@ def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
     def edited(path: str) -> str:
         return bound_numbers_changed(desk.root / path)
 
-    found = [state for stamp in made for state in verify(stamp, now, hash_of, edited)]
+    needs = needs_now(desk)
+    found = []
+    for stamp in made:
+        states = list(verify(stamp, now, hash_of, edited))
+        more = [name for name in needs.get(stamp.cell, ()) if name not in stamp.basis.cells] if stamp.cell else []
+        if more:
+            because = f"{stamp.cell} ran before {more[0]} was done" + (f" and {len(more) - 1} more" if more[1:] else "")
+            states = [
+                replace(each, state="stale", because=because) if each.state == "fresh" else each for each in states
+            ]
+        found += states
     hashes.save()
     return found
 

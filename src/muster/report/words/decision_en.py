@@ -6,6 +6,8 @@ TEXTS = {
     "decision.title": "Decision report: {campaign}",
     "decision.made": "{at} · Muster {version} · code {code} · {folder}",
     "decision.no_code": "under no version control",
+    "decision.commits": "{n} commits: {commits}",
+    "decision.code_known": "{code} (known for {k} of {n} cells)",
     # verdict
     "verdict.supported": "RECOMMEND {config}: on {column} it is better than {baseline}, the baseline, by {gain}; the "
     "declared test supports this ({p}, threshold {threshold}), and {limit}.",

@@ -6,6 +6,8 @@ TEXTS = {
     "decision.title": "决策报告：{campaign}",
     "decision.made": "{at} · Muster {version} · 代码 {code} · {folder}",
     "decision.no_code": "未纳入版本管理",
+    "decision.commits": "{n} 个提交：{commits}",
+    "decision.code_known": "{code}（{n} 个单元中有 {k} 个已知）",
     # verdict
     "verdict.supported": "推荐 {config}（RECOMMEND）：在 {column} 上优于基线 {baseline}，增益 {gain}；按声明的检验成立"
     "（{p}，阈值 {threshold}），{limit}。",

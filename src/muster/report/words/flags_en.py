@@ -38,6 +38,6 @@ TEXTS = {
     "flag.means.train_metric": "It is measured on the way, with exploration and changing weights.",
     "flag.means.proxy_undeclared": "Without its note, readers take the split for what its name says.",
     "flag.means.withdrawn": "What was taken out after its result had been seen may have been taken out because of it.",
-    "flag.means.same_but_label": "Make sure that the label chooses what runs; else one config was compared with itself.",
+    "flag.means.same_but_label": "Make sure that the label chooses what runs; else a config was compared with itself.",
     "flag.means.cost_zero": "A cost that is never anything but 0 is mostly one that was not recorded.",
 }
