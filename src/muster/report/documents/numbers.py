@@ -13,7 +13,7 @@ _WORD = r"[A-Za-zÀ-ɏͰ-Ͽа-я](?:[A-Za-zÀ-ɏͰ-Ͽа-я0-9_]|-(?=[A-Za-z0-9])
 _UNITS = r"(?:ms|s|h|min)(?![A-Za-z0-9_])"
 _JOINED = rf"(?:[ ]?(?:/|×|\\times|\\cdot|[xX*]|–|—|~|～)[ ]?{UNSIGNED}|(?:--?|[ ]--?[ ]){UNSIGNED})"
 _SCAN = re.compile(
-    rf"""(?=[\\A-Za-zÀ-ɏͰ-Ͽа-я0-9.+\-−\[(（~_/])(?:
+    rf"""(?:(?<![0-9])|(?![0-9]))(?=[\\A-Za-zÀ-ɏͰ-Ͽа-я0-9.+\-−\[(（~_/])(?:
       \\[A-Za-z]+
     | (?<![A-Za-z0-9.~_/-])(?=[0-9_.~/-]*[A-Za-z])[A-Za-z0-9_.~-]*(?:/[A-Za-z0-9_.~-]+)+/?  # runs/20260222-x/a.csv
     | {_WORD}                                                                               # v2_full, seed2
@@ -37,17 +37,21 @@ _SCAN = re.compile(
     re.VERBOSE,
 )
 _GAP = r"[ \t\u00a0\u2009\u202f]?"  # never the end of a line
-_NOISE = (
-    r"(?:[ \t\u00a0*_{}$(（~]|\\[,;:!]|\\(?:scriptsize|footnotesize|small|tiny|mathrm|mathbf|text[a-z]*|left|right|bm)"
-    r"|</?(?:b|strong|i|em|sub|sup|small|span)>)*"
+_NOISE = (  # bounded: a run of spaces must not take for ever
+    r"(?:[ \t\u00a0*_{}$(（~]|\\[,;:!\\]|\\(?:scriptsize|footnotesize|small|tiny|mathrm|mathbf|text[a-z]*"
+    r"|left|right|bm)|</?(?:b|strong|i|em|sub|sup|small|span)>){0,40}"
 )
-_SPREAD = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}(?:±|\\pm(?![A-Za-z])|\\textpm|&plusmn;|\+/-|\+-|＋－){_NOISE}")
+_SIGNS = r"(?:±|\\pm(?![A-Za-z])|\\textpm|&plusmn;|\+/-|\+-|＋－)"
+_SPREAD = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}{_SIGNS}{_NOISE}")
+_LOOSE = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}[\r\n]*{_NOISE}{_SIGNS}")
+_LOOSE_BEFORE = re.compile(rf"{_SIGNS}{_NOISE}[\r\n]*{_NOISE}$")
 _PERCENT = re.compile(rf"{_GAP}(?:\\?%|％)")
 _MARK = re.compile(MARK)
 # what stands right before a numeral that is no result
 _GLUED = re.compile(
     r"(?:[<>≤≥＜＞#§№¥￥€£@]|\^\{?|[A-Za-z0-9})]_\{?|\\(?:le|leq|ge|geq|lt|gt|leqslant|geqslant)|[<>]=)\s?$"
 )
+_NEAR = 1000  # characters of a line that are looked at
 _SIGN = re.compile(r"(?:[-−–—－＋+]\$?|\$[-−+] )$")
 
 
@@ -109,7 +113,7 @@ def _numbers(text: str, numerals: Sequence[Numeral]) -> Iterator[Number]:
         while at + len(chain) < len(numerals) and _spreads(text, chain[-1], numerals[at + len(chain)]):
             chain.append(numerals[at + len(chain)])
         at += len(chain)
-        if len(chain) <= 2 and not _unfit(text, chain[0].start):
+        if len(chain) <= 2 and not (_unfit(text, chain[0].start) or _torn(text, chain)):
             yield _closed(text, Number(chain[0].start, chain[-1].end, tuple(chain)))
 
 
@@ -117,6 +121,12 @@ def _spreads(text: str, mean: Numeral, spread: Numeral) -> bool:
     if spread.start - mean.end > 60 or spread.value < 0 or spread.format.plus:
         return False
     return _SPREAD.fullmatch(text, mean.end, spread.start) is not None
+
+
+def _torn(text: str, chain: Sequence[Numeral]) -> bool:
+    """A mean whose spread stands elsewhere, or a spread without its mean: one of them alone would be half a change."""
+    behind = _LOOSE.match(text, chain[-1].end)
+    return behind is not None or _LOOSE_BEFORE.search(text, max(0, chain[0].start - 24), chain[0].start) is not None
 
 
 def _unfit(text: str, start: int) -> bool:
@@ -130,9 +140,9 @@ def _unfit(text: str, start: int) -> bool:
 
 def _is_money(text: str, start: int) -> bool:
     """$200 is money, $0.999$ is not: an odd dollar on its line."""
-    end = text.find("\n", start)
-    line_start = text.rfind("\n", 0, start) + 1
-    return text.count("$", line_start, len(text) if end < 0 else end) % 2 == 1
+    begin, end = max(0, start - _NEAR), start + _NEAR
+    line = text[text.rfind("\n", begin, start) + 1 or begin : text.find("\n", start, end) % (end + 1)]
+    return line.count("$") % 2 == 1
 
 
 def _closed(text: str, number: Number) -> Number:

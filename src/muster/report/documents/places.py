@@ -215,12 +215,15 @@ def _latex(source: Source) -> list[Place]:
 
 def _tables(text: str, raw: str) -> Iterator[tuple[int, int, int]]:
     """Start, end and start of the body. The columns' specification is blanked in `text`, so it is found in `raw`."""
+    open_ended: set[str] = set()
     for found in _TABULAR.finditer(raw):
-        if text[found.start() : found.start() + 6] != "\\begin":
-            continue  # in a comment
+        if text[found.start() : found.start() + 6] != "\\begin" or found[1] in open_ended:
+            continue  # in a comment, or without an end
         end = text.find(f"\\end{{{found[1]}}}", found.end())
         if end > 0:
             yield found.start(), end, found.end()
+        else:
+            open_ended.add(found[1])
 
 
 def _captions(text: str) -> Iterator[tuple[int, int, str]]:

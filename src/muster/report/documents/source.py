@@ -23,13 +23,13 @@ _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?$", re.M
 _INDENTED = re.compile(r"(?:\A|\n[ \t]*\r?\n)((?:(?: {4,}|\t)[^\n]*\n?)+)")
 _LIST = re.compile(r"[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]")
 _LOOK_BACK = 4000
-_LINKS = (
-    re.compile(r"!\[[^\]\n]*\]\([^)\n]*\)"),  # an image, with its size
-    re.compile(r"(?<=\])\([^)\n]*\)"),  # where a link leads
+_LINKS = (  # bounded, so that a text of nothing but brackets is read in time
+    re.compile(r"!\[[^\]\n]{0,400}\]\([^)\n]{0,800}\)"),  # an image, with its size
+    re.compile(r"(?<=\])\([^)\n]{0,800}\)"),  # where a link leads
     re.compile(r"^[ \t]*\[[^\]\n]+\]:[ \t]+\S[^\n]*", re.MULTILINE),
-    re.compile(r"\[\^[^\]\n]*\]"),
+    re.compile(r"\[\^[^\]\n]{0,100}\]"),
     re.compile(r"<(?!/?code>)[A-Za-z/!?][^<>\n]*>"),
-    re.compile(r"\{[.#:][^}\n]*\}"),  # classes and widths of what stands before
+    re.compile(r"\{[.#:][^}\n]{0,400}\}"),  # classes and widths of what stands before
 )
 _URL = re.compile(
     r"\b(?:https?|ftp|file|ssh|s3|gs)://[^\s<>\"'`|)\]}，。；、）】]+|\b[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{0,64}\w",
@@ -53,7 +53,7 @@ _LATEX = (
         r"|thebibliography)\}.*?(?:\\end\{(?P=env)\}|\Z)",
         re.DOTALL,
     ),
-    re.compile(r"\\(?:verb|lstinline)\*?([^\w\s*]).*?\1"),
+    re.compile(r"\\(?:verb|lstinline)\*?([^\w\s*]).{0,800}?\1"),
     re.compile(
         r"\\(?:(?:eq|auto|c|C|page|v|name)?ref|label|[a-zA-Z]*cite[a-z]*\*?|url|input|include|includegraphics|bibliography"
         r"|bibliographystyle|[vh]space\*?|setlength|addtolength|resizebox\*?|scalebox|rotatebox|rule|definecolor|setcounter"
@@ -64,7 +64,7 @@ _LATEX = (
     re.compile(r"\\(?:textcolor|colorbox|cellcolor|rowcolor|color|href|fontsize)(?:\[[^\]\n]*\])?\{[^{}\n]*\}"),
     re.compile(rf"(?<=\\begin)\{{{_TABULAR}\}}(?:\[[^\]\n]*\])?(?:\{{[^{{}}\n]*\}}(?=\{{))?{_ARGUMENT}"),
     re.compile(r"(?<=\\\\)\*?\[[^\]\n]*\]"),
-    re.compile(r"-?[0-9]*\.?[0-9]+\s*\\(?:text|line|column|paper)(?:width|height)"),
+    re.compile(r"(?<![0-9.])-?[0-9]{0,4}\.?[0-9]{1,4} ?\\(?:text|line|column|paper)(?:width|height)"),
 )
 _LATEX_BARE = (
     re.compile(
