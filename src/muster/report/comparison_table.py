@@ -137,6 +137,8 @@ def _notes(analysis: Analysis, plan: Plan, w: Words) -> Iterator[str]:
         looks=w.count("look", len(procedure.looks)),
         level=percent(1 - procedure.alpha),
     )
+    if any(each.gain and not each.gain[0] <= 0 <= each.gain[1] and not each.rejected for each in comparisons):
+        yield w("compare.note_intervals")
     strictest = procedure.alpha_a_look / max(1, len(comparisons))
     for n, m, least, vetoes in _exact_kinds(analysis, plan):
         yield w(

@@ -20,7 +20,7 @@ from muster.report.next_words import next_statements
 from muster.report.safety_table import dominance_statements, safety_grid
 from muster.report.seeds_words import fewest_seeds, seeds_statements
 from muster.report.statement import Chain, Statement, about, about_all
-from muster.report.verdict import verdict_statement
+from muster.report.verdict import choice_statement, verdict_statement
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS
 
@@ -97,7 +97,8 @@ def _section(name: str, parts: Iterable[str], w: Words) -> Iterator[str]:
 
 
 def _rests(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
-    lines = [f"- {chain.tell(each)}" for each in seeds_statements(analysis, w)]
+    chosen = [choice_statement(analysis, w)] if analysis.decision.rivals else []
+    lines = [f"- {chain.tell(each)}" for each in (*chosen, *seeds_statements(analysis, w))]
     lines.append(f"- {w('seeds.replicate')}")
     lines += [f"- {chain.tell(each)}" for each in history_statements(analysis, w)]
     yield "\n".join(lines)

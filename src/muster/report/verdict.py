@@ -34,6 +34,15 @@ def verdict_statement(analysis: Analysis, w: Words) -> Statement:
     return about(analysis, text, analysis.facts.configs, judged_columns(analysis))
 
 
+def choice_statement(analysis: Analysis, w: Words) -> Statement:
+    """Why this one, where several qualify."""
+    decision, plan = analysis.decision, analysis.facts.plan
+    assert plan is not None
+    rivals, config = list(decision.rivals), decision.config or ""
+    text = w("choice.best_mean", config=config, rivals=w.some(rivals), column=plan.primary.name)
+    return about(analysis, text, (config, *rivals), (plan.primary,))
+
+
 def gain_words(analysis: Analysis, each: Comparison, w: Words, key: str = "gain", *, signed: bool = True) -> str:
     """By how much the candidate is better, with its interval; both count upwards for better, whatever the direction."""
     plan = analysis.facts.plan

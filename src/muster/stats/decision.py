@@ -57,6 +57,7 @@ class Decision:
     comparisons: tuple[Comparison, ...] = ()
     safety: Mapping[str, Feasibility] = field(default_factory=dict)
     best: str | None = None  # by its mean, among those that are not infeasible
+    rivals: tuple[str, ...] = ()  # that qualify as the recommended one does, with a lesser mean
 
     def against(self, config: str) -> Comparison | None:
         return next((each for each in self.comparisons if each.config == config), None)
@@ -75,8 +76,9 @@ def decide(
     comparisons = compare_all(procedure, primary)
     best = _best(procedure, [sample for sample in primary if _may_be_feasible(procedure, safety, sample.config)])
 
-    def told(verdict: Verdict, because: str, config: str | None = None) -> Decision:
-        return Decision(verdict, config, because, comparisons, safety, best)
+    def told(verdict: Verdict, because: str, config: str | None = None, qualify: Sequence[str] = ()) -> Decision:
+        rivals = tuple(each for each in qualify if each != config)
+        return Decision(verdict, config, because, comparisons, safety, best, rivals)
 
     if invalid:
         return told("INVALID", "flags")
@@ -87,13 +89,14 @@ def decide(
     feasible = [each for each in comparisons if _is_feasible(procedure, safety, each.config)]
     sound = [each for each in feasible if {each.config, procedure.baseline} <= enough]
     sound = [each for each in sound if procedure.limit is None or each.config in bounded]
-    if config := _best_of(procedure, primary, [each.config for each in sound if each.supported]):
-        return told("RECOMMEND", "supported", config)
+    supported = [each.config for each in sound if each.supported]
+    if config := _best_of(procedure, primary, supported):
+        return told("RECOMMEND", "supported", config, supported)
     unsafe = procedure.baseline in safety and safety[procedure.baseline].standing == "INFEASIBLE"
     replacing = [each for each in feasible if unsafe and _not_worse(procedure, each)]
     proven = [each.config for each in replacing if each in sound and procedure.baseline in bounded]
     if config := _best_of(procedure, primary, proven):
-        return told("RECOMMEND", "baseline_infeasible", config)
+        return told("RECOMMEND", "baseline_infeasible", config, proven)
     if feasible and all(_close(procedure, each) for each in feasible):
         return told("EQUIVALENT", "inside_delta")
     wanting = bool(replacing) or any(each.supported for each in feasible)  # nothing but seeds

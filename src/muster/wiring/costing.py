@@ -14,7 +14,7 @@ from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
-from muster.wiring.recording import write_stamped
+from muster.wiring.recording import holds_something, write_stamped
 from muster.wiring.survey import look
 
 FILE = "cost.md"
@@ -39,7 +39,7 @@ def sources(desk: Desk, status: Status) -> CostSources:
         root=str(desk.root),
         state=str(desk.state),
         folder_of=lambda cell, n: str(attempt_folder(desk.state, cell, n)),
-        exists=lambda path: Path(path).exists(),
+        exists=holds_something,
         slots=slot_count(status.state.campaign),
         checkpoints={
             job.name: counted

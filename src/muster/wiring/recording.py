@@ -39,14 +39,14 @@ def gather(desk: Desk, status: Status) -> tuple[list[Event], Sources]:
         folder_of=lambda cell, n: str(attempt_folder(state, cell, n)),
         order_of=lambda cell, n: read_order(attempt_folder(state, cell, n)),
         text_of=text_of,
-        exists=_holds_something,
+        exists=holds_something,
         files=_counted(desk, status),
         slots=slot_count(status.state.campaign),
     )
     return desk.store.events(), sources
 
 
-def _holds_something(path: str) -> bool:
+def holds_something(path: str) -> bool:
     found = Path(path)
     return found.is_dir() or (found.is_file() and found.stat().st_size > 0)
 

@@ -118,6 +118,10 @@ TEXTS = {
     "smallest possible p is {least}, and the strictest threshold is {strictest}: here it informs and does not veto.",
     "compare.note_exact_vetoes": "The exact permutation test must agree where it can. With {n} against {m} seeds its "
     "smallest possible p is {least}, and the strictest threshold is {strictest}: here it can veto.",
+    "compare.note_intervals": "Each interval stands for itself, without Holm and looks; the test is stricter. So an "
+    "interval may leave out 0 where no difference is shown.",
+    "choice.best_mean": "{rivals} would qualify too; {config} has the best mean on {column} of them. Whether it is "
+    "better than they are was not tested.",
     "compare.note_size": "g: the difference in pooled sd. P(improvement): how often a seed of the candidate does "
     "better than one of the baseline, ties counting half.",
     "compare.none": "There is nothing to compare on {column}.",

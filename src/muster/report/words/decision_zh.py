@@ -112,6 +112,9 @@ TEXTS = {
     "的最小 p 为 {least}，而最严的阈值为 {strictest}：此处仅供参考，不具否决权。",
     "compare.note_exact_vetoes": "精确置换检验只要达得到阈值，就必须与 Welch 检验一致。{n} 对 {m} 个种子时，它能达到的"
     "最小 p 为 {least}，而最严的阈值为 {strictest}：此处具有否决权。",
+    "compare.note_intervals": "各置信区间单独成立，未作 Holm 校正，也未按查看次数均分；检验更严，因此区间不含 0 时"
+    "也可能未检出差异。",
+    "choice.best_mean": "{rivals} 同样符合条件，选 {config} 是因为它在 {column} 上的均值最好；是否优于它们未作检验。",
     "compare.note_size": "g：以合并标准差为单位的差异。改进概率：任取候选与基线的各一个种子，候选更好的比例，相等计一"
     "半。",
     "compare.none": "{column} 上无可比较的结果。",
