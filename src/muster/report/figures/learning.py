@@ -62,7 +62,9 @@ def _drawn(
     scene: Scene, metric: str, page: Sequence[Seeds], limit: float | None, bounds: Bounds, part: str
 ) -> tuple[Figure, str]:
     shown = scene.names.metric[metric]
-    figure, title = blank_sheet(scene, f"Learning curves: {shown}{part}", _how_to_read(page, limit))
+    figure, title = blank_sheet(
+        scene, f"Learning curves: {shown}{part}", _how_to_read(page, limit, scene.whose_limit())
+    )
     if len(page) <= TOGETHER:
         _together(figure, scene, page, limit, bounds, shown)
     else:
@@ -71,8 +73,8 @@ def _drawn(
     return figure, title
 
 
-def _how_to_read(page: Sequence[Seeds], limit: float | None) -> str:
-    dashed = "" if limit is None else f"; dashed: limit {number(limit)}"
+def _how_to_read(page: Sequence[Seeds], limit: float | None, whose: str) -> str:
+    dashed = "" if limit is None else f"; dashed: limit {number(limit)}{whose}"
     if all(seeds.n == 1 for seeds in page):
         return f"one seed each (n = 1): no band below three seeds{dashed}"
     if any(seeds.mean is not None and seeds.mean.half is not None for seeds in page):
@@ -116,7 +118,7 @@ def _together(
         _curves(axes, seeds, colour(index), marker(index), thin=0.3)
     if limit is not None:
         _limit(axes, limit)
-        _name_limit(axes, limit, bounds[0][0])
+        _name_limit(axes, f"limit {number(limit)}{scene.whose_limit()}", limit, bounds[0][0])
     _labels(figure, scene, page, bounds, frame)
 
 
@@ -225,9 +227,9 @@ def _limit(axes: Axes, limit: float) -> None:
     axes.axhline(limit, color=WARNING, linewidth=1.6, dashes=(6, 3))
 
 
-def _name_limit(axes: Axes, limit: float, step: float) -> None:
+def _name_limit(axes: Axes, name: str, limit: float, step: float) -> None:
     axes.annotate(
-        f"limit {number(limit)}",
+        name,
         (step, limit),
         xytext=(5, 4),
         textcoords="offset points",

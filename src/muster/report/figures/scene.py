@@ -50,9 +50,11 @@ class Scene:
         plan = self.facts.plan
         return plan.procedure.limit if plan and plan.limit and plan.limit.metric == metric else None
 
-    def limited_head(self) -> str:
+    def whose_limit(self) -> str:
+        """It is a limit of the evaluation: beside a training's own values that must be said."""
         plan = self.facts.plan
-        return plan.limit.head if plan and plan.limit else ""
+        head = self.names.head.get(plan.limit.head, "") if plan and plan.limit else ""
+        return f" of {head}" if head else ""
 
     def infeasible(self, config: str) -> bool:
         found = self.analysis.decision.safety.get(config)
