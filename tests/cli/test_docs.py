@@ -89,7 +89,12 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
 
     def known(folder: Path) -> Any:
         return SimpleNamespace(
-            root=tmp_path, quantities=tuple(quantities()), partial=made.partial, documents=made.documents, found=None
+            root=tmp_path,
+            quantities=tuple(quantities()),
+            partial=made.partial,
+            documents=made.documents,
+            found=None,
+            invalid=False,
         )
 
     monkeypatch.setattr(reporting, "quantities", known)
