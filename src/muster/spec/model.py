@@ -136,7 +136,7 @@ class CampaignFile(Model):
     muster: Whole = field(..., "Version of this format; always 1.", "1")
     campaign: Text = field(..., "Name of the campaign.", "paper-sprint")
     language: Annotated[Literal["zh", "en"], BeforeValidator(choice("zh", "en"))] = field(
-        "en", later("Language of the reports."), "zh"
+        "en", "Language of the reports.", "zh"
     )
     axes: dict[str, Axis] = field(
         {}, "Axes by name: a list of values, or a mapping value -> settings.", "{seed: [0, 1, 2, 3, 4]}"
@@ -148,9 +148,9 @@ class CampaignFile(Model):
     )
     jobs: dict[str, Job] = field(..., "Jobs by name.", "{train: {axes: [seed], command: python train.py}}")
     decision: Decision | None = field(
-        None, later("What is decided from the finished matrix; declared before anything runs."), ""
+        None, "What is decided from the finished matrix; declared before anything runs.", ""
     )
-    report: Report | None = field(None, later("Tables and documents."), "{columns: [id/score, ood/score]}")
+    report: Report | None = field(None, "Tables and documents.", "{columns: [id/score, ood/score]}")
     loop: Loop | None = field(None, later("Rounds of proposed configs."), "")
     gates: dict[str, Gate] = field({}, later("Decisions over the metric stream of a run, by name."), "")
     notify: list[Notice] = field(
