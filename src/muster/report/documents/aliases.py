@@ -98,6 +98,7 @@ FORMER = re.compile(
     r"\b(?:old|older|previous|previously|former|formerly|legacy|superseded|outdated)\b|旧|之前|此前|先前|以前|原来|历史|上一版",
     re.IGNORECASE,
 )
+FROM = re.compile(r"(?:\bfrom|从|由|自)\s*(?:about|约)?\s*$", re.IGNORECASE)  # right before a number
 # right before a number: what stands before it leads to the number itself, not to a difference
 LEVEL = re.compile(
     r"(?:\b(?:to|at|of|is|was|are|were|reaches|reached)|[=≈:：]|[到至为是达])\s*(?:约|大约|about|only|仅)?\s*$"

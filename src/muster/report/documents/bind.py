@@ -49,11 +49,20 @@ def decide_all(context: Context, numbers: Iterable[Number] | None = None) -> lis
     chosen = context.numbers if numbers is None else numbers
     decisions = [decide(number, scope_of(context, number), context.book) for number in chosen]
     claims: dict[tuple[str, ...], list[Decision]] = {}
+    beside: dict[tuple[tuple[str, ...], int], list[Decision]] = {}
     for decision in decisions:
         if decision.target:
             claims.setdefault(decision.target.keys, []).append(decision)
+            beside.setdefault((decision.target.keys, _neighbourhood(context, decision.number)), []).append(decision)
     doubtful = {decision.number.start for rivals in claims.values() for decision in _contradicting(rivals)}
+    doubtful |= {decision.number.start for rivals in beside.values() for decision in _before_and_after(rivals)}
     return [_doubted(each) if each.number.start in doubtful else each for each in decisions]
+
+
+def _neighbourhood(context: Context, number: Number) -> int:
+    """The paragraph; of a cell the line."""
+    place = context.layout.at(number.start)
+    return place.start if place and not place.cell else -context.source.where(number.start)[0]
 
 
 def _contradicting(rivals: Sequence[Decision]) -> list[Decision]:
@@ -61,13 +70,25 @@ def _contradicting(rivals: Sequence[Decision]) -> list[Decision]:
     placed = [each for each in rivals if each.by == "place"]
     if len(rivals) > len(placed):
         return placed
-    shown = {tuple(numeral.value for numeral in each.number.numerals) for each in placed}
-    return placed if len(shown) > 1 else []
+    return placed if _differ(placed) else []
+
+
+def _before_and_after(rivals: Sequence[Decision]) -> list[Decision]:
+    """`from 0.999 to 1.117`: a paragraph with two values of a result tells of a change; only the current is bound."""
+    if not _differ(rivals):
+        return []
+    return [each for each in rivals if not each.target or agreement(each.number, each.target) != "now"]
+
+
+def _differ(rivals: Sequence[Decision]) -> bool:
+    """Whether they show different values, as far as their digits go."""
+    heads = [each.number.numerals[0] for each in rivals]
+    return any(not (prints_as(one, two.value) or prints_as(two, one.value)) for one in heads for two in heads[:1])
 
 
 def _doubted(decision: Decision) -> Decision:
     candidates = (decision.target,) if decision.target else ()
-    return Decision(decision.number, "ambiguous", why="elsewhere the text shows another value", candidates=candidates)
+    return Decision(decision.number, "ambiguous", why="the text shows another value for it, too", candidates=candidates)
 
 
 def scope_of(context: Context, number: Number) -> Scope:
@@ -156,6 +177,8 @@ def _doubt(number: Number, scope: Scope, target: Target) -> str:
     head = number.numerals[0]
     if scope.former:
         return FORMER
+    if scope.stat == "n" and not 1 <= head.value <= target.quantities[0].n:
+        return "it counts something else than seeds"
     if number.pair and scope.spread == "other":
         return "what follows ± is no standard deviation"
     if number.pair and not scope.spread and _agrees(head, target.quantities[0], target.scale):

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
+from muster.report.documents import aliases
 from muster.report.documents.format import half_step
 from muster.report.documents.names import Names, Vocabulary
 from muster.report.documents.numbers import Number, prints_as, scan
@@ -50,9 +51,12 @@ class Context:
         return [number for number in self.between(*span) if not number.plain_integer]
 
     def is_count(self, number: Number, start: int) -> bool:
-        """The 5 of n=5."""
+        """The 5 of n=5, or of n=5 seeds."""
         before = self.source.shown[max(start, number.start - 8) : number.start]
-        return number.plain_integer and _COUNT.search(before) is not None
+        if not number.plain_integer or not _COUNT.search(before):
+            return False
+        unit = aliases.UNITS.match(self.source.shown, number.end)
+        return unit is None or unit["unit"].startswith("seed")
 
     def beside(self, number: Number, span: Span) -> tuple[Names, str]:
         """What stands between the number before and this one, and between this one and the next."""

@@ -70,7 +70,8 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
         metric=bool(fields["metrics"]),
         percent=number.percent,
         spread=spread_of([context.blanked(sentence.span)], whole.stats),
-        former=is_former([context.blanked(sentence.span), *place.above[:1]]),
+        former=is_former([context.blanked(sentence.span), *place.above[:1]])
+        or aliases.FROM.search(before.text) is not None,
         note=best_note((here,), groups),
     )
 

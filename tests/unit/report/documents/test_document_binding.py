@@ -146,6 +146,18 @@ def test_a_former_state_stays_one() -> None:
     assert bound(f"## Previous submission\n\n{table('OOD score', cell='7.77')}") == {"7.77": "?"}
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "v2_full 的 OOD 得分从 0.999 提升到 1.117。", "The OOD score of v2_full rose from 0.999 to 1.117.",
+        "- v2_full, OOD score: 0.999 → 1.117", "v2_full OOD score: 0.999 (two seeds) and now 1.117",
+        "| config | OOD score | OOD score (rerun) |\n|---|---|---|\n| v2_full | 0.999 | 1.117 |\n",
+    ],
+)  # fmt: skip
+def test_of_a_change_only_the_current_value_is_bound(text: str) -> None:
+    assert {"0.999": "?"} | bound(text) == {"0.999": "?", "1.117": "ood/score/v2_full"}
+
+
 def test_what_follows_plus_minus_must_be_the_sd() -> None:
     assert bound(table("OOD score (mean ± std)", cell="0.999 ± 0.158")) == {"0.999 ± 0.158": "ood/score/v2_full"}
     assert bound(table("OOD score (mean ± SE)", cell="0.999 ± 0.158")) == {}
@@ -212,6 +224,15 @@ def test_a_name_near_that_contradicts_forbids() -> None:
     (decision,) = decide_all(context("As to v2_full, the odd OOD score was 2.427."))
     assert (decision.state, decision.target) == ("untraced", None)
     assert "ood/score/v2_u_only" in decision.why
+
+
+def test_the_number_of_seeds_and_of_other_things() -> None:
+    assert bound("- v2_full: OOD score 0.999±0.223 (n=2)")["2"] == "ood/score/v2_full/n"
+    assert "100" not in bound("- v2_full: OOD score 0.999±0.223 (n=100 episodes)")
+    text = "| config | OOD score | n |\n|--|--|--|\n| v2_full | 1.117 | {} |\n".format
+    heading = "**OOD score:**\n\n"
+    assert bound(heading + text(2)) == {"1.117": "ood/score/v2_full", "2": "ood/score/v2_full/n"}
+    assert bound(heading + text(100)) == {"1.117": "ood/score/v2_full", "100": "?"}
 
 
 def test_a_seed_is_not_the_mean() -> None:
