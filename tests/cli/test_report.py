@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import time
@@ -436,3 +437,21 @@ def test_the_file_that_an_evaluation_names_is_what_was_evaluated(camp: Camp) -> 
     trace = camp.json("trace", "reports/tables/main.csv", "--all", code=0)
     saved = {cell["cell"]: cell["checkpoint"] for cell in trace["cells"]}
     assert saved["train/new/0"]["path"].endswith("init.txt")
+
+
+def test_a_checkpoint_from_a_backup_is_the_one_that_was_evaluated(done: Camp) -> None:
+    """Its time is new, its bytes are those that the last report saw."""
+    path = done.folder("train/new/3") / "out" / "model.txt"
+    later = time.time() + 60
+    os.utime(path, (later, later))
+    assert "checkpoint_changed" not in {flag["code"] for flag in done.json("report", code=0)["flags"]}
+    path.write_text("another one")
+    os.utime(path, (later, later))
+    assert "checkpoint_changed" in {flag["code"] for flag in done.json("report", code=0)["flags"]}
+
+
+def test_what_is_bound_beside_the_campaign_is_kept_right_too(done: Camp) -> None:
+    (done.root / "talk.md").write_text("| config | OOD score |\n| --- | --- |\n| new | 7.123 |\n")
+    done("docs", "bind", "talk.md", "--yes", code=0)
+    assert done.json("report", code=0)["documents"]["updated"] == ["talk.md"]
+    assert "7.123" not in (done.root / "talk.md").read_text()

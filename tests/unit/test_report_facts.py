@@ -234,3 +234,9 @@ def test_the_code_is_named_where_it_is_known(commits: list[str | None], english:
     if chinese is not None:
         in_chinese = TEXT.replace("campaign: c", "campaign: c\nlanguage: zh")
         assert facts_of(status(in_chinese, all_done), Found({}, code=code)).code == chinese
+
+
+def test_a_checkpoint_that_was_put_back_is_the_same(tmp_path: Path) -> None:
+    later = Checkpoint("/home/me/model", "aa", saved=9999.0)
+    named = made(tmp_path, {}, train__base__0=Origins(checkpoint=later), eval__base__0__id=Origins(evaluated="aa"))
+    assert named["train/base/0"].written_after == ()

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from muster.acts.run_config import claims, configs_in, leaves
@@ -36,15 +37,16 @@ def how_made(
     origins: Mapping[str, Origins],
     curves: Curves,
     code: Mapping[str, Mapping[str, Any]],
+    vouched: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Made]:
-    """Of every DONE cell whose origins are known."""
+    """Of every DONE cell whose origins are known. `vouched`: the checkpoints as an earlier report saw them."""
     users: dict[str, list[str]] = {}
     for name, needs in needed_cells(campaign, [record.cell for record in records.values()]).items():
         for need in needs if name in origins else ():
             users.setdefault(need, []).append(name)
     for name, record in records.items():
         if record.done and name in origins:
-            yield _Making(campaign, records, origins, users.get(name, []), record).made(
+            yield _Making(campaign, records, origins, users.get(name, []), record, vouched.get(name)).made(
                 _curve_hash(curves.get(name, {})), code.get(name, {})
             )
 
@@ -56,6 +58,7 @@ class _Making:
     origins: Mapping[str, Origins]
     users: Sequence[str]  # the cells that evaluated it
     record: CellRecord
+    vouched: str | None = None
 
     def made(self, curve: str | None, code: Mapping[str, Any]) -> Made:
         names = {axis: value.name for axis, value in self.record.cell.values}
@@ -81,13 +84,18 @@ class _Making:
             dirty=(code.get("dirty") or CLEAN) if code.get("commit") else None,
             episodes=mine.episodes,
             another=tuple(user for user in self.users if saved and self._differs(user, saved)),
-            written_after=tuple(user for user in self.users if saved and _ended_before(self.records[user], saved)),
+            written_after=tuple(user for user in self.users if saved and self._written_after(user, saved)),
         )
 
     def _configs(self) -> Configs:
         done = self.record.completed
         output = done.outcome.output if done and done.outcome else None
         return configs_in(Path(output)) if output else []
+
+    def _written_after(self, user: str, saved: Checkpoint) -> bool:
+        """A copy that was put back has a new time and the old bytes."""
+        same = saved.sha256 is not None and saved.sha256 in (self.vouched, self.origins[user].evaluated)
+        return not same and _ended_before(self.records[user], saved)
 
     def _differs(self, user: str, saved: Checkpoint) -> bool:
         named = self.origins[user].evaluated

@@ -31,6 +31,7 @@ class Found:
     origins: Mapping[str, Origins]  # of DONE cells
     curves: Curves = field(default_factory=dict)
     code: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # cell -> commit, dirty
+    vouched: Mapping[str, str] = field(default_factory=dict)  # cell -> hash of its checkpoint in the last report
     at: str = ""
     version: str = ""
     folder: str = ""
@@ -92,7 +93,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         declared=_declared(campaign, plan, found.decision_changed_at, _withdrawn(status)),
         proxies={value.name: value.note for value in splits if value.note},
         notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
-        made=tuple(how_made(campaign, records, found.origins, found.curves, found.code)),
+        made=tuple(how_made(campaign, records, found.origins, found.curves, found.code, found.vouched)),
         curves=tuple(_curves(status, found)),
         price=_price(campaign, list(records.values()), found.seed_price),
         currency=campaign.money.currency if campaign.money else "",

@@ -84,7 +84,7 @@ def all_columns(facts: Facts) -> tuple[Column, ...]:
 
 def sample_of(facts: Facts, config: str, column: Column) -> Sample:
     found = _of(facts, config, column)
-    episodes = {each.episodes for each in found}
+    episodes = {each.episodes for each in found if each.episodes > 1}  # of a file that is gone nobody knows them
     return Sample(
         config,
         column.head,

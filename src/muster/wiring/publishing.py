@@ -16,6 +16,7 @@ from muster.domain.attempt import CellRecord
 from muster.domain.cell import needed_cells
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
+from muster.report.documents.sidecar import SUFFIX
 from muster.report.facts import Text
 from muster.report.quantities import cells_by_key, quantities_of
 from muster.report.stamp import Basis, FileStamp, Stamp, footer
@@ -126,7 +127,10 @@ def _update(found: Gathered, names: Sequence[str]) -> Documents:
 
 
 def _documents(found: Gathered) -> Sequence[str]:
-    return tuple((found.status.state.campaign.report or {}).get("documents") or ())
+    """Those that the campaign names, and what is bound beside its file."""
+    named = (found.status.state.campaign.report or {}).get("documents") or ()
+    bound = (path.name.removesuffix(SUFFIX) for path in sorted(found.root.glob(f"*{SUFFIX}")))
+    return tuple(dict.fromkeys([*named, *(name for name in bound if (found.root / name).exists())]))
 
 
 def _files(found: Gathered, analysis: Analysis, step: Step) -> Iterator[Derived]:

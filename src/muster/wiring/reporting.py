@@ -9,7 +9,7 @@ from typing import Any
 
 import muster
 from muster.acts.report_facts import Found, facts_of
-from muster.acts.stamping import sections_of
+from muster.acts.stamping import load, sections_of
 from muster.acts.status import Status
 from muster.domain.campaign import Campaign
 from muster.domain.cell import needed_cells
@@ -71,6 +71,7 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
         origins,
         curves,
         code,
+        vouched=_vouched(desk),
         at=iso(desk.clock.wall()),
         version=muster.__version__,
         folder=str(desk.root),
@@ -83,6 +84,16 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
     return Gathered(
         desk.root, status, facts, Basis(campaign.name, sections_of(campaign), stamped, facts.k, facts.n, missing)
     )
+
+
+def _vouched(desk: Desk) -> dict[str, str]:
+    """Checkpoints as the last whole report saw them."""
+    try:
+        before = load(desk.root, "report")
+    except MusterError:
+        return {}
+    cells = before.basis.cells if before else {}
+    return {name: cell.checkpoint.sha256 for name, cell in cells.items() if cell.checkpoint and cell.checkpoint.sha256}
 
 
 def _money(desk: Desk, status: Status) -> tuple[float | None, float | None]:
