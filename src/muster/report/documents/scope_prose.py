@@ -37,11 +37,11 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
     sentence = context.sentence(number, place)
     if not sentence.clauses:
         return Scope(forbidden="its sentence is too long to be read", ignored=number.plain_integer)
-    clause = next((each for each in sentence.clauses if each[0] <= number.start < each[1]), sentence.span)
+    clause = next(each for each in sentence.clauses if number.start < each[1])
     before, after = context.beside(number, clause)
     here, whole = context.read(clause), context.read(sentence.span)
     above = [context.vocabulary.read(text) for text in place.above]
-    own = {kind: _trusted(context, sentence, here, kind) for kind in FIELDS}
+    own = {kind: _trusted(context, sentence, clause, here, kind) for kind in FIELDS}
     fields = {kind: own[kind] or getattr(whole, kind) or first(above, kind) for kind in FIELDS}
     beside = _in_brackets(context, before, after)
     if beside:
@@ -76,11 +76,11 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
     )
 
 
-def _trusted(context: Context, sentence: Sentence, here: Names, kind: str) -> frozenset[str]:
+def _trusted(context: Context, sentence: Sentence, clause: Span, here: Names, kind: str) -> frozenset[str]:
     """Names of the number's own clause, unless they go on from one before: `v2_baseline, v2_u_only share 1.684`."""
     own: frozenset[str] = getattr(here, kind)
-    for clause in sentence.clauses if own else ():
-        if getattr(context.read(clause), kind) and not context.measured(clause):
+    for before in sentence.clauses[: sentence.clauses.index(clause)] if own else ():
+        if getattr(context.read(before), kind) and not context.measured(before):
             return frozenset()
     return own
 

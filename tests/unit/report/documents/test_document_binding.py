@@ -173,6 +173,7 @@ def test_a_comma_or_a_unit_that_may_mean_something_else() -> None:
 
 def test_prose_that_is_understood_word_for_word_is_a_place() -> None:
     assert bound("- v2_full: OOD score 7.77") == {"7.77": "ood/score/v2_full"}
+    assert bound("`v2_full` has an OOD score of 7.77, at the price of a higher cost.") == {"7.77": "ood/score/v2_full"}
     assert bound("v2_full 在分布外的得分为 7.77±0.10，代价为 99.9。") == {
         "7.77±0.10": "ood/score/v2_full", "99.9": "ood/cost/v2_full",
     }  # fmt: skip
