@@ -10,7 +10,7 @@ from dataclasses import replace
 from muster.report.documents import aliases
 from muster.report.documents.format import half_step
 from muster.report.documents.names import Names, Vocabulary
-from muster.report.documents.numbers import Number, prints_as, scan
+from muster.report.documents.numbers import MARK, Number, prints_as, scan
 from muster.report.documents.places import Layout, Place
 from muster.report.documents.quantity import Book
 from muster.report.documents.sentences import Sentence, Span, clauses_of, sentences_of
@@ -19,6 +19,7 @@ from muster.report.documents.source import Source
 LONGEST = 4000  # characters of a sentence or a cell
 _COUNT = re.compile(r"(?<![A-Za-z])[nN]\s*=\s*$")  # n=2
 _BRACKET = re.compile(r"[ \t]?\([ \t]?")
+_MARK = re.compile(MARK)
 _BRACKET_END = re.compile(r"[ \t]?\)")
 
 
@@ -87,12 +88,17 @@ class Context:
         for number in numbers:
             before = found[-1] if found else None
             if before and not (before.pair or number.pair or number.mark) and self._brackets(before, number):
-                end = _BRACKET_END.match(self.source.bare, number.end)
-                numerals = (*before.numerals, *number.numerals)
-                found[-1] = replace(before, end=end.end() if end else number.end, numerals=numerals)
+                found[-1] = self._bracketed(before, number)
             else:
                 found.append(number)
         return found
+
+    def _bracketed(self, mean: Number, spread: Number) -> Number:
+        closed = _BRACKET_END.match(self.source.bare, spread.end)
+        end = closed.end() if closed else spread.end
+        mark = _MARK.match(self.source.bare, end)
+        numerals = (*mean.numerals, *spread.numerals)
+        return replace(mean, end=mark.end() if mark else end, numerals=numerals, mark=mark[0] if mark else "")
 
     def _brackets(self, mean: Number, spread: Number) -> bool:
         """Whether the second is the first one's spread: the column says so, or some result has both."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from muster.report.documents import aliases
-from muster.report.documents.context import Context
+from muster.report.documents.context import LONGEST, Context
 from muster.report.documents.names import Names
 from muster.report.documents.numbers import Number
 from muster.report.documents.places import Place
@@ -146,7 +146,7 @@ def _forbids(before: Names, here: Names, whole: Names) -> str:
 
 def _is_quoted(text: str, start: int, at: int) -> bool:
     """Somebody's words are not ours to change."""
-    before = text[start:at]
+    before = text[max(start, at - LONGEST) : at]
     for opens, closes in _QUOTES:
         if opens == closes:
             if before.count(opens) % 2:

@@ -271,6 +271,23 @@ def test_missing_seeds_count_even_if_nobody_says_partial(tmp_path: Path) -> None
     assert path.read_text().count("(PARTIAL 3/5)") == 2
 
 
+@pytest.mark.parametrize("cell", ["0.999±0.223", "0.999 (0.223)", "**0.999** ± 0.223", "$0.999 \\pm 0.223$", "0.999"])
+def test_marks_survive_edits_and_go_away(tmp_path: Path, cell: str) -> None:
+    text = f"| config | OOD score (mean, std) |\n|---|---|\n| v2_full | {cell} |\n"
+    path = written(tmp_path, text)
+    assert [each.binding.by for each in docs.bind(path, KNOWN).fixed] == ["place and value"]
+    docs.update([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW, allowed=True)
+    path.write_text("edited\n\n" + path.read_text())
+    docs.update([path], KNOWN, "PARTIAL 17/40", tmp_path, NOW, allowed=True)
+    assert path.read_text().count("PARTIAL 17/40") == path.read_text().count("PARTIAL") == 1
+    path.write_text("edited again\n" + path.read_text())
+    (path.with_name("ppt.md.muster.json")).unlink()
+    docs.bind(path, KNOWN)
+    update(path)
+    wanted = text.replace("0.999", "1.117").replace("0.223", "0.214")
+    assert path.read_text() == f"edited again\nedited\n\n{wanted}"
+
+
 # -- all or nothing, and crashes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.report.documents.format import Format, half_step, read, scaled, significant, write
@@ -30,6 +30,7 @@ SCIENTIFIC = st.builds(
 VALUES = st.floats(-1e9, 1e9, allow_nan=False).map(lambda value: round(value, 5))
 
 
+@settings(deadline=None)
 @given(VALUES, FORMATS | SCIENTIFIC)
 def test_a_numeral_is_read_and_written_in_its_own_format(value: float, style: Format) -> None:
     token = write(value, style)
@@ -41,6 +42,7 @@ def test_a_numeral_is_read_and_written_in_its_own_format(value: float, style: Fo
     assert abs(known[0] - value) <= half_step(known[0], known[1])
 
 
+@settings(deadline=None)
 @given(VALUES, VALUES, FORMATS)
 def test_another_value_keeps_the_format(old: float, new: float, style: Format) -> None:
     known = read(write(old, style))
@@ -130,6 +132,7 @@ def test_numbers_of_latex(text: str, numbers: list[str]) -> None:
     assert found(text, "latex") == numbers
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="0123456789.,±%-+eE −|*`$\\{}()[]_a\n", max_size=60))
 def test_any_text_is_read(text: str) -> None:
     for kind in ("markdown", "latex", "plain"):

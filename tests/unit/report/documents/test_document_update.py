@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from document_maker import make
 from document_world import ROBOT, STORY, quantities
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.report.documents.audit import audit, seeds_then
@@ -234,6 +234,7 @@ def test_the_same_table_twice_is_told_apart_by_order() -> None:
     assert [each.keys for each in found] == [each.keys for each in before.bindings]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 11), st.text(alphabet="ab 1.4±|\n", max_size=12), st.data())
 def test_an_edit_anywhere_moves_or_loses_a_binding_and_never_mistakes_it(
     seed: int, inserted: str, data: st.DataObject
@@ -268,6 +269,7 @@ def test_damaged_sidecars_are_refused(data: bytes) -> None:
         read(data)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_changed_sidecar_is_read_whole_or_refused(data: st.DataObject) -> None:
     written = write(sidecar(TABLE, quantities(STORY)))
