@@ -30,12 +30,22 @@ class Context:
         self.numbers = self._joined(scan(source.bare))
         self._starts = [number.start for number in self.numbers]
         self._parted: tuple[int, list[Span]] = (-1, [])
+        self._current = Sentence((-1, -1), [])  # numbers come in order: one sentence after the other
+        self._blanked: dict[Span, str] = {}  # its parts
 
     def read(self, span: Span, but: Number | None = None) -> Names:
         """The names in a part of the text, without its numbers; counts such as the 2 of `seed 2` stay."""
         return self.vocabulary.read(self.blanked(span, but))
 
     def blanked(self, span: Span, but: Number | None = None) -> str:
+        if but is not None or span not in self._blanked:
+            found = self._without_numbers(span, but)
+            if but is not None:
+                return found
+            self._blanked[span] = found
+        return self._blanked[span]
+
+    def _without_numbers(self, span: Span, but: Number | None) -> str:
         shown = self.source.shown
         pieces, at = [], span[0]
         for number in self.between(*span):
@@ -72,14 +82,16 @@ class Context:
 
     def sentence(self, number: Number, place: Place) -> Sentence:
         """The one that the number is in; without clauses if it is too long to be read."""
-        if self._parted[0] != place.start:  # numbers come in order: one place after the other
+        if self._parted[0] != place.start:
             self._parted = place.start, sentences_of(self.source.shown, place.start, place.end)
         spans = self._parted[1]
         span = spans[max(0, bisect_right(spans, number.start, key=lambda each: each[0]) - 1)]
-        if span[1] - span[0] > LONGEST:
-            return Sentence(span, [])
-        taken = [(each.start, each.end) for each in self.between(*span)]
-        return Sentence(span, clauses_of(self.source.shown, span, taken))
+        if span != self._current.span:
+            self._blanked.clear()
+            taken = [(each.start, each.end) for each in self.between(*span)]
+            too_long = span[1] - span[0] > LONGEST
+            self._current = Sentence(span, [] if too_long else clauses_of(self.source.shown, span, taken))
+        return self._current
 
     # -- `1.684 (0.741)` in a cell
 

@@ -28,6 +28,7 @@ _DRAWN = {
     "leq": "≤", "geq": "≥", "le": "≤", "ge": "≥",
 }  # fmt: skip
 _WORDS = ("plain", "superlative", "derived", "change")  # kinds that name nothing
+_LOWER = str.maketrans("ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz")  # keeps every place
 _SHORT = 3  # a name below this many letters is a word like others
 
 
@@ -100,8 +101,7 @@ class Vocabulary:
                 phrases[phrase] = None
                 meanings = self._meanings.setdefault(squeezed(phrase), [])
                 meanings += [(kind, value)] if (kind, value) not in meanings else []
-        ordered = sorted(filter(None, map(_pattern, phrases)), key=len, reverse=True)
-        self._pattern = re.compile("|".join(ordered), re.I)
+        self._pattern = _any_of(phrases)
         self._known: dict[str, Names] = {}
 
     def _own(self) -> Iterator[tuple[str, str, str]]:
@@ -164,7 +164,7 @@ class Vocabulary:
         found: dict[str, list[str]] = {}
         left: list[str] = []
         last, end, strange, after_config = "", 0, False, False
-        for match in self._pattern.finditer(rest):
+        for match in self._pattern.finditer(rest.translate(_LOWER)):
             left.append(rest[end : match.start()])
             for kind, value in self._meaning(match[0]):
                 found.setdefault(kind, []).append(value)
@@ -220,15 +220,25 @@ class Vocabulary:
         return seeds, counts, _COUNTED.sub(" ", rest)
 
 
-def _pattern(phrase: str) -> str:
-    chunks = _CHUNKS.findall(phrase)
-    if not chunks:
-        return ""
+def _any_of(phrases: Iterable[str]) -> re.Pattern[str]:
+    """One pattern, the longest phrase first. Words begin where no word goes on; Chinese has no such places.
+
+    In lower case and with literals first: a text is searched for some hundred phrases at once."""
+    words: list[str] = []
+    others: list[str] = []
+    for phrase in sorted(phrases, key=len, reverse=True):
+        chunks = [chunk.translate(_LOWER) for chunk in _CHUNKS.findall(phrase)]
+        if chunks:
+            (words if re.match(r"[a-z0-9]", chunks[0]) else others).append(_pattern(chunks))
+    parts = [rf"(?<![a-z0-9])(?:{'|'.join(words)})", *others]
+    return re.compile("|".join(parts))
+
+
+def _pattern(chunks: Sequence[str]) -> str:
     body = _GAP.join(map(re.escape, chunks))
-    before = r"(?<![A-Za-z0-9])" if re.match(r"[A-Za-z0-9]", chunks[0]) else ""
-    after = r"s?(?![A-Za-z0-9])" if re.search(r"[A-Za-z]$", chunks[-1]) else ""
-    after = r"(?![A-Za-z0-9]|\.[0-9])" if re.search(r"[0-9]$", chunks[-1]) else after
-    return before + body + after
+    if re.search(r"[a-z]$", chunks[-1]):
+        return body + r"s?(?![a-z0-9])"
+    return body + r"(?![a-z0-9]|\.[0-9])" if re.search(r"[0-9]$", chunks[-1]) else body
 
 
 def _called(name: str, table: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
         exact=exact and (counted or not number.plain_integer),
         forbidden=forbidden,
         ignored=bool(foreign) or (number.plain_integer and not counted),
-        least=_least(before, context.read((sentence.span[0], number.start)), here, whole, certain["all_configs"]),
+        least=_least(context, (sentence.span[0], number.start), before, here, whole, certain["all_configs"]),
         stat="n" if counted else stat_of(before.stats),
         seed=next(iter(seeds), "") if len(seeds) == 1 and not counted else "",
         metric=bool(fields["metrics"]),
@@ -103,7 +103,7 @@ def _in_brackets(context: Context, before: Names, after: str) -> frozenset[str]:
     return named.configs if named and len(named.all_configs) == 1 and not named.strange else frozenset()
 
 
-def _least(before: Names, lead: Names, here: Names, whole: Names, configs: frozenset[str]) -> int:
+def _least(context: Context, lead: Span, before: Names, here: Names, whole: Names, configs: frozenset[str]) -> int:
     """How many digits make a value tell which result it is. Words that are not known may say that it is none.
 
     `lead`: all of the sentence that stands before it."""
@@ -111,7 +111,7 @@ def _least(before: Names, lead: Names, here: Names, whole: Names, configs: froze
         return NEVER
     if whole.all_configs and whole.metrics:
         return LEAST_DIGITS if len(configs) == 1 else LEAST_ALONE  # of several, or of none for certain
-    if not lead.understood or not (whole.any or here.understood):
+    if not (whole.any or here.understood) or not context.read(lead).understood:
         return NEVER
     return LEAST_DIGITS if before.metrics else LEAST_ALONE
 
