@@ -13,6 +13,7 @@ from muster.report.documents.quantity import Book, Group, Quantity
 from muster.report.documents.scope import NEVER, Scope
 from muster.report.documents.scope_cell import in_cell
 from muster.report.documents.scope_prose import in_prose
+from muster.report.documents.sentences import Span
 
 LEAST_DIGITS = 3
 ONE_SEED = 1  # a mean over one seed is that seed's value: by the value alone it may be either
@@ -42,6 +43,7 @@ class Decision:
     why: str = ""  # what keeps it from being bound
     candidates: tuple[Target, ...] = ()
     note: str = ""
+    loose: bool = False  # by its value among several configs
 
 
 def decide_all(context: Context, numbers: Iterable[Number] | None = None) -> list[Decision]:
@@ -56,6 +58,7 @@ def decide_all(context: Context, numbers: Iterable[Number] | None = None) -> lis
             beside.setdefault((decision.target.keys, _neighbourhood(context, decision.number)), []).append(decision)
     doubtful = {decision.number.start for rivals in claims.values() for decision in _contradicting(rivals)}
     doubtful |= {decision.number.start for rivals in beside.values() for decision in _before_and_after(rivals)}
+    doubtful |= {decision.number.start for decision in _among_strangers(context, decisions)}
     return [_doubted(each) if each.number.start in doubtful else each for each in decisions]
 
 
@@ -80,6 +83,19 @@ def _before_and_after(rivals: Sequence[Decision]) -> list[Decision]:
     return [each for each in rivals if not each.target or agreement(each.number, each.target) != "now"]
 
 
+def _among_strangers(context: Context, decisions: Sequence[Decision]) -> Iterator[Decision]:
+    """`ppo, cpo reach 4.372, 3.010`: where one of the numbers is no result, the other may be one by chance."""
+    unknown = {_sentence(context, each.number) for each in decisions if each.state in ("untraced", "ambiguous")}
+    for decision in decisions:
+        if decision.loose and decision.target and _sentence(context, decision.number) in unknown:
+            yield decision
+
+
+def _sentence(context: Context, number: Number) -> Span | None:
+    place = context.layout.at(number.start)
+    return context.sentence(number, place).span if place and not place.cell else None
+
+
 def _differ(rivals: Sequence[Decision]) -> bool:
     """Whether they show different values, as far as their digits go."""
     heads = [each.number.numerals[0] for each in rivals]
@@ -88,7 +104,7 @@ def _differ(rivals: Sequence[Decision]) -> bool:
 
 def _doubted(decision: Decision) -> Decision:
     candidates = (decision.target,) if decision.target else ()
-    return Decision(decision.number, "ambiguous", why="the text shows another value for it, too", candidates=candidates)
+    return Decision(decision.number, "ambiguous", why="other numbers near it do not agree", candidates=candidates)
 
 
 def scope_of(context: Context, number: Number) -> Scope:
@@ -213,7 +229,7 @@ def _by_value(number: Number, scope: Scope, fits: Sequence[Target]) -> Decision:
             why = "the words near it are not all known"
         doubtful = number.digits > LEAST_DIGITS or (scope.metric and number.digits > 1)
         return Decision(number, "ambiguous" if doubtful else "untraced", why=why, candidates=tuple(fits))
-    return Decision(number, "bound", fits[0], "value", note=scope.note)
+    return Decision(number, "bound", fits[0], "value", note=scope.note, loose=scope.loose and not number.pair)
 
 
 def _anywhere(number: Number, scope: Scope, book: Book) -> list[Target]:

@@ -26,6 +26,7 @@ class Scope:
     metric: bool = False  # a metric is named near
     percent: bool = False
     spread: str = ""  # what ± stands for, where the text says so: sd or other
+    loose: bool = False  # several configs are named near, or none for certain
     former: bool = False  # the text speaks of a former state
     note: str = ""
 

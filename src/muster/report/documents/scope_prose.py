@@ -72,6 +72,7 @@ def in_prose(context: Context, number: Number, place: Place) -> Scope:
         spread=spread_of([context.blanked(sentence.span)], whole.stats),
         former=is_former([context.blanked(sentence.span), *place.above[:1]])
         or aliases.FROM.search(before.text) is not None,
+        loose=len(certain["all_configs"]) != 1,
         note=best_note((here,), groups),
     )
 
@@ -109,7 +110,7 @@ def _least(context: Context, lead: Span, before: Names, here: Names, whole: Name
     `lead`: all of the sentence that stands before it."""
     if not here.metrics and before.open_end:
         return NEVER
-    if whole.all_configs and whole.metrics:
+    if whole.all_configs and whole.metrics and (here.all_configs or here.metrics):
         return LEAST_DIGITS if len(configs) == 1 else LEAST_ALONE  # of several, or of none for certain
     if not (whole.any or here.understood) or not context.read(lead).understood:
         return NEVER

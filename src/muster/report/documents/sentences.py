@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 Span = tuple[int, int]
 
-_ENDS = re.compile(r"[。！？!?]|(?<![\s.])\.(?=[*_`)\]}\"'”’]*(?:\s|$))|\n[ \t]*\r?\n")
+_ENDS = re.compile(r"[。！？!?]|(?<![\s.])\.(?=[*_`)\]}\"'”’]*(?:\s|$))|[\"”」』](?=[ \t]*\r?\n)|\n[ \t]*\r?\n")
 _SHORTENED = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|cf|vs|etc|al|approx|resp|fig|figs|eq|eqs|sec|tab|no|vol|ca|dr|prof|w\.r\.t|[A-Za-z])$",
     re.IGNORECASE,
