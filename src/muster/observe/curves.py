@@ -9,7 +9,8 @@ from typing import Any
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
 from muster.domain.order import Order
-from muster.observe.proof import newest_first, pattern_of
+from muster.observe.matches import newest_first
+from muster.observe.proof import pattern_of
 from muster.observe.results import LONGEST_LINE
 from muster.observe.steps import decode_row, look_up, number
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,6 +88,28 @@ def carriers(tokens: set[str]) -> dict[str, list[int]]:
     """Live processes that carry one of the tokens in their environment: one pass over /proc for all of them."""
     found: dict[str, list[int]] = {token: [] for token in tokens}
     wanted = {b"MUSTER_ATTEMPT=" + token.encode(): token for token in tokens}
+    for pid, environment in _environments():
+        for variable in environment.split(b"\0"):
+            token = wanted.get(variable)
+            if token and _lives(pid):
+                found[token].append(pid)
+    return found
+
+
+def all_carriers() -> dict[str, list[Carrier]]:
+    """Live processes that carry any token at all: runs of every campaign. Raises OSError where /proc can't be read."""
+    found: dict[str, list[Carrier]] = {}
+    for pid, environment in _environments():
+        words = dict(word.partition(b"=")[::2] for word in environment.split(b"\0"))
+        token, home = words.get(b"MUSTER_ATTEMPT"), words.get(b"MUSTER_HOME")
+        if token and _lives(pid):
+            told = Carrier(pid, None if home is None else os.fsdecode(home))
+            found.setdefault(os.fsdecode(token), []).append(told)
+    return found
+
+
+def _environments() -> Iterator[tuple[int, bytes]]:
+    """Of the processes that carry a token and may be read: those of other users are none of ours."""
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of Path objects for nothing
         if not name.isdigit():
             continue
@@ -95,34 +118,8 @@ def carriers(tokens: set[str]) -> dict[str, list[int]]:
                 environment = file.read()
         except OSError:
             continue
-        if b"MUSTER_ATTEMPT=" not in environment:
-            continue
-        for variable in environment.split(b"\0"):
-            token = wanted.get(variable)
-            if token and _lives(int(name)):
-                found[token].append(int(name))
-    return found
-
-
-def all_carriers() -> dict[str, list[Carrier]]:
-    """Live processes that carry any token at all: runs of every campaign. Raises OSError where /proc can't be read."""
-    found: dict[str, list[Carrier]] = {}
-    for name in os.listdir("/proc"):  # noqa: PTH208
-        if not name.isdigit():
-            continue
-        try:
-            with open(f"/proc/{name}/environ", "rb") as file:
-                environment = file.read()
-        except OSError:
-            continue
-        if b"MUSTER_ATTEMPT=" not in environment:
-            continue
-        words = dict(word.partition(b"=")[::2] for word in environment.split(b"\0"))
-        token, home = words.get(b"MUSTER_ATTEMPT"), words.get(b"MUSTER_HOME")
-        if token and _lives(int(name)):
-            told = Carrier(int(name), None if home is None else os.fsdecode(home))
-            found.setdefault(os.fsdecode(token), []).append(told)
-    return found
+        if b"MUSTER_ATTEMPT=" in environment:
+            yield int(name), environment
 
 
 def _lives(pid: int) -> bool:

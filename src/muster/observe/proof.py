@@ -1,7 +1,7 @@
 """The proof: what turns exit 0 into DONE. Each check leaves one piece of evidence in plain words, with its numbers."""
 
 # Paths are texts here: globs are no paths, and this runs after every exit.
-# ruff: noqa: PTH112, PTH116, PTH118, PTH120, PTH207, PTH208
+# ruff: noqa: PTH118, PTH120
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from muster.domain.template import render
 from muster.domain.verdict import Evidence
 from muster.observe import outputs
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved_at
+from muster.observe.matches import fitting, has_content, newest_first, time_of
 from muster.observe.results import NoResult, has_match, read_result
 from muster.observe.steps import last_step
 from muster.observe.window import Window, window_of
@@ -254,11 +255,11 @@ class _Reading:
             pattern = self.path(wanted)
         except KeyError as error:
             return _evidence("files", _no_value(wanted, error), UNREAD)
-        matches = _matches(pattern)
+        matches = fitting(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
             return _evidence("files", trouble or f"{wanted}: no such file", UNREAD if trouble else FAILS)
-        full = sum(map(_has_content, matches))
+        full = sum(map(has_content, matches))
         if not full:
             return _evidence("files", f"{wanted}: {len(matches)} found, all of them empty", FAILS)
         return _evidence("files", f"{wanted}: {full} found", HOLDS)
@@ -311,7 +312,7 @@ class _Reading:
         asked = self.job.proof.checkpoint
         saves = [asked.path] if asked else [s.path for s in self.job.progress if s.kind == "checkpoint"]
         steps = [source.path for source in self.job.progress if source.kind in ("jsonl", "csv", "files")]
-        written = [time for path in self._existing(steps) if (time := _time(path)) > 0]
+        written = [time for path in self._existing(steps) if (time := time_of(path)) > 0]
         logs = self._existing([source.path for source in self.job.progress if source.kind in ("jsonl", "csv")])
         return Places(
             results,
@@ -359,31 +360,6 @@ def _matches_in(path: str, regex: str) -> bool:
 
 def _rank(step: _Step) -> tuple[bool, float, bool]:
     return (step.value is not None, step.value or 0.0, step.unread)
-
-
-def _matches(pattern: str) -> list[str]:
-    if outputs.is_glob(pattern):
-        return glob.glob(pattern, recursive=True)
-    return [pattern] if os.path.lexists(pattern) else []
-
-
-def newest_first(pattern: str) -> list[str]:
-    found = {os.path.realpath(match): match for match in sorted(_matches(pattern))}  # `last` is a link to one of them
-    return sorted(found.values(), key=lambda match: (_time(match), match), reverse=True)
-
-
-def _time(path: str) -> float:
-    try:
-        return saved_at(path)
-    except OSError:
-        return float("-inf")
-
-
-def _has_content(path: str) -> bool:
-    try:
-        return bool(os.listdir(path)) if os.path.isdir(path) else os.stat(path).st_size > 0
-    except OSError:
-        return False
 
 
 def _evidence(signal: str, reading: str, says: str) -> Evidence:

@@ -12,8 +12,9 @@ from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.template import render
 from muster.observe.checkpoints import open_checkpoint, saved_at
+from muster.observe.matches import newest_first
 from muster.observe.outputs import SLACK_S, find_output, folder_of
-from muster.observe.proof import newest_first, path_values
+from muster.observe.proof import path_values
 from muster.observe.window import started_at
 
 

@@ -13,13 +13,13 @@ from dataclasses import replace
 from muster.domain.campaign import Progress
 from muster.domain.reading import Mark
 from muster.observe import outputs
+from muster.observe.matches import newest_first
 from muster.observe.metrics.jsonl import JsonlReader
 from muster.observe.metrics.reader import StepReader
 from muster.observe.metrics.stdout import LogReader
 from muster.observe.metrics.table import TableReader
 from muster.observe.probes.checkpoint import CheckpointWatch
 from muster.observe.probes.files import ChunkWatch
-from muster.observe.proof import newest_first
 from muster.observe.steps import LogPattern
 
 _MOST_FILES = 8  # of one glob that are read: the newest ones
