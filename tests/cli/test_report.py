@@ -332,7 +332,7 @@ def test_bound_texts_carry_a_stamp_and_may_be_edited_but_for_their_numbers(done:
     )
     text = done.root / "talk.md"
     text.write_text(f"| config | OOD score |\n| --- | --- |\n| new | {row['mean']:.3f} |\n\nWords.\n")
-    done("docs", "bind", "talk.md", "--yes", code=0)
+    done("docs", "bind", "talk.md", "--yes", "--place", code=0)
     done("docs", "update", "talk.md", code=0)
     assert states(done)["talk.md"] == ("fresh", "")
     text.write_text(text.read_text() + "More words.\n")
@@ -385,7 +385,7 @@ def test_numbers_that_are_no_result_are_not_written_into_texts(done: Camp) -> No
     text = done.root / "talk.md"
     text.write_text("| config | OOD score |\n| --- | --- |\n| new | 7.123 |\n")
     done.write(CAMPAIGN + "report: {documents: [talk.md]}\n")
-    done("docs", "bind", "talk.md", "--yes", code=0)
+    done("docs", "bind", "talk.md", "--yes", "--place", code=0)
     edited_result(done)
     made = done.json("report", code=0)
     assert made["verdict"] == "INVALID"
@@ -452,6 +452,6 @@ def test_a_checkpoint_from_a_backup_is_the_one_that_was_evaluated(done: Camp) ->
 
 def test_what_is_bound_beside_the_campaign_is_kept_right_too(done: Camp) -> None:
     (done.root / "talk.md").write_text("| config | OOD score |\n| --- | --- |\n| new | 7.123 |\n")
-    done("docs", "bind", "talk.md", "--yes", code=0)
+    done("docs", "bind", "talk.md", "--yes", "--place", code=0)
     assert done.json("report", code=0)["documents"]["updated"] == ["talk.md"]
     assert "7.123" not in (done.root / "talk.md").read_text()

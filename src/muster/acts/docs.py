@@ -29,6 +29,7 @@ from muster.report.documents.update import Refused, Update, difference, prove
 from muster.report.documents.update import update as updated_text
 
 NAMED = 4
+OTHER_VALUE = "its place says which it is, but the result never had this value; --place binds it all the same"
 Choose = Callable[[Ambiguous], int | None]  # the number of a candidate, or none of them
 
 
@@ -51,13 +52,26 @@ class Documents:
 # -- bind
 
 
-def bind(path: Path, quantities: Sequence[Quantity], choose: Choose | None = None, *, dry_run: bool = False) -> Bound:
-    """Binds what is certain, asks `choose` about the rest, keeps earlier bindings that still stand."""
+def bind(
+    path: Path,
+    quantities: Sequence[Quantity],
+    choose: Choose | None = None,
+    *,
+    by_place: bool = False,
+    dry_run: bool = False,
+) -> Bound:
+    """Binds what is certain, asks `choose` about the rest, keeps earlier bindings that still stand.
+
+    `by_place`: also a number whose place is certain and whose value its result never had. Without leave it stays
+    unbound: it may be somebody else's number, cited beside ours, and would be overwritten.
+    """
     document = read_document(path)
     context = _context(document, quantities)
     before = load_sidecar(document)
     standing, gone = _standing(context, before)
     decisions = decide_all(context, unbound(context, standing))
+    if not by_place:
+        decisions = [_asked(each) for each in decisions]
     new = [from_decision(document.text, each) for each in decisions if each.state == "bound"]
     ambiguous = []
     for each in _ambiguous(context, decisions):
@@ -82,6 +96,13 @@ def bind(path: Path, quantities: Sequence[Quantity], choose: Choose | None = Non
         tuple(Missed(Spot(each.binding.line, 0, each.binding.token), each.why) for each in gone),
         written,
     )
+
+
+def _asked(decision: Decision) -> Decision:
+    """By its place alone: somebody has to say that it is meant."""
+    if decision.state != "bound" or decision.by != "place" or decision.target is None:
+        return decision
+    return replace(decision, state="ambiguous", target=None, why=OTHER_VALUE, candidates=(decision.target,))
 
 
 def _ambiguous(context: Context, decisions: Sequence[Decision]) -> Iterator[Ambiguous]:

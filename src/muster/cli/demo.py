@@ -19,7 +19,7 @@ from muster.wiring.demo import Demo, lay_out
 
 app = typer.Typer(add_completion=False)
 TO_THE_END = (
-    ("docs", "bind", "slides.md", "--yes"), ("report",), ("cost", "--report"), ("record",), ("verify",),
+    ("docs", "bind", "slides.md", "--yes", "--place"), ("report",), ("cost", "--report"), ("record",), ("verify",),
 )  # fmt: skip
 
 

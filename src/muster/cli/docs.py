@@ -55,6 +55,9 @@ def bind(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Texts.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing; what is ambiguous stays unbound.")] = False,
+    place: Annotated[
+        bool, typer.Option("--place", help="Also bind by row, column or names alone, whatever the value is.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be bound; write nothing.")] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
@@ -64,7 +67,8 @@ def bind(
     """
     known = _known(ctx)
     asks = not (yes or dry_run or as_json_) and sys.stdin.isatty() and sys.stdout.isatty()
-    found = [docs.bind(path, known.quantities, _ask if asks else None, dry_run=dry_run) for path in _paths(ctx, files)]
+    choose = _ask if asks else None
+    found = [docs.bind(path, known.quantities, choose, by_place=place, dry_run=dry_run) for path in _paths(ctx, files)]
     if as_json_:
         objects = [bound_json(each, dry_run=dry_run) for each in found]
         say_json(objects[0] if len(objects) == 1 else objects)
