@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muster.acts.environments import gpu_variable
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import cells_of
 from muster.domain.errors import Mistake
 from muster.plan.slots import need
+
+if TYPE_CHECKING:
+    from muster.spec.document import Document
 
 LITTLE_DISK = 2 << 30  # bytes: a checkpoint or two
 
@@ -119,11 +122,22 @@ def locate(mistakes: Sequence[Mistake], text: str) -> tuple[Mistake, ...]:
     placed = []
     for mistake in mistakes:
         if not mistake.line and mistake.path:
-            line, column = document.place(tuple(mistake.path.split(".")))
+            line, column = document.place(_path(document, mistake.path))
             placed.append(replace(mistake, line=line, column=column))
         else:
             placed.append(mistake)
     return tuple(placed)
+
+
+def _path(document: Document, dotted: str) -> tuple[str | int, ...]:
+    """`finish.run.0`: in a list a part is an index, in a mapping a name."""
+    from muster.spec.document import Items
+
+    found: tuple[str | int, ...] = ()
+    for part in dotted.split("."):
+        listed = isinstance(document.get(found), Items) and part.isdecimal()
+        found = (*found, int(part) if listed else part)
+    return found
 
 
 def as_json(check: Check) -> dict[str, Any]:

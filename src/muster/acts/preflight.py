@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from muster.acts.afterwards import afterwards
+from muster.acts.programs import found
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import Mistake
@@ -14,7 +15,8 @@ from muster.plan.commands import Place, command, environment, values
 
 
 def preflight(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
-    return [mistake for job in campaign.jobs for mistake in _job(campaign, job, root, environ)]
+    jobs = [mistake for job in campaign.jobs for mistake in _job(campaign, job, root, environ)]
+    return [*jobs, *afterwards(campaign, root, environ)]
 
 
 def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) -> Iterator[Mistake]:
@@ -26,7 +28,7 @@ def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) ->
     said: set[str] = set()
     for cell in cells_of(campaign, job):
         program = _program(job, cell)
-        if program and program not in said and not _found(program, cwd, _path(campaign, job, cell, environ)):
+        if program and program not in said and not found(program, cwd, _path(campaign, job, cell, environ)):
             said.add(program)
             yield Mistake(
                 f"job {job.name}: the command {program!r} was not found (cell {cell.id})",
@@ -47,10 +49,3 @@ def _program(job: Job, cell: Cell) -> str | None:
 def _path(campaign: Campaign, job: Job, cell: Cell, environ: Mapping[str, str]) -> str:
     added = environment(campaign, job, cell, Place(n=1, out=""), "")
     return added.get("PATH", environ.get("PATH", os.defpath))
-
-
-def _found(program: str, cwd: str, path: str) -> bool:
-    if "/" in program:
-        file = Path(cwd) / program
-        return file.is_file() and os.access(file, os.X_OK)
-    return shutil.which(program, path=path) is not None

@@ -12,12 +12,20 @@ from muster.spec.model_after import Limit, Primary
 
 
 def lint_sections(lint: Lint) -> None:
+    _money(lint)
     _decision(lint)
     _report(lint)
     _loop(lint)
     for name, gate in lint.model.gates.items():
         _job(lint, ("gates", name, "job"), gate.job)
     _finish(lint)
+
+
+def _money(lint: Lint) -> None:
+    money = lint.model.money
+    if money and money.budget == 0:
+        hint = "write what may be spent, or leave `budget` out"
+        lint.warn(("money", "budget"), "with a budget of 0 no cell can ever start", hint)
 
 
 def _job(lint: Lint, path: Path, name: str) -> None:
