@@ -80,3 +80,24 @@ def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
     assert "PARTIAL-5of6" in made.name
     assert (sprint.root / "copied" / made.name).exists()
     assert (sprint.root / "off").read_text() == "off\n"
+
+
+def test_every_reason_against_a_shutdown_is_named_at_once(sprint: Camp) -> None:
+    """Steps that failed or wait, and files that are not fresh: nobody should mend the one to hear of the next."""
+    (sprint.root / "works").touch()
+    sprint.write(SPRINT.replace('"cp -r reports copied"', '"false", "cp -r reports copied"'))
+    sprint("up", code=3)
+    with open(sprint.root / "reports" / "decision.md", "a") as file:
+        file.write("it is great\n")
+    expected = [
+        "finish: run-1 (`false`) is failed: ",
+        "finish: run-2 (`cp -r reports copied`) is waiting",
+        "a derived file is not fresh: reports/decision.md is broken: ",
+    ]
+    for words in (("--dry-run",), ()):
+        reasons = sprint.json("shutdown", *words, code=3)["reasons"]
+        assert len(reasons) == len(expected)
+        assert all(reason.startswith(begin) for reason, begin in zip(reasons, expected, strict=True))
+    quick = sprint.json("shutdown", "--dry-run", "--quick", code=3)["reasons"]  # the controller's, each minute
+    assert quick == reasons[:2]
+    assert "--quick" not in sprint("shutdown", "--help", code=0).stdout

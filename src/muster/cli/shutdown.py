@@ -41,6 +41,7 @@ def shutdown(
     countdown: Annotated[
         str | None, typer.Option(help="How long it can be cancelled: 90s, 5m. Default: 60s.", show_default=False)
     ] = None,
+    quick: Annotated[bool, typer.Option("--quick", hidden=True)] = False,  # the controller's looks, one each minute
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Powers the machine off, but only with proof that all is done: two looks 60 s apart, then a countdown.
@@ -59,7 +60,7 @@ def shutdown(
         return _wish(desk, command, left, as_json_)
     shutting = Shutting(desk, command, left)
     if dry_run:
-        return _tell(shutting.would(), shutting, as_json_)
+        return _tell(shutting.would(quick=quick), shutting, as_json_)
     try:
         return _tell(shutting.run(_silent if as_json_ else Ticker()), shutting, as_json_)
     except KeyboardInterrupt:

@@ -116,7 +116,7 @@ def _reasons(looked: Future[list[str]]) -> list[str]:
 
 def ask(root: Path) -> list[str]:
     """What stands against it now, by a process of its own: a look is heavy, and drivers and files may hang."""
-    argv = [sys.executable, "-m", "muster", "-C", str(root), "shutdown", "--dry-run", "--json"]
+    argv = [sys.executable, "-m", "muster", "-C", str(root), "shutdown", "--dry-run", "--quick", "--json"]
     done = subprocess.run(
         argv, env=own_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_S, check=False
     )

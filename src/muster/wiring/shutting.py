@@ -36,15 +36,20 @@ TAIL = 2000
 BLINK_S = 0.2
 
 
-def against(desk: Desk) -> tuple[Status, list[str]]:
-    """One look: all that stands against powering off now."""
+def against(desk: Desk, *, quick: bool = False) -> tuple[Status, list[str]]:
+    """One look: all that stands against powering off now.
+
+    `quick`: every derived file is read again only where all else is well; for who looks each minute.
+    """
     found = look(desk)
     reasons = refusals(found, _carriers(found.state), foreign())
     reasons += _locked_trees(desk.state, found.state)
     reasons += _leases()
     if found.finish:
         reasons += [_undone(view) for view in found.finish.undone]
-    return found, reasons or _stale(desk.root, found.state)  # every file is read again: only where all else is well
+    if not (quick and reasons):
+        reasons += _stale(desk.root, found.state)
+    return found, reasons
 
 
 def _undone(view: finish.StepView) -> str:
@@ -186,8 +191,8 @@ class Shutting:
         self.countdown_s = finish.countdown_s(state) if countdown is None else countdown
         self.cancels = state.finish.cancels
 
-    def would(self) -> Told:
-        found, reasons = against(self.desk)
+    def would(self, *, quick: bool = False) -> Told:
+        found, reasons = against(self.desk, quick=quick)
         return Told("refused" if reasons else "would shut down", found, self.command, tuple(reasons))
 
     def run(self, tick: Callable[[str, float], None]) -> Told:
