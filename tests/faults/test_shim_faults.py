@@ -106,6 +106,21 @@ def test_stopped_shim_with_an_orphan_is_helped_on(world: World) -> None:
     assert (cell["verdict"], cell["cause"], cell["attempt_count"]) == ("DEAD", "exit_code(6)", 1)
 
 
+def test_a_stop_outlives_the_shim_that_had_it(world: World) -> None:
+    """The run ignores SIGTERM, and the shim dies before it would have killed it: somebody else must."""
+    world.env["MUSTER_GRACE_S"] = "3"
+    start(world, f"trap '' TERM; {WAIT}")
+    run, shim = world.running("train/0"), world.shim("train/0")
+    was, steps = ticks(run), world.folder("train/0") / "stopping.jsonl"
+    world.say("stop", "enough", cell="train/0")
+    until(steps.exists, "its shim has sent SIGTERM")
+    kill(shim)
+    until(lambda: ticks(run) != was, "the run is ended")
+    (cell,) = world.finish(retry=False)["cells"]
+    assert (cell["verdict"], cell["cause"], cell["attempt_count"]) == ("DEAD", "user_stop", 1)
+    assert world.exit("train/0") is None, "nobody saw its exit: the shim was gone"
+
+
 def test_revived_controller_does_not_keep_the_slot_of_a_dead_shim(world: World) -> None:
     world.env["MUSTER_REVIVE_S"] = "0.2"
     start(world, '[ "$1$2" != train/01 ] || ' + WAIT, seeds=2, cpus=1)

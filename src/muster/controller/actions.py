@@ -49,6 +49,7 @@ class Stop:
     attempt: Attempt
     cause: str  # user_stop | budget_stop | timeout | stalled
     reason: str
+    shim: bool = True  # there is one to carry it out, as far as is known; else the executor does
 
 
 @dataclass(frozen=True, slots=True)

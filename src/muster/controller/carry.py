@@ -41,7 +41,7 @@ class Carrier:
         self.who, self.epoch, self.boot_id, self.grace_s = who, epoch, boot_id, grace_s
         self.ballast = ballast
         self.launched: dict[Key, float] = {}
-        self.stopping: set[Key] = set()
+        self.stopping: dict[Key, Stop] = {}  # as last asked for
         self._taken: dict[str, float] = {}
         self._unleased: dict[Key, float] = {}  # since when the slots of a claimed attempt can't be had
         self._asked_back: dict[str, float] = {}
@@ -163,7 +163,7 @@ class Carrier:
     def _after_settle(self, settles: Sequence[Settle]) -> None:
         for settle in settles:
             self.launched.pop(settle.attempt.key, None)
-            self.stopping.discard(settle.attempt.key)
+            self.stopping.pop(settle.attempt.key, None)
             if settle.release:
                 self.executor.release(settle.attempt)
 
@@ -208,7 +208,7 @@ class Carrier:
         attempt = action.attempt
         self.note(attempt, f"stop requested ({action.cause}): {action.reason}")
         self.executor.stop(attempt, epoch=epoch, reason=action.cause, grace_s=self.grace_s)
-        self.stopping.add(attempt.key)
+        self.stopping[attempt.key] = action
 
     def fence(self, action: Fence) -> None:
         attempt = action.attempt

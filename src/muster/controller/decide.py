@@ -37,7 +37,7 @@ class View:
     sightings: Mapping[Key, Sighting] = field(default_factory=dict)
     taken: frozenset[str] = frozenset()  # slots that somebody else holds
     launched: Mapping[Key, float] = field(default_factory=dict)  # when this controller asked for a shim
-    stopping: frozenset[Key] = frozenset()  # stop requests that are out
+    stopping: Mapping[Key, Stop] = field(default_factory=dict)  # stop requests that are out
     recent: Sequence[Attempt] = ()  # ended ones, newest last
     purse: Purse | None = None  # None: no budget is declared
 
@@ -94,8 +94,11 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
             yield from _unstarted(view, record, attempt)
         return
     yield from _for_shim(attempt, seen)
-    if attempt.key not in view.stopping:
+    asked = view.stopping.get(attempt.key)
+    if asked is None:
         yield from _stop(view, record, attempt, seen, verdict, now)
+    elif asked.shim and _left_to_itself(seen):
+        yield replace(asked, reason=f"{asked.reason}; its shim died before all of it had ended", shim=False)
 
 
 def _unstarted(view: View, record: CellRecord, attempt: Attempt) -> Iterator[Action]:
@@ -120,26 +123,32 @@ def _for_shim(attempt: Attempt, seen: Sighting) -> Iterator[Action]:
         yield Nudge(attempt)
 
 
+def _left_to_itself(seen: Sighting) -> bool:
+    """It lives, and the shim that would have killed it after its grace is gone."""
+    return seen.host == "same" and not seen.shim_locked and (seen.lives or seen.tree_lives)
+
+
 def _stop(
     view: View, record: CellRecord, attempt: Attempt, seen: Sighting, verdict: Verdict, now: float
 ) -> Iterator[Action]:
+    shim = seen.shim_locked
     if record.stop_because is not None:
-        yield Stop(attempt, "user_stop", record.stop_because)
+        yield Stop(attempt, "user_stop", record.stop_because, shim)
         return
     job = view.state.job(record.cell.job)
     limit = job.timeout_s
     if limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
-        yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s")
+        yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s", shim)
     elif verdict.state == State.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
         # whoever stopped a run (state T) means to let it go on
-        yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}")
+        yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}", shim)
 
 
 def _over_budget(view: View, ending: Collection[Key]) -> Iterator[Stop]:
     """`at_cap: stop`: what must end so that no more is spent than was declared."""
     if view.purse is None:
         return
-    keys, reason = view.purse.to_stop(view.stopping | set(ending))
+    keys, reason = view.purse.to_stop(view.stopping.keys() | set(ending))
     for attempt in view.open:
         seen = view.sightings.get(attempt.key)
         runs = seen is None or (seen.started == "yes" and seen.exit is None)

@@ -151,7 +151,7 @@ class Loop:
             sightings=sightings,
             taken=self.carrier.taken(now),
             launched=self.carrier.launched,
-            stopping=frozenset(self.carrier.stopping),
+            stopping=self.carrier.stopping,
             recent=self.agenda.recent,
             purse=self.purser.purse(sightings),
         )

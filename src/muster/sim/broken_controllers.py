@@ -218,6 +218,11 @@ def ignores_a_persons_stop() -> AbstractContextManager[None]:
     return _instead(decide, "_stop", deaf)
 
 
+def leaves_a_stop_to_a_dead_shim() -> AbstractContextManager[None]:
+    """A stop is asked for once, whatever becomes of the shim that had it."""
+    return _instead(decide, "_left_to_itself", lambda _: False)
+
+
 def says_nothing() -> AbstractContextManager[None]:
     """Verdicts change without an event."""
     return _instead(news.News, "changed", lambda *_: None)
@@ -292,9 +297,9 @@ BROKEN: Mapping[str, Broken] = {
         relaunches_what_has_started, starts_what_needs_others, forgets_new_cells, keeps_what_it_leased,
         counts_orphans_as_gone, takes_unreadable_for_dead, never_settles_a_lost_exit, does_not_wait_for_the_shim,
         takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
-        says_nothing, looks_only_when_woken, ignores_a_newer_epoch, shows_the_gone_as_running, spins,
-        convicts_at_once, ignores_the_budget, lets_runs_go_on_at_the_cap, stops_long_before_the_cap,
-        forgets_what_has_ended,
+        leaves_a_stop_to_a_dead_shim, says_nothing, looks_only_when_woken, ignores_a_newer_epoch,
+        shows_the_gone_as_running, spins, convicts_at_once, ignores_the_budget, lets_runs_go_on_at_the_cap,
+        stops_long_before_the_cap, forgets_what_has_ended,
     )
 }  # fmt: skip
 

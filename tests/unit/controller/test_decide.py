@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import pytest
+
 from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
 from muster.controller.agenda import Agenda
 from muster.controller.decide import View, decide
@@ -156,8 +158,46 @@ def test_stop_and_timeout_are_asked_for_once() -> None:
     put(state, attempt("train/0"), stop_because="enough")
     asked = see(state, {"train/0": ALIVE})
     assert [a.cause for a in asked if isinstance(a, Stop)] == ["user_stop"]
-    again = see(state, {"train/0": ALIVE}, stopping=frozenset({("train/0", 1)}))
+    again = see(state, {"train/0": ALIVE}, stopping={("train/0", 1): Stop(attempt("train/0"), "user_stop", "enough")})
     assert not [a for a in again if isinstance(a, Stop)]
+
+
+@pytest.mark.parametrize("cause", ["user_stop", "timeout", "budget_stop", "stalled"])
+@pytest.mark.parametrize(
+    "left",
+    [
+        ALIVE,  # it ignores SIGTERM
+        replace(ALIVE, main="gone", strays=(101,)),
+        replace(ALIVE, main="gone", exit=Exit(None, 15, 1010.0, 30.0, 20.0, orphans=(101,))),
+    ],
+)
+def test_a_stop_whose_shim_died_before_all_had_ended_is_asked_for_once_more(left: Sighting, cause: str) -> None:
+    state = world(intent=Intent("held", "look only"))
+    put(state, attempt("train/0"))
+    out = {("train/0", 1): Stop(attempt("train/0"), cause, "enough")}
+    orphaned = {"train/0": replace(left, shim="gone", shim_locked=False)}
+    (asked,) = see(state, orphaned, stopping=out)
+    assert isinstance(asked, Stop)
+    assert (asked.cause, asked.shim) == (cause, False)
+    assert asked.reason == "enough; its shim died before all of it had ended"
+    assert not see(state, orphaned, stopping={("train/0", 1): asked}), "by then the executor carries it out"
+    assert not see(state, {"train/0": left}, stopping=out), "its shim still does"
+
+
+def test_a_stop_is_not_asked_for_again_where_nobody_could_carry_it_out() -> None:
+    state = world(intent=Intent("held", "look only"))
+    put(state, attempt("train/0"))
+    out = {("train/0", 1): Stop(attempt("train/0"), "user_stop", "enough")}
+    elsewhere = replace(ALIVE, main="gone", host="restarted", shim="gone", shim_locked=False)
+    assert not see(state, {"train/0": elsewhere}, stopping=out)
+
+
+def test_a_stop_says_whether_a_shim_has_it() -> None:
+    state = world()
+    put(state, attempt("train/0"), stop_because="enough")
+    for locked in (True, False):
+        asked = see(state, {"train/0": replace(ALIVE, shim_locked=locked)})
+        assert [a.shim for a in asked if isinstance(a, Stop)] == [locked]
 
 
 def test_a_stopped_shim_is_nudged_and_a_slow_one_is_waited_for() -> None:

@@ -7,7 +7,7 @@ import pytest
 from muster.sim.broken_controllers import BROKEN, caught_at
 from muster.sim.campaign import simulate_campaign
 
-EVENTFUL = (48, 29, 55, 30)  # much happens in these: tried first, to be quick
+EVENTFUL = (48, 29, 55, 30, 3108)  # much happens in these: tried first, to be quick
 SEEDS = (*EVENTFUL, *range(200))
 
 
