@@ -153,7 +153,7 @@ def _over_budget(view: View, ending: Collection[Key]) -> Iterator[Stop]:
         seen = view.sightings.get(attempt.key)
         runs = seen is None or (seen.started == "yes" and seen.exit is None)
         if attempt.key in keys and runs:
-            yield Stop(attempt, "budget_stop", reason)
+            yield Stop(attempt, "budget_stop", reason, seen is None or seen.shim_locked)
 
 
 def _money_news(view: View, state: CampaignState) -> Iterator[Tell]:

@@ -108,6 +108,8 @@ def test_at_the_cap_runs_go_on_or_are_stopped_as_declared() -> None:
     assert [(stop.attempt.cell, stop.cause) for stop in stops] == [("train/0", "budget_stop")]
     unseen = [a for a in see(state, purse(100, STOP, runs=runs)) if isinstance(a, Stop)]
     assert len(unseen) == 1  # nobody waits for the next look at it
+    alone = see(state, purse(100, STOP, runs=runs), s0=replace(ALIVE, shim="gone", shim_locked=False))
+    assert [stop.shim for stop in (*stops, *unseen, *alone) if isinstance(stop, Stop)] == [True, True, False]
     ended = see(state, purse(100, STOP, runs=runs), s0=DONE)
     assert not [a for a in ended if isinstance(a, Stop)]
 
