@@ -194,7 +194,54 @@ def test_update_as_json(desk: Desk) -> None:
         (5, "1.684±0.741", "1.800±0.561"), (6, "1.684±0.741", "1.627±0.533"), (7, "1.918±0.410", "2.106±0.436"),
     ]  # fmt: skip
     assert (told["unchanged"], [Path(each).read_text() for each in told["kept"]]) == (0, [TEXT])
-    assert desk.json("update") == {"dry_run": False, "updated": [], "unchanged": 3, "kept": []}
+    assert desk.json("update") == {"dry_run": False, "updated": [], "unchanged": 3, "kept": [], "look_at": []}
+
+
+def test_what_an_update_leaves_beside_is_named(desk: Desk) -> None:
+    desk.path.write_text(TEXT.replace("| config | ID score |\n|---|---|", "| config | ID score | gap |\n|---|---|---|")
+        .replace("1.918±0.410 |", "1.918±0.410 | 0.234 |") + "\n均为两个种子的均值，three seeds.\n")  # fmt: skip
+    desk("bind", "ppt.md")
+    out, _ = desk("update")
+    assert "look at line 7: 0.234: it stands beside a number that changes, and is not bound" in out
+    assert "look at line 11: 两个种子: the bound numbers are those of 3 seeds" in out
+    assert "three seeds" not in out
+    assert [(each["line"], each["text"]) for each in desk.json("update")["look_at"]] == [(11, "两个种子")]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "why"),
+    [
+        ("v2_baseline and v2_full reach an ID score of 2.106 and 1.800.", "several configs are named near it"),
+        ("v2_full reaches an ID score of 2.106 (0.436).", "a number in brackets follows"),
+        ("v2_full reaches an ID score of 2.106 [1.2, 3.0].", "a number in brackets follows"),
+        ("The ID score of v2_full is 7.321 [12].", "the result never had this value"),
+    ],
+)
+def test_what_is_probable_and_would_do_harm_is_asked(desk: Desk, sentence: str, why: str) -> None:
+    desk.path.write_text(sentence + "\n")
+    told = desk.json("bind", "ppt.md")
+    assert told["bound"] == []
+    assert all(why in each["because"] and each["candidates"] for each in told["ambiguous"])
+    assert told["ambiguous"]
+
+
+def test_audit_tells_of_a_bound_number_that_was_changed_by_hand(desk: Desk) -> None:
+    desk("bind", "ppt.md")
+    desk("update")
+    sidecar = desk.path.with_name("ppt.md.muster.json").read_text()
+    desk.path.write_text(NEW.replace("2.106±0.436", "2.601±0.436"))
+    told = desk.json("audit", "ppt.md", code=1)
+    (wrong,) = [each for each in told["numbers"] if each["state"] == "disagrees"]
+    assert (wrong["line"], wrong["should"], wrong["bound"]) == (7, "2.106±0.436", True)
+    assert wrong["because"] == "it was bound as 2.106±0.436 and has been changed by hand"
+    assert desk.path.with_name("ppt.md.muster.json").read_text() == sidecar
+
+
+def test_audit_tells_of_a_number_that_another_place_of_the_text_contradicts(desk: Desk) -> None:
+    table = "| config | ID score |\n|---|---|\n| v2_full | {} |\n"
+    desk.path.write_text(f"{table.format('2.106±0.436')}\n{table.format('2.900±0.436')}")
+    told = desk.json("audit", "ppt.md", code=1)
+    assert [each["state"] for each in told["numbers"]] == ["agrees", "disagrees"]
 
 
 def test_an_incomplete_matrix_exits_with_3(desk: Desk) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -19,6 +20,7 @@ from muster.acts.docs_told import Ambiguous, Audited, Bound, Changed, Fixed, Mis
 from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.audit import audit as findings_of
 from muster.report.documents.audit import of_binding, still_standing, unbound
+from muster.report.documents.beside import beside
 from muster.report.documents.bind import Decision, decide_all
 from muster.report.documents.context import Context
 from muster.report.documents.names import Vocabulary
@@ -29,6 +31,9 @@ from muster.report.documents.update import Refused, Update, difference, prove
 from muster.report.documents.update import update as updated_text
 
 NAMED = 4
+SEVERAL = "several configs are named near it, and only its value says whose it is"
+HALF = "a number in brackets follows, perhaps its spread, which would stay as it is"
+BRACKETED = re.compile(r"(?:\\,|[\s~*_$])*[(\[]\s*[-+±]?\d+\.\d")
 OTHER_VALUE = "its place says which it is, but the result never had this value; --place binds it all the same"
 Choose = Callable[[Ambiguous], int | None]  # the number of a candidate, or none of them
 
@@ -70,8 +75,7 @@ def bind(
     before = load_sidecar(document)
     standing, gone = _standing(context, before)
     decisions = decide_all(context, unbound(context, standing))
-    if not by_place:
-        decisions = [_asked(each) for each in decisions]
+    decisions = [_asked(each, document.text, by_place=by_place) for each in decisions]
     new = [from_decision(document.text, each) for each in decisions if each.state == "bound"]
     ambiguous = []
     for each in _ambiguous(context, decisions):
@@ -98,11 +102,22 @@ def bind(
     )
 
 
-def _asked(decision: Decision) -> Decision:
-    """By its place alone: somebody has to say that it is meant."""
-    if decision.state != "bound" or decision.by != "place" or decision.target is None:
+def _asked(decision: Decision, text: str, *, by_place: bool) -> Decision:
+    """What is probably right and would do harm if it were not: somebody has to say that it is meant."""
+    if decision.state != "bound" or decision.target is None:
         return decision
-    return replace(decision, state="ambiguous", target=None, why=OTHER_VALUE, candidates=(decision.target,))
+    why = _doubt(decision, text, by_place=by_place)
+    if not why:
+        return decision
+    return replace(decision, state="ambiguous", target=None, why=why, candidates=(decision.target,))
+
+
+def _doubt(decision: Decision, text: str, *, by_place: bool) -> str:
+    if decision.by == "place" and not by_place:
+        return OTHER_VALUE
+    if decision.loose:
+        return SEVERAL
+    return HALF if not decision.number.pair and BRACKETED.match(text, decision.number.end) else ""
 
 
 def _ambiguous(context: Context, decisions: Sequence[Decision]) -> Iterator[Ambiguous]:
@@ -147,6 +162,7 @@ class _Prepared:
     document: Document
     context: Context
     before: Sidecar
+    bindings: Sequence[Binding]
     update: Update
     data: bytes
 
@@ -175,7 +191,7 @@ def _prepare(
         raise MusterError(f"{refused}; nothing was changed", where=str(document.path), hint=hint) from None
     if done.changes and not dry_run:
         check_writable(document)
-    return _Prepared(document, context, sidecar, done, data)
+    return _Prepared(document, context, sidecar, bindings, done, data)
 
 
 def _carry_out(prepared: _Prepared, root: Path, now: datetime, *, dry_run: bool) -> Updated:
@@ -193,6 +209,10 @@ def _carry_out(prepared: _Prepared, root: Path, now: datetime, *, dry_run: bool)
         len(done.bindings) - len(done.changes),
         tuple(difference(document.text, done.text, document.path.name)),
         kept,
+        tuple(
+            Missed(Spot(*source.where(each.start), each.text), each.why)
+            for each in beside(prepared.context, prepared.bindings, [change.at for change in done.changes])
+        ),
     )
 
 
@@ -233,8 +253,7 @@ def update_all(root: Path, documents: Sequence[str], quantities: Sequence[Quanti
 def audit(path: Path, quantities: Sequence[Quantity]) -> Audited:
     document = read_document(path)
     context = _context(document, quantities)
-    bindings, _ = _standing(context, load_sidecar(document))
-    found = findings_of(context, bindings)
+    found = findings_of(context, *_standing(context, load_sidecar(document)))
     return Audited(
         document.path,
         tuple((Spot(*context.source.where(each.start), each.text), each) for each in found),

@@ -73,6 +73,7 @@ class Updated:
     unchanged: int
     diff: tuple[str, ...]
     kept: Path | None = None  # where the old version lies
+    left: tuple[Missed, ...] = ()  # what a person should look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,11 @@ def updated_json(updated: Sequence[Updated], *, dry_run: bool) -> dict[str, Any]
         ],
         "unchanged": sum(each.unchanged for each in updated),
         "kept": [str(each.kept) for each in updated if each.kept],
+        "look_at": [
+            {"file": str(each.path)} | _spot_json(left.spot) | {"because": left.why}
+            for each in updated
+            for left in each.left
+        ],
     }
 
 

@@ -219,6 +219,8 @@ def _updated_lines(updated: Updated, *, dry_run: bool) -> Iterator[str]:
     yield f"{updated.path}: {counted(len(updated.changes), 'number')} {verb}, {updated.unchanged} as they were"
     if updated.kept:
         yield f"the old version: {updated.kept}"
+    told = [f"line {each.spot.line}: {_plain(each.spot.text)}: {each.why}" for each in updated.left]
+    yield from _limited([f"  {paint('look at', 'yellow')} {line}" for line in told])
 
 
 def _audited_lines(audited: Audited) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.report.documents.bind import Decision, decide_all, scope_of
 from muster.report.documents.context import Context
@@ -12,7 +12,7 @@ from muster.report.documents.format import read as read_numeral
 from muster.report.documents.format import scaled
 from muster.report.documents.numbers import Number, Numeral, prints_as
 from muster.report.documents.quantity import Quantity
-from muster.report.documents.sidecar import Binding, Lost, Part, binding_of
+from muster.report.documents.sidecar import Binding, Lost, Part, binding_of, in_place_of
 from muster.report.documents.update import Refused, token_now
 
 STATES = ("agrees", "stale", "disagrees", "untraced")
@@ -30,10 +30,16 @@ class Finding:
     candidates: tuple[str, ...] = ()
 
 
-def audit(context: Context, bindings: Sequence[Binding]) -> list[Finding]:
-    """Every number that could stem from results, in order. Bindings are in order, too."""
+def audit(context: Context, bindings: Sequence[Binding], lost: Sequence[Lost] = ()) -> list[Finding]:
+    """Every number that could stem from results, in order. Bindings are in order, too.
+
+    `lost`: bindings that were not found again. A number that stands in the place of one was changed by hand."""
     found = [of_binding(binding, context.book.by_key, bound=True) for binding in bindings]
-    for decision in decide_all(context, unbound(context, bindings)):
+    changed = _changed_by_hand(context, bindings, lost)
+    found += [_of_changed(context, number, binding) for number, binding in changed]
+    taken = {number.start for number, _ in changed}
+    rest = [number for number in unbound(context, bindings) if number.start not in taken]
+    for decision in decide_all(context, rest):
         told = _of_decision(context, decision)
         if told:
             found.append(told)
@@ -49,13 +55,41 @@ def unbound(context: Context, bindings: Sequence[Binding]) -> Iterator[Number]:
             yield number
 
 
+def _changed_by_hand(
+    context: Context, bindings: Sequence[Binding], lost: Sequence[Lost]
+) -> list[tuple[Number, Binding]]:
+    """Numbers with what used to stand around a bound one on both sides."""
+    free = list(unbound(context, bindings))
+    found = []
+    for each in lost:
+        there = [number for number in free if in_place_of(each.binding, context.source.text, number.start, number.end)]
+        if len(there) == 1 and len(there[0].numerals) == len(each.binding.parts):
+            found.append((there[0], each.binding))
+    return found
+
+
+def _of_changed(context: Context, number: Number, binding: Binding) -> Finding:
+    """As it would be if it still were bound."""
+    parts = tuple(
+        replace(part, start=numeral.start - number.start, end=numeral.end - number.start, format=numeral.format)
+        for part, numeral in zip(binding.parts, number.numerals, strict=True)
+    )
+    token = context.source.text[number.start : number.end]
+    now = replace(binding, start=number.start, token=token, parts=parts, mark=len(number.mark))
+    told = of_binding(now, context.book.by_key, bound=True)
+    if told.state == "agrees":
+        return told
+    return replace(told, because=f"it was bound as {binding.token} and has been changed by hand")
+
+
 def _of_decision(context: Context, decision: Decision) -> Finding | None:
     number = decision.number
     text = context.source.text[number.start : number.end]
     if decision.state == "ignored" or (decision.state != "bound" and number.plain_integer):
         return None
-    if decision.target:
-        binding = binding_of(context.source.text, number, decision.target, decision.by, decision.note)
+    target = decision.target or (decision.candidates[0] if decision.by == "place" else None)
+    if target:
+        binding = binding_of(context.source.text, number, target, decision.by, decision.note)
         return of_binding(binding, context.book.by_key, bound=False)
     candidates = tuple(target.group.name for target in decision.candidates)
     return Finding(number.start, text, "untraced", because=_why(decision), candidates=candidates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.report.documents.context import Context
 from muster.report.documents.format import half_step, scaled
@@ -39,7 +39,7 @@ class Decision:
     number: Number
     state: str  # bound | ambiguous | untraced | ignored
     target: Target | None = None
-    by: str = ""  # place and value | place | value
+    by: str = ""  # place and value | place | value; place, if ambiguous: the text has another value for it elsewhere
     why: str = ""  # what keeps it from being bound
     candidates: tuple[Target, ...] = ()
     note: str = ""
@@ -55,17 +55,28 @@ def decide_all(context: Context, numbers: Iterable[Number] | None = None) -> lis
     for decision in decisions:
         if decision.target:
             claims.setdefault(decision.target.keys, []).append(decision)
-            beside.setdefault((decision.target.keys, _neighbourhood(context, decision.number)), []).append(decision)
-    doubtful = {decision.number.start for rivals in claims.values() for decision in _contradicting(rivals)}
-    doubtful |= {decision.number.start for rivals in beside.values() for decision in _before_and_after(rivals)}
+            near = neighbourhood(context, decision.number.start)
+            beside.setdefault((decision.target.keys, near), []).append(decision)
+    contradicted = {decision.number.start for rivals in claims.values() for decision in _contradicting(rivals)}
+    doubtful = {decision.number.start for rivals in beside.values() for decision in _before_and_after(rivals)}
     doubtful |= {decision.number.start for decision in _among_strangers(context, decisions)}
-    return [_doubted(each) if each.number.start in doubtful else each for each in decisions]
+    return list(_with_doubts(decisions, contradicted, doubtful))
 
 
-def _neighbourhood(context: Context, number: Number) -> int:
+def _with_doubts(decisions: Sequence[Decision], contradicted: set[int], doubtful: set[int]) -> Iterator[Decision]:
+    for decision in decisions:
+        if decision.number.start in doubtful:
+            yield _doubted(decision)
+        elif decision.number.start in contradicted:
+            yield replace(_doubted(decision), by="place")
+        else:
+            yield decision
+
+
+def neighbourhood(context: Context, at: int) -> int:
     """The paragraph; of a cell the line."""
-    place = context.layout.at(number.start)
-    return place.start if place and not place.cell else -context.source.where(number.start)[0]
+    place = context.layout.at(at)
+    return place.start if place and not place.cell else -context.source.where(at)[0]
 
 
 def _contradicting(rivals: Sequence[Decision]) -> list[Decision]:

@@ -50,6 +50,7 @@ class Names:
     scaled: bool = False
     at_best: bool = False
     strange: bool = False  # a config's name that goes on: v2_full_long, v2_full w/o cert
+    longer: bool = False  # without a gap: v2_full-XL, v2_full++
     last: str = ""  # what was named last: name or foreign
     open_end: bool = False  # the last word is none that is known
     text: str = ""  # cleaned
@@ -163,17 +164,18 @@ class Vocabulary:
         rest = _AT_BEST.sub(" ", rest) if at_best else rest
         found: dict[str, list[str]] = {}
         left: list[str] = []
-        last, end, strange, after_config = "", 0, False, False
+        last, end, longer, after_config = "", 0, False, False
         for match in self._pattern.finditer(rest.translate(_LOWER)):
             left.append(rest[end : match.start()])
             for kind, value in self._meaning(match[0]):
                 found.setdefault(kind, []).append(value)
                 last = kind if kind == "foreign" else last if kind in _WORDS else "name"
             config = self._names_config(match[0])
-            strange |= (config and _ends_open(left[-1])) or (after_config and _begins_open(left[-1]))
+            longer |= (config and _ends_open(left[-1])) or (after_config and _begins_open(left[-1]))
             after_config, end = config, match.end()
         left.append(rest[end:])
-        strange |= after_config and _begins_open(left[-1])
+        longer |= after_config and _begins_open(left[-1])
+        strange = longer
         if found.get("config") or found.get("weak"):
             strange |= any(_WITHOUT.search(piece) for piece in left)
         unknown = _LEFT.findall(" ".join(left))
@@ -196,6 +198,7 @@ class Vocabulary:
             scaled=aliases.SCALED.search(text) is not None,
             at_best=at_best,
             strange=strange,
+            longer=longer,
             last=last,
             open_end=_LEFT.search(left[-1]) is not None,
             text=text,
@@ -269,9 +272,9 @@ def _parts(configs: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _begins_open(between: str) -> bool:
-    """Whether the name before it goes on: v2_full_long."""
-    return re.match(r"_[A-Za-z0-9]", between) is not None
+    """Whether the name before it goes on: v2_full_long, v2_full-XL, v2_full++."""
+    return re.match(r"[_\-][A-Za-z0-9]|\+(?:[A-Za-z0-9+]|\s*$|\s*\|)", between) is not None
 
 
 def _ends_open(between: str) -> bool:
-    return re.search(r"[A-Za-z0-9]_$", between) is not None
+    return re.search(r"[A-Za-z0-9][_\-+]$", between) is not None

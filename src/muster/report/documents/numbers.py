@@ -46,6 +46,9 @@ _SPREAD = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}{_SIGNS}{_NOISE}")
 _LOOSE = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}[\r\n]*{_NOISE}{_SIGNS}")
 _LOOSE_BEFORE = re.compile(rf"{_SIGNS}{_NOISE}[\r\n]*{_NOISE}$")
 _PERCENT = re.compile(rf"{_GAP}(?:\\?%|％)")
+_COMMANDED = re.compile(r"\\(?:num|tablenum|SI|qty)(?:\[[^\]\n]{0,80}\])?\{[^{}\n]{0,40}$")
+_DOLLAR = re.compile(r"(?<!\\)\$")
+_CLOSED = re.compile(r"\}{0,4}[ ]?(?:\$|\\\))|\}(?:\{[^{}\n]{0,40}\})?(?:\\?%)?\$?")
 _MARK = re.compile(MARK)
 # what stands right before a numeral that is no result
 _GLUED = re.compile(
@@ -72,6 +75,7 @@ class Number:
     numerals: tuple[Numeral, ...]
     percent: bool = False
     mark: str = ""
+    tail: str = ""  # what closes its formula, where no mark follows: one would go behind it
 
     @property
     def pair(self) -> bool:
@@ -152,6 +156,16 @@ def _closed(text: str, number: Number) -> Number:
         end, percent = found.end(), True
     if number.pair and "%" in text[number.numerals[0].end : number.numerals[1].start]:
         percent = True
-    if found := _MARK.match(text, end):
+    tail = _tail(text, number.start, end)
+    if found := _MARK.match(text, end + len(tail)):
         end, mark = found.end(), found[0]
-    return replace(number, end=end, percent=percent, mark=mark)
+    return replace(number, end=end, percent=percent, mark=mark, tail="" if mark else tail)
+
+
+def _tail(text: str, start: int, end: int) -> str:
+    """The end of its formula or of its \\num{}: a mark within it would be no mark, or no LaTeX."""
+    line = text[text.rfind("\n", max(0, start - _NEAR), start) + 1 : start]
+    if not (_COMMANDED.search(line) or len(_DOLLAR.findall(line)) % 2 or line.rfind("\\(") > line.rfind("\\)")):
+        return ""
+    found = _CLOSED.match(text, end)
+    return found[0] if found else ""

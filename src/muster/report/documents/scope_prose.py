@@ -138,6 +138,8 @@ def _is_ours(names: Names) -> bool:
 
 
 def _forbids(before: Names, here: Names, whole: Names) -> str:
+    if here.longer:
+        return "a name that is not known: a config's with something behind or before it"
     if before.derived or (before.change and not aliases.LEVEL.search(before.text)):
         return f"a difference or another statistic ({before.derived or before.change})"
     if (here.superlative or whole.superlative) and not whole.all_configs:

@@ -77,7 +77,7 @@ def digest(text: str) -> str:
 
 
 def binding_of(text: str, number: Number, target: Target, by: str, note: str = "") -> Binding:
-    token = text[number.start : number.end]
+    token = text[number.start : number.end] + number.tail
     parts = tuple(
         Part(quantity.key, numeral.start - number.start, numeral.end - number.start, numeral.format, target.scale)
         for numeral, quantity in zip(number.numerals, target.quantities, strict=True)
@@ -159,6 +159,13 @@ def _places(binding: Binding, text: str) -> list[int]:
         elif score == best:
             found.append(start)
     return found
+
+
+def in_place_of(binding: Binding, text: str, start: int, end: int) -> bool:
+    """Whether what stands there has the neighbours of the binding on both sides."""
+    left, right = _around(text, start, end)
+    before, after = _alike(reversed(binding.before), reversed(left)), _alike(binding.after, right)
+    return _enough(binding, before, after)
 
 
 def _enough(binding: Binding, before: int, after: int) -> bool:

@@ -35,6 +35,7 @@ _URL = re.compile(
     r"\b(?:https?|ftp|file|ssh|s3|gs)://[^\s<>\"'`|)\]}，。；、）】]+|\b[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{0,64}\w",
     re.ASCII,
 )
+_STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,400}~~|<(?P<tag>del|s|strike)>[^\n]{0,400}?</(?P=tag)>")
 _CODE = re.compile(r"<code>[^\n]*?</code>|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)")
 _QUOTED = re.compile(r"^(?:[ \t]*>)+", re.MULTILINE)
 # numbers that count the text's own parts
@@ -61,6 +62,7 @@ _LATEX = (
         r"|hskip|arraystretch|tabcolsep|graphicspath|hypersetup|sisetup)(?![A-Za-z])"
         r"(?:\s*\([^)\n]*\)|\s*\[[^\]\n]*\]|\s*\{[^{}\n]*\})*"
     ),
+    re.compile(r"\\(?:sout|st|xout)\{[^{}\n]*\}"),
     re.compile(r"\\(?:textcolor|colorbox|cellcolor|rowcolor|color|href|fontsize)(?:\[[^\]\n]*\])?\{[^{}\n]*\}"),
     re.compile(rf"(?<=\\begin)\{{{_TABULAR}\}}(?:\[[^\]\n]*\])?(?:\{{[^{{}}\n]*\}}(?=\{{))?{_ARGUMENT}"),
     re.compile(r"(?<=\\\\)\*?\[[^\]\n]*\]"),
@@ -90,13 +92,14 @@ class Source:
     @cached_property
     def shown(self) -> str:
         """What names are read from: without comments, front matter, code blocks and where links lead."""
-        text = self.text
+        text = " " + self.text[1:] if self.text.startswith("\ufeff") else self.text
         if self.kind == LATEX:
             for pattern in _LATEX:
                 text = pattern.sub(_blank, text)
             return _URL.sub(_blank, text)
         if self.kind == MARKDOWN:
             text = _FRONT.sub(_blank, text)
+            text = _STRUCK.sub(_blank, text)
             text = _FENCES.sub(_blank, text)
             text = _without_indented(text)
             for pattern in _LINKS:

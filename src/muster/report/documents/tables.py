@@ -16,6 +16,8 @@ _MULTIROW = re.compile(
 )
 _RULES = re.compile(r"\\(?:toprule|midrule|bottomrule|hline|specialrule|Xhline|thickhline)(?:\s*\{[^{}]*\})*")
 _CMIDRULES = re.compile(r"\\(?:cmidrule|cline)(?:\s*\([^)]*\))?(?:\s*\{[^{}]*\})?")
+_SPREAD = re.compile(r"\W*(?:s\.?d\.?|std(?:ev|dev|[. ]dev)?|standard deviation|标准差|σ)\W*", re.IGNORECASE)
+_MEAN = re.compile(r"\b(?:mean|avg|average)\b|平均值?|均值", re.IGNORECASE)
 _MARKUP = re.compile(r"[{}]|\\\\|\\tabularnewline|\\.|&", re.DOTALL)
 
 
@@ -71,6 +73,10 @@ def _titles(rows: Sequence[Row]) -> dict[int, list[str]]:
         for number, cell in _columns(row) if row.header else ():
             if cell.text and cell.text not in titles.setdefault(number, []):
                 titles[number].append(cell.text)
+    for number in sorted(titles):
+        left = titles.get(number - 1, [])
+        if number > 1 and left and _SPREAD.fullmatch(" ".join(titles[number])):
+            titles[number] = [*(_MEAN.sub("", title) for title in left), *titles[number]]  # of what stands left of it
     return titles
 
 

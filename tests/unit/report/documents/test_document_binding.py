@@ -122,6 +122,7 @@ def test_row_and_column_are_enough_even_if_the_value_disagrees(column: str, row:
         ("score", "v2_full"),  # id or ood?
         ("OOD", "v2_full"),  # score or cost?
         ("OOD score", "v2_other"), ("OOD score", "v2_full_long"), ("OOD score", "v2_full w/o cert"),
+        ("OOD score", "v2_full-XL"), ("OOD score", "v2_full++"), ("OOD score", "v2_full+"), ("OOD score", "tiny-v2_full"),
         ("OOD score", "v2_full + aug"), ("OOD score", "v2_full vs v2_baseline"), ("OOD score", "seeds 0/1 of v2_full"),
         ("Δ OOD score", "v2_full"), ("OOD score rank", "v2_full"), ("OOD score (max)", "v2_full"),
         ("best OOD score", "v2_full"), ("OOD score improvement", "v2_full"), ("OOD return", "v2_full"),
@@ -287,6 +288,37 @@ def test_percent_is_written_times_a_hundred() -> None:
 )  # fmt: skip
 def test_layouts_that_name_a_place(name: str, text: str) -> None:
     assert bound(text, name) == {"7.77": "ood/score/v2_full"}
+
+
+def test_a_spread_in_a_column_of_its_own_is_that_of_the_column_before() -> None:
+    text = "| config | OOD score (mean) | std | OOD cost | 标准差 |\n|-|-|-|-|-|\n| v2_full | 7.77 | 8.88 | 9.99 | 6.66 |\n"
+    assert bound(text) == {
+        "7.77": "ood/score/v2_full", "8.88": "ood/score/v2_full/sd",
+        "9.99": "ood/cost/v2_full", "6.66": "ood/cost/v2_full/sd",
+    }  # fmt: skip
+    assert bound(text.replace("std", "±"))["9.99"] == "ood/cost/v2_full"
+    assert "8.88" not in bound(text.replace("std", "±"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.md", "The OOD score of v2_full is ~~0.999~~ 1.117.\n"), ("a.md", "The OOD score of v2_full is <del>0.999</del> 1.117.\n"),
+        ("a.tex", "The OOD score of v2\\_full is \\sout{0.999} 1.117.\n"),
+    ],
+)  # fmt: skip
+def test_what_is_struck_out_is_not_said(name: str, text: str) -> None:
+    assert bound(text, name) == {"1.117": "ood/score/v2_full"}
+
+
+def test_a_name_that_goes_on_is_another_one_in_a_sentence_too() -> None:
+    assert bound("The OOD score of v2_full is 1.117.") == {"1.117": "ood/score/v2_full"}
+    assert bound("The OOD score of v2_full-XL is 1.117.") == {}
+    assert bound("The OOD score of v2_full++ is 1.117.") == {}
+
+
+def test_a_byte_order_mark_is_no_part_of_a_table() -> None:
+    assert bound("\ufeff" + table("OOD score")) == {"7.77": "ood/score/v2_full"}
 
 
 def test_a_section_within_a_table_names_what_follows() -> None:

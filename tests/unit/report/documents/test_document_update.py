@@ -51,6 +51,27 @@ def moved(known: list[Quantity], seed: int) -> list[Quantity]:
     return [replace(each, value=each.value * rng.uniform(0.2, 30) * rng.choice((1, 1, -1))) for each in known]
 
 
+@pytest.mark.parametrize(
+    ("written", "marked"),
+    [
+        (r"\num{1.117}", r"\num{1.117} (PARTIAL 3/5)"), (r"$1.117$", r"$1.117$ (PARTIAL 3/5)"),
+        (r"\SI{1.117}{pt}", r"\SI{1.117}{pt} (PARTIAL 3/5)"), (r"$\mathbf{1.117}$", r"$\mathbf{1.117}$ (PARTIAL 3/5)"),
+        (r"$1.117 \pm 0.214$", r"$1.117 \pm 0.214$ (PARTIAL 3/5)"), (r"\(1.117\)", r"\(1.117\) (PARTIAL 3/5)"),
+        (r"\textbf{1.117}", r"\textbf{1.117 (PARTIAL 3/5)}"), ("1.117", "1.117 (PARTIAL 3/5)"),
+    ],
+)  # fmt: skip
+def test_a_mark_stands_behind_a_formula(written: str, marked: str) -> None:
+    head = "\\begin{tabular}{lr}\nConfig & OOD score \\\\ \\hline\nv2\\_full & "
+    text, known = f"{head}{written} \\\\\n\\end{{tabular}}\n", quantities(STORY)
+    bound = bindings(text, known, "a.tex")
+    done = update(text, bound, Book(known).by_key, "PARTIAL 3/5")
+    assert done.text == text.replace(written, marked)
+    again = bindings(done.text, known, "a.tex")
+    assert (len(again), update(done.text, again, Book(known).by_key, "PARTIAL 3/5").text) == (1, done.text)
+    assert update(done.text, again, Book(known).by_key, None).text == text
+    assert update(done.text, done.bindings, Book(known).by_key, None).text == text
+
+
 def nothing_else(old: str, new: str, bound: list[Binding]) -> bool:
     """The new text is the old one with any numeral in the place of each bound one. Knows nothing of `prove`."""
     pattern, done = "", 0
