@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -105,6 +106,15 @@ class Camp:
         )  # fmt: skip
         self._background.append(started)
         return started
+
+    def on_a_terminal(self, *args: str) -> tuple[int, int]:
+        """Its pid and its screen. Ctrl-C reaches it even if whoever runs the tests ignores it, as `nohup ... &` does."""
+        pid, screen = pty.fork()
+        if pid == 0:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.chdir(self.root)
+            os.execve(sys.executable, [sys.executable, "-m", "muster", *args], self.environment)
+        return pid, screen
 
     def json(self, *args: str, code: int | None = None) -> Any:
         return json.loads(self(*args, "--json", code=code).stdout)

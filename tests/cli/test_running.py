@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import shutil
 import signal
 import sys
@@ -207,10 +206,7 @@ jobs: {train: {axes: [config, seed], command: "true"}}
 
 
 def test_ctrl_c_only_detaches(gated: Any) -> None:
-    pid, screen = pty.fork()
-    if pid == 0:
-        os.chdir(gated.root)
-        os.execve(sys.executable, [sys.executable, "-m", "muster", "up"], gated.environment)
+    pid, screen = gated.on_a_terminal("up")
     try:
         running = gated.started("train/0")
         os.write(screen, b"\x03")

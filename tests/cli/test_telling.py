@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import signal
 import sys
@@ -162,10 +161,8 @@ def test_marks_stay_marks_while_rich_draws(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_live_view_has_marks(gated: Camp) -> None:
-    pid, screen = pty.fork()
-    if pid == 0:
-        os.chdir(gated.root)
-        os.execve(sys.executable, [sys.executable, "-m", "muster", "up"], gated.environment | {"PYTHONUTF8": "1"})
+    gated.environment |= {"PYTHONUTF8": "1"}
+    pid, screen = gated.on_a_terminal("up")
     shown = b""
     try:
         gated.started("train/0")
