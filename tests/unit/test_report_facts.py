@@ -15,9 +15,10 @@ from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.attempt import Attempt, CellRecord, Outcome
 from muster.domain.cell import all_cells
 from muster.domain.errors import UsageError
-from muster.domain.origins import Checkpoint, Origins
+from muster.domain.origins import Checkpoint, Origins, Series
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import State
+from muster.report.analysis import find_flags
 from muster.report.facts import Column
 from muster.spec import read_campaign
 
@@ -174,7 +175,7 @@ def made(tmp_path: Path, config: dict[str, Any], **origins: Origins) -> Any:
             attempts=(Attempt(record.cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=outcome),),
         )
     named = {name.replace("__", "/"): each for name, each in origins.items()}
-    return {each.cell: each for each in how_made(found.state.campaign, records, named, {}, {})}
+    return {each.cell: each for each in how_made(found.state.campaign, records, named, {})}
 
 
 def test_settings_label_and_steps_are_read_from_the_runs_own_config(tmp_path: Path) -> None:
@@ -240,3 +241,73 @@ def test_a_checkpoint_that_was_put_back_is_the_same(tmp_path: Path) -> None:
     later = Checkpoint("/home/me/model", "aa", saved=9999.0)
     named = made(tmp_path, {}, train__base__0=Origins(checkpoint=later), eval__base__0__id=Origins(evaluated="aa"))
     assert named["train/base/0"].written_after == ()
+
+
+# -- best and last
+
+
+BEST = TEXT.replace("limit: {metric: risk, max: 2}}", "limit: {metric: risk, max: 2}, checkpoint: {best: score}}")
+
+
+def flagged(text: str, **found: Any) -> list[tuple[str, tuple[str, ...]]]:
+    flags = find_flags(facts_of(status(text, all_done), Found(**found)))
+    return [(flag.code, flag.cells) for flag in flags if "best_" in flag.code]
+
+
+def test_the_best_of_the_evaluations_on_the_way_is_the_last_one() -> None:
+    origins = {
+        "train/base/0": Origins(tested={"score": Series(1.0, 9.0, lowest=9.0, highest=5.0)}),
+        "train/base/1": Origins(tested={"score": Series(1.0, 9.0, lowest=5.0, highest=9.0)}),
+        "train/new/0": Origins(tested={"score": Series(1.0, 9.0, lowest=None, highest=1.0)}),
+        "train/new/1": Origins(tested={"other": Series(1.0, 9.0, lowest=9.0, highest=9.0)}),
+    }
+    assert ("best_at_an_end", ("train/base/0",)) in flagged(BEST, origins=origins)  # lower is better
+    assert [cells for code, cells in flagged(BEST, origins=origins) if code == "best_at_an_end"] == [("train/base/0",)]
+    assert not flagged(TEXT, origins=origins)  # the last checkpoint is evaluated: nothing was chosen
+
+
+def test_a_result_that_is_taken_at_the_best_row() -> None:
+    series = "score: {jsonl: e.jsonl, key: score}, cost: {jsonl: e.jsonl, key: cost, reduce: {at: {best: score}}}"
+    text = TEXT.replace("results: {score: {json: r.json, key: score}}", f"results: {{{series}}}")
+    text = text.replace("limit: {metric: risk, max: 2}", "limit: {metric: cost, split: ood, max: 2}")
+    origins = {
+        "eval/new/0/ood": Origins(values={"score": 1.0, "cost": 1.0}, picked={"cost": Series(1.0, 7.0, 1.0, 3.0)}),
+        "eval/new/1/ood": Origins(values={"score": 1.0, "cost": 1.0}, picked={"cost": Series(1.0, 7.0, 3.0, 1.0)}),
+    }
+    assert ("best_at_an_end", ("eval/new/0/ood",)) in flagged(text, origins=origins)
+    assert ("best_beside_last", ()) in flagged(text, origins=origins)  # the score is that of the last row
+    both = text.replace("key: score}, cost", "key: score, reduce: min}, cost")
+    assert ("best_beside_last", ()) not in flagged(both, origins=origins)
+
+
+def test_some_evaluated_the_best_checkpoint_and_others_the_last() -> None:
+    cells = [f"eval/{config}/{seed}/{split}" for config in ("base", "new") for seed in "01" for split in ("id", "ood")]
+    origins = dict.fromkeys(cells, Origins())
+    mixed = {cell: ["/best.pt" if "new/1" in cell else "/checkpoints/last/model.pt"] for cell in cells}
+    assert flagged(TEXT, origins=origins, named=mixed) == [("best_and_last", ("eval/new/1/id", "eval/new/1/ood"))]
+    assert not flagged(TEXT, origins=origins, named={cell: ["/best.pt"] for cell in cells})
+    unknown = {cell: ["/best.pt" if "new/1" in cell else "/model.pt"] for cell in cells}
+    assert not flagged(TEXT, origins=origins, named=unknown)
+    told = origins | {cells[0]: Origins(named="/home/me/last_runs/best_model.pt"), cells[1]: Origins(named="final.pt")}
+    assert flagged(TEXT, origins=told) == [("best_and_last", (cells[0],))]
+
+
+def test_a_split_that_is_called_best_is_a_declaration() -> None:
+    text = TEXT.replace("split: {id: {}, ood: {note: a proxy}}", "split: [best, last]").replace(
+        "split: ood, better", "split: best, better"
+    )
+    cells = [
+        f"eval/{config}/{seed}/{split}" for config in ("base", "new") for seed in "01" for split in ("best", "last")
+    ]
+    named = {cell: [f"/{cell.rpartition('/')[2]}.pt"] for cell in cells}
+    assert not flagged(text, origins=dict.fromkeys(cells, Origins()), named=named)
+
+
+def test_units_that_are_mixed_are_flagged() -> None:
+    def done(cell: Any) -> dict[str, float]:
+        percent = {"new/0/ood": 85.0, "new/1/ood": 0.875, "base/0/ood": 40.5}.get(cell.id.removeprefix("eval/"), 43.25)
+        return {"success": percent} if cell.job == "eval" else all_done(cell)
+
+    flags = find_flags(facts_of(status(TEXT.replace("score", "success"), done), Found({})))
+    told = [(flag.level, flag.cells) for flag in flags if flag.code == "mixed_units"]
+    assert told == [("ERROR", ("eval/new/1/ood", "eval/new/0/ood"))]

@@ -10,11 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from muster.acts.best_or_last import best_step, called
 from muster.acts.run_config import claims, configs_in, leaves
 from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign
 from muster.domain.cell import needed_cells
-from muster.domain.origins import Checkpoint, Origins
+from muster.domain.origins import Checkpoint, Origins, Points
 from muster.stats.flags import Made
 
 # keys that name a run, or say where it lies, and do not change what it does
@@ -27,28 +28,30 @@ _TOLD = 5  # leaves that a config must have before two of them can be called the
 _SLACK_S = 2.0
 CLEAN = "clean"  # a tree without changes, which is not the same as one that nobody knows
 Configs = Sequence[tuple[str, Mapping[str, Any]]]
-Points = tuple[tuple[float, ...], tuple[float, ...]]
-Curves = Mapping[str, Mapping[str, tuple[str, Points]]]  # cell -> metric -> (key, steps and values)
 
 
 def how_made(
     campaign: Campaign,
     records: Mapping[str, CellRecord],
     origins: Mapping[str, Origins],
-    curves: Curves,
     code: Mapping[str, Mapping[str, Any]],
     vouched: Mapping[str, str] = MappingProxyType({}),
+    named: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> Iterator[Made]:
-    """Of every DONE cell whose origins are known. `vouched`: the checkpoints as an earlier report saw them."""
+    """Of every DONE cell whose origins are known.
+
+    `vouched`: the checkpoints as an earlier report saw them. `named`: for a cell the files of those it needs, as its
+    command names them.
+    """
     users: dict[str, list[str]] = {}
     for name, needs in needed_cells(campaign, [record.cell for record in records.values()]).items():
         for need in needs if name in origins else ():
             users.setdefault(need, []).append(name)
     for name, record in records.items():
         if record.done and name in origins:
-            yield _Making(campaign, records, origins, users.get(name, []), record, vouched.get(name)).made(
-                _curve_hash(curves.get(name, {})), code.get(name, {})
-            )
+            paths = named.get(name, ())
+            making = _Making(campaign, records, origins, users.get(name, []), record, vouched.get(name), paths)
+            yield making.made(code.get(name, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,15 @@ class _Making:
     users: Sequence[str]  # the cells that evaluated it
     record: CellRecord
     vouched: str | None = None
+    named: Sequence[str] = ()
 
-    def made(self, curve: str | None, code: Mapping[str, Any]) -> Made:
+    def made(self, code: Mapping[str, Any]) -> Made:
         names = {axis: value.name for axis, value in self.record.cell.values}
         mine = self.origins[self.record.cell.id]
         trained = bool(self.users or mine.checkpoint or not self.campaign.job(self.record.cell.job).needs)
         saved = mine.checkpoint
         configs = self._configs() if trained else []
+        best, evaluations = best_step(self.campaign, self.record.cell.job, mine)
         return Made(
             cell=self.record.cell.id,
             job=self.record.cell.job,
@@ -75,13 +80,16 @@ class _Making:
             checkpoint=saved.sha256 if saved else None,
             saved_share=saved.share if saved else None,
             saved_early=saved is not None and saved.early,
-            curve=curve,
+            curve=_curve_hash(mine.curves),
             steps=_steps(configs),
             settings=_settings(configs),
             unlabelled=_settings(configs, but=names.get("config", "")),
             label=_label(configs, self.record, self.campaign),
             commit=code.get("commit"),
             dirty=(code.get("dirty") or CLEAN) if code.get("commit") else None,
+            called=self._called(),
+            best_step=best,
+            eval_steps=evaluations,
             episodes=mine.episodes,
             another=tuple(user for user in self.users if saved and self._differs(user, saved)),
             written_after=tuple(user for user in self.users if saved and self._written_after(user, saved)),
@@ -91,6 +99,12 @@ class _Making:
         done = self.record.completed
         output = done.outcome.output if done and done.outcome else None
         return configs_in(Path(output)) if output else []
+
+    def _called(self) -> str | None:
+        """Not where the cell's own name says it: that is declared."""
+        told = self.origins[self.record.cell.id].named
+        paths = [*self.named, *([Path(told).name] if told else [])]
+        return None if called([self.record.cell.id]) else called(paths)
 
     def _written_after(self, user: str, saved: Checkpoint) -> bool:
         """A copy that was put back has a new time and the old bytes."""
@@ -110,7 +124,7 @@ def _ended_before(record: CellRecord, saved: Checkpoint) -> bool:
     return saved.saved is not None and saved.saved > attempt.outcome.ended + _SLACK_S
 
 
-def _curve_hash(curves: Mapping[str, tuple[str, Any]]) -> str | None:
+def _curve_hash(curves: Mapping[str, tuple[str, Points]]) -> str | None:
     points = {metric: curve[1] for metric, curve in curves.items()}
     if not points or all(len(set(values)) < 3 for _, values in points.values()):
         return None  # a line that says nothing may well lie under two runs

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from muster.acts.made import Curves, how_made
+from muster.acts.best_or_last import picked
+from muster.acts.made import how_made
 from muster.acts.stamping import relevant
 from muster.acts.status import CellStatus, Status
 from muster.domain.attempt import Attempt, CellRecord
@@ -29,9 +30,9 @@ class Found:
     """What was read from the world for a report."""
 
     origins: Mapping[str, Origins]  # of DONE cells
-    curves: Curves = field(default_factory=dict)
     code: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # cell -> commit, dirty
     vouched: Mapping[str, str] = field(default_factory=dict)  # cell -> hash of its checkpoint in the last report
+    named: Mapping[str, Sequence[str]] = field(default_factory=dict)  # cell -> files of its needs in its command
     at: str = ""
     version: str = ""
     folder: str = ""
@@ -93,7 +94,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         declared=_declared(campaign, plan, found.decision_changed_at, _withdrawn(status)),
         proxies={value.name: value.note for value in splits if value.note},
         notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
-        made=tuple(how_made(campaign, records, found.origins, found.curves, found.code, found.vouched)),
+        made=tuple(how_made(campaign, records, found.origins, found.code, found.vouched, found.named)),
         curves=tuple(_curves(status, found)),
         price=_price(campaign, list(records.values()), found.seed_price),
         currency=campaign.money.currency if campaign.money else "",
@@ -207,6 +208,7 @@ def _declared(campaign: Campaign, plan: Plan | None, changed_at: int, withdrawn:
         splits=tuple(value.name for value in _axis(campaign, "split")),
         proxies={v.name: v.note for v in _axis(campaign, "split") if v.name.lower() in ("ood", "proxy")},
         train_metrics=training if plan and plan.primary.head in needed else training - evaluated,
+        picked=picked(campaign),
         withdrawn=withdrawn,
         changed_at=changed_at,
     )
@@ -288,7 +290,8 @@ def _completed(record: CellRecord) -> Attempt:
 def _curves(status: Status, found: Found) -> Iterator[Curve]:
     for cell in status.cells:
         names = {axis: value.name for axis, value in cell.record.cell.values}
-        for metric, (key, (steps, values)) in found.curves.get(cell.record.cell.id, {}).items():
+        origins = found.origins.get(cell.record.cell.id)
+        for metric, (key, (steps, values)) in origins.curves.items() if origins else ():
             yield Curve(cell.record.cell.id, names.get("config", ""), names.get("seed", ""), metric, key, steps, values)
 
 

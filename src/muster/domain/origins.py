@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+Points = tuple[tuple[float, ...], tuple[float, ...]]  # steps, values
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -18,14 +20,30 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """Where, of all the times that a metric was measured on the way, it was lowest and highest.
+
+    Steps, or 1, 2, 3 ... where only their order is known. None: it is so at several of them.
+    """
+
+    first: float
+    last: float
+    lowest: float | None
+    highest: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Origins:
     """`files` has every file that is named here, with its hash; None: it is gone or can't be read."""
 
     results: Mapping[str, str] = field(default_factory=dict)  # result -> file
     values: Mapping[str, float] = field(default_factory=dict)  # result -> what the file says now
-    trouble: Mapping[str, str] = field(default_factory=dict)  # result -> why it can't be read now
     rewritten: frozenset[str] = frozenset()  # results whose file was written after the run's end
     files: Mapping[str, str | None] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     episodes: int | None = None
     evaluated: str | None = None  # hash of the checkpoint, where the result file names it
+    named: str | None = None  # path of the checkpoint, likewise
+    picked: Mapping[str, Series] = field(default_factory=dict)  # result that is one of many -> these
+    curves: Mapping[str, tuple[str, Points]] = field(default_factory=dict)  # metric -> its key, steps and values
+    tested: Mapping[str, Series] = field(default_factory=dict)  # metric -> its evaluations on the way

@@ -3,59 +3,107 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
 from muster.domain.order import Order
+from muster.domain.origins import Points, Series
 from muster.observe.matches import newest_first
 from muster.observe.proof import pattern_of
-from muster.observe.results import LONGEST_LINE
-from muster.observe.steps import decode_row, look_up, number
+from muster.observe.steps import look_up, needle_of, number
+from muster.observe.sweep import sweep
 
 POINTS = 400  # of a curve: more can't be told apart on a slide
 _PREFIXES = ("eval_episode/", "eval/episode/", "episode/", "Metrics/Ep", "eval/", "test/", "train/", "rollout/ep_")
+_EVALUATION = re.compile(r"(?:^|[/_.])(?:eval|test|val)(?![a-z])", re.IGNORECASE)
 _ENDINGS = {"score": ("score", "return", "reward", "Ret", "rew_mean"), "cost": ("cost", "Cost", "cost_mean")}
-Points = tuple[tuple[float, ...], tuple[float, ...]]  # steps, values
 
 
 def read_curves(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> dict[str, tuple[str, Points]]:
     """metric -> (the key it was found under, its points). A file that can't be read has no curve."""
-    for source in job.progress:
+    for log in logs_of(job, cell, order, metrics):
+        log.read()
+        if found := log.curves():
+            return found
+    return {}
+
+
+def logs_of(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> Iterator[Log]:
+    """The newest file of each source of steps, not read yet."""
+    for source in job.progress if metrics else ():
         if source.kind not in ("jsonl", "csv") or not source.step:
             continue
         pattern = pattern_of(job, cell, order, source.path)
         for path in newest_first(pattern)[:1] if pattern else ():
-            try:
-                found = _collect(_rows(source.kind, path), source.step, source.scale, metrics)
-            except (OSError, csv.Error):
-                continue
-            if found:
-                return found
-    return {}
+            yield Log(source.kind, path, source.step, source.scale, metrics)
 
 
-def _collect(
-    rows: Iterator[Mapping[str, Any]], step_key: str, scale: float, metrics: Sequence[str]
-) -> dict[str, tuple[str, Points]]:
-    thinned: dict[str, Thinned] = {}
-    candidates = {metric: candidates_for(metric) for metric in metrics}
-    keys = frozenset(key for each in candidates.values() for key in each)
-    for row in rows:
-        step = number(look_up(row, step_key))
+class Log:
+    """The curves of one log, taken row by row."""
+
+    def __init__(self, kind: str, path: str, step_key: str, scale: float, metrics: Sequence[str]) -> None:
+        self.kind, self.path = kind, path
+        self._step, self._scale = step_key, scale
+        self._needle = needle_of(step_key)
+        self._candidates = {metric: candidates_for(metric) for metric in metrics}
+        self._keys = frozenset(key for each in self._candidates.values() for key in each)
+        self._thinned: dict[str, Thinned] = {}
+
+    def read(self) -> None:
+        """In a pass of its own; of what can't be read nothing is known."""
+        try:
+            if self.kind == "jsonl":
+                sweep(self.path, [self])
+            else:
+                self._read_table()
+        except (OSError, csv.Error):
+            self.forget()
+
+    def _read_table(self) -> None:
+        with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as table:
+            for row in csv.DictReader(line.replace("\0", "") for line in table):
+                self.take_row(row)
+
+    def forget(self) -> None:
+        self._thinned.clear()
+
+    def wants(self, line: bytes) -> bool:
+        return self._needle in line
+
+    def take_row(self, row: Mapping[str, Any]) -> None:
+        keys = self._keys & row.keys()
+        step = number(look_up(row, self._step)) if keys else None
         if step is None:
-            continue
-        for key in keys & row.keys():
+            return
+        for key in keys:
             value = number(row[key])
             if value is not None:
-                thinned.setdefault(key, Thinned()).add(step * scale, value)
-    found = {}
-    for metric, likely in candidates.items():
-        logged = [key for key in likely if key in thinned and len(thinned[key].steps) > 1]
-        if logged:
-            found[metric] = (logged[0], thinned[logged[0]].points)
-    return found
+                self._thinned.setdefault(key, Thinned()).add(step * self._scale, value)
+
+    def curves(self) -> dict[str, tuple[str, Points]]:
+        """metric -> (the key it was found under, its points)."""
+        found = {}
+        for metric, likely in self._candidates.items():
+            logged = self._logged(likely)
+            if logged:
+                found[metric] = (logged[0], self._thinned[logged[0]].points)
+        return found
+
+    def tested(self) -> dict[str, Series]:
+        """metric -> the evaluations of it. What is logged of training episodes is none."""
+        found = {}
+        for metric, likely in self._candidates.items():
+            logged = self._logged([key for key in likely if key == metric or _EVALUATION.search(key)])
+            if logged:
+                found[metric] = self._thinned[logged[0]].tested
+        return found
+
+    def _logged(self, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if key in self._thinned and len(self._thinned[key].steps) > 1]
 
 
 def candidates_for(metric: str) -> list[str]:
@@ -72,8 +120,11 @@ class Thinned:
         self.values: list[float] = []
         self._every, self._seen = 1, 0
         self._last: tuple[float, float] | None = None
+        self._low, self._high = Extreme(), Extreme()
 
     def add(self, step: float, value: float) -> None:
+        self._low.add(step, -value)
+        self._high.add(step, value)
         if self._seen % self._every == 0:
             self.steps.append(step)
             self.values.append(value)
@@ -92,14 +143,19 @@ class Thinned:
         last = [self._last] if self._last and (not self.steps or self._last[0] != self.steps[-1]) else []
         return (*self.steps, *(step for step, _ in last)), (*self.values, *(value for _, value in last))
 
+    @property
+    def tested(self) -> Series:
+        steps, _ = self.points
+        return Series(steps[0], steps[-1], self._low.step, self._high.step)
 
-def _rows(kind: str, path: str) -> Iterator[Mapping[str, Any]]:
-    if kind == "csv":
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as table:
-            yield from csv.DictReader(line.replace("\0", "") for line in table)
-        return
-    with open(path, "rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            row = decode_row(line)
-            if isinstance(row, dict):
-                yield row
+
+class Extreme:
+    """Where the largest value was; nowhere, while several are as large."""
+
+    def __init__(self) -> None:
+        self.value = -math.inf
+        self.step: float | None = None
+
+    def add(self, step: float, value: float) -> None:
+        if value >= self.value:
+            self.value, self.step = value, step if value > self.value else None

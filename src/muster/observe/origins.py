@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,8 +18,10 @@ from muster.domain.order import Order
 from muster.domain.origins import Checkpoint, Origins
 from muster.domain.sighting import Exit
 from muster.observe.checkpoints import saved_at
+from muster.observe.curves import Log, logs_of
 from muster.observe.proof import Places, places_of
-from muster.observe.results import NoResult, read_result
+from muster.observe.results import Found, NoResult, Values
+from muster.observe.sweep import sweep
 from muster.observe.window import Window
 
 Hash = Callable[[str], str | None]
@@ -27,42 +30,74 @@ MOMENT_S = 0.05  # what its last process still wrote while the exit was written 
 START, END = 0.1, 0.9  # of the training: what was saved before hardly learned, what was saved after is the last
 _EPISODES = ("episodes", "n_episodes", "num_episodes", "eval_episodes")
 _HASHES = ("checkpoint_sha256", "checkpoint_hash")
+_PATHS = ("checkpoint", "checkpoint_path", "ckpt", "ckpt_path")
 _LARGEST = 1 << 20
 
 
 def read_origins(
     job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True, best: bool = False,
-    used: str | None = None,
+    used: str | None = None, metrics: Sequence[str] = (),
 ) -> Origins:  # fmt: skip
     """`values` False: only which files there are and what they hash to. `best`: not the last checkpoint is meant.
 
     `used`: the checkpoint that was evaluated, where that is known; else the declared one is taken for it.
+    `metrics`: those whose curves are read, too, in the same pass as the results.
     """
     places = places_of(job, cell, order, exit_)
     if used is not None:
         places = replace(places, checkpoint=used)
-    read: dict[str, float] = {}
-    trouble: dict[str, str] = dict(places.trouble)
-    for result in job.results if values else ():
-        path = places.results.get(result.name)
-        if path is None:
-            continue
-        try:
-            read[result.name] = read_result(result, path, path, {each.name: each for each in job.results}).value
-        except (NoResult, OSError) as error:
-            trouble[result.name] = str(error)
-    files = {path: hash_(path) for path in dict.fromkeys([*places.results.values(), *places.logs])}
+    logs = list(logs_of(job, cell, order, metrics))
+    found = _read(job, places, logs) if values else {}
+    curves = next((log for log in logs if log.curves()), None)
     by_the_way = _by_the_way(places.results.values()) if values else {}
     return Origins(
-        places.results,
-        read,
-        trouble,
-        frozenset(name for name, path in places.results.items() if _rewritten(path, places.window)),
-        files,
-        _checkpoint(job, places, hash_, START if best else END),
-        _episodes(by_the_way),
-        next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
+        results=places.results,
+        values={name: each.value for name, each in found.items()},
+        rewritten=frozenset(name for name, path in places.results.items() if _rewritten(path, places.window)),
+        files={path: hash_(path) for path in dict.fromkeys([*places.results.values(), *places.logs])},
+        checkpoint=_checkpoint(job, places, hash_, START if best else END),
+        episodes=_episodes(by_the_way),
+        evaluated=next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
+        named=next((path for key in _PATHS if isinstance(path := by_the_way.get(key), str)), None),
+        picked={name: each.tested for name, each in found.items() if each.tested},
+        curves=curves.curves() if curves else {},
+        tested=curves.tested() if curves else {},
     )
+
+
+def _read(job: Job, places: Places, logs: Sequence[Log]) -> dict[str, Found]:
+    """Every jsonl file in one pass, for its results and its curves; what can't be read has no value."""
+    asked: dict[str, list[Values]] = {}
+    others = {each.name: each for each in job.results}
+    waiting: dict[str, Values] = {}
+    for result in job.results:
+        path = places.results.get(result.name)
+        with contextlib.suppress(NoResult, OSError):
+            if path is not None:
+                values = Values(result, path, others)
+                if result.kind == "jsonl":
+                    asked.setdefault(path, []).append(values)
+                else:
+                    values.read(path)
+                waiting[result.name] = values
+    for path in dict.fromkeys([*asked, *(log.path for log in logs if log.kind == "jsonl")]):
+        mine = [log for log in logs if log.path == path and log.kind == "jsonl"]
+        try:
+            sweep(path, [*asked.get(path, ()), *mine])
+        except OSError:
+            waiting = {name: each for name, each in waiting.items() if each not in asked.get(path, ())}
+            for log in mine:
+                log.forget()
+    for log in logs:  # the first that has curves is the one that counts
+        if log.kind == "csv":
+            log.read()
+        if log.curves():
+            break
+    found: dict[str, Found] = {}
+    for name, values in waiting.items():
+        with contextlib.suppress(NoResult):
+            found[name] = values.found()
+    return found
 
 
 def _rewritten(path: str, window: Window | None) -> bool:

@@ -55,7 +55,6 @@ class Places:
     """The files that results and the proof are read from."""
 
     results: Mapping[str, str]
-    trouble: Mapping[str, str]  # result -> why its file was not found
     checkpoint: str | None
     window: Window | None
     last_step: float | None  # when a file with steps was last written
@@ -300,15 +299,9 @@ class _Reading:
 
     def places(self) -> Places:
         results: dict[str, str] = {}
-        trouble: dict[str, str] = {}
         for result in self.job.results:
-            try:
+            with contextlib.suppress(KeyError, OSError):
                 results[result.name] = self._result_file(result)
-            except KeyError as error:
-                trouble[result.name] = _no_value(result.path, error)
-            except OSError as error:
-                missing = isinstance(error, FileNotFoundError)
-                trouble[result.name] = f"{result.path}: no such file" if missing else str(error)
         asked = self.job.proof.checkpoint
         saves = [asked.path] if asked else [s.path for s in self.job.progress if s.kind == "checkpoint"]
         steps = [source.path for source in self.job.progress if source.kind in ("jsonl", "csv", "files")]
@@ -316,7 +309,6 @@ class _Reading:
         logs = self._existing([source.path for source in self.job.progress if source.kind in ("jsonl", "csv")])
         return Places(
             results,
-            trouble,
             next(iter(self._existing(saves)), None),
             self.window,
             max(written, default=None),

@@ -6,15 +6,17 @@ import csv
 import json
 import math
 import re
+from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TextIO
 
 from muster.domain.campaign import Result
-from muster.observe.steps import decode_row, look_up, needle_of
+from muster.domain.origins import Series
+from muster.observe.steps import look_up, needle_of
+from muster.observe.sweep import LONGEST_LINE, sweep
 
 MOST_BYTES = 256 << 20  # of a file that is read whole
-LONGEST_LINE = 16 << 20
 Row = tuple[Any, ...]  # a value for each key that was asked for; MISSING where the row has none
 MISSING = object()
 
@@ -27,6 +29,7 @@ class NoResult(Exception):
 class Found:
     value: float
     text: str  # where it is from, in words
+    tested: Series | None = None  # where it is the least, the largest, or that of the best of many
 
 
 def read_result(result: Result, path: str, name: str, others: Mapping[str, Result]) -> Found:
@@ -34,18 +37,74 @@ def read_result(result: Result, path: str, name: str, others: Mapping[str, Resul
 
     Raises NoResult where it is missing or no finite number, OSError where the file can't be read.
     """
-    best = _best_of(result, others)
-    keys = [result.key or result.path] + ([best.key or best.path] if best else [])
-    rows = list(_rows(result.kind, path, keys))
-    if best:
-        return _at_best(result, name, [row for row in rows if MISSING not in row])
-    values = [_number(row[0], result, name) for row in rows if row[0] is not MISSING]
-    if not values:
-        raise NoResult(_nothing(result, name))
-    how = str(result.reduce)
-    reduced = _REDUCERS[how](values)
-    many = f" ({how} of {len(values)})" if len(values) > 1 else ""
-    return Found(reduced, f"{name}: {result.key or 'the match'} = {reduced:.6g}{many}")
+    values = Values(result, name, others)
+    values.read(path)
+    return values.found()
+
+
+class Values:
+    """The values of one result, taken row by row: 8 bytes for each, however long the file is."""
+
+    def __init__(self, result: Result, name: str, others: Mapping[str, Result]) -> None:
+        self._result, self._name = result, name
+        self._best = _best_of(result, others)
+        self.keys = [result.key or result.path] + ([self._best.key or self._best.path] if self._best else [])
+        self._needles = [needle_of(key) for key in self.keys] if result.kind == "jsonl" else []
+        self._columns = [array("d") for _ in self.keys]
+        self._wrong: NoResult | None = None
+
+    def read(self, path: str) -> None:
+        """Of any kind of file; jsonl in a pass of its own."""
+        if self._result.kind == "jsonl":
+            sweep(path, [self])
+            return
+        for row in _rows(self._result.kind, path, self.keys):
+            self._take(row)
+
+    def wants(self, line: bytes) -> bool:
+        return all(needle in line for needle in self._needles)
+
+    def take_row(self, row: Mapping[str, Any]) -> None:
+        self._take(tuple(_or_missing(row, key) for key in self.keys))
+
+    def _take(self, row: Row) -> None:
+        if self._wrong is not None or MISSING in row:
+            return
+        try:
+            for column, value in zip(self._columns, row, strict=True):
+                column.append(_number(value, self._result, self._name))
+        except NoResult as wrong:
+            self._wrong = wrong
+
+    def found(self) -> Found:
+        """Raises NoResult where there is none."""
+        if self._wrong is not None:
+            raise self._wrong
+        if not self._columns[0]:
+            raise NoResult(_nothing(self._result, self._name))
+        return self._at_best() if self._best else self._reduced()
+
+    def _reduced(self) -> Found:
+        values, how = self._columns[0], str(self._result.reduce)
+        reduced = _REDUCERS[how](values)
+        many = f" ({how} of {len(values)})" if len(values) > 1 else ""
+        text = f"{self._name}: {self._result.key or 'the match'} = {reduced:.6g}{many}"
+        return Found(reduced, text, _tested(values) if how in ("min", "max") else None)
+
+    def _at_best(self) -> Found:
+        values, ranked = self._columns
+        told = self._result.reduce["at"]
+        pick = min if told.get("better") == "lower" else max
+        value = values[ranked.index(pick(ranked))]
+        text = f"{self._name}: {self._result.key} = {value:.6g} where {told['best']} is best (of {len(values)})"
+        return Found(value, text, _tested(ranked))
+
+
+def _tested(values: array[float]) -> Series:
+    def only(value: float) -> float | None:
+        return values.index(value) + 1.0 if values.count(value) == 1 else None
+
+    return Series(1.0, float(len(values)), only(min(values)), only(max(values)))
 
 
 def _best_of(result: Result, others: Mapping[str, Result]) -> Result | None:
@@ -55,16 +114,6 @@ def _best_of(result: Result, others: Mapping[str, Result]) -> Result | None:
     if (best.kind, best.path) != (result.kind, result.path) or result.kind == "stdout":
         raise NoResult(f"'{result.name}' is taken where '{best.name}' is best: both must be in the same file")
     return best
-
-
-def _at_best(result: Result, name: str, rows: Sequence[Row]) -> Found:
-    if not rows:
-        raise NoResult(_nothing(result, name))
-    by = result.reduce["at"]["best"]
-    sign = -1.0 if result.reduce["at"].get("better") == "lower" else 1.0
-    ranked = [(sign * _number(row[1], result, name), _number(row[0], result, name)) for row in rows]
-    value = max(ranked, key=lambda pair: pair[0])[1]
-    return Found(value, f"{name}: {result.key} = {value:.6g} where {by} is best (of {len(rows)})")
 
 
 _REDUCERS: Mapping[str, Callable[[Sequence[float]], float]] = {
@@ -129,14 +178,6 @@ def _json(path: str, keys: Sequence[str]) -> Iterator[Row]:
         yield tuple(found)
 
 
-def _jsonl(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    needles = [needle_of(key) for key in keys]
-    with open(path, "rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            if all(needle in line for needle in needles) and isinstance(row := decode_row(line), dict):
-                yield tuple(_or_missing(row, key) for key in keys)
-
-
 def _csv(path: str, keys: Sequence[str]) -> Iterator[Row]:
     with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
         table = csv.reader(_without_nuls(file))
@@ -199,7 +240,6 @@ def _has_null(row: Any, key: str) -> bool:
 
 _READERS: Mapping[str, Callable[[str, Sequence[str]], Iterator[Row]]] = {
     "json": _json,
-    "jsonl": _jsonl,
     "csv": _csv,
     "npz": _npz,
     "stdout": _stdout,

@@ -66,7 +66,7 @@ def analyse(facts: Facts) -> Analysis:
 def find_flags(facts: Facts) -> tuple[Flag, ...]:
     samples = [sample_of(facts, config, column) for column in all_columns(facts) for config in facts.configs]
     samples = [sample for sample in samples if sample.n]
-    measured = [Measured(m.cell, m.config, m.seed, m.head, m.results, m.now) for m in facts.measured]
+    measured = [Measured(m.cell, m.config, m.seed, m.head, m.results, m.now, m.episodes) for m in facts.measured]
     return (
         *flags.of_values(samples, measured),
         *flags.of_making(facts.made),

@@ -9,9 +9,9 @@ from itertools import accumulate
 
 from muster.report.analysis import Analysis
 from muster.report.escape import markdown
-from muster.report.facts import Claim, Column
+from muster.report.facts import Claim, Column, Measurement
 from muster.report.words import Words
-from muster.stats.flags import Flag
+from muster.stats.flags import Flag, Place
 
 _SHOWN = 90  # columns of a claim in the table of evidence
 _LONG_WORD = 20
@@ -37,12 +37,18 @@ def about_all(analysis: Analysis, text: str) -> Statement:
 
 
 def cells_behind(analysis: Analysis, flags: Iterable[Flag]) -> tuple[str, ...]:
-    """The cells that flags are about; of a config that is named, all of its cells."""
+    """The cells that flags are about: those that are named, or those of the place where it was seen."""
     found: dict[str, None] = {}
-    for name in (name for flag in flags for name in flag.cells):
-        of_config = [each.cell for each in analysis.facts.measured if each.config == name]
-        found.update(dict.fromkeys(of_config or [name]))
+    for flag in flags:
+        place = flag.place
+        seen = [each.cell for each in analysis.facts.measured if place and _lies_in(each, place)]
+        found.update(dict.fromkeys(flag.cells if place is None else seen))
     return tuple(found)
+
+
+def _lies_in(each: Measurement, place: Place) -> bool:
+    asked = ((place.splits, each.head), (place.seeds, each.seed), (place.configs, each.config))
+    return (not place.metric or place.metric in each.results) and all(not names or one in names for names, one in asked)
 
 
 class Chain:

@@ -32,6 +32,8 @@ from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 from muster.wiring.taking import read
 
+Named = Mapping[str, Mapping[str, tuple[str, ...]]]
+
 
 @dataclass(slots=True)
 class Reader:
@@ -61,8 +63,13 @@ class Reader:
         except OSError:
             return order, None
 
-    def origins(self, record: CellRecord, campaign: Campaign, used: str | None = None) -> tuple[Origins, Order | None]:
-        """`used`: the file of its output that an evaluation's command names, which is then what was evaluated."""
+    def origins(
+        self, record: CellRecord, campaign: Campaign, used: str | None = None, metrics: Sequence[str] = ()
+    ) -> tuple[Origins, Order | None]:
+        """`used`: the file of its output that an evaluation's command names, which is then what was evaluated.
+
+        `metrics`: those whose learning curves are read, too; evaluations on a split have none.
+        """
         attempt = record.completed
         order, exit_ = self.order(record, attempt) if attempt else (None, None)
         if order is None:
@@ -70,8 +77,9 @@ class Reader:
         job = campaign.job(record.cell.job)
         best = (campaign.decision or {}).get("checkpoint", "last") != "last"
         found = read_origins(
-            job, record.cell, order, exit_, self.hashes.sha256, values=self.values, best=best, used=used
-        )
+            job, record.cell, order, exit_, self.hashes.sha256, values=self.values, best=best, used=used,
+            metrics=() if "split" in job.axes else metrics,
+        )  # fmt: skip
         return replace(found, files={**found.files, **self._configs(order.output)}), order
 
     def _configs(self, output: str) -> dict[str, str | None]:
@@ -80,10 +88,19 @@ class Reader:
         return {str(path): self.hashes.sha256(path) for path in paths if path.is_file()}
 
 
-def used_files(reader: Reader, records: Sequence[CellRecord], needs: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
+def used_files(named: Named) -> dict[str, str]:
     """Cell -> the one file of its output that the commands of those who need it name; left out where they differ."""
-    by_name = {record.cell.id: record for record in records}
     found: dict[str, set[str]] = {}
+    for needs in named.values():
+        for need, paths in needs.items():
+            found.setdefault(need, set()).update(paths)
+    return {name: paths.pop() for name, paths in found.items() if len(paths) == 1}
+
+
+def named_files(reader: Reader, records: Sequence[CellRecord], needs: Mapping[str, tuple[str, ...]]) -> Named:
+    """Cell -> a cell that it needs -> the files of that one's output that its command names."""
+    by_name = {record.cell.id: record for record in records}
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
     for record in records:
         attempt = record.completed
         order, _ = reader.order(record, attempt) if attempt and needs.get(record.cell.id) else (None, None)
@@ -92,8 +109,18 @@ def used_files(reader: Reader, records: Sequence[CellRecord], needs: Mapping[str
             output = done.outcome.output if done and done.outcome else None
             words = [word.rpartition("=")[2] for word in order.argv] if order and output else []
             inside = [word for word in words if word.startswith(f"{output}/") and Path(word).exists()]
-            found.setdefault(need, set()).update(inside)
-    return {name: paths.pop() for name, paths in found.items() if len(paths) == 1}
+            if inside:
+                found.setdefault(record.cell.id, {})[need] = tuple(inside)
+    return found
+
+
+def inside_of(named: Named, records: Sequence[CellRecord]) -> dict[str, list[str]]:
+    """Cell -> the same files, as they are called inside of the outputs that they lie in."""
+    outputs = {r.cell.id: done.outcome.output or "" for r in records if (done := r.completed) and done.outcome}
+    return {
+        name: [path.removeprefix(outputs[need]) for need, paths in needs.items() for path in paths]
+        for name, needs in named.items()
+    }
 
 
 def basis_now(desk: Desk) -> Basis:
@@ -104,7 +131,7 @@ def basis_now(desk: Desk) -> Basis:
     needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
     stamped = {}
     records = list(done_cells(status))
-    used = used_files(reader, records, needs)
+    used = used_files(named_files(reader, records, needs))
     for record in records:
         name = record.cell.id
         found, order = reader.origins(record, campaign, used.get(name))

@@ -24,7 +24,7 @@ FILE = "record.md"
 
 
 def gather(desk: Desk, status: Status) -> tuple[list[Event], Sources]:
-    """Everything that `record_text` needs; changes nothing."""
+    """Everything that the record needs; changes nothing."""
     state = desk.state
 
     def text_of(name: str) -> str | None:

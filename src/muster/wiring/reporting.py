@@ -15,7 +15,6 @@ from muster.domain.campaign import Campaign
 from muster.domain.cell import needed_cells
 from muster.domain.errors import MusterError
 from muster.domain.origins import Origins
-from muster.observe.curves import read_curves
 from muster.observe.hashes import HashCache
 from muster.ports.clock import iso
 from muster.report.analysis import find_flags
@@ -24,7 +23,7 @@ from muster.report.facts import Facts
 from muster.report.quantities import quantities_of
 from muster.report.stamp import Basis, CellStamp
 from muster.store import campaigns
-from muster.wiring.basis import Reader, declared_now, done_cells, stamp_of, used_files
+from muster.wiring.basis import Reader, declared_now, done_cells, inside_of, named_files, stamp_of, used_files
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
 
@@ -49,29 +48,26 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
     reader = Reader(desk, HashCache(desk.state))
     records = list(done_cells(status))
     origins: dict[str, Origins] = {}
-    curves: dict[str, Any] = {}
     code: dict[str, Mapping[str, Any]] = {}
     metrics = _curve_metrics(campaign)
     stamped: dict[str, CellStamp] = {}
     needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
-    used = used_files(reader, records, needs)
+    named = named_files(reader, records, needs)
+    used = used_files(named)
     for at, record in enumerate(records):
         name = record.cell.id
         step("reading results", at, len(records))
-        origins[name], order = reader.origins(record, campaign, used.get(name))
+        origins[name], order = reader.origins(record, campaign, used.get(name), metrics)
         code[name] = order.code if order else {}
-        job = campaign.job(record.cell.job)
-        if order and metrics and "split" not in job.axes:
-            curves[name] = read_curves(job, record.cell, order, metrics)
         stamped[name] = stamp_of(desk, record, origins[name], order, needs.get(name, ()))
     step("reading results", len(records), len(records))
     reader.hashes.save()
     seed_price, left = _money(desk, status)
     found = Found(
         origins,
-        curves,
         code,
         vouched=_vouched(desk),
+        named=inside_of(named, records),
         at=iso(desk.clock.wall()),
         version=muster.__version__,
         folder=str(desk.root),
@@ -121,6 +117,8 @@ def _money(desk: Desk, status: Status) -> tuple[float | None, float | None]:
 def _curve_metrics(campaign: Campaign) -> list[str]:
     told = campaign.decision or {}
     names = [told[part]["metric"] for part in ("primary", "limit") if told.get(part)]
+    best = told.get("checkpoint", "last")
+    names += [] if isinstance(best, str) else [best["best"]]
     return list(dict.fromkeys(names)) or ["score", "cost"]
 
 

@@ -15,10 +15,12 @@ import pytest
 from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result
 from muster.domain.cell import Cell
 from muster.domain.order import Order
-from muster.domain.origins import Origins
+from muster.domain.origins import Origins, Series
 from muster.domain.sighting import Exit
+from muster.observe import origins
 from muster.observe.curves import POINTS, candidates_for, read_curves
 from muster.observe.origins import read_origins
+from muster.observe.sweep import sweep
 
 CELL = Cell("train/full/0", "train", (("config", AxisValue("full", "full")), ("seed", AxisValue("0", 0))))
 LENGTH = 1000.0
@@ -79,21 +81,19 @@ def test_result_files_their_values_and_hashes(order: Order) -> None:
     assert (found.episodes, found.evaluated) == (48, "ab")
 
 
-def test_what_can_not_be_read_is_told_and_has_no_value(order: Order) -> None:
+def test_what_can_not_be_read_has_no_value(order: Order) -> None:
     found = read(order, job(results=RESULTS))
     assert found.values == {}
-    assert found.trouble == dict.fromkeys(("score", "cost"), "result.json: no such file")
     put(order, "result.json", '{"score": NaN, "cost": 1, "episodes": "many"}')
     found = read(order, job(results=RESULTS))
     assert found.values == {"cost": 1.0}
-    assert "nan" in found.trouble["score"]
     assert found.episodes is None
 
 
 def test_without_values_only_files_are_looked_at(order: Order) -> None:
     path = put(order, "result.json", "not even JSON")
     found = read(order, job(results=RESULTS), values=False)
-    assert (found.values, found.trouble) == ({}, {})
+    assert found.values == {}
     assert found.files == {str(path): sha256(str(path))}
 
 
@@ -131,6 +131,43 @@ def test_times_that_can_not_be_compared_raise_nothing(order: Order) -> None:
     assert (found.checkpoint.share, found.checkpoint.early) == (None, False)
 
 
+def test_results_and_curves_of_one_log_are_read_in_one_pass(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"step": step, "score": score, "cost": 9 - step} for step, score in enumerate((1.0, 5.0, 3.0, 2.0))]
+    path = put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    asked = job(
+        results=(
+            Result("score", "jsonl", "metrics.jsonl", "score", "max"),
+            Result("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score", "better": "higher"}}),
+            Result("end", "jsonl", "metrics.jsonl", "cost"),
+            Result("none", "jsonl", "metrics.jsonl", "nothing"),
+        )
+    )
+    passes: list[str] = []
+    monkeypatch.setattr(origins, "sweep", lambda name, takers: (passes.append(name), sweep(name, takers)))
+    found = read(order, asked, metrics=["score", "cost"])
+    assert passes == [str(path)]
+    assert found.values == {"score": 5.0, "cost": 8.0, "end": 6.0}
+    assert found.curves["score"] == ("score", ((0.0, 1.0, 2.0, 3.0), (1.0, 5.0, 3.0, 2.0)))
+    assert found.picked == {"score": Series(1.0, 4.0, 1.0, 2.0), "cost": Series(1.0, 4.0, 1.0, 2.0)}
+    assert found.tested["cost"] == Series(0.0, 3.0, 3.0, 0.0)
+    assert (read(order, asked).curves, read(order, asked, values=False).values) == ({}, {})
+
+
+def test_a_log_that_can_not_be_read_has_neither_results_nor_curves(order: Order) -> None:
+    Path(order.out, "metrics.jsonl").mkdir()
+    put(order, "result.json", '{"score": 2.0}')
+    asked = job(results=(Result("risk", "jsonl", "metrics.jsonl", "risk"), RESULTS[0]))
+    found = read(order, asked, metrics=["score"])
+    assert (found.values, found.curves, found.tested) == ({"score": 2.0}, {}, {})
+
+
+def test_a_result_file_may_name_the_checkpoint(order: Order) -> None:
+    put(order, "result.json", '{"score": 1, "cost": 2, "checkpoint": "/home/me/run/best.pt"}')
+    assert read(order, job(results=RESULTS)).named == "/home/me/run/best.pt"
+    put(order, "result.json", '{"score": 1, "cost": 2, "checkpoint": 7}')
+    assert read(order, job(results=RESULTS)).named is None
+
+
 # -- curves
 
 
@@ -146,6 +183,20 @@ def test_a_curve_is_found_under_the_name_that_trainers_use(order: Order) -> None
     assert found["score"] == ("episode/score", ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 0.1, 0.2, 0.3, 0.4)))
     assert found["cost"] == ("episode/cost", ((0.0, 1.0, 3.0, 4.0), (9.0, 8.0, 6.0, 5.0)))
     assert "nothing" not in found
+
+
+def test_only_evaluations_say_which_step_was_best(order: Order) -> None:
+    """Those of a training's own episodes are noise; the best of a thousand is at no end by chance."""
+    rows = [{"step": step, "episode/score": step, "eval/score": score} for step, score in enumerate((1, 3, 2))]
+    put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    found = read(order, metrics=["score"])
+    assert found.curves["score"][0] == "episode/score"
+    assert found.tested == {"score": Series(0.0, 2.0, 0.0, 1.0)}
+    rows = [{"step": step, "train/score": step, "eval/score": 1 if step in (3, 900) else 0} for step in range(1000)]
+    put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
+    assert read(order, metrics=["score"]).tested == {"score": Series(0.0, 999.0, None, None)}
+    put(order, "metrics.jsonl", "".join(json.dumps({"step": s, "episode/score": s}) + "\n" for s in range(9)))
+    assert read(order, metrics=["score"]).tested == {}
 
 
 def test_the_metric_itself_comes_first() -> None:

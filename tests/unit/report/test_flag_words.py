@@ -9,15 +9,15 @@ import pytest
 
 from muster.report.flag_words import by_level, flag_meaning, flag_text
 from muster.report.words import TEXTS
-from muster.stats import flags
+from muster.stats import flags, flags_making
 from muster.stats.flags import Declared, Flag, Made, Measured, of_declaration, of_making, of_values
 from muster.stats.sample import Sample
 
 
 def codes() -> set[str]:
-    """Every code that flags.py can raise, read from its source."""
+    """Every code that can be raised, read from the source."""
     found = set()
-    for node in ast.walk(ast.parse(inspect.getsource(flags))):
+    for node in (node for module in (flags, flags_making) for node in ast.walk(ast.parse(inspect.getsource(module)))):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             place = {"Flag": 1, "_shared": 2, "_mixed": 3, "_same_settings": 3}.get(node.func.id)
             if place is not None and isinstance(node.args[place], ast.Constant):
@@ -39,18 +39,19 @@ RAISED = [
         [sample("a", VALUES), sample("b", VALUES), sample("c", VALUES[::-1]), sample("a", VALUES, "id"), sample("d", [1.5, 1.5, 1.7]),
          sample("e", [2.0, 2.0]), sample("f", [2.0, 2.0])],
         [Measured("eval/a/0/ood", "a", "0", "ood", {"score": None}), Measured("eval/a/0/ood", "a", "0", "ood", {"score": 1.0}),
-         Measured("eval/b/0/ood", "b", "0", "ood", {"score": 1.0, "cost": 2.0}, {"score": 1.5})],
+         Measured("eval/b/0/ood", "b", "0", "ood", {"score": 1.0, "cost": 2.0}, {"score": 1.5}),
+         Measured("eval/c/0/ood", "c", "0", "ood", {"success": 0.875}), Measured("eval/c/1/ood", "c", "1", "ood", {"success": 91.0})],
     ),
     *of_making(
         [made("a", checkpoint="x", curve="x", saved_early=True, saved_share=0.01, steps=10.0, settings="x", label="other", commit="1",
-              dirty="1", best_step=1.0, eval_steps=(1.0, 2.0), episodes=3, another=("eval/a/0/id",)),
-         made("b", checkpoint="x", curve="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", best_step=2.0,
+              dirty="1", called="best", best_step=1.0, eval_steps=(1.0, 2.0), episodes=3, another=("eval/a/0/id",)),
+         made("b", checkpoint="x", curve="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", called="last", best_step=2.0,
               eval_steps=(1.0, 2.0), episodes=30, written_after=("eval/b/0/id",)),
          made("c", 1, settings="y", unlabelled="u"), made("d", 1, settings="z", unlabelled="u")],
     ),
     *of_declaration(
         Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}), changed_at=4,
-                 withdrawn=("eval/a/9/ood",)),
+                 withdrawn=("eval/a/9/ood",), picked={"score": "best", "cost": "last"}),
         [sample("a", [0.0, 0.0], metric="cost")],
     ),
 ]  # fmt: skip

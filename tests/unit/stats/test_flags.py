@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from muster.stats.flags import Declared, Flag, Made, Measured, of_declaration, of_making, of_values
+from muster.stats.flags import Declared, Flag, Made, Measured, Place, of_declaration, of_making, of_values
 from muster.stats.sample import Sample
 
 CONTINUOUS = [1.21, 2.05, 1.684, 0.9, 1.333]
@@ -97,6 +97,7 @@ def test_numbers_that_are_none_and_cells_that_are_twice() -> None:
         ([{"episodes": 3}, {}], "WARN", "few_episodes"),
         ([{"best_step": 1.0, "eval_steps": (1.0, 2.0)}, {}], "WARN", "best_at_an_end"),
         ([{"best_step": 2.0, "eval_steps": (1.0, 2.0)}, {}], "WARN", "best_at_an_end"),
+        ([{"called": "best"}, {"called": "last"}], "WARN", "best_and_last"),
     ],
 )
 def test_how_they_were_made(facts: list[dict[str, Any]], level: str, code: str) -> None:
@@ -167,3 +168,68 @@ def test_means_of_a_few_episodes_may_meet_within_a_config_but_not_for_every_seed
 def test_all_seeds_the_same_fraction_is_an_error() -> None:
     stuck = Sample("a", "id", "score", dict.fromkeys("01234", 0.375), 8)
     assert [(flag.level, flag.code) for flag in of_values([stuck], [])] == [("ERROR", "same_seeds")]
+
+
+# -- best beside last, and units
+
+
+def test_a_score_at_the_best_step_beside_a_cost_at_the_last_one() -> None:
+    (flag,) = of_declaration(Declared(picked={"score": "best", "cost": "last"}), [])
+    assert (flag.level, flag.code) == ("WARN", "best_beside_last")
+    assert flag.message == "score is that of the best step, cost that of the last one"
+    assert of_declaration(Declared(picked={"score": "best", "cost": "best"}), []) == []
+
+
+def rates(*values: float, config: str = "a", metric: str = "success_rate", episodes: int = 1) -> list[Measured]:
+    return [
+        Measured(f"eval/{config}/{seed}", config, str(seed), "ood", {metric: value}, episodes=episodes)
+        for seed, value in enumerate(values)
+    ]
+
+
+def units(cells: list[Measured]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(flag.level, flag.cells) for flag in of_values([], cells) if flag.code == "mixed_units"]
+
+
+def test_a_rate_in_percent_beside_one_in_parts_of_1() -> None:
+    assert units(rates(87.5, 91.0, 0.89, 85.0)) == [("ERROR", ("eval/a/2",))]
+    assert units(rates(0.875, 0.91, 88.0, metric="eval/accuracy")) == [("ERROR", ("eval/a/2",))]
+    (flag,) = of_values([], rates(87.5, 91.0, 0.89))
+    assert (
+        flag.message
+        == "ood/success_rate: mixed units: cells in parts of 1: 1, such as 0.89; in percent: 2, such as 87.5"
+    )
+
+
+def test_configs_a_hundred_times_apart_may_be_so() -> None:
+    assert units([*rates(87.5, 91.0, 88.0), *rates(0.89, 0.9, config="b")]) == [("WARN", ("eval/b/0", "eval/b/1"))]
+    assert units([*rates(87.5, 91.0), *rates(0.4, 0.5, config="b")]) == []
+
+
+@pytest.mark.parametrize(
+    ("values", "facts"),
+    [
+        ([0.87, 0.91, 1.0, 0.0], {}),
+        ([87.0, 0.0, 1.0, 91.0], {}),  # one percent, and none
+        ([87.0, 0.5, 91.0], {}),  # half a percent: that seed did not learn
+        ([45.0, 0.5, 50.0], {"episodes": 200}),  # one of 200 episodes is half a percent
+        ([187.0, 0.87, 91.0], {}),  # no rate at all
+        ([87.0, 0.89, 91.0], {"metric": "cost"}),  # an outlier, perhaps
+        ([-0.5, 0.87, 87.0], {"metric": "return"}),
+    ],
+)
+def test_what_may_be_so_by_nature_is_not_called_mixed(values: list[float], facts: dict[str, Any]) -> None:
+    assert units(rates(*values, **facts)) == []
+
+
+def test_whatever_it_is_called_two_on_either_side_are_no_chance() -> None:
+    assert units(rates(0.87, 0.9, 0.85, 88.0, 91.0, metric="score")) == [("ERROR", ("eval/a/3", "eval/a/4"))]
+
+
+def test_a_flag_says_where_it_was_seen() -> None:
+    (flag,) = of_values([sample("a", CONTINUOUS), sample("b", CONTINUOUS)], [])
+    assert flag.place == Place(("ood",), "score", (), ("a", "b"))
+    (flag,) = of_values([sample("a", [1.5, 1.7, 1.5])], [])
+    assert flag.place == Place(("ood",), "score", ("0", "2"), ("a",))
+    (flag,) = of_values([sample("a", CONTINUOUS, "id"), sample("a", CONTINUOUS, "ood")], [])
+    assert flag.place == Place(("id", "ood"), "score", (), ("a",))

@@ -24,6 +24,12 @@ TEXTS = {
     "flag.means.one_curve": "These cells are not independent: one training stands behind several of them.",
     "flag.means.early_checkpoint": "What was evaluated is not what was trained: save at the end, and evaluate again.",
     "flag.means.mixed_steps": "Configs with different budgets are not comparable.",
+    "flag.means.mixed_units": "A mean over 0.87 and 87 is none: write all of them in one unit.",
+    "flag.means.mixed_units.WARN": "A factor of 100 between configs may be a difference of units. Make sure that all "
+    "write the same one.",
+    "flag.means.best_and_last": "The best checkpoint is chosen to be good: what was evaluated on it is not comparable "
+    "with the last one.",
+    "flag.means.best_beside_last": "No single policy has both numbers: take both at one step.",
     "flag.means.same_settings": "What is compared is one and the same config, under different names.",
     "flag.means.label_contradicts": "The cell may hold the results of another config.",
     "flag.means.mixed_commits": "A difference between cells may be a difference of code.",
