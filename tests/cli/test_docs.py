@@ -283,6 +283,18 @@ def test_audit_exits_with_1_where_something_is_wrong(desk: Desk) -> None:
     assert desk.json("audit", "ppt.md", code=1)["counts"]["disagrees"] == 1
 
 
+def test_audit_warns_once_of_spreads_that_nobody_explains(desk: Desk) -> None:
+    out, _ = desk("audit", "ppt.md", code=1)
+    assert out.count("unlabelled") == 1
+    assert "line 5: 1.684±0.741 unlabelled: 4 numbers have a ±, and nothing says what it is" in out
+    told = desk.json("audit", "ppt.md", code=1)["unlabelled"]
+    assert (told["line"], told["text"], told["count"]) == (5, "1.684±0.741", 4)
+    desk.path.write_text(NEW.replace("ID score", "ID score (均值±标准差)"))
+    assert desk.json("audit", "ppt.md", code=0)["unlabelled"] is None
+    desk.path.write_text(NEW)
+    desk("audit", "ppt.md", code=0)  # a warning is no error
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

@@ -16,13 +16,14 @@ from muster.acts.docs_files import (
     replace_document,
     save_sidecar,
 )
-from muster.acts.docs_told import Ambiguous, Audited, Bound, Changed, Fixed, Missed, Spot, Updated
+from muster.acts.docs_told import Ambiguous, Audited, Bound, Changed, Fixed, Missed, Spot, Unsaid, Updated
 from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.audit import audit as findings_of
 from muster.report.documents.audit import of_binding, still_standing, unbound
 from muster.report.documents.beside import beside
 from muster.report.documents.bind import Decision, decide_all
 from muster.report.documents.context import Context
+from muster.report.documents.labels import unlabelled
 from muster.report.documents.names import Vocabulary
 from muster.report.documents.quantity import Book, Quantity
 from muster.report.documents.sidecar import Binding, Lost, Sidecar, binding_of, digest, find_again, from_decision
@@ -254,9 +255,11 @@ def audit(path: Path, quantities: Sequence[Quantity]) -> Audited:
     document = read_document(path)
     context = _context(document, quantities)
     found = findings_of(context, *_standing(context, load_sidecar(document)))
+    bare = unlabelled(context.source.shown, context.numbers)
     return Audited(
         document.path,
         tuple((Spot(*context.source.where(each.start), each.text), each) for each in found),
+        Unsaid(_spot(context, bare.start, bare.end), bare.count) if bare else None,
     )
 
 

@@ -77,9 +77,23 @@ class Updated:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsaid:
+    """The first ± of a text that nowhere says what it stands for, and how many there are. A warning, no error."""
+
+    spot: Spot
+    count: int
+
+    @property
+    def why(self) -> str:
+        many = f"{self.count} numbers have a ±" if self.count != 1 else "a number has a ±"
+        return f"{many}, and nothing says what it is: sd, standard error or an interval"
+
+
+@dataclass(frozen=True, slots=True)
 class Audited:
     path: Path
     findings: tuple[tuple[Spot, Finding], ...]
+    unlabelled: Unsaid | None = None
 
     @property
     def counts(self) -> dict[str, int]:
@@ -138,7 +152,12 @@ def audited_json(audited: Audited) -> dict[str, Any]:
             | {"because": each.because, "bound": each.bound, "candidates": list(each.candidates)}
             for spot, each in audited.findings
         ],
+        "unlabelled": _unsaid_json(audited.unlabelled) if audited.unlabelled else None,
     }
+
+
+def _unsaid_json(unsaid: Unsaid) -> dict[str, Any]:
+    return _spot_json(unsaid.spot) | {"count": unsaid.count, "because": unsaid.why}
 
 
 def _spot_json(spot: Spot) -> dict[str, Any]:

@@ -231,6 +231,8 @@ def _audited_lines(audited: Audited) -> Iterator[str]:
         keys = f" {' and '.join(each.keys)}" if each.keys else ""
         because = f": {each.because}" if each.because else ""
         yield f"line {spot.line}: {_plain(spot.text)} {paint(each.state, COLOURS[each.state])}{should}{keys}{because}"
+    if bare := audited.unlabelled:
+        yield f"line {bare.spot.line}: {_plain(bare.spot.text)} {paint('unlabelled', 'yellow')}: {bare.why}"
     told = [f"{count} {WORDS[state]}" for state, count in audited.counts.items() if count]
     yield paint(f"{audited.path}: {', '.join(told) or 'no number that could stem from results'}", "bold")
 
