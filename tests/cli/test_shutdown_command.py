@@ -132,8 +132,8 @@ def test_what_else_stands_against_it(machine: Camp) -> None:
     complete(machine)
     machine.gpus.write_text("2")
     assert fits(machine.json("shutdown", *machine.off, code=3))["reasons"] == [
-        "GPU 0 is in use: 1 processes use it",
-        "GPU 1 is in use: 1 processes use it",
+        "GPU 0 is in use: 1 process uses it",
+        "GPU 1 is in use: 1 process uses it",
     ]
     machine.gpus.write_text("0")
     token = machine.decisions("start")[0]["data"]["token"]

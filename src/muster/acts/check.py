@@ -10,6 +10,7 @@ from muster.acts.environments import gpu_variable
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import cells_of
 from muster.domain.errors import Mistake
+from muster.domain.wording import counted
 from muster.plan.slots import need
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def advise(campaign: Campaign, machine: Machine, todo: Collection[str] | None = 
         gpus, _ = need(job, has_gpus=usable > 0)
         if gpus > usable:
             level = "failure" if job in jobs else "warning"
-            what = f"job {job.name}: a cell takes {gpus} GPUs and {usable} can be used here: it would never start"
+            takes = f"a cell takes {counted(gpus, 'GPU')}"
+            what = f"job {job.name}: {takes} and {usable} can be used here: it would never start"
             yield Mistake(what, hint="change `uses:` or `slots:`", path=f"jobs.{job.name}.uses", level=level)
     yield from _unheard(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:

@@ -13,6 +13,7 @@ from muster.domain.errors import UsageError
 from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import Intent
 from muster.domain.verdict import State
+from muster.domain.wording import counted
 
 LONGEST_LINE = 2000
 
@@ -84,7 +85,7 @@ def pointed_at(text: str, folder: Path) -> Mapping[str, Any]:
     path = (folder / name).absolute()
     line, count = _line(path, int(number))
     if line is None:
-        raise UsageError(f"--evidence {text}: the file has {count} lines", where=str(path))
+        raise UsageError(f"--evidence {text}: the file has {counted(count, 'line')}", where=str(path))
     return {"file": str(path), "line": int(number), "text": line}
 
 

@@ -12,6 +12,7 @@ from muster.acts.look_words import advise
 from muster.domain.look_facts import Asked, Dated, Found, Supervised, Target, Who
 from muster.domain.sighting import Exit
 from muster.domain.verdict import LIVE, Cause, Evidence, Rhythm, State, Verdict
+from muster.domain.wording import counted
 from muster.judge.history import Pulse
 from muster.judge.living import Finding, said
 from muster.judge.telling import evidence_of, rhythms_of
@@ -269,7 +270,8 @@ def _missing(sight: Sight) -> Iterator[Evidence]:
         reading = "no process has a file open there for writing, names it or works in it"
         yield Evidence("writers", "life", reading, "nobody", now)
     if sight.hidden:
-        reading = f"{sight.hidden} processes of other users may not be looked into: one of them may write there"
+        hidden = counted(sight.hidden, "process", "processes")
+        reading = f"{hidden} of other users may not be looked into, and may write there"
         yield Evidence("writers", "life", reading, "abstains", now)
 
 

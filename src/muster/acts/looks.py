@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
+from muster.domain.wording import counted
 
 
 def exact_test(campaign: Campaign) -> Iterator[Mistake]:
@@ -22,14 +23,10 @@ def exact_test(campaign: Campaign) -> Iterator[Mistake]:
     if exact_can_veto(declared, seeds, candidates):
         return
     looks, asked = len(declared.looks), declared.alpha_a_look / candidates
-    with_ = f"{seeds} seeds, {_count(candidates, 'candidate')} and {_count(looks, 'look')}"
+    with_ = f"{counted(seeds, 'seed')}, {counted(candidates, 'candidate')} and {counted(looks, 'look')}"
     why = f" (its smallest is {least:.3g})" if least is not None else " (it is not run on so many)"
     yield Mistake(
         f"with {with_} the permutation test can't reach p <= {asked:.3g}{why}: it informs and does not veto",
         path="decision",
         level="note",
     )
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"

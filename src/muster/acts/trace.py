@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.acts.verify import FileState, with_needs
 from muster.domain.errors import UsageError
+from muster.domain.wording import counted
 from muster.report.claims import Claim
 from muster.report.stamp import CellStamp, FileStamp, Stamp
 
@@ -70,10 +71,10 @@ def _with_needs(stamp: Stamp, names: Sequence[str]) -> Iterator[CellStamp]:
 
 def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
     stamp, basis = found.stamp, found.stamp.basis
-    partial = f", PARTIAL: {len(basis.missing)} cells were missing" if basis.missing else ""
+    partial = f", PARTIAL: {counted(len(basis.missing), 'cell was', 'cells were')} missing" if basis.missing else ""
     yield f"{found.path}  {found.state.state}" + (f": {found.state.because}" if found.state.because else "")
     yield f"  made by `{stamp.command}` at {stamp.at}, muster {stamp.version}, sha256 {found.file.sha256[:DIGITS]}"
-    yield f"  rests on {basis.k} of {basis.n} cells of {basis.campaign}{partial}"
+    yield f"  rests on {basis.k} of {counted(basis.n)} of {basis.campaign}{partial}"
     if found.commits:
         yield f"  code: {', '.join(found.commits)}"
     for claim in found.claims:
@@ -85,7 +86,8 @@ def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
     for cell in shown:
         yield from _cell_lines(cell)
     if len(shown) < len(found.cells):
-        yield f"  and {len(found.cells) - len(shown)} more cells: --all shows them, --claim E1 those of one sentence"
+        more = counted(len(found.cells) - len(shown), "more cell")
+        yield f"  and {more}: --all shows them, --claim E1 those of one sentence"
 
 
 def _cell_lines(cell: CellStamp) -> Iterator[str]:

@@ -13,6 +13,7 @@ from muster.cli.app import open_folder
 from muster.cli.money import COLOURS, forecast_words
 from muster.cli.paint import paint
 from muster.cli.words import counted, say_json
+from muster.domain.wording import span
 from muster.ledger.accounts import Accounts
 from muster.ledger.spans import how_wasted
 from muster.wiring.costing import reckon
@@ -71,18 +72,18 @@ def _bottom(found: Cost) -> str:
 
 
 def _table(time: Accounts, money: Accounts | None, currency: str) -> Iterator[str]:
-    def row(name: str, seconds: float, amount: float | None, meaning: str) -> str:
-        share = f"{seconds / time.total * 100:4.0f} %" if time.total else "     "
+    def row(name: str, spent: float, amount: float | None, meaning: str) -> str:
+        share = f"{spent / time.total * 100:4.0f} %" if time.total else "     "
         paid = f"{amount:>12.2f} {currency}" if amount is not None else ""
-        return f"  {name:<14}{hours(seconds):>10}{share:>8}{paid}   {meaning}"
+        return f"  {name:<14}{hours(spent):>10}{share:>8}{paid}   {meaning}"
 
     for name, meaning in MEANINGS.items():
         amount = getattr(money, name) if money else None
         if getattr(time, name) or amount or name in ("productive", "wasted"):
             yield row(name, getattr(time, name), amount, meaning)
         if name == "wasted":
-            for cause, spent in sorted(time.by_cause.items(), key=lambda item: -item[1]):
-                yield row(f"  {cause}", spent, money.by_cause.get(cause, 0.0) if money else None, how_wasted(cause))
+            for cause, lost in sorted(time.by_cause.items(), key=lambda item: -item[1]):
+                yield row(f"  {cause}", lost, money.by_cause.get(cause, 0.0) if money else None, how_wasted(cause))
 
 
 def _more(found: Cost) -> Iterator[str]:
@@ -104,4 +105,4 @@ def _more(found: Cost) -> Iterator[str]:
 
 
 def hours(value: float) -> str:
-    return f"{value:.2f} h" if value >= 0.1 or not value else f"{value * 3600:.1f} s"
+    return span(value * 3600)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from muster.domain import wording
 from muster.domain.errors import UsageError
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -21,11 +22,5 @@ def seconds(text: str, option: str = "--timeout") -> float:
 
 
 def span(seconds_: float) -> str:
-    """A duration for people: 0.4 s, 12 s, 3 min, 2.1 h."""
-    if seconds_ < 10:
-        return f"{seconds_:.1f} s"
-    if seconds_ < 120:
-        return f"{seconds_:.0f} s"
-    if seconds_ < 7200:
-        return f"{seconds_ / 60:.0f} min"
-    return f"{seconds_ / 3600:.1f} h" if seconds_ < 172800 else f"{seconds_ / 86400:.1f} d"
+    """A duration for people: 0.4 s, 12 s, 3 min, 2.1 h; of the calendar, so days too."""
+    return wording.span(seconds_) if seconds_ < 172800 else f"{seconds_ / 86400:.1f} d"

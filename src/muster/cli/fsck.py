@@ -11,6 +11,7 @@ import typer
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.words import counted, say_json
+from muster.domain.wording import filled
 from muster.store.fsck import Findings
 from muster.wiring.desk import find_root
 from muster.wiring.mending import mend
@@ -44,24 +45,31 @@ def lines(found: Findings) -> Iterator[str]:
         yield f"the old campaign.db was sound; differences to the rebuilt one: {len(found.differences)}"
         yield from _list("  ", found.differences)
         if found.behind:
-            yield f"it had not seen the last {found.behind} decisions"
+            yield f"it had not seen the last {counted(found.behind, 'decision')}"
     else:
         yield f"the old campaign.db was {found.old}"
     if found.old != "missing":
         yield "the old one is kept as .muster/campaign.db.before-fsck"
     if found.torn:
-        yield f"{len(found.torn)} lines of decisions.jsonl could not be read and are in decisions.torn now:"
+        yield f"{counted(len(found.torn), 'line')} of decisions.jsonl could not be read, now in decisions.torn:"
         yield from _list("  ", found.torn)
     if found.restored:
-        yield f"{found.restored} decisions were missing in decisions.jsonl and are back, from the old campaign.db"
+        missing = counted(found.restored, "decision was", "decisions were")
+        yield f"{missing} missing in decisions.jsonl and came back, from the old campaign.db"
     for items, text in (
-        (found.recovered, "attempts were known only by their folders and are back in the record"),
-        (found.unplaced, "attempt folders fit nothing; they are left as they are"),
-        (found.folderless, "attempts have no folder any more; their record is kept"),
-        (found.ended, "attempts have ended and are not recorded yet; `muster up` judges them"),
+        (
+            found.recovered,
+            "{n:attempt was|attempts were} known only by {n:its folder|their folders}; now recorded",
+        ),
+        (found.unplaced, "attempt {n:folder fits|folders fit} nothing: left as {n:it is|they are}"),
+        (found.folderless, "{n:attempt has|attempts have} no folder any more; {n:its|their} record is kept"),
+        (
+            found.ended,
+            "{n:attempt has|attempts have} ended, not recorded yet; `muster up` judges {n:it|them}",
+        ),
     ):
         if items:
-            yield f"{len(items)} {text}:"
+            yield filled(f"{len(items)} {text}:", {"n": len(items)})
             yield from _list("  ", items)
 
 

@@ -14,7 +14,7 @@ from muster.acts.manifest import Entry
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.paint import paint
-from muster.cli.words import say_json
+from muster.cli.words import counted, say_json
 from muster.wiring.desk import Desk
 from muster.wiring.listing import Progress, files_of, hashed
 
@@ -54,12 +54,12 @@ def manifest(
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
         _show(TITLES[kind], list(group), hashes)
-    print(f"{len(entries)} files, {size(sum(entry.bytes for entry in entries))}")
+    print(f"{counted(len(entries), 'file')}, {size(sum(entry.bytes for entry in entries))}")
     return 0
 
 
 def _show(title: str, entries: Sequence[Entry], hashes: bool) -> None:
-    print(f"{paint(title, 'bold')}  {len(entries)} files, {size(sum(entry.bytes for entry in entries))}")
+    print(f"{paint(title, 'bold')}  {counted(len(entries), 'file')}, {size(sum(entry.bytes for entry in entries))}")
     for cell, group in groupby(entries, key=lambda entry: entry.cell):
         if cell:
             print(f"  {cell}")
@@ -83,7 +83,7 @@ def _bar() -> Iterator[Progress]:
 
             columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
             bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
-            row = bar.add_task(f"hashing {files} files", total=amount)
+            row = bar.add_task(f"hashing {counted(files, 'file')}", total=amount)
             return lambda count: bar.advance(row, count)
 
         yield begin

@@ -11,6 +11,7 @@ from muster.cli.app import open_folder
 from muster.cli.grid import grids, legend
 from muster.cli.paint import paint
 from muster.cli.words import change_lines, counted, say_json
+from muster.domain.wording import span
 from muster.plan.outlook import WouldNot
 from muster.wiring.desk import FILE, find_root
 from muster.wiring.planning import Foreseen, foresee
@@ -99,8 +100,8 @@ def _estimate(found: Foreseen) -> str:
     if not expected.cells:
         return expected.basis
     price = f", {_price(found)}" if expected.money is not None else ""
-    hours = f"{_hours(expected.wall_seconds)} on {found.slots} slot{'s' if found.slots != 1 else ''}"
-    return f"{hours}, {_hours(expected.slot_seconds)} of slot time{price} ({expected.basis})"
+    clock = f"{span(expected.wall_seconds)} on {counted(found.slots, 'slot')}"
+    return f"{clock}, {span(expected.slot_seconds)} of slot time{price} ({expected.basis})"
 
 
 def _price(found: Foreseen) -> str:
@@ -110,12 +111,6 @@ def _price(found: Foreseen) -> str:
     low, high = expected.money_range or (0.0, 0.0)
     between = f" ({low:.2f} to {high:.2f})" if high > low else ""
     return f"{expected.money or 0.0:.2f} {currency}{between}"
-
-
-def _hours(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    return f"{seconds / 60:.1f} min" if seconds < 3600 else f"{seconds / 3600:.1f} h"
 
 
 def as_json(found: Foreseen) -> dict[str, Any]:

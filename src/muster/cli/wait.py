@@ -9,7 +9,7 @@ import typer
 from muster.acts.status import as_json
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds
-from muster.cli.words import say_json
+from muster.cli.words import counted, say_json
 from muster.wiring.desk import Desk
 
 app = typer.Typer(add_completion=False)
@@ -36,5 +36,5 @@ def wait(
         say_json(as_json(last))
     elif last.going_on:
         settled = last.counts["DONE"] + last.counts["GIVEN_UP"]
-        print(f"still going on: {settled} of {len(last.cells)} cells are settled")
+        print(f"still going on: {settled} of {counted(len(last.cells))} {'is' if settled == 1 else 'are'} settled")
     return last.exit

@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.paint import utf8
+from muster.domain import wording
 
 if TYPE_CHECKING:
     from muster.acts.take_in import Changes
 
 NAMED = 8
 NARROWEST = 20
-
-
-def counted(number: int, word: str = "cell") -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+counted = wording.counted
 
 
 def few(names: Sequence[str], most: int = NAMED) -> str:

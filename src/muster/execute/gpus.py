@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muster.domain.wording import counted
+
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
 FRESH_S = 5.0
 
@@ -88,7 +90,7 @@ def _gpu(pynvml: Any, index: int) -> Gpu:
     except pynvml.NVMLError as error:
         return Gpu(index, name, True, f"it can't be read: {error}")
     if processes:
-        return Gpu(index, name, True, f"{len(processes)} processes use it")
+        return Gpu(index, name, True, f"{counted(len(processes), 'process uses', 'processes use')} it")
     if used > BUSY_BYTES:
         return Gpu(index, name, True, f"{used >> 20} MiB of its memory are in use")
     return Gpu(index, name, False)

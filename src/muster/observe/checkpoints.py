@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from muster.domain.wording import counted
 from muster.observe.containers import Broken, Budget, check_npy, check_pickle, check_safetensors, check_zip
 
 _SETTLE_S = 0.05
@@ -114,8 +115,8 @@ def _check_folder(path: str, budget: Budget) -> str:
             raise Broken(f"{os.path.relpath(file, path)}: {broken}") from None
     names = {os.path.basename(file) for file in files}
     if "config.json" in names and all(file.endswith(_NO_WEIGHTS) for file in names):  # xgboost's model.json is weights
-        raise Broken(f"a folder of {len(files)} files with no weights among them")
-    return f"folder of {len(files)} files"
+        raise Broken(f"a folder of {counted(len(files), 'file')} with no weights among them")
+    return f"folder of {counted(len(files), 'file')}"
 
 
 def _check_part(file: str, budget: Budget) -> None:

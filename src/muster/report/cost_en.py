@@ -18,11 +18,12 @@ TEXTS = {
     "cost.finish": "The cheapest completion",
     "cost.evidence": "Where the evidence lies",
     # bottom line
-    "bottom.complete": "**The matrix is complete**: {done} of {declared} declared cells are DONE ({jobs}).",
-    "bottom.incomplete": "**The matrix is incomplete**: {done} of {declared} declared cells are DONE ({jobs}), "
-    "{missing} are not.",
-    "bottom.nothing": "**Nothing is DONE yet**: 0 of {declared} declared cells.",
-    "bottom.running": "{n} of those that are not DONE are running now.",
+    "bottom.complete": "**The matrix is complete**: {done} of {declared} declared {declared:cell|cells} {done:is|are} "
+    "DONE ({jobs}).",
+    "bottom.incomplete": "**The matrix is incomplete**: {done} of {declared} declared {declared:cell|cells} "
+    "{done:is|are} DONE ({jobs}), {missing} {missing:is|are} not.",
+    "bottom.nothing": "**Nothing is DONE yet**: 0 of {declared} declared {declared:cell|cells}.",
+    "bottom.running": "{n} of those that are not DONE {n:is|are} running now.",
     "bottom.spent": "{money} were spent on {hours}.",
     "bottom.spent_hours": "{hours} were used; no price is declared, so no money can be told.",
     "bottom.productive": "{share} of it went into DONE cells that are used, {wasted} was wasted ({causes}).",
@@ -70,8 +71,8 @@ TEXTS = {
     "went.since": "{at}",
     "went.first_start": "the first start",
     "went.no_price": "No price is declared (`money:` in campaign.yaml): hours only.",
-    "went.adopted": "{n} of these runs were adopted: {hours}, counted from the times of their files. What else was "
-    "spent on them before (restarts, checks, a machine that stood idle) nobody wrote down.",
+    "went.adopted": "{n} of these runs {n:was|were} adopted: {hours}, counted from the times of {n:its|their} files. "
+    "What else was spent on {n:it|them} before (restarts, checks, a machine that stood idle) nobody wrote down.",
     "went.unaccounted": "{paid} were paid, and what was recorded explains {spent}: {unaccounted} remain unaccounted "
     "for. Nobody wrote down what they went into.",
     "went.paid": "{paid} were paid, and what was recorded explains {spent}.",
@@ -150,9 +151,9 @@ TEXTS = {
     "claim.may_not": "May not be said",
     "may.done": "{cells} of `{job}` were run to the end{proof}.",
     "may.results": "The values of `{job}` with {n}, for what they are: {supports}.",
-    "may_not.complete": "That this is the whole matrix: {k} of {n} cells are there.",
+    "may_not.complete": "That this is the whole matrix: {k} of {n} {n:cell|cells} {k:is|are} there.",
     "may_not.compare": "That one config is better than another in `{job}`: the one with the fewest has {n} of {of} "
-    "seeds.",
+    "{of:seed|seeds}.",
     "may_not.common": "That configs with different seeds compare: in `{job}` only {seeds} are there for all of them.",
     "may_not.no_common": "That configs compare in `{job}`: no seed is there for all of them.",
     "may_not.nothing": "Anything about `{job}`: none of its cells is DONE.",
@@ -163,9 +164,9 @@ TEXTS = {
     "may_not.bill": "What the {unaccounted} that are unaccounted for were spent on.",
     "claim.proven": ", and their proof holds",
     "count.seed": "{n} seed|{n} seeds",
-    "claim.where": " (`{job}`: {k} of {n} seeds where fewest are there)",
+    "claim.where": " (`{job}`: {k} of {n} {n:seed|seeds} where fewest are there)",
     "claim.k": "{k}/{n} ({seeds})",
-    "claim.more": "and {n} more rows",
+    "claim.more": "and {n} more {n:row|rows}",
     "account.unaccounted": "unaccounted for",
     # diagrams
     "picture.pipeline": "The pipeline",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from muster.domain.wording import measured
 from muster.report import cost_en, cost_zh
 from muster.report.cost_facts import Sums
 from muster.report.record_wording import Wording
@@ -25,10 +26,8 @@ class CostWords(Wording):
         return f"{amount:.2f} {sums.currency}".rstrip()
 
     def span(self, hours: float) -> str:
-        seconds = hours * 3600
-        if seconds < 120:
-            return self("s", n=f"{seconds:.0f}" if seconds >= 10 or not seconds else f"{seconds:.1f}")
-        return self("min", n=f"{seconds / 60:.0f}") if seconds < 3600 else self("h", n=f"{hours:.1f}")
+        number, unit = measured(hours * 3600)
+        return self(unit, n=number)
 
     def time(self, hours: float, sums: Sums, *, gpu: bool = False) -> str:
         """Of GPUs, of slots, or of the machine: what `hours` are counted in."""

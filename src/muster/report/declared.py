@@ -57,4 +57,10 @@ def _procedure(analysis: Analysis, plan: Plan, w: Words) -> Iterator[str]:
     yield w("declared.delta", delta=plain(procedure.delta or 0.0)) if known else w("declared.no_delta")
     yield checkpoint_words(plan, w)
     looks = w.several([str(look) for look in procedure.looks])
-    yield w("declared.test", alpha=plain(procedure.alpha), looks=looks, power=plain(procedure.power))
+    yield w(
+        "declared.test",
+        alpha=plain(procedure.alpha),
+        looks=looks,
+        last=procedure.looks[-1],
+        power=plain(procedure.power),
+    )

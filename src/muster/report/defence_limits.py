@@ -54,7 +54,9 @@ def _twice(analysis: Analysis, plan: Plan, w: Words) -> Statement | None:
 def can_not_claim(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     plan = analysis.facts.plan
     if analysis.decision.verdict == "INVALID":
-        yield chain.tell(about_all(analysis, w("not.result", errors=w.count("error", len(analysis.errors)))))
+        yield chain.tell(
+            about_all(analysis, w("not.result", errors=w.count("error", len(analysis.errors)), n=len(analysis.errors)))
+        )
     if analysis.facts.missing:
         missing = w.count("missing", len(analysis.facts.missing))
         yield chain.tell(Statement(w("not.matrix", missing=missing), tuple(e.cell for e in analysis.facts.missing)))

@@ -81,7 +81,7 @@ def _against_delta(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -
     if each.gain is None:
         return w("real.no_interval")
     if fewest < LEAST_SEEDS:
-        return w("real.too_few", seeds=w.count("seed", fewest))
+        return w("real.too_few", seeds=w.count("seed", fewest), n=fewest)
     low, high = each.gain
     key = "above" if low > delta else "below" if high < delta else "inside"
     return w(f"real.delta_{key}", delta=plain(delta), level=level(plan))
@@ -91,7 +91,8 @@ def why_so_many(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     plan, n = analysis.facts.plan, fewest_seeds(analysis)
     if plan is not None and no_look_statement(analysis, w) is None:  # which says more
         looks = w.several([str(look) for look in plan.procedure.looks])
-        yield w("seeds.looks" if n in plan.procedure.looks else "seeds.at_no_look", n=n, looks=looks)
+        key = "seeds.looks" if n in plan.procedure.looks else "seeds.at_no_look"
+        yield w(key, n=n, looks=looks, last=plan.procedure.looks[-1])
     for each in seeds_statements(analysis, w):
         yield chain.tell(each)
     yield w("seeds.replicate")

@@ -8,12 +8,14 @@ from muster.report.analysis import Analysis
 from muster.report.coverage import open_seeds
 from muster.report.estimates import format_of, judged_columns
 from muster.report.facts import Plan
-from muster.report.numbers import hours, money, percent, plain
+from muster.report.numbers import money, percent, plain
 from muster.report.statement import Statement, about, cells_behind
 from muster.report.verdict import feasible, fewest_behind
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS
 from muster.stats.more_seeds import NextStep
+
+HOUR = 3600.0
 
 
 def next_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
@@ -112,7 +114,6 @@ def price_words(analysis: Analysis, seeds: int, w: Words, kind: str = "price") -
     if price is None or not seeds:
         return ""
     if price.money is None:
-        return w(f"{kind}.hours", hours=hours(seeds * price.hours))
-    return w(
-        f"{kind}.money", hours=hours(seeds * price.hours), money=money(seeds * price.money, analysis.facts.currency)
-    )
+        return w(f"{kind}.hours", time=w.span(seeds * price.hours * HOUR))
+    paid = money(seeds * price.money, analysis.facts.currency)
+    return w(f"{kind}.money", time=w.span(seeds * price.hours * HOUR), money=paid)

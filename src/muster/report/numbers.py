@@ -104,7 +104,3 @@ def share(value: float) -> str:
 
 def money(amount: float, currency: str) -> str:
     return f"{amount:.2f} {currency}".rstrip()
-
-
-def hours(value: float) -> str:
-    return f"{value:.1f}" if value < 100 else f"{value:.0f}"

@@ -166,6 +166,8 @@ def _told(each: Seen, say: Wording) -> str:
         cells = f" {cells}" if cells else ""
     if each.count > 1 and f"{key.removesuffix('_unstarted')}_many" in say.texts:
         key = f"{key.removesuffix('_unstarted')}_many"
+    if "left" in parts:
+        parts["left"] = say.count("count.cell", int(parts["left"]))
     if parts.get("took"):
         parts["took"] = span(float(parts["took"]), say)
     if "confidence" in parts:
@@ -292,7 +294,7 @@ def _fix(facts: RecordFacts, say: Wording) -> Iterator[str]:
     for fix in facts.fixes:
         parts = {name: text if name == "same" else plain(text) for name, text in fix.parts.items()}
         count = say.count("count.cell", len(fix.cells))
-        what = say(f"fix.{fix.why}", cells=all_cells(fix.cells, say), count=count, **parts)
+        what = say(f"fix.{fix.why}", cells=all_cells(fix.cells, say), count=count, n=len(fix.cells), **parts)
         yield f"- {code(fix.command)}"
         yield f"  - {what}"
         if fix.cells and fix.why != "accept":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 TEXTS = {
     "title": "Record: {campaign}",
-    "lead": "As of {at}: {done} of {declared} cells are DONE, {now}. Written by Muster {version} from what was "
-    "recorded; nothing was started, stopped or changed for it.",
+    "lead": "As of {at}: {done} of {declared} {declared:cell|cells} {done:is|are} DONE, {now}. Written by Muster "
+    "{version} from what was recorded; nothing was started, stopped or changed for it.",
     "now.running": "{n} running",
     "now.nothing": "nothing runs",
     "comma": ", ",
@@ -46,6 +46,7 @@ TEXTS = {
     "scope.slots": "Slots: `{slots}`",
     "scope.env_all": "Environment of every job: {env}",
     "scope.price_gpu": "Price: {price} {currency} for an hour of a GPU{budget}",
+    "scope.price_slot": "Price: {price} {currency} for an hour of a slot, as the campaign has no GPU{budget}",
     "scope.price_machine": "Price: {price} {currency} for an hour of the machine{budget}",
     "scope.budget": "; the budget is {budget} {currency}",
     "scope.hold": "Held by {who} since {at}: “{why}”. Nothing new may start until `muster release`",
@@ -100,7 +101,7 @@ TEXTS = {
     "seen.line": "its log says: {text}",
     "seen.path": "log: `{path}`",
     "seen.up": "{who} started the campaign (`muster up`)",
-    "seen.up_only": "{who} started a part of it: `muster up {only}`, which left out {left} cells",
+    "seen.up_only": "{who} started a part of it: `muster up {only}`, which left out {left}",
     "seen.down": "{who} ended the controller (`muster down`)",
     "seen.taken": "{who} had campaign.yaml taken in, without starting anything",
     "seen.adopt": "{who} adopted {runs} that something else had made: {cells}",
@@ -161,19 +162,19 @@ TEXTS = {
     "them.one": "it",
     "them.many": "them",
     # meaning
-    "means.complete": "All {n} declared cells are DONE: whatever rests on the whole matrix can be made now ("
-    "`muster report`)",
-    "means.incomplete": "{k} of {n} declared cells are DONE and {missing} are not: tables, figures and decisions "
-    "that need the whole matrix should wait. `muster report` refuses until then; with `--partial` everything it "
-    "makes is marked PARTIAL",
+    "means.complete": "{n:The one declared cell is|All {n} declared cells are} DONE: whatever rests on the whole "
+    "matrix can be made now (`muster report`)",
+    "means.incomplete": "{k} of {n} declared {n:cell|cells} {k:is|are} DONE and {missing} {missing:is|are} not: "
+    "tables, figures and decisions that need the whole matrix should wait. `muster report` refuses until then; with "
+    "`--partial` everything it makes is marked PARTIAL",
     "means.settled": "Nothing is left to run: what is missing was given up by a person, and reports count it as "
     "missing",
     "means.idle": "Nothing is running and nothing will start by itself: waiting does not help",
     "means.held": "It is held: nothing starts, whoever asks, until a person releases it",
     "means.going": "It goes on by itself: nothing has to be restarted",
     "means.blocked": "Waiting only for cells named above: {cells}",
-    "means.adopted": "Of the DONE cells, {n} came from runs that something else made (adopted): Muster knows of "
-    "them only what they left behind",
+    "means.adopted": "Of the DONE cells, {n} came from {n:a run|runs} that something else made (adopted): Muster knows "
+    "of {n:it only what it|them only what they} left behind",
     "means.outdated": "Of the DONE cells, {n} rests on an older definition than the campaign has now|Of the DONE "
     "cells, {n} rest on an older definition than the campaign has now",
     "means.codes": "The attempts did not all run the same code (see Changes): results may not be comparable",
@@ -184,15 +185,15 @@ TEXTS = {
     "fix.accept": "takes the artifacts of {cells} as they are: they are complete although the exit code was not 0",
     "fix.retry": "after the cause is mended ({cause}): {cells}",
     "fix.retry_advice": "after the cause is mended ({cause}; to try: {advice}): {cells}",
-    "fix.up": "runs these {count} and nothing else (what is DONE never runs again): {cells}",
-    "fix.up_same": "runs these {count} and nothing else (what is DONE never runs again): {cells}. The same, spelled "
-    "out: `{same}`",
+    "fix.up": "runs {n:this|these} {count} and nothing else (what is DONE never runs again): {cells}",
+    "fix.up_same": "runs {n:this|these} {count} and nothing else (what is DONE never runs again): {cells}. The same, "
+    "spelled out: `{same}`",
     "fix.hours": "about {hours} of slot time, {wall} by the clock{money}; estimated from finished siblings",
     "fix.hours_one": "about {hours}{money}; estimated from finished siblings",
     "fix.money": ", {money} {currency}",
     "fix.unknown": "how long it takes is not known: no sibling has finished",
-    "fix.then": "Then `muster status` must show {n} of {n} cells DONE",
-    "fix.then_but": "Then `muster status` must show {n} cells DONE, beside {given_up} given up",
+    "fix.then": "Then `muster status` must show {n} of {n} {n:cell|cells} DONE",
+    "fix.then_but": "Then `muster status` must show {n} {n:cell|cells} DONE, beside {given_up} given up",
     # evidence
     "place.log": "every decision",
     "place.database": "state, folded from the decisions",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from muster.domain.wording import filled, measured
 from muster.report import record_en, record_zh
 
 TEXTS = {"en": record_en.TEXTS, "zh": record_zh.TEXTS}
@@ -19,7 +20,7 @@ class Wording:
         self.texts = TEXTS[language]
 
     def __call__(self, key: str, **parts: object) -> str:
-        return self.texts[key].format(**parts)
+        return filled(self.texts[key], parts)
 
     def count(self, key: str, n: int) -> str:
         one, _, many = self.texts[key].partition("|")
@@ -78,9 +79,8 @@ def code(text: str) -> str:
 def span(seconds: float, say: Wording) -> str:
     if seconds < 1:
         return say("span.none")
-    if seconds < 120:
-        return say("span.s", n=f"{seconds:.0f}")
-    return say("span.min", n=f"{seconds / 60:.0f}") if seconds < 5400 else say("span.h", n=f"{seconds / 3600:.1f}")
+    number, unit = measured(seconds)
+    return say(f"span.{unit}", n=number)
 
 
 def size(count: int) -> str:

@@ -58,7 +58,9 @@ def no_look_statement(analysis: Analysis, w: Words) -> Statement | None:
     if not any(counts) or set(counts) <= set(declared):
         return None
     looks = w.several([str(look) for look in declared])
-    text = w("seeds.no_look", seeds=seeds_range(counts, w), looks=looks, alpha=plain(plan.procedure.alpha))
+    text = w(
+        "seeds.no_look", seeds=seeds_range(counts, w), looks=looks, last=declared[-1], alpha=plain(plan.procedure.alpha)
+    )
     return about(analysis, text, analysis.facts.configs, [plan.primary])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from muster.domain.wording import counted
 from muster.report.claims import Claim
 
 
@@ -75,5 +76,6 @@ class Stamp:
 def footer(basis: Basis, version: str, path: str) -> str:
     """For texts that travel without their stamp."""
     partial = f"PARTIAL {basis.k}/{basis.n}; " if basis.missing else ""
-    counted = f"{basis.k} of {basis.n} cells"
-    return f"{partial}{counted}; campaign {basis.campaign}; muster {version}; `muster trace {path}`"
+    return (
+        f"{partial}{basis.k} of {counted(basis.n)}; campaign {basis.campaign}; muster {version}; `muster trace {path}`"
+    )

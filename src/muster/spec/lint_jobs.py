@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from muster.domain.template import placeholders, split_words
+from muster.domain.wording import counted
 from muster.spec.document import Path, shorten
 from muster.spec.fields import Words
 from muster.spec.lint import Lint, written_values
@@ -238,7 +239,7 @@ def _slots(lint: Lint, name: str, job: Job) -> None:
     slots, uses = lint.model.slots, job.uses
     path: Path = ("jobs", name, "uses")
     if uses.gpu and slots.gpus is not None and uses.gpu > len(slots.gpus):
-        what = f"job '{name}' uses {uses.gpu} GPUs, the campaign has {len(slots.gpus)}"
+        what = f"job '{name}' uses {counted(uses.gpu, 'GPU')}, the campaign has {len(slots.gpus)}"
         lint.add((*path, "gpu"), what, "it could never start; change `slots.gpus` or `uses`")
     if uses.cpu and uses.cpu > slots.cpus:
         what = f"job '{name}' uses {uses.cpu} CPU slots, the campaign has {slots.cpus}"

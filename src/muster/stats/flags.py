@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
+from muster.domain.wording import counted
 from muster.stats.flag_types import Declared, Flag, Level, Made, Measured, Place
 from muster.stats.flags_making import of_making
 from muster.stats.groups import grouped
@@ -61,12 +62,12 @@ def of_declaration(declared: Declared, samples: Sequence[Sample]) -> list[Flag]:
     if declared.withdrawn:
         shown = ", ".join(declared.withdrawn[:TOLD]) + (" ..." if len(declared.withdrawn) > TOLD else "")
         count = len(declared.withdrawn)
-        text = f"{count} cells were done and are no longer declared: {shown}"
+        done = counted(count, "cell was done and is", "cells were done and are")
+        text = f"{done} no longer declared: {shown}"
         found.append(Flag("WARN", "withdrawn", declared.withdrawn, text, {"count": str(count), "cells": shown}))
     if declared.changed_at:
-        text = (
-            f"the decision was changed when {declared.changed_at} cells were done: it is no longer declared beforehand"
-        )
+        done = counted(declared.changed_at, "cell was", "cells were")
+        text = f"the decision was changed when {done} done: it is no longer declared beforehand"
         found.append(Flag("WARN", "decision_changed", (), text, {"count": str(declared.changed_at)}))
     costs = [value for sample in samples if sample.metric == declared.cost for value in sample.values]
     if costs and not any(costs):

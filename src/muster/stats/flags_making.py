@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
+from muster.domain.wording import counted
 from muster.stats.flag_types import Flag, Level, Made
 from muster.stats.groups import grouped
 
@@ -97,7 +98,8 @@ def _few_episodes(made: Sequence[Made]) -> Iterator[Flag]:
     few = [each for each in made if each.episodes is not None and each.episodes < FEW_EPISODES]
     if few:
         least = min(each.episodes or 0 for each in few)
-        text = f"{len(few)} cells were evaluated on few episodes: {least} at the least"
+        cells = counted(len(few), "cell was", "cells were")
+        text = f"{cells} evaluated on few episodes: {least} at the least"
         parts = {"count": str(len(few)), "least": str(least)}
         yield Flag("WARN", "few_episodes", tuple(each.cell for each in few), text, parts)
 

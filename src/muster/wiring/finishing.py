@@ -26,6 +26,7 @@ from muster.domain.sighting import ProofReading, Sighting
 from muster.domain.state import CampaignState
 from muster.domain.template import split_words
 from muster.domain.verdict import State, Verdict
+from muster.domain.wording import counted
 from muster.execute.local import LocalExecutor
 from muster.execute.warm import Warm
 from muster.judge.attempt import judge_attempt
@@ -204,7 +205,7 @@ def _summary(state: CampaignState) -> str:
     done = sum(record.done for record in state.declared)
     missing = finish.given_up(state)
     more = f", {len(missing)} given up" if missing else ""
-    return f"{state.campaign.name} is complete: {done} of {len(state.declared)} cells done{more}"
+    return f"{state.campaign.name} is complete: {done} of {counted(len(state.declared))} done{more}"
 
 
 def _answer(told: Future[str]) -> str:

@@ -16,6 +16,7 @@ from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
 from muster.domain.errors import CampaignInvalid, Mistake, UsageError
 from muster.domain.state import Only
+from muster.domain.wording import counted
 from muster.observe.code import code_identity
 from muster.plan.standing import describe, wanted
 from muster.store import campaigns
@@ -114,7 +115,7 @@ def _filter(desk: Desk, campaign: Campaign, only: Only) -> Decision:
     left_out = [cell.id for cell in all_cells(campaign) if not wanted(cell, only)]
     chosen = [{axis: list(values) for axis, values in part.items()} for part in only]
     data = {"only": chosen, "left_out": left_out, "with_up": True}
-    return desk.person("filter", f"--only {describe(only)} leaves out {len(left_out)} cells", data=data)
+    return desk.person("filter", f"--only {describe(only)} leaves out {counted(len(left_out))}", data=data)
 
 
 def _describe(what: Changes) -> str:

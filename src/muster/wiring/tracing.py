@@ -7,6 +7,7 @@ from pathlib import Path
 from muster.acts.stamping import stamps
 from muster.acts.trace import Trace, trace
 from muster.domain.errors import UsageError
+from muster.domain.wording import counted
 from muster.report.stamp import Stamp
 from muster.wiring.desk import Desk
 from muster.wiring.verifying import states_of
@@ -49,5 +50,5 @@ def _text_of(path: Path, number: int) -> str:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", where=str(path)) from None
     if not 0 < number <= len(lines):
-        raise UsageError(f"{path.name} has {len(lines)} lines", where=str(path))
+        raise UsageError(f"{path.name} has {counted(len(lines), 'line')}", where=str(path))
     return lines[number - 1]

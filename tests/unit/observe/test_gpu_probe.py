@@ -129,7 +129,7 @@ def test_a_gpu_that_is_no_longer_listed_is_lost_and_the_others_keep_their_names(
     world.look(eyes, 0, 1)
     world.answers = (GpuReading(0, "0000:05:00", 50.0),)
     found = world.look(eyes, 0, 1)
-    assert found[0].lost == "NVML lists 1 GPUs and no longer the one at 0000:04:00"
+    assert found[0].lost == "NVML lists 1 GPU and no longer the one at 0000:04:00"
     assert found[1] == GpuReading(1, "0000:05:00", 50.0)
     world.answers = ()
     assert world.look(eyes, 1)[1].lost.startswith("NVML lists 0 GPUs")

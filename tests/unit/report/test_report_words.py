@@ -16,7 +16,11 @@ NOT_WORDS = {"and", "comma", "semicolon", "between", "stop", "marked", "caption.
 
 
 def places(text: str) -> set[str]:
-    return {name for _, name, _, _ in string.Formatter().parse(text) if name is not None}
+    """Less those that only choose between one and many: `{n:seed|seeds}`. Chinese has no need of them."""
+    found = set()
+    for _, name, form, _ in string.Formatter().parse(text):
+        found |= places(form) if form and "|" in form else {name} - {None}
+    return found
 
 
 def test_both_languages_have_the_same_keys() -> None:

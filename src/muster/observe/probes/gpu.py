@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from muster.domain.reading import GpuUse
+from muster.domain.wording import counted
 from muster.observe.probes.apart import Apart, boottime
 
 PERIOD_S = 5.0
@@ -77,7 +78,7 @@ class GpuEyes:
         here = next((reading for reading in answer if reading.device == device), None)
         if device not in self._pci:
             if here is None:
-                return GpuReading(device, trouble=f"NVML lists {len(answer)} GPUs, not this one")
+                return GpuReading(device, trouble=f"NVML lists {counted(len(answer), 'GPU')}, not this one")
             if here.pci:
                 self._pci[device] = here.pci
             return here
@@ -87,7 +88,7 @@ class GpuEyes:
             return replace(same, device=device)
         if here and not here.pci:  # in its place, but it does not say who it is
             return replace(here, pci=pci)
-        return GpuReading(device, pci, lost=f"NVML lists {len(answer)} GPUs and no longer the one at {pci}")
+        return GpuReading(device, pci, lost=f"NVML lists {counted(len(answer), 'GPU')} and no longer the one at {pci}")
 
 
 def use_of(reading: GpuReading, own: Collection[int], here: Collection[int], shared: bool) -> GpuUse:

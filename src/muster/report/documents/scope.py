@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from muster.domain.wording import counted
 from muster.report.documents import aliases
 from muster.report.documents.names import Names
 from muster.report.documents.quantity import Group
@@ -74,7 +75,7 @@ def seeds_only(seeds: frozenset[str], counts: frozenset[int], groups: Sequence[G
         return f"it is about seeds {', '.join(sorted(seeds))} only"
     declared = {quantity.n for group in groups for quantity in group.stats.values()}
     if counts and declared and not counts & declared:
-        return f"it is about {min(counts)} seeds only"
+        return f"it is about {counted(min(counts), 'seed')} only"
     return ""
 
 

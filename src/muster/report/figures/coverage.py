@@ -12,6 +12,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from muster.domain.wording import counted
 from muster.report.figures import captions
 from muster.report.figures.grid import DONE, Grid, Panel, grid_of
 from muster.report.figures.names import all_seeds
@@ -173,5 +174,5 @@ def _elsewhere(figure: Figure, grid: Grid) -> None:
         parts = [f"{cell.cell} {cell.state}" for cell in grid.elsewhere]
     text = "also missing: " + ", ".join(parts)
     if not drawable(text) or text_width(text, SMALL) > WIDTH - 2 * EDGE:
-        text = f"also missing: {len(grid.elsewhere)} cells without a square"
+        text = f"also missing: {counted(len(grid.elsewhere))} without a square"
     write(figure, EDGE, 0.36, text, SMALL, color=WARNING)

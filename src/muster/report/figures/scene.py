@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from muster.domain.wording import counted
 from muster.report.analysis import Analysis
 from muster.report.facts import Column, Facts
 from muster.report.figures.names import Names, all_configs
@@ -38,7 +39,7 @@ class Scene:
         facts = self.facts
         parts = [
             f"campaign {facts.campaign}",
-            f"{facts.k} of {facts.n} cells with results",
+            f"{facts.k} of {counted(facts.n)} with results",
             self.mark,
             f"code {facts.code}" if facts.code else "",
             f"muster {facts.version}",

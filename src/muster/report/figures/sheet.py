@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties, findfont, get_font
 from matplotlib.patches import Polygon
 
+from muster.domain.wording import counted
 from muster.report.figures.palette import FAINT, QUIET, WARNING
 from muster.report.figures.scales import longest_label
 from muster.report.figures.scene import Scene
@@ -89,7 +90,7 @@ def blank_sheet(scene: Scene, title: str, subtitle: str) -> tuple[Figure, str]:
     write(figure, EDGE, HEIGHT - 0.78, subtitle, fitting(subtitle, SMALL + 0.5, room), color=QUIET)
     facts = scene.facts
     place = f"{scene.names.campaign}: " if scene.names.campaign else ""
-    write(figure, EDGE, 0.14, f"{place}{facts.k} of {facts.n} cells with results", SMALL, color=QUIET)
+    write(figure, EDGE, 0.14, f"{place}{facts.k} of {counted(facts.n)} with results", SMALL, color=QUIET)
     write(figure, WIDTH - EDGE, 0.14, f"muster {facts.version}", SMALL, color=QUIET, ha="right")
     return figure, title
 

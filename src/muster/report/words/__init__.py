@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from muster.domain.wording import filled, measured
 from muster.report.words import (
     decision_en,
     decision_zh,
@@ -29,7 +30,7 @@ class Words:
         self._texts = TEXTS[language]
 
     def __call__(self, key: str, **parts: object) -> str:
-        return self._texts[key].format(**parts)
+        return filled(self._texts[key], parts)
 
     def has(self, key: str) -> bool:
         return key in self._texts
@@ -38,6 +39,11 @@ class Words:
         """`3 seeds`, `1 seed`."""
         one, _, many = self._texts[f"count.{key}"].partition("|")
         return (one if n == 1 or not many else many).format(n=n)
+
+    def span(self, seconds: float) -> str:
+        """`12 s`, `3 min`, `2.1 h`."""
+        number, unit = measured(seconds)
+        return self(f"span.{unit}", n=number)
 
     def several(self, items: Sequence[str]) -> str:
         """`a, b and c`"""

@@ -36,8 +36,8 @@ TEXTS = {
     "{least}.",
     "verdict.too_few_costs": "NOT_ENOUGH_EVIDENCE: {seeds} per config on {column}, and nothing is recommended on fewer "
     "than {least}.",
-    "verdict.missing": "INCOMPLETE: {missing} ({k} of {n} that carry results are there), so no verdict is drawn: "
-    "{cells}.",
+    "verdict.missing": "INCOMPLETE: {missing} ({k} of {n} that carry results {k:is|are} there), so no verdict is "
+    "drawn: {cells}.",
     "verdict.missing_cell": "{cell} ({state}: {reason})",
     "verdict.flags": "INVALID: this is not a result; {errors}: {flags}.",
     "verdict.more_flags": "{first}; and {n} more",
@@ -84,8 +84,8 @@ TEXTS = {
     "seeds.range": "{low} to {high} training seeds",
     "seeds.unequal": "The configs have {low} to {high} seeds on {column}; the next sentence goes by the fewest.",
     "seeds.unequal_no_plan": "The configs have {low} to {high} seeds; the next sentence goes by the fewest.",
-    "seeds.no_look": "{seeds} per config: this is no declared look (looks at {looks} seeds). alpha = {alpha} is spent "
-    "by the declared looks and does not cover another.",
+    "seeds.no_look": "{seeds} per config: this is no declared look (looks at {looks} {last:seed|seeds}). alpha = "
+    "{alpha} is spent by the declared looks and does not cover another.",
     "seeds.detectable": "With the spread seen here (sd {sd}, taken with caution) and the declared alpha, looks and "
     "candidates, a true difference of {difference} on {column} is seen with {power} % power; smaller ones are missed "
     "more often.",
@@ -114,10 +114,11 @@ TEXTS = {
     "{threshold}: {reading}.",
     "compare.note_test": "Welch's t test, two-sided; Holm over {candidates}; alpha = {alpha}, divided by {looks}. "
     "Intervals: {level} %.",
-    "compare.note_exact_informs": "The exact permutation test must agree where it can. With {n} against {m} seeds its "
-    "smallest possible p is {least}, and the strictest threshold is {strictest}: here it informs and does not veto.",
-    "compare.note_exact_vetoes": "The exact permutation test must agree where it can. With {n} against {m} seeds its "
-    "smallest possible p is {least}, and the strictest threshold is {strictest}: here it can veto.",
+    "compare.note_exact_informs": "The exact permutation test must agree where it can. With {n} against {m} "
+    "{m:seed|seeds} its smallest possible p is {least}, and the strictest threshold is {strictest}: here it informs "
+    "and does not veto.",
+    "compare.note_exact_vetoes": "The exact permutation test must agree where it can. With {n} against {m} "
+    "{m:seed|seeds} its smallest possible p is {least}, and the strictest threshold is {strictest}: here it can veto.",
     "compare.note_intervals": "Each interval stands for itself, without Holm and looks; the test is stricter. So an "
     "interval may leave out 0 where no difference is shown.",
     "choice.best_mean": "{rivals} would qualify too; {config} has the best mean on {column} of them. Whether it is "
@@ -147,10 +148,10 @@ TEXTS = {
     "safety.note_skewed_min": "Such values are often skewed: a mean and its bounds say little about rare small ones. "
     "See the worst seed, too.",
     "safety.sentence": "{config} is {standing} on {rule}: mean {mean}, one-sided 95 % bounds {lower} and {upper}; "
-    "{keep} of {n} seeds keep it{share}; worst seed {worst}.",
+    "{keep} of {n} {n:seed|seeds} {keep:keeps|keep} it{share}; worst seed {worst}.",
     "safety.proves": ", which proves a share of {share} only",
-    "safety.sentence_few": "{config} is {standing} on {rule}: {keep} of {n} seeds keep it; fewer than two seeds have "
-    "no bounds.",
+    "safety.sentence_few": "{config} is {standing} on {rule}: {keep} of {n} {n:seed|seeds} {keep:keeps|keep} it; fewer "
+    "than two seeds have no bounds.",
     "standing.FEASIBLE": "feasible",
     "standing.INFEASIBLE": "infeasible",
     "standing.UNDETERMINED": "undetermined",
@@ -210,7 +211,7 @@ TEXTS = {
     "next.to_least": "{more} ({configs}), to have {least} each{price}.",
     "next.more": "{more} ({configs}), to have {n} each: so many show a difference of delta = {delta} with {power} % "
     "power{price}.",
-    "next.look": "{n} seeds are no declared look ({looks}): declare the look before they run.",
+    "next.look": "{n} {n:seed is|seeds are} no declared look ({looks}): declare the look before they run.",
     "next.left": "{left} of the budget is left.",
     "left.some": "{left} is left",
     "left.none": "nothing is left of the budget",
@@ -230,10 +231,10 @@ TEXTS = {
     "next.no_delta_yet": "No delta is declared, so no number of seeds is given; and the seeds there are show no "
     "spread to compute a detectable difference from.",
     "next.no_spread": "No number of seeds can be given: the seeds there are show no spread to plan with.",
-    "price.hours": "; about {hours} h of training and evaluation",
-    "price.money": "; about {hours} h of training and evaluation, {money}",
-    "most.hours": "; at most about {hours} h of training and evaluation",
-    "most.money": "; at most about {hours} h of training and evaluation, {money}",
+    "price.hours": "; about {time} of training and evaluation",
+    "price.money": "; about {time} of training and evaluation, {money}",
+    "most.hours": "; at most about {time} of training and evaluation",
+    "most.money": "; at most about {time} of training and evaluation, {money}",
     # declared
     "declared.primary": "Primary metric: {column}, {direction} is better. Baseline: {baseline}.",
     "declared.limit": "Limit: {rule}, on the mean.",
@@ -242,7 +243,7 @@ TEXTS = {
     "declared.no_delta": "No smallest difference that matters (delta) is declared.",
     "declared.checkpoint.last": "Evaluated checkpoint: the last one of each training.",
     "declared.checkpoint.best": "Evaluated checkpoint: the best one of each training, by {metric}.",
-    "declared.test": "alpha = {alpha} for all looks together, looks at {looks} seeds, power {power}.",
+    "declared.test": "alpha = {alpha} for all looks together, looks at {looks} {last:seed|seeds}, power {power}.",
     "declared.proxy": "Split {split}: {note}",
     "declared.no_proxy": "No split is declared to be a proxy. What a split really measures is not checked by Muster: "
     "{splits}.",
@@ -258,6 +259,7 @@ TEXTS = {
     "evidence.columns": "columns",
     "evidence.command": "command",
     "claim.table": "{caption}: the numbers of the table.",
-    "claim.matrix": "{k} of {n} cells that carry results are there; {missing}.",
-    "claim.matrix_whole": "All {n} declared cells that carry results are there.",
+    "claim.matrix": "{k} of {n} {n:cell that carries|cells that carry} results {k:is|are} there; {missing}.",
+    "claim.matrix_whole": "{n:The one declared cell that carries results is|All {n} declared cells that carry results "
+    "are} there.",
 }

@@ -36,10 +36,10 @@ TEXTS = {
     "is unlikely",
     "real.no_delta": "no delta is declared, so whether it matters is not judged",
     "real.no_interval": "without an interval, whether it matters is not judged",
-    "real.too_few": "{seeds} are too few to say whether it matters",
+    "real.too_few": "{seeds} {n:is|are} too few to say whether it matters",
     # seeds
-    "seeds.looks": "{n} seeds are a declared look (looks at {looks} seeds).",
-    "seeds.at_no_look": "{n} seeds are no declared look (looks at {looks} seeds).",
+    "seeds.looks": "{n} {n:seed is|seeds are} a declared look (looks at {looks} {last:seed|seeds}).",
+    "seeds.at_no_look": "{n} {n:seed is|seeds are} no declared look (looks at {looks} {last:seed|seeds}).",
     # one seed
     "seed.open": "{config}: not supported with all seeds. With any one seed of the two configs left out, p lies "
     "between {low} and {high}; the threshold is {threshold}.",
@@ -58,7 +58,8 @@ TEXTS = {
     "safety.not_declared": "No limit is declared, so nothing can be said about safety.",
     # left out
     "left_out.missing": "Yes, so far: {cells}.",
-    "left_out.whole": "All {n} declared cells that carry results are there, and no other declared cell is missing.",
+    "left_out.whole": "{n:The one declared cell that carries results is|All {n} declared cells that carry results are} "
+    "there, and no other declared cell is missing.",
     "left_out.excluded": "exclude: takes {places} out of the matrix: {names}. That was declared in campaign.yaml.",
     "count.place": "{n} place|{n} places",
     # same run
@@ -92,14 +93,14 @@ TEXTS = {
     "money.twice": "Twice the seeds ({n} each for {configs}) would bring the detectable difference on {column} from "
     "{now} down to {then}{price}.",
     # can't claim
-    "not.result": "That any of these numbers is a result: {errors} say otherwise.",
+    "not.result": "That any of these numbers is a result: {errors} {n:says|say} otherwise.",
     "not.matrix": "Anything about the whole matrix: {missing}.",
     "not.verdict": "A verdict: none was declared beforehand.",
     "not.better": "That {configs} did better than {baseline} on {column}: the declared test does not support it.",
     "not.equal": "That {configs} did as well as {baseline} on {column}: not significant is not equal.",
     "not.feasible": "That the limit {rule} is kept by {configs}: it is not shown.",
-    "not.each_seed": "That every seed keeps the limit {rule}: feasible is about the mean, and {keep} of {n} seeds "
-    "({config}) prove a share of {share} only.",
+    "not.each_seed": "That every seed keeps the limit {rule}: feasible is about the mean, and {keep} of {n} "
+    "{n:seed|seeds} ({config}) {keep:proves|prove} a share of {share} only.",
     "not.other_columns": "That anything was tested on {columns}: these are estimates.",
     "not.proxy": "More about {split} than its note allows: {note}",
     "not.parts": "That single factors have an effect: the differences are estimates, without tests.",

@@ -22,7 +22,12 @@ TEXTS = {
     "beside it.",
     "count.adopted": "{n} cell was adopted: run by something else, matched and proven by Muster.|{n} cells were "
     "adopted: run by something else, matched and proven by Muster.",
+    "history.accepted": "{cells}: DONE by the word of a person and not by the exit code. {who} accepted it: “{reason}”.",
+    "history.somebody": "Somebody",
     "count.retried": "{n} cell needed more than one attempt.|{n} cells needed more than one attempt.",
+    "span.s": "{n} s",
+    "span.min": "{n} min",
+    "span.h": "{n} h",
     "none": "none",
     # main table
     "table.main": "Main results of {campaign}",

@@ -20,7 +20,12 @@ TEXTS = {
     "count.pair": "{n} 个“配置 × 种子”组合",
     "count.warned": "另有 {n} 条 WARN 级警示须一并阅读。",
     "count.adopted": "其中 {n} 个单元是收编的：由其他程序运行，经 Muster 匹配并核验。",
+    "history.accepted": "{cells}：不是凭退出码，而是由人工认可为完成。认可人 {who}，理由：“{reason}”。",
+    "history.somebody": "不详",
     "count.retried": "其中 {n} 个单元经过不止一次尝试才完成。",
+    "span.s": "{n} 秒",
+    "span.min": "{n} 分钟",
+    "span.h": "{n} 小时",
     "none": "无",
     # main table
     "table.main": "{campaign} 主要结果",

@@ -1,0 +1,45 @@
+"""Counts and durations as people are told them: one wording for all commands and reports."""
+
+from __future__ import annotations
+
+SECONDS_S = 120.0  # below it in seconds
+MINUTES_S = 3600.0  # below it in minutes
+
+
+def counted(number: int, word: str = "cell", many: str = "") -> str:
+    """`1 cell`, `3 cells`, `2 processes`."""
+    return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def measured(seconds: float) -> tuple[str, str]:
+    """The number and its unit, `s`, `min` or `h`: a short time never reads as 0.0 h."""
+    if seconds < SECONDS_S:
+        return (f"{seconds:.0f}" if seconds >= 10 or not seconds else f"{seconds:.1f}"), "s"
+    if seconds < MINUTES_S:
+        return f"{seconds / 60:.0f}", "min"
+    hours = seconds / 3600
+    return (f"{hours:.1f}" if hours < 100 else f"{hours:.0f}"), "h"
+
+
+def span(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min`, `2.1 h`."""
+    return " ".join(measured(seconds))
+
+
+class Count(int):
+    """A number in a sentence, which knows one from many: `{n} {n:seed is|seeds are} missing`."""
+
+    def __format__(self, form: str) -> str:
+        if "|" not in form:
+            return int.__format__(self, form)
+        one, _, many = form.partition("|")
+        return one if self == 1 else many
+
+
+def filled(text: str, parts: dict[str, object]) -> str:
+    """A text of a report with its parts put in; whole numbers choose between one and many."""
+    counts = {
+        name: Count(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in parts.items()
+    }
+    return text.format(**counts)
