@@ -108,6 +108,21 @@ def test_the_report_is_written_whole_in_the_campaigns_language(priced: Camp) -> 
     assert f"written: {path}" in priced("cost", "--report", code=0).stdout
 
 
+def test_bill_and_record_agree_on_what_a_slot_costs(camp: Camp) -> None:
+    camp.write(CAMPAIGN.format(language="en", money="money: {price: 2, budget: 9}"))
+    camp.gates(0, 1, 2)
+    camp("up", "--detach", code=0)
+    for seed in range(3):
+        camp.open(seed)
+    camp("wait", code=0)
+    told_in_full = camp("cost", "--report", code=0).stdout
+    camp("record", code=0)
+    cost, record = ((camp.root / "reports" / name).read_text() for name in ("cost.md", "record.md"))
+    assert "Billed at 2.00 CNY an hour for each slot while a run holds it: the campaign has no GPU." in cost
+    assert "Price: 2 CNY for an hour of a slot, as the campaign has no GPU; the budget is 9 CNY" in record
+    assert " h " not in told_in_full  # a run of a moment took no 0.00 h
+
+
 def test_bad_use_is_said_in_one_sentence(camp: Camp) -> None:
     camp.write(CAMPAIGN.format(language="en", money=""))
     failed = camp("cost", code=2)

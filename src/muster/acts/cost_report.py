@@ -14,6 +14,7 @@ from muster.domain.cell import needed_cells
 from muster.domain.verdict import LIVE
 from muster.ledger.prices import HOUR
 from muster.ledger.spans import PRODUCTIVE, RUNNING, Span, how_wasted
+from muster.ledger.units import unit
 from muster.plan.standing import describe, outdated, wanted
 from muster.ports.store import Event
 from muster.report.cost_facts import Amount, CostFacts, Cover, Loss, Noted, Product, Sums
@@ -144,6 +145,7 @@ def _sums(found: Cost) -> Sums:
         currency=money.currency if money else "",
         price=money.price if money and money.price else None,
         per=money.per if money else "gpu",
+        unit=unit(spending.state.campaign, (slot for span in spending.spans for slot in span.slots)),
         since=money.since if money else None,
         budget=money.budget if money else None,
         paid=found.paid,

@@ -24,6 +24,7 @@ from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import needed_cells
 from muster.domain.order import Order
 from muster.domain.verdict import State
+from muster.ledger.units import unit
 from muster.plan.standing import describe, outdated, wanted
 from muster.ports.store import Event
 from muster.report.record import record_markdown
@@ -103,7 +104,7 @@ def record_facts(
             if value.args or value.note
         ),
         env=_env(campaign.env),
-        price=(money.price, money.currency, money.per, money.budget) if (money := campaign.money) else None,
+        price=(money.price, money.currency, _unit(status), money.budget) if (money := campaign.money) else None,
         hold=(words.hold.at, words.hold.who, words.hold.reason) if words.hold else None,
         code=tuple(_code(status, sources)),
         texts=tuple(_texts(events, sources)),
@@ -125,6 +126,12 @@ def record_facts(
 
 
 # -- scope
+
+
+def _unit(status: Status) -> str:
+    """As the bill counts."""
+    attempts = (attempt for record in status.state.cells.values() for attempt in record.attempts)
+    return unit(status.state.campaign, (slot for attempt in attempts for slot in attempt.slots))
 
 
 def _job(campaign: Campaign, job: Job, status: Status, root: str) -> JobScope:

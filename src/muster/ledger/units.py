@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from muster.domain.campaign import Campaign, Job
 
@@ -16,6 +16,16 @@ def billed(slots: Sequence[str], job: Job, campaign: Campaign) -> tuple[str, ...
     if gpus or not _bills_slots(job, campaign):
         return gpus
     return tuple(slots)
+
+
+def unit(campaign: Campaign, held: Iterable[str]) -> str:
+    """What the price is for, in a word: `gpu`, `slot` or `machine`. `held`: all slots that attempts had so far."""
+    if campaign.money and campaign.money.per == "machine":
+        return "machine"
+    if campaign.slots.gpus is not None:
+        return "gpu" if campaign.slots.gpus else "slot"
+    kinds = {slot.startswith("gpu") for slot in held}
+    return "slot" if kinds == {False} else "gpu"  # `auto`: nothing held yet, or adopted runs: it asks for GPUs
 
 
 def asked(job: Job, campaign: Campaign) -> int:

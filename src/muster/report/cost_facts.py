@@ -100,6 +100,7 @@ class Sums:
     currency: str = ""
     price: float | None = None
     per: str = "gpu"
+    unit: str = "gpu"  # what the price is for: gpu, slot or machine
     since: str | None = None
     budget: float | None = None
     paid: float | None = None

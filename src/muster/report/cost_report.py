@@ -186,8 +186,7 @@ def _about_money(facts: CostFacts, say: CostWords) -> Iterator[str]:
         yield say("went.no_price")
     else:
         since = say("went.since", at=moment(sums.since)) if sums.since else say("went.first_start")
-        per = "slot" if sums.per == "gpu" and not sums.gpu_hours and sums.total.hours else sums.per
-        yield say(f"went.price_{per}", price=say.money(sums.price, sums), since=since)
+        yield say(f"went.price_{sums.unit}", price=say.money(sums.price, sums), since=since)
     if sums.adopted:
         yield say("went.adopted", n=sums.adopted, hours=say.time(sums.adopted_hours, sums, gpu=True))
     if sums.paid is not None and sums.total.money is not None:

@@ -126,7 +126,7 @@ class RecordFacts:
     slots: str
     values: tuple[tuple[str, str, str, str], ...] = ()  # (axis, value, what it adds to the command, its note)
     env: tuple[tuple[str, str | None], ...] = ()  # of the whole campaign, as in JobScope
-    price: tuple[float, str, str, float | None] | None = None  # (an hour, currency, gpu or machine, budget)
+    price: tuple[float, str, str, float | None] | None = None  # (an hour, currency, gpu, slot or machine, budget)
     hold: tuple[str, str, str] | None = None  # (at, who, why)
     code: tuple[CodeUse, ...] = ()
     texts: tuple[TextChange, ...] = ()
