@@ -313,4 +313,4 @@ class Finish(Model):
     shutdown: Shutdown = field(
         False, "Power off, with proof that all is done; a text is the command for it, given to a shell.", "true"
     )
-    countdown: Duration = field(60.0, "How long before it can be cancelled.", "5m")
+    countdown: Duration = field(60.0, "How long it can still be cancelled before the command is run.", "5m")

@@ -95,6 +95,7 @@ def _type(kind: Any) -> str:
 
 
 def _default(info: FieldInfo) -> str:
+    """As it would be written in the file: `60s`, `"{out}"`."""
     value = info.default
     if info.is_required():
         return "required"
@@ -104,7 +105,9 @@ def _default(info: FieldInfo) -> str:
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+    if isinstance(value, float):
+        return f"`{value:g}s`" if any(item == Shown("duration") for item in info.metadata) else f"`{value:g}`"
+    return f'`"{value}"`' if str(value).startswith("{") and value != {} else f"`{value}`"
 
 
 if __name__ == "__main__":
