@@ -64,3 +64,24 @@ def test_the_step_the_checkpoint_and_the_unit(camp: Camp) -> None:
     line = next(at for at, line in lines if line.startswith("  - ") and "mixed units" in line)
     (claim,) = camp.json("trace", f"reports/decision.md:{line}", code=0)["claims"]
     assert claim["cells"] == ["eval/new/2"]
+
+
+def test_a_cell_that_a_person_accepted_is_told_in_the_report(camp: Camp) -> None:
+    camp.write("""\
+muster: 1
+campaign: accepted
+axes: {config: [base, new], seed: [0, 1]}
+slots: {gpus: 0, cpus: 2}
+jobs:
+  eval:
+    axes: [config, seed]
+    command: /bin/sh -c 'echo "{{\\"score\\":1.5{seed}$(($$ % 1000))}}" > {out}/result.json; test {config}{seed} != new1'
+    results: {score: {json: result.json, key: score}}
+    retry: {max: 0}
+""")
+    camp("up", code=3)
+    camp("accept", "eval/new/1", "--because", "the exit code is that of the clean-up", code=0)
+    camp("report", code=0)
+    told = (camp.root / "reports/decision.md").read_text()
+    assert "eval/new/1: DONE by the word of a person and not by the exit code." in told
+    assert "accepted it: “the exit code is that of the clean-up”. [E" in told

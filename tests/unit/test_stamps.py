@@ -153,6 +153,23 @@ def test_a_damaged_stamp_is_an_error_and_not_nothing(tmp_path: Path) -> None:
 # -- trace
 
 
+@pytest.mark.parametrize(
+    ("made", "command"),
+    [
+        ("report", "muster report"), ("report-partial", "muster report"), ("job-plots", "muster report"),
+        ("cost", "muster cost --report"), ("cost-notes_md", "muster cost --report"), ("record", "muster record"),
+        ("record-notes_md", "muster record"), ("document-ppt.md", "muster docs update"),
+    ],
+)  # fmt: skip
+def test_a_damaged_stamp_names_the_command_that_makes_it_anew(tmp_path: Path, made: str, command: str) -> None:
+    path = tmp_path / f"reports/stamps/{made}.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("{")
+    with pytest.raises(MusterError) as error:
+        load(tmp_path, made)
+    assert error.value.hint == f"make it anew: `{command}`"
+
+
 def test_trace_of_a_sentence_goes_to_result_checkpoint_and_commit() -> None:
     found = trace(STAMP, "reports/decision.md", FileState("reports/decision.md", "fresh"), "e1")
     text = "\n".join(lines(found))

@@ -16,7 +16,7 @@ from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import UsageError
 from muster.domain.origins import Origins
-from muster.report.facts import Column, Curve, Facts, Measurement, Missing, Plan
+from muster.report.facts import Accepted, Column, Curve, Facts, Measurement, Missing, Plan
 from muster.report.words import Words
 from muster.stats.decision import Procedure
 from muster.stats.flags import Declared
@@ -37,6 +37,7 @@ class Found:
     version: str = ""
     folder: str = ""
     decision_changed_at: int = 0
+    accepted: tuple[Accepted, ...] = ()
     seed_price: float | None = None  # of one more seed of one config
     money_left: float | None = None
 
@@ -96,6 +97,7 @@ def facts_of(status: Status, found: Found) -> Facts:
         notes={value.name: value.note for value in _axis(campaign, "config") if value.note},
         made=tuple(how_made(campaign, records, found.origins, found.code, found.vouched, found.named)),
         curves=tuple(_curves(status, found)),
+        accepted=tuple(each for each in found.accepted if each.cell.partition("/")[0] in asked),
         price=_price(campaign, list(records.values()), found.seed_price),
         currency=campaign.money.currency if campaign.money else "",
         budget_left=found.money_left,
@@ -285,6 +287,15 @@ def _completed(record: CellRecord) -> Attempt:
     if attempt is None:  # asked of DONE cells only
         raise LookupError(record.cell.id)
     return attempt
+
+
+def curve_metrics(campaign: Campaign) -> list[str]:
+    """The results whose way is shown: those that are decided on, and what the best checkpoint is chosen by."""
+    told = campaign.decision or {}
+    names = [told[part]["metric"] for part in ("primary", "limit") if told.get(part)]
+    best = told.get("checkpoint", "last")
+    names += [] if isinstance(best, str) else [best["best"]]
+    return list(dict.fromkeys(names)) or ["score", "cost"]
 
 
 def _curves(status: Status, found: Found) -> Iterator[Curve]:

@@ -24,7 +24,8 @@ PARTIAL = (
     "report-partial"  # a partial report takes nothing of a whole one away; a whole one takes the partial one's place
 )
 EARLIER = {"report": (PARTIAL,)}
-COMMANDS = {"cost": "cost --report", "record": "record"}  # the others are made by `muster report`
+# by what a stamp's name begins with; the others are made by `muster report`
+COMMANDS = {"cost": "cost --report", "record": "record", "document": "docs update"}
 PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")
@@ -136,7 +137,7 @@ def load(root: Path, made: str) -> Stamp | None:
         raise MusterError(
             f"a stamp can't be read: {error}",
             where=str(path),
-            hint=f"make it anew: `muster {COMMANDS.get(made, 'report')}`",
+            hint=f"make it anew: `muster {COMMANDS.get(made.partition('-')[0], 'report')}`",
         ) from None
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from muster.report.facts import Column, Facts, Measurement
 from muster.stats import flags
-from muster.stats.compare import Difference, difference
 from muster.stats.decision import Decision, decide
 from muster.stats.flags import Flag, Measured
 from muster.stats.more_seeds import NextStep, next_step
@@ -26,14 +25,6 @@ class Analysis:
 
     def samples(self, column: Column) -> list[Sample]:
         return [self.sample(config, column) for config in self.facts.configs]
-
-    def against(self, config: str, column: Column) -> Difference | None:
-        """Of any metric: an estimate, without stars."""
-        plan = self.facts.plan
-        if plan is None or config == plan.procedure.baseline:
-            return None
-        a, b = self.sample(config, column), self.sample(plan.procedure.baseline, column)
-        return difference(a, b) if a.n and b.n else None
 
     @property
     def mark(self) -> str:

@@ -113,6 +113,17 @@ def history_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
         yield Statement(w.count("adopted", len(adopted)), adopted)
     if retried:
         yield Statement(w.count("retried", len(retried)), retried)
+    yield from accepted_statements(analysis, w)
+
+
+def accepted_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    """What counts by a person's word: who gave it, and why, each reason once."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for each in analysis.facts.accepted:
+        told.setdefault((each.who, each.reason), []).append(each.cell)
+    for (who, reason), cells in told.items():
+        by = who or w("history.somebody")
+        yield Statement(w("history.accepted", cells=w.several(cells), who=by, reason=reason), tuple(cells))
 
 
 def matrix_statement(analysis: Analysis, w: Words) -> Statement:

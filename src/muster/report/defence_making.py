@@ -24,6 +24,8 @@ _OF_CHECKPOINTS = (
     "best_on_reported",
     "cost_at_best",
     "best_at_an_end",
+    "best_and_last",
+    "best_beside_last",
 )
 _OF_IDENTITY = ("same_values", "same_seeds", "one_checkpoint", "one_curve", "same_settings", "label_contradicts")
 _OF_SPLITS = ("same_splits", "proxy_undeclared")

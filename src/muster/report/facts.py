@@ -11,7 +11,7 @@ from muster.stats.decision import Procedure
 from muster.stats.flags import Declared, Made
 from muster.stats.more_seeds import Price
 
-__all__ = ["Claim", "Column", "Curve", "Facts", "Measurement", "Missing", "Plan", "Text"]
+__all__ = ["Accepted", "Claim", "Column", "Curve", "Facts", "Measurement", "Missing", "Plan", "Text"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,16 @@ class Measurement:
     episodes: int = 1  # that its values are means of; 1: not known
     attempt: int = 1
     adopted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """A cell that counts because a person took an attempt as done."""
+
+    cell: str
+    attempt: int
+    who: str  # "": not known
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,7 @@ class Facts:
     proxies: Mapping[str, str] = field(default_factory=dict)  # split -> its note: what it stands for
     notes: Mapping[str, str] = field(default_factory=dict)  # config -> its note
     made: tuple[Made, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
     curves: tuple[Curve, ...] = ()
     price: Price | None = None  # of one more seed of one config
     currency: str = ""

@@ -9,25 +9,19 @@ from pathlib import Path, PurePosixPath
 import muster
 from muster.acts.docs import Documents, update_all
 from muster.acts.docs_stamp import document_stamp
-from muster.acts.manifest import Entry
-from muster.acts.stamping import PARTIAL, REPORTS, Derived, Kept, load, publish, relevant, seal
-from muster.acts.verify import with_needs
-from muster.domain.attempt import CellRecord
-from muster.domain.cell import needed_cells
+from muster.acts.job_stamps import JobStamps, using_results
+from muster.acts.stamping import PARTIAL, REPORTS, Derived, Kept, publish, seal
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.documents.sidecar import SUFFIX
 from muster.report.facts import Text
 from muster.report.quantities import cells_by_key, quantities_of
-from muster.report.stamp import Basis, FileStamp, Stamp, footer
+from muster.report.stamp import Stamp, footer
 from muster.wiring.desk import Desk
 from muster.wiring.listing import files_of
 from muster.wiring.reporting import Gathered, Step, gather, silent
 
 NO_RESULT = "the matrix is INVALID: its numbers are no result, and none is written"
-
-LATE_S = 2.0
-CHANGED = "it was changed after its job had ended"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +42,7 @@ def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Ste
     files = list(_files(found, analysis, step))
     made = PARTIAL if found.facts.partial else "report"
     kept = publish(found.root, made, command, found.facts.at, muster.__version__, found.basis, files)
-    stamp_once(desk, found)
+    stamp_jobs(desk, found)
     names = _documents(found) if documents else ()
     if analysis.errors:
         refused = tuple((name, NO_RESULT) for name in names)
@@ -71,55 +65,13 @@ def stamp_documents(found: Gathered, names: Sequence[str | Path]) -> None:
             seal(found.root, Stamp(made, command, found.facts.at, muster.__version__, found.basis, {name: stamped}))
 
 
-def stamp_once(desk: Desk, found: Gathered) -> None:
-    """What a person's own jobs made of the results (`axes: []`, plots, notes) carries a stamp like our own files."""
-    campaign = found.status.state.campaign
-    users = {job.name for job in campaign.jobs if job.needs and job.name not in relevant(campaign)}
-    using = [cell.record for cell in found.status.cells if cell.record.done and cell.record.cell.job in users]
-    if not using:
+def stamp_jobs(desk: Desk, found: Gathered) -> None:
+    if not using_results(found.status):
         return
-    needs = needed_cells(campaign, [cell.record.cell for cell in found.status.cells])
-    entries = [entry for entry in files_of(desk.root, found.status.state) if entry.kind in ("output", "artifact")]
     hashes = HashCache(desk.state)
-    for record in using:
-        _stamp_job(
-            found, record, needs.get(record.cell.id, ()), [e for e in entries if e.cell == record.cell.id], hashes
-        )
+    stamps = JobStamps(found.root, found.status, found.basis, muster.__version__, hashes.sha256)
+    stamps.make(files_of(desk.root, found.status.state))
     hashes.save()
-
-
-def _stamp_job(
-    found: Gathered, record: CellRecord, needs: Sequence[str], entries: Sequence[Entry], hashes: HashCache
-) -> None:
-    """Once for each attempt: a file that was edited since must not be vouched for anew."""
-    attempt, made = record.completed, f"job-{record.cell.id.replace('/', '_')}"
-    before = load(found.root, made)
-    if attempt is None or (before and before.token == attempt.token):
-        return
-    ended = attempt.outcome.ended if attempt.outcome else None
-    files = {}
-    for entry in entries:
-        path = Path(entry.path)
-        name = str(path.relative_to(found.root)) if path.is_relative_to(found.root) else entry.path
-        late = ended is not None and path.exists() and path.stat().st_mtime > ended + LATE_S
-        digest = None if late or not entry.plain else hashes.sha256(entry.path)
-        files[name] = FileStamp(digest or CHANGED, "job")
-    order = attempt.outcome.order if attempt.outcome else 0
-    then = [name for name in needs if _order_of(found, name) < order]
-    cells = {name: found.basis.cells[name] for name in with_needs(then, _needs(found)) if name in found.basis.cells}
-    basis = Basis(found.basis.campaign, {}, cells, len(then), len(then), closed=True)
-    seal(found.root, Stamp(made, f"job {record.cell.job}", attempt.claimed_at, muster.__version__, basis, files,
-                           attempt.token, record.cell.id))  # fmt: skip
-
-
-def _needs(found: Gathered) -> dict[str, tuple[str, ...]]:
-    return {name: cell.needs for name, cell in found.basis.cells.items()}
-
-
-def _order_of(found: Gathered, name: str) -> int:
-    record = found.status.state.cells.get(name)
-    done = record.completed if record else None
-    return done.outcome.order if done and done.outcome else 0
 
 
 def _update(found: Gathered, names: Sequence[str]) -> Documents:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import muster
-from muster.acts.report_facts import Found, facts_of
+from muster.acts.accepted import accepted_cells
+from muster.acts.beforehand import decision_changed_at
+from muster.acts.report_facts import Found, curve_metrics, facts_of
 from muster.acts.stamping import load, sections_of
 from muster.acts.status import Status
 from muster.domain.campaign import Campaign
@@ -49,7 +52,7 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
     records = list(done_cells(status))
     origins: dict[str, Origins] = {}
     code: dict[str, Mapping[str, Any]] = {}
-    metrics = _curve_metrics(campaign)
+    metrics = curve_metrics(campaign)
     stamped: dict[str, CellStamp] = {}
     needs = needed_cells(campaign, [cell.record.cell for cell in status.cells])
     named = named_files(reader, records, needs)
@@ -63,6 +66,7 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
     step("reading results", len(records), len(records))
     reader.hashes.save()
     seed_price, left = _money(desk, status)
+    events = desk.store.events()
     found = Found(
         origins,
         code,
@@ -71,7 +75,8 @@ def gather(desk: Desk, step: Step = silent) -> Gathered:
         at=iso(desk.clock.wall()),
         version=muster.__version__,
         folder=str(desk.root),
-        decision_changed_at=decision_changed_at(desk, campaign),
+        decision_changed_at=decision_changed_at(campaign, events, partial(_taken_in, desk)),
+        accepted=tuple(accepted_cells(status, events)),
         seed_price=seed_price,
         money_left=left,
     )
@@ -94,63 +99,18 @@ def _vouched(desk: Desk) -> dict[str, str]:
 
 def _money(desk: Desk, status: Status) -> tuple[float | None, float | None]:
     """What one more seed of one config costs, and what of the budget is left."""
-    money = status.state.campaign.money
-    if money is None:
+    if status.state.campaign.money is None:
         return None, None
-    from muster.acts.cost import price_of
+    from muster.acts.seed_price import money_left, seed_price
     from muster.wiring.costing import reckon
 
     _, _, found = reckon(desk)
-    by_seed: dict[tuple[str, str], list[str]] = {}
-    for cell in status.cells:
-        names = {axis: value.name for axis, value in cell.record.cell.values}
-        if "seed" in names:
-            by_seed.setdefault((names.get("config", ""), names["seed"]), []).append(cell.record.cell.id)
-    known = found.spending.state.cells
-    groups = sorted(by_seed.items(), key=lambda item: not item[0][0])  # those with a config first
-    one = next((cells for _, cells in groups if all(cell in known for cell in cells)), None)
-    price = price_of(found.spending, one, slot_count(status.state.campaign)) if one else None
-    spent = found.spending.spent
-    return price, money.budget - spent if money.budget is not None and spent is not None else None
+    return seed_price(status, found.spending, slot_count(status.state.campaign)), money_left(found.spending)
 
 
-def _curve_metrics(campaign: Campaign) -> list[str]:
-    told = campaign.decision or {}
-    names = [told[part]["metric"] for part in ("primary", "limit") if told.get(part)]
-    best = told.get("checkpoint", "last")
-    names += [] if isinstance(best, str) else [best["best"]]
-    return list(dict.fromkeys(names)) or ["score", "cost"]
-
-
-def decision_changed_at(desk: Desk, campaign: Campaign) -> int:
-    """Cells that had shown their results when the decision became what it is now; 0: none had."""
-    told = campaign.decision
-    if not told:
-        return 0
-    metrics = {told[part]["metric"] for part in ("primary", "limit") if told.get(part)}
-    jobs = {job.name for job in campaign.jobs if metrics & {result.name for result in job.results}}
-    now, shown, changed, same = procedure_of(campaign), 0, 0, False
-    for event in desk.store.events():
-        decision = event.decision
-        if event.void or decision.kind not in ("settle", "adopt", "campaign"):
-            continue
-        if decision.kind == "campaign":
-            was, same = same, _procedure_then(desk, str(decision.data.get("hash"))) == now
-            changed = shown if same and not was else changed
-        elif (decision.cell or "").partition("/")[0] in jobs:
-            shown += decision.data.get("outcome", {}).get("verdict") == "DONE"
-    return changed if same else shown
-
-
-def procedure_of(campaign: Campaign) -> Mapping[str, Any] | None:
-    """What decides; factors and notes may be added at any time."""
-    told = campaign.decision
-    return {key: value for key, value in told.items() if key not in ("factors", "notes")} if told else None
-
-
-def _procedure_then(desk: Desk, name: str) -> Mapping[str, Any] | None:
+def _taken_in(desk: Desk, name: str) -> Campaign | None:
     try:
-        return procedure_of(campaigns.load(desk.state, name))
+        return campaigns.load(desk.state, name)
     except MusterError:
         return None
 

@@ -24,7 +24,7 @@ from report_scenes import (
 
 from muster.report.analysis import Analysis, analyse
 from muster.report.decision_report import decision_report
-from muster.report.facts import Missing, Text
+from muster.report.facts import Accepted, Missing, Text
 from muster.report.verdict import verdict_sentence
 from muster.stats.flags import Declared
 from muster.stats.more_seeds import Price
@@ -551,3 +551,18 @@ def test_an_empty_matrix_is_told_too() -> None:
     )
     for language in ("en", "zh"):
         assert "PARTIAL 0/4" in decision_report(analyse(replace(nothing, language=language))).body  # type: ignore[arg-type]
+
+
+def test_what_counts_by_a_persons_word_is_told_with_who_and_why() -> None:
+    cells = ("eval/v2_full/0/ood", "eval/v2_full/1/ood", "train/v2_u_only/3")
+    told = [("me@box", "exit 1 came from the logger")] * 2 + [("", "seen")]
+    accepted = tuple(Accepted(cell, 2, *word) for cell, word in zip(cells, told, strict=True))
+    made = report("recommend", accepted=accepted)
+    shown = section(made, "What it rests on")
+    assert "DONE by the word of a person and not by the exit code. me@box accepted it: “exit 1 came" in shown
+    assert "Somebody accepted it: “seen”" in shown
+    claims = [claim.cells for claim in made.claims if "by the word of a person" in claim.text]
+    assert claims == [cells[:2], cells[2:]]
+    chinese = decision_report(analysed("recommend", "zh", accepted=accepted)).body
+    assert "由人工认可为完成。认可人 me@box，理由：“exit 1 came from the logger”。" in chinese
+    assert "by the word of a person" not in report("recommend").body

@@ -1,0 +1,102 @@
+"""What people did before a report: whether the decision was declared before its results, and what they vouched for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from muster.acts.accepted import accepted_cells
+from muster.acts.beforehand import decision_changed_at
+from muster.acts.report_facts import Found, facts_of
+from muster.acts.status import ControllerStatus, Status, survey
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import Campaign
+from muster.domain.cell import all_cells
+from muster.domain.decision import Decision
+from muster.domain.state import CampaignState, Intent
+from muster.domain.verdict import State
+from muster.ports.store import Event
+from muster.report.facts import Accepted
+from muster.spec import read_campaign
+
+TEXT = """\
+muster: 1
+campaign: c
+axes: {config: [base, new], seed: [0, 1]}
+jobs:
+  train: {axes: [config, seed], command: a}
+  eval: {axes: [config, seed], needs: [train], command: b, results: {score: {json: r.json, key: score}}}
+  plots: {axes: [], needs: [eval], command: c}
+decision: {primary: {metric: score, better: higher}, baseline: base, delta: 0.3}
+"""
+
+
+def campaign(text: str = TEXT) -> Campaign:
+    return read_campaign(text, file="campaign.yaml", folder="/home/me/c").campaign
+
+
+NOW = campaign()
+KNOWN = {
+    "now": NOW,
+    "noted": replace(NOW, decision={**(NOW.decision or {}), "notes": ["said later"]}),
+    "other": campaign(TEXT.replace("0.3", "0.1")),
+    "none": replace(NOW, decision=None),
+}
+
+
+def events(*told: str) -> list[Event]:
+    """`=now`: that campaign was taken in; `eval/base/0`: that cell ended as DONE; `-` before it: as DEAD."""
+    found = []
+    for each in told:
+        if each.startswith("="):
+            decision = Decision("campaign", "controller", data={"hash": each[1:]})
+        else:
+            verdict = "DEAD" if each.startswith("-") else "DONE"
+            decision = Decision("settle", "controller", cell=each.lstrip("-"), data={"outcome": {"verdict": verdict}})
+        found.append(Event(decision))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("told", "changed"),
+    [
+        (["=now", "eval/base/0", "eval/base/1"], 0),
+        (["=noted", "eval/base/0", "=now"], 0),  # a note decides nothing
+        (["=other", "eval/base/0", "-eval/base/1", "train/new/0", "=now", "eval/new/0"], 1),
+        (["=none", "eval/base/0", "eval/base/1"], 2),  # not taken in yet
+        (["=now", "eval/base/0", "=other", "eval/base/1", "=now"], 2),
+        (["=lost", "eval/base/0", "=now"], 1),  # what can't be read vouches for nothing
+    ],
+)
+def test_cells_that_were_done_when_the_decision_changed(told: list[str], changed: int) -> None:
+    assert decision_changed_at(NOW, events(*told), KNOWN.get) == changed
+    assert decision_changed_at(KNOWN["none"], events(*told), KNOWN.get) == 0
+
+
+def status(accepted: dict[str, str]) -> Status:
+    cells = {}
+    for at, cell in enumerate(all_cells(NOW)):
+        word = accepted.get(cell.id)
+        results: Any = {"score": 1.0 + at / 7} if cell.job == "eval" else {}
+        outcome = Outcome(State.DEAD if word else State.DONE, results=results)
+        tries = (Attempt(cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=outcome, accepted=word),)
+        cells[cell.id] = CellRecord(cell, at, attempts=tries)
+    state = CampaignState(NOW, "h", "", Intent(), 1, (), cells)
+    return survey(state, {}, ControllerStatus(False), wall=0.0, boot=0.0, boot_id="")
+
+
+def test_what_a_person_vouched_for_is_among_the_facts() -> None:
+    found = status({"eval/new/1": "exit 1 came from the logger", "train/base/0": "seen", "plots": "no matter"})
+    said = [
+        Event(Decision("accept", "me@box", "exit 1 came from the logger", "eval/new/1", 1)),
+        Event(Decision("accept", "you@box", "later", "train/base/0", 1), void="it is DONE"),
+    ]
+    told = tuple(accepted_cells(found, said))
+    assert told == (
+        Accepted("train/base/0", 1, "", "seen"),
+        Accepted("eval/new/1", 1, "me@box", "exit 1 came from the logger"),
+        Accepted("plots", 1, "", "no matter"),
+    )
+    assert facts_of(found, Found({}, accepted=told)).accepted == told[:2]  # plots are no part of the matrix
