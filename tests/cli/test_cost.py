@@ -83,6 +83,13 @@ def test_a_campaign_without_money_has_hours(camp: Camp) -> None:
     assert "no price is declared" in camp("cost", code=0).stdout
     assert camp.json("status", code=4)["money"] is None
     assert "money:" not in camp("status", code=4).stdout
+    camp.write(CAMPAIGN.format(language="zh", money="money: {price: 3600, currency: CNY, paid: 90000}"))
+    later = told(camp, "--report")  # what was paid is often known afterwards: the file counts, not its last `up`
+    assert later["spent"] + later["unaccounted"] == pytest.approx(90000, abs=1e-4)
+    assert "一句话结论" in (camp.root / "reports" / "cost.md").read_text()
+    assert camp("record", "--out", "-", code=0).stdout.startswith("# 记录：")
+    camp.write("muster: 1\n")
+    assert "campaign.yaml" in camp("cost", code=2).stderr
 
 
 def test_the_report_is_written_whole_in_the_campaigns_language(priced: Camp) -> None:

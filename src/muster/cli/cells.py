@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from muster.acts.status import Status
 from muster.cli.words import counted, few
@@ -16,9 +16,9 @@ from muster.wiring.survey import look
 FEW = 5
 
 
-def looked(desk: Desk) -> Status:
+def looked(desk: Desk, by: Callable[[Desk], Status] = look) -> Status:
     """The truth now; revives a controller that died while something should be going on."""
-    found = look(desk)
+    found = by(desk)
     if found.going_on and not found.controller.alive:
         desk.revive()
     return found

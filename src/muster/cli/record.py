@@ -12,6 +12,7 @@ from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.words import counted, say_json
 from muster.report.record import record_markdown
+from muster.wiring.declared import declared_now
 from muster.wiring.desk import Desk
 from muster.wiring.recording import gather, place, write_stamped
 
@@ -35,7 +36,7 @@ def record(
     """
     desk = Desk.open(open_folder(ctx))
     file = None if out == "-" else place(desk, open_folder(ctx), out)
-    status = looked(desk)
+    status = looked(desk, declared_now)
     events, sources = gather(desk, status)
     facts = record_facts(status, events, sources)
     text = record_markdown(facts)

@@ -12,7 +12,6 @@ from muster.acts.run_config import FILES
 from muster.acts.run_times import run_times
 from muster.acts.stamping import digest_of, relevant, sections_of, words_of_people
 from muster.acts.status import Status
-from muster.acts.take_in import hashes
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign
 from muster.domain.cell import needed_cells
@@ -21,16 +20,12 @@ from muster.domain.origins import Origins
 from muster.domain.sighting import Exit
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
-from muster.observe.code import code_identity
 from muster.observe.facts import read_exit
 from muster.observe.hashes import HashCache
 from muster.observe.origins import read_origins
-from muster.plan.outlook import as_if_taken_in
 from muster.report.stamp import Basis, CellStamp, CheckpointStamp
-from muster.store import campaigns
+from muster.wiring.declared import declared_now
 from muster.wiring.desk import Desk
-from muster.wiring.survey import look
-from muster.wiring.taking import read
 
 Named = Mapping[str, Mapping[str, tuple[str, ...]]]
 
@@ -149,18 +144,6 @@ def basis_now(desk: Desk) -> Basis:
 def needs_now(desk: Desk) -> dict[str, tuple[str, ...]]:
     status = declared_now(desk)
     return needed_cells(status.state.campaign, [cell.record.cell for cell in status.cells])
-
-
-def declared_now(desk: Desk) -> Status:
-    """As campaign.yaml declares it now, whether or not that was taken in; where it was deleted, as it was taken in."""
-    before = desk.load()
-    if not desk.file.exists():
-        return look(desk, before)
-    found = read(desk.file)
-    if campaigns.taken(desk.state, before.campaign_hash).text == found.text:
-        return look(desk, before)
-    hashed = hashes(found.campaign, str(desk.root), code_identity)
-    return look(desk, as_if_taken_in(found.campaign, hashed, before))
 
 
 def done_cells(status: Status) -> Iterator[CellRecord]:

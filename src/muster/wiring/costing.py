@@ -12,17 +12,17 @@ from muster.acts.status import Status
 from muster.domain.campaign import Job
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
+from muster.wiring.declared import declared_now
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
 from muster.wiring.recording import holds_something, write_stamped
-from muster.wiring.survey import look
 
 FILE = "cost.md"
 
 
 def reckon(desk: Desk) -> tuple[Status, list[Event], Cost]:
     """Changes nothing."""
-    status = look(desk, ledger=True)
+    status = declared_now(desk, ledger=True)
     events = desk.store.events()
     return status, events, cost(status, events, desk.clock.wall())
 

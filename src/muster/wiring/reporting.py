@@ -26,7 +26,8 @@ from muster.report.facts import Facts
 from muster.report.quantities import quantities_of
 from muster.report.stamp import Basis, CellStamp
 from muster.store import campaigns
-from muster.wiring.basis import Reader, declared_now, done_cells, inside_of, named_files, stamp_of, used_files
+from muster.wiring.basis import Reader, done_cells, inside_of, named_files, stamp_of, used_files
+from muster.wiring.declared import declared_now
 from muster.wiring.desk import Desk
 from muster.wiring.planning import slot_count
 
