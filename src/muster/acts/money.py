@@ -11,7 +11,7 @@ from muster.ledger.accounts import Ledger, ledger
 from muster.ledger.budget import Purse
 from muster.ledger.forecast import Ahead, Interval, Pace, ahead, middle, rest_s
 from muster.ledger.prices import Prices, first_claim, prices, rented
-from muster.ledger.spans import PRODUCTIVE, Now, Span, spans
+from muster.ledger.spans import Now, Span, spans
 from muster.ledger.till import Till
 from muster.ledger.units import asked, share
 from muster.plan.slots import need
@@ -70,7 +70,7 @@ def lengths(found: Sequence[Span]) -> dict[str, list[float]]:
     """How long completed attempts held their slots, by job."""
     known: dict[str, list[float]] = {}
     for span in found:
-        if span.label == PRODUCTIVE:
+        if span.completed:
             known.setdefault(span.job, []).append(span.held_s)
     return known
 

@@ -15,7 +15,7 @@ from muster.domain.state import CampaignState
 from muster.ledger.units import asked, billed
 
 if TYPE_CHECKING:
-    from muster.domain.sighting import Sighting  # `status` of a campaign at rest has no use for it
+    from muster.domain.sighting import Identity, Sighting  # `status` of a campaign at rest has no use for it
 
 Key = tuple[str, int]
 Account = Literal["productive", "wasted", "idle", "overhead", "running"]
@@ -64,6 +64,11 @@ class Span:
     @property
     def held_s(self) -> float:
         return self.lead_s + self.ran_s + self.tail_s
+
+    @property
+    def completed(self) -> bool:
+        """It tells how long a cell of its job takes, whether or not anybody still wants its own."""
+        return self.label in (PRODUCTIVE, ("wasted", SUPERSEDED))
 
 
 def spans(state: CampaignState, now: Now, held: Mapping[Key, float] | None = None) -> Iterator[Span]:
@@ -117,6 +122,8 @@ def held(attempt: Attempt, seen: Sighting, boot: float, *, over: bool = False) -
         seconds = boot - attempt.claimed_boot
     else:
         seconds = _until_last_sign(attempt, seen)
+        if seen.host == "restarted" and _began_in_its_boot(attempt, seen.identity):
+            seconds = min(seconds, boot - attempt.claimed_boot)  # a file may be of a clock that jumped
     return max(0.0, seconds - late_s(attempt, seen, attempt.claimed_boot + seconds))
 
 
@@ -134,9 +141,19 @@ def _may_live(seen: Sighting) -> bool:
 
 
 def _until_last_sign(attempt: Attempt, seen: Sighting) -> float:
+    """Files go by the wall clock, which may jump; from the claim to the start boot time tells."""
     least = seen.exit.boot - attempt.claimed_boot if seen.exit is not None else 0.0
-    signs = [sign for sign in (seen.last_sign, seen.identity.at if seen.identity else None) if sign is not None]
-    return max([least, *(sign - claimed(attempt) for sign in signs)])
+    known, at = 0.0, claimed(attempt)  # so long after the claim the wall clock showed this
+    if (identity := seen.identity) is not None:
+        same = _began_in_its_boot(attempt, identity)
+        known, at = identity.boot - attempt.claimed_boot if same else identity.at - at, identity.at
+    later = seen.last_sign - at if seen.last_sign is not None else 0.0
+    return max(least, known, known + later)
+
+
+def _began_in_its_boot(attempt: Attempt, identity: Identity | None) -> bool:
+    """Whether boot times of the claim and of the start can be compared."""
+    return identity is not None and identity.boot_id == attempt.boot_id
 
 
 def late_s(attempt: Attempt, seen: Sighting, boot: float) -> float:

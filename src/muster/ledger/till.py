@@ -13,7 +13,7 @@ from muster.ledger.budget import Prospect, Purse
 from muster.ledger.cover import Cover
 from muster.ledger.forecast import Pace, full_length, rest_s
 from muster.ledger.prices import Prices, rented
-from muster.ledger.spans import PRODUCTIVE, RUNNING, Now, Span, span
+from muster.ledger.spans import RUNNING, Now, Span, span
 from muster.ledger.units import asked, share
 
 Key = tuple[str, int]
@@ -66,7 +66,7 @@ class Till:
         if key not in self._counted:
             self._counted.add(key)
             self._closed += self._cost_of(found)
-        if found.label == PRODUCTIVE:
+        if found.completed:
             self._completed.add(key)
             insort(self._lengths.setdefault(found.job, []), found.held_s)
 

@@ -238,6 +238,28 @@ def test_after_a_reboot_a_span_ends_with_its_last_sign() -> None:
     assert held(run, Sighting(30.0, "no", host="rebooted"), 30.0) == 0
 
 
+@pytest.mark.parametrize("jump", [-HOUR, HOUR])
+def test_a_wall_clock_that_jumped_between_claim_and_start_is_not_billed(jump: float) -> None:
+    run, jumped = attempt("train/0", 100), replace(IDENTITY, at=WALL + 105 + jump)
+    lost = Sighting(900.0, "yes", True, jumped, host="restarted", last_sign=WALL + 500 + jump)
+    assert held(run, lost, 900.0) == pytest.approx(400)
+    assert held(run, replace(lost, last_sign=None), 900.0) == pytest.approx(5)
+    assert held(run, replace(lost, host="rebooted"), 30.0) == pytest.approx(400)
+
+
+def test_in_the_same_boot_no_span_is_longer_than_since_its_claim() -> None:
+    """The clock jumped while it ran: what its files say can't be."""
+    lost = Sighting(900.0, "yes", True, IDENTITY, host="restarted", last_sign=WALL + 500 + HOUR)
+    assert held(attempt("train/0", 100), lost, 900.0) == pytest.approx(800)
+
+
+def test_a_start_in_another_boot_than_its_claim_is_told_by_the_wall_clock() -> None:
+    run, other = attempt("train/0", 100), replace(IDENTITY, boot_id="later", boot=5.0)
+    lost = Sighting(900.0, "yes", True, other, host="restarted", last_sign=WALL + 500)
+    assert held(run, lost, 30.0) == pytest.approx(400)
+    assert held(run, replace(lost, last_sign=None), 30.0) == pytest.approx(5)
+
+
 def test_an_open_attempt_of_another_boot_costs_nothing_until_somebody_has_looked() -> None:
     state = world(PER_GPU)
     put(state, attempt("train/0", 0, boot_id="long ago"))

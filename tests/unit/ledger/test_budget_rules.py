@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_world import HOUR, attempt, now, put, world
 
+from muster.acts.money import lengths
 from muster.domain.campaign import Job, Money, Slots, Uses
 from muster.judge.history import History, Pulse
 from muster.judge.pace import next_checkpoint_s, pace_of
@@ -183,6 +184,21 @@ def test_what_a_person_accepts_tells_how_long_a_cell_takes() -> None:
     till.add([state.cells["train/0"]], now(500))
     found = till.purse(now(500))
     assert (found.cell_s, found.spent) == ({"train": 100.0}, pytest.approx(100))
+
+
+def test_a_completed_cell_that_is_no_longer_declared_still_tells_how_long_one_takes() -> None:
+    state = world(MONEY)
+    put(state, attempt("train/0", 0, ran=100.0), declared=False)
+    declared = prices(state)
+    assert declared
+    till = Till(state, declared, spans(state, now(100)))
+    assert till.purse(now(100)).cell_s == {"train": 100.0}
+    assert lengths(tuple(spans(state, now(100)))) == {"train": [100.0]}  # the forecast rests on the same
+    till.add([state.cells["train/0"]], now(100))
+    found = till.purse(now(100))
+    assert (found.cell_s, found.spent) == ({"train": 100.0}, pytest.approx(100))  # once, however often it is told
+    tight = replace(found, money=replace(found.money, budget=150.0))
+    assert tight.refuses("train") == "the budget of 150 CNY does not suffice: 100.00 spent, 200.00 expected with it"
 
 
 def test_a_share_of_a_gpu_costs_its_part() -> None:
