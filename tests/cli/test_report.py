@@ -100,6 +100,23 @@ def test_the_way_from_a_sentence_to_files_and_definition(done: Camp) -> None:
     assert done.json("trace", f"reports/decision.md:{number}", code=0)["claims"][0]["id"] == "E1"
 
 
+@pytest.mark.parametrize("suffix", ["csv", "md", "tex"])
+def test_the_way_from_a_row_of_a_table_to_its_result_files(done: Camp, suffix: str) -> None:
+    """Whoever doubts a number points at it."""
+    path = f"reports/tables/main.{suffix}"
+    text = (done.root / path).read_text().splitlines()
+    number = next(at for at, line in enumerate(text, 1) if line.strip(" |").startswith("new"))
+    found = done.json("trace", f"{path}:{number}", code=0)
+    rests = {name for claim in found["claims"] for name in claim["cells"]}
+    assert rests
+    assert all(name.startswith("eval/new/") for name in rests)
+    first = found["cells"][0]
+    assert json.loads(Path(first["files"][0]["path"]).read_text())["score"] == first["results"]["score"]
+    said = done("trace", f"{path}:{number}", code=0).stdout
+    assert f"[{found['claims'][0]['id']}] new" in said
+    assert "has no number that rests on results" in done("trace", f"{path}:1", code=2).stderr
+
+
 def test_trace_of_what_is_not_there(done: Camp) -> None:
     (done.root / "mine.md").write_text("x")
     assert "carries no stamp" in done("trace", "mine.md", code=2).stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from muster.acts.stamping import Derived, load, publish, stamps
-from muster.acts.trace import as_json, lines, trace
+from muster.acts.trace import Line, as_json, lines, trace
 from muster.acts.verify import FileState, verify
 from muster.domain.errors import MusterError, UsageError
 from muster.report.facts import Claim
@@ -183,12 +183,33 @@ def test_trace_of_a_sentence_goes_to_result_checkpoint_and_commit() -> None:
 
 def test_trace_of_a_line_and_of_one_that_claims_nothing() -> None:
     fresh = FileState("reports/decision.md", "fresh")
-    assert trace(STAMP, "reports/decision.md", fresh, line="| full | 5.5 | [E1]").claims == (CLAIM,)
+    assert trace(STAMP, "reports/decision.md", fresh, line=Line(3, "| full | 5.5 | [E1]")).claims == (CLAIM,)
     with pytest.raises(UsageError):
-        trace(STAMP, "reports/decision.md", fresh, line="# A title")
+        trace(STAMP, "reports/decision.md", fresh, line=Line(1, "# A title"))
     with pytest.raises(UsageError) as told:
         trace(STAMP, "reports/decision.md", fresh, claim="E7")
     assert "E1" in told.value.hint
+
+
+def test_trace_of_a_row_of_a_table() -> None:
+    path = "reports/tables/main.md"
+    fresh = FileState(path, "fresh")
+    own = [Claim("L5.3", "full, ood/score: 5.5", ("eval/full/0/ood",)), Claim("L6.3", "base", ("train/full/0",))]
+    stamp = replace(STAMP, files={path: FileStamp("00" * 32, "table", None, tuple(own))})
+    found = trace(stamp, path, fresh, line=Line(5, "| full | 1/1 | 5.5 |"))
+    assert found.claims == (own[0],)
+    assert [cell.cell for cell in found.cells] == ["eval/full/0/ood", "train/full/0"]
+    assert trace(stamp, path, fresh, claim="l6.3").claims == (own[1],)
+    text = "\n".join(lines(trace(stamp, path, fresh)))
+    assert "[L5.3]" not in text
+    assert "one row of it: `muster trace reports/tables/main.md:5`" in text
+    with pytest.raises(UsageError) as told:
+        trace(stamp, path, fresh, line=Line(1, "**Main**"))
+    assert told.value.hint == "numbers are in its lines 5, 6"
+    older = replace(STAMP, files={path: FileStamp("00" * 32, "table")})
+    with pytest.raises(UsageError) as told:
+        trace(older, path, fresh, line=Line(5, "| full | 1/1 | 5.5 |"))
+    assert "`muster report` makes it anew" in told.value.hint
 
 
 def test_trace_of_a_figure_shows_its_own_cells() -> None:

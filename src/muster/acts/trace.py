@@ -13,7 +13,9 @@ from muster.report.claims import Claim
 from muster.report.stamp import CellStamp, FileStamp, Stamp
 
 SHOWN = 8
+NAMED = 12
 DIGITS = 12  # of a hash
+TABLE = "table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,16 @@ class Trace:
         return list(dict.fromkeys(name for name in named if name))
 
 
-def trace(stamp: Stamp, path: str, state: FileState, claim: str | None = None, line: str | None = None) -> Trace:
-    """`claim`: E3; `line`: a line of the file, whose claims are meant."""
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the file, whose claims are meant."""
+
+    number: int
+    text: str
+
+
+def trace(stamp: Stamp, path: str, state: FileState, claim: str | None = None, line: Line | None = None) -> Trace:
+    """`claim`: E3, or L5.3 of a table."""
     file = stamp.files[path]
     claims = _claims(file, path, claim, line)
     chosen = claim is not None or line is not None
@@ -41,15 +51,17 @@ def trace(stamp: Stamp, path: str, state: FileState, claim: str | None = None, l
     return Trace(stamp, path, file, state, claims, tuple(_with_needs(stamp, names)), chosen)
 
 
-def _claims(file: FileStamp, path: str, claim: str | None, line: str | None) -> tuple[Claim, ...]:
+def _claims(file: FileStamp, path: str, claim: str | None, line: Line | None) -> tuple[Claim, ...]:
     if claim is not None:
         found = tuple(each for each in file.claims if each.id.lower() == claim.lower())
         if not found:
-            known = ", ".join(each.id for each in file.claims) or "none"
+            known = few([each.id for each in file.claims]) or "none"
             raise UsageError(f"{path} has no claim {claim}", hint=f"its claims: {known}")
         return found
+    if line is not None and file.kind == TABLE:
+        return _of_row(file, path, line)
     if line is not None:
-        found = tuple(each for each in file.claims if f"[{each.id}]" in line)
+        found = tuple(each for each in file.claims if f"[{each.id}]" in line.text)
         if not found:
             raise UsageError(
                 f"that line of {path} makes no claim that rests on results",
@@ -57,6 +69,23 @@ def _claims(file: FileStamp, path: str, claim: str | None, line: str | None) -> 
             )
         return found
     return file.claims
+
+
+def _of_row(file: FileStamp, path: str, line: Line) -> tuple[Claim, ...]:
+    """The numbers of a line of a table."""
+    by_line: dict[int, list[Claim]] = {}
+    for each in file.claims:
+        by_line.setdefault(int(each.id[1:].partition(".")[0]), []).append(each)
+    if line.number in by_line:
+        return tuple(by_line[line.number])
+    hint = f"numbers are in its lines {few([str(number) for number in by_line])}"
+    if not by_line:
+        hint = "it was made by an earlier version: `muster report` makes it anew, with lines that can be traced"
+    raise UsageError(f"line {line.number} of {path} has no number that rests on results", hint=hint)
+
+
+def few(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
 
 
 def _cells(stamp: Stamp, file: FileStamp) -> list[str]:
@@ -77,7 +106,9 @@ def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
     yield f"  rests on {basis.k} of {counted(basis.n)} of {basis.campaign}{partial}"
     if found.commits:
         yield f"  code: {', '.join(found.commits)}"
-    for claim in found.claims:
+    if found.claims and found.file.kind == TABLE and not found.chosen:
+        yield f"  one row of it: `muster trace {found.path}:{found.claims[0].id[1:].partition('.')[0]}`"
+    for claim in found.claims if found.chosen or found.file.kind != TABLE else ():
         count = f"{len(claim.cells)} cells" if len(claim.cells) != 1 else claim.cells[0]
         columns = f", {', '.join(claim.columns)}" if claim.columns else ""
         yield f"  [{claim.id}] {claim.text}"
@@ -87,7 +118,8 @@ def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
         yield from _cell_lines(cell)
     if len(shown) < len(found.cells):
         more = counted(len(found.cells) - len(shown), "more cell")
-        yield f"  and {more}: --all shows them, --claim E1 those of one sentence"
+        one = "FILE:LINE those of one row" if found.file.kind == TABLE else "--claim E1 those of one sentence"
+        yield f"  and {more}: --all shows them, {one}"
 
 
 def _cell_lines(cell: CellStamp) -> Iterator[str]:

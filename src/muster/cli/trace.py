@@ -16,15 +16,20 @@ from muster.wiring.tracing import traced
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster trace reports/decision.md --claim E3")
+@app.command(epilog="Example:  muster trace reports/decision.md --claim E3   or   trace reports/tables/main.md:5")
 def trace(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE[:LINE]", help="A file that Muster derived.", show_default=False)],
-    claim: Annotated[str | None, typer.Option("--claim", help="One sentence of it, by its mark: E3.")] = None,
+    claim: Annotated[
+        str | None, typer.Option("--claim", help="One sentence of it, by its mark: E3; one number of a table: L5.3.")
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="Show every cell.")] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """From a derived file, or a sentence in it, back to result files, checkpoints, attempts, definition and commit."""
+    """From a derived file, or a line in it, back to result files, checkpoints, attempts, definition and commit.
+
+    FILE:LINE means the sentences in that line of a report, or the numbers in that row of a table (csv, md, tex).
+    """
     folder = open_folder(ctx)
     desk = Desk.open(folder)
     found = traced(desk, Path(file), folder, claim)

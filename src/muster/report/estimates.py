@@ -22,10 +22,11 @@ def format_of(analysis: Analysis, column: Column) -> Format:
 def estimate(analysis: Analysis, sample: Sample, form: Format, w: Words, *, bold: bool = False) -> Cell:
     if not sample.n:
         return Cell(w("table.missing"))
+    rests = analysis.cells(sample.config, Column(sample.split, sample.metric))
     if sample.n < LEAST_FOR_INTERVAL or sample.sd is None or not math.isfinite(sample.sd):
-        return Cell(" / ".join(form(value) for value in in_order(analysis.facts, sample)), bold)
+        return Cell(" / ".join(form(value) for value in in_order(analysis.facts, sample)), bold, rests=rests)
     shown = f"{form(sample.mean)} ± {form.spread(sample.sd)}"
-    return Cell(shown, bold, below=form.interval(sample.interval) if sample.interval and sample.sd else "")
+    return Cell(shown, bold, below=form.interval(sample.interval) if sample.interval and sample.sd else "", rests=rests)
 
 
 def difference_cell(analysis: Analysis, column: Column, candidate: str, baseline: str) -> Cell:
@@ -33,11 +34,12 @@ def difference_cell(analysis: Analysis, column: Column, candidate: str, baseline
     a, b = analysis.sample(candidate, column), analysis.sample(baseline, column)
     if not a.n or not b.n:
         return Cell("—")
+    rests = (*analysis.cells(candidate, column), *analysis.cells(baseline, column))
     form, estimate, (se, df) = format_of(analysis, column), a.mean - b.mean, welch(a, b)
     if se is None or df is None:
-        return Cell(form.signed(estimate))
+        return Cell(form.signed(estimate), rests=rests)
     half = t_quantile((1 + LEVEL) / 2, df) * se
-    return Cell(form.signed(estimate), below=form.interval((estimate - half, estimate + half)))
+    return Cell(form.signed(estimate), below=form.interval((estimate - half, estimate + half)), rests=rests)
 
 
 def judged_columns(analysis: Analysis) -> tuple[Column, ...]:

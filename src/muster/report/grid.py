@@ -15,6 +15,7 @@ class Cell:
     bold: bool = False
     mark: str = ""  # † or ?, explained under the table
     below: str = ""  # the interval of what stands above
+    rests: tuple[str, ...] = ()  # the cells of the matrix behind a number
 
 
 @dataclass(frozen=True, slots=True)

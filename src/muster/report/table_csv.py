@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from muster.report.analysis import Analysis, all_columns
 from muster.report.coverage import configs_of, declared_seeds
@@ -43,11 +43,17 @@ def render(analysis: Analysis, factors: Sequence[str] = ()) -> str:
             "mark",
         ]
     )
+    for config, column in rows(analysis, factors):
+        writer.writerow(_row(analysis, config, column, factors, seeds))
+    return out.getvalue()
+
+
+def rows(analysis: Analysis, factors: Sequence[str] = ()) -> Iterator[tuple[str, Column]]:
+    """What each row is about, in their order; the first stands in line 2."""
     for column in all_columns(analysis.facts):
         for config in configs_of(analysis.facts, column):
             if not factors or config in _with_factors(analysis):
-                writer.writerow(_row(analysis, config, column, factors, seeds))
-    return out.getvalue()
+                yield config, column
 
 
 def _row(analysis: Analysis, config: str, column: Column, factors: Sequence[str], seeds: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ def _table(grid: Grid, label: str) -> str:
         r"    \toprule",
         f"    {_row([latex(name) for name in grid.head])}",
         r"    \midrule",
-        *(f"    {line}" for row in grid.rows for line in _rows(row)),
+        *(f"    {line}" for row in grid.rows for line in row_lines(row)),
         r"    \bottomrule",
         r"  \end{tabular}",
         r"\end{table}",
@@ -39,7 +39,7 @@ def _table(grid: Grid, label: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _rows(row: Sequence[Cell]) -> list[str]:
+def row_lines(row: Sequence[Cell]) -> list[str]:
     """The intervals stand in a second, smaller row."""
     lines = [_row([_cell(cell) for cell in row])]
     if any(cell.below for cell in row):

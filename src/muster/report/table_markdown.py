@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from muster.report.escape import markdown
 from muster.report.grid import Align, Cell, Grid
 
@@ -23,9 +25,13 @@ def body(grid: Grid) -> str:
     lines = [
         _line([markdown(name) for name in grid.head]),
         _line([_RULE[each] for each in grid.align]),
-        *(_line([_cell(cell) for cell in row]) for row in grid.rows),
+        *(row_line(row) for row in grid.rows),
     ]
     return "\n".join(lines)
+
+
+def row_line(row: Sequence[Cell]) -> str:
+    return _line([_cell(cell) for cell in row])
 
 
 def _line(parts: list[str]) -> str:

@@ -14,7 +14,7 @@ from muster.acts.stamping import PARTIAL, REPORTS, Derived, Kept, publish, seal
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.documents.sidecar import SUFFIX
-from muster.report.facts import Text
+from muster.report.facts import Claim, Text
 from muster.report.quantities import cells_by_key, quantities_of
 from muster.report.stamp import Stamp, footer
 from muster.wiring.desk import Desk
@@ -94,7 +94,8 @@ def _files(found: Gathered, analysis: Analysis, step: Step) -> Iterator[Derived]
 
     for table in tables(analysis):
         for suffix, text in (("csv", table.csv), ("md", table.markdown), ("tex", table.latex)):
-            yield _derived(found, f"tables/{table.name}.{suffix}", text.encode(), "table", table.cells)
+            name, claims = f"tables/{table.name}.{suffix}", table.claims[suffix]
+            yield _derived(found, name, text.encode(), "table", table.cells, claims)
     shown = []
     for at, figure in enumerate(figures(analysis)):
         step("drawing figures", at, 0)
@@ -111,13 +112,15 @@ def _text(found: Gathered, name: str, text: Text) -> Derived:
     return Derived(path, body.encode(), "text", None, text.claims)
 
 
-def _derived(found: Gathered, name: str, data: bytes, kind: str, cells: tuple[str, ...]) -> Derived:
+def _derived(
+    found: Gathered, name: str, data: bytes, kind: str, cells: tuple[str, ...], claims: tuple[Claim, ...] = ()
+) -> Derived:
     path = f"{REPORTS}/{_named(found, name)}"
     if name.endswith(".tex"):
         data += f"% {footer(found.basis, found.facts.version, path)}\n".encode()
     elif name.endswith(".md"):
         data += f"\n{footer(found.basis, found.facts.version, path)}\n".encode()
-    return Derived(path, data, kind, cells)
+    return Derived(path, data, kind, cells, claims)
 
 
 def _named(found: Gathered, name: str) -> str:

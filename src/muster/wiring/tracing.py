@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from muster.acts.stamping import stamps
-from muster.acts.trace import Trace, trace
+from muster.acts.trace import Line, Trace, trace
 from muster.domain.errors import UsageError
 from muster.domain.wording import counted
 from muster.report.stamp import Stamp
@@ -18,7 +18,7 @@ def traced(desk: Desk, file: Path, here: Path, claim: str | None = None) -> Trac
     file, number = _line(file, here)
     path, stamp = _stamped(desk, file, here)
     state = next(each for each in states_of(desk, [stamp]) if each.path == path)
-    return trace(stamp, path, state, claim, _text_of(desk.root / path, number) if number else None)
+    return trace(stamp, path, state, claim, None if number is None else _text_of(desk.root / path, number))
 
 
 def _line(file: Path, here: Path) -> tuple[Path, int | None]:
@@ -44,11 +44,11 @@ def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
     raise UsageError(f"{file} {what}", hint=f"stamped are: {names} ..." if known else "`muster report` makes reports")
 
 
-def _text_of(path: Path, number: int) -> str:
+def _text_of(path: Path, number: int) -> Line:
     try:
         lines = path.read_text("utf-8", "replace").splitlines()
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", where=str(path)) from None
     if not 0 < number <= len(lines):
         raise UsageError(f"{path.name} has {counted(len(lines), 'line')}", where=str(path))
-    return lines[number - 1]
+    return Line(number, lines[number - 1])
