@@ -26,7 +26,8 @@ class Bill:
     usual_s: float  # the longest of the jobs' mean durations
     claimed: dict[Key, float] = field(default_factory=dict)  # in true time
     boots: dict[Key, float] = field(default_factory=dict)  # the same in the boot time of then
-    settled: dict[Key, float] = field(default_factory=dict)
+    settled: dict[Key, float] = field(default_factory=dict)  # since when everybody may know that it has ended
+    decided: dict[Key, float] = field(default_factory=dict)  # since when the log says so
     capped_at: float | None = None  # since when the budget is seen to be spent
 
     @property
@@ -39,7 +40,7 @@ class Bill:
     def started(self, decision: Decision) -> None:
         """Before the claim is counted: at that moment there was money for it."""
         key = (decision.cell or "", decision.attempt or 0)
-        at = decision.boot + self.world.boot0
+        at = self._moment(decision)
         money = self.money
         if money and money.budget is not None:
             spent, job = self.spent(at), self.book.cells[key[0]].job
@@ -52,7 +53,12 @@ class Bill:
         self.claimed[key], self.boots[key] = at, decision.boot
 
     def ended(self, decision: Decision) -> None:
-        self.settled[decision.cell or "", decision.attempt or 0] = self.world.now
+        key = (decision.cell or "", decision.attempt or 0)
+        self.settled[key], self.decided[key] = self.world.now, self._moment(decision)
+
+    def _moment(self, decision: Decision) -> float:
+        """In true time: whoever decided may have been stopped or killed before it took effect."""
+        return self.world.true_time(decision.boot, str(decision.data["boot_id"]))
 
     def taken_in(self) -> None:
         self.capped_at = None
@@ -69,11 +75,14 @@ class Bill:
         return sum(_union(stretches) for stretches in taken.values())
 
     def _held(self, key: Key, at: float) -> tuple[float, float]:
-        """Until its tree was gone and its shim had said so: a slow one keeps the slot as long."""
-        folder, settled = self.folders.get(key), self.settled.get(key)
+        """Until its tree was gone and its shim had said so: a slow one keeps the slot as long.
+
+        What a DONE cell leaves behind is not its work any more: then until that was decided.
+        """
+        folder, decided = self.folders.get(key), self.decided.get(key)
         started = folder.started_at - LEASE_S if folder and folder.run else 0.0  # before that nobody leased them
         start = max(self.claimed[key], started)
-        ends = [end for end in (self._over(key), settled, at) if end is not None]
+        ends = [end for end in (self._over(key), decided, at) if end is not None]
         return start, max(start, min(ends))
 
     def _over(self, key: Key) -> float | None:
@@ -131,7 +140,7 @@ class Bill:
         """Where no shim saw the tree's end, the slot counts as held until somebody looked."""
         total = 0.0
         for key, claimed in self.claimed.items():
-            folder, seen = self.folders.get(key), self.settled.get(key, self.world.now)
+            folder, seen = self.folders.get(key), self.decided.get(key, self.world.now)
             if folder and folder.run is None:  # what never ran may have held its slots for a while
                 total += min(UNSTARTED_S, max(0.0, seen - claimed)) * len(self._units(key))
             elif folder and folder.over_at is not None and _unseen(folder):

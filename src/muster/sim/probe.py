@@ -97,7 +97,7 @@ class SimProbe:
             stop_reason=folder.stop.reason if folder.stop else None,
             proof=self._proof(attempt, folder, exit_) if ended else None,
             aftermath=_aftermath(folder, exit_),
-            last_sign=_last_sign(attempt, folder),
+            last_sign=_last_sign(attempt, folder, self.world),
             freed=folder.freed,
         )
 
@@ -171,10 +171,14 @@ def _aftermath(folder: Folder, exit_: Exit | None) -> Aftermath | None:
     return replace(ending.aftermath) if ending is not None and natural else Aftermath()
 
 
-def _last_sign(attempt: Attempt, folder: Folder) -> float | None:
-    """What its files tell when its machine has ended under it. Their times jump as little as that of the claim."""
-    ended = folder.over_at if folder.over_at is not None else folder.ended_at
-    return None if ended is None else claimed(attempt) + ended - folder.claimed
+def _last_sign(attempt: Attempt, folder: Folder, world: World) -> float | None:
+    """What its files tell when its machine has ended under it. Their times jump as little as that of its start."""
+    ended, identity = folder.over_at if folder.over_at is not None else folder.ended_at, folder.identity
+    if ended is None:
+        return None
+    if identity is None:
+        return claimed(attempt) + ended - folder.claimed
+    return identity.at + ended - world.true_time(identity.boot, identity.boot_id)
 
 
 def _letter(folder: Folder) -> str:

@@ -125,6 +125,7 @@ class World:
         self.wall0 = 1.75e9
         self.lives = itertools.count(1)
         self.life = self._new_life()
+        self._booted = {self.life.boot_id: self.boot0}  # in true time
         self.processes: dict[int, Process] = {}
         self._pid = 1000
         self.slots: dict[str, Hold] = {}
@@ -146,6 +147,10 @@ class World:
     @property
     def wall(self) -> float:
         return self.wall0 + self.now
+
+    def true_time(self, boot: float, boot_id: str) -> float:
+        """Of a boot time, which may be from before a reboot."""
+        return self._booted[boot_id] + boot
 
     @property
     def active(self) -> float:
@@ -224,7 +229,7 @@ class World:
         """Every process dies, boot time begins again, pids are handed out from the start."""
         self.end_all()
         self.life = self._new_life()
-        self.boot0 = self.now
+        self.boot0 = self._booted[self.life.boot_id] = self.now
         self._pid = 1000
         self.processes.clear()
 
