@@ -16,7 +16,7 @@ from muster.acts import docs
 from muster.acts.docs_told import Ambiguous, Audited, Bound, Fixed, Updated, audited_json, bound_json, updated_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
-from muster.cli.words import counted, say_json
+from muster.cli.words import counted, from_here, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.sidecar import SUFFIX
 
@@ -74,7 +74,7 @@ def bind(
         say_json(objects[0] if len(objects) == 1 else objects)
         return 0
     for each in found:
-        for line in _bound_lines(each, dry_run=dry_run):
+        for line in _bound_lines(each, open_folder(ctx), dry_run=dry_run):
             print(line)
     return 0
 
@@ -177,7 +177,7 @@ def _ask(about: Ambiguous) -> int | None:
             return int(said) - 1
 
 
-def _bound_lines(bound: Bound, *, dry_run: bool) -> Iterator[str]:
+def _bound_lines(bound: Bound, folder: Path, *, dry_run: bool) -> Iterator[str]:
     new = sum(not each.old for each in bound.fixed)
     parts = [
         f"{counted(len(bound.fixed), 'number')} bound" + (f", {new} of them new" if new < len(bound.fixed) else "")
@@ -194,7 +194,8 @@ def _bound_lines(bound: Bound, *, dry_run: bool) -> Iterator[str]:
     if dry_run:
         yield "nothing was written (--dry-run)"
     elif bound.written:
-        yield f"kept in {bound.sidecar}; the text is untouched. Next: muster docs update {bound.path.name}"
+        following = from_here(folder, "docs update", bound.path)
+        yield f"kept in {bound.sidecar}; the text is untouched. Next: {following}"
 
 
 def _fixed_line(each: Fixed) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,7 +13,7 @@ import typer
 from muster.acts.report import as_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
-from muster.cli.words import counted, say_json
+from muster.cli.words import counted, from_here, say_json
 from muster.report.facts import Missing
 from muster.report.flag_words import flag_text
 from muster.report.table import table_rows_json
@@ -44,7 +45,7 @@ def report(
     if as_json_:
         say_json(_json(made))
     else:
-        for line in lines(made, str(desk.root)):
+        for line in lines(made, desk.root, open_folder(ctx)):
             print(line)
     return 3 if made.analysis.facts.partial else 0
 
@@ -60,7 +61,7 @@ def _json(made: Report) -> dict[str, Any]:
     return as_json(made.analysis, verdict_sentence(made.analysis), table_rows_json(made.analysis), files, told)
 
 
-def lines(made: Report, root: str) -> Iterator[str]:
+def lines(made: Report, root: Path, folder: Path) -> Iterator[str]:
     analysis, facts = made.analysis, made.analysis.facts
     verdict = analysis.decision.verdict
     mark = f" ({facts.mark})" if facts.mark and made.kept else ""
@@ -79,7 +80,8 @@ def lines(made: Report, root: str) -> Iterator[str]:
     yield from (f"  left alone: {path} was changed by somebody" for path in made.kept.left)
     if made.documents:
         yield from (f"  numbers updated: {path}" for path in made.documents.updated)
-        yield from (f"  not bound, left alone: {path}; `muster docs bind {path}`" for path in made.documents.unbound)
+        for path in made.documents.unbound:
+            yield f"  not bound, left alone: {path}; `{from_here(folder, 'docs bind', root / path)}`"
         yield from (f"  {paint('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
 
 

@@ -78,6 +78,15 @@ def change_lines(what: Changes) -> Iterator[str]:
             yield f"{len(cells)} {one if len(cells) == 1 else many}: {few(cells)}"
 
 
+def from_here(folder: Path, verb: str, path: Path) -> str:
+    """A command on a file that works from where the person stands; `folder`: that of -C, from which paths count."""
+    import shlex
+
+    there = folder.resolve()
+    into = "" if there == Path.cwd() else f"-C {shlex.quote(str(folder))} "
+    return f"muster {into}{verb} {shlex.quote(os.path.relpath(path.resolve(), there))}"
+
+
 def command_that_works() -> str:
     """`muster`, where that is the one that was called; else what was called."""
     import shlex
