@@ -14,9 +14,10 @@ from muster.domain.order import Order
 from muster.domain.origins import Points, Series
 from muster.observe.matches import newest_first
 from muster.observe.proof import pattern_of
-from muster.observe.steps import look_up, needle_of, number
+from muster.observe.steps import look_up, number
 from muster.observe.sweep import sweep
 
+SHAPES = 256  # of rows that are remembered
 POINTS = 400  # of a curve: more can't be told apart on a slide
 _PREFIXES = ("eval_episode/", "eval/episode/", "episode/", "Metrics/Ep", "eval/", "test/", "train/", "rollout/ep_")
 _EVALUATION = re.compile(r"(?:^|[/_.])(?:eval|test|val)(?![a-z])", re.IGNORECASE)
@@ -48,7 +49,8 @@ class Log:
     def __init__(self, kind: str, path: str, step_key: str, scale: float, metrics: Sequence[str]) -> None:
         self.kind, self.path = kind, path
         self._step, self._scale = step_key, scale
-        self._needle = needle_of(step_key)
+        self.needles: Sequence[bytes] = ()
+        self._shapes: dict[tuple[str, ...], list[str]] = {}  # the keys of a row -> those that are asked for
         self._candidates = {metric: candidates_for(metric) for metric in metrics}
         self._keys = frozenset(key for each in self._candidates.values() for key in each)
         self._thinned: dict[str, Thinned] = {}
@@ -71,18 +73,29 @@ class Log:
     def forget(self) -> None:
         self._thinned.clear()
 
-    def wants(self, line: bytes) -> bool:
-        return self._needle in line
-
     def take_row(self, row: Mapping[str, Any]) -> None:
-        keys = self._keys & row.keys()
+        keys = self._asked(row)
         step = number(look_up(row, self._step)) if keys else None
         if step is None:
             return
         for key in keys:
             value = number(row[key])
-            if value is not None:
-                self._thinned.setdefault(key, Thinned()).add(step * self._scale, value)
+            if value is None:
+                continue
+            thinned = self._thinned.get(key)
+            if thinned is None:
+                thinned = self._thinned[key] = Thinned()
+            thinned.add(step * self._scale, value)
+
+    def _asked(self, row: Mapping[str, Any]) -> list[str]:
+        """Rows have few shapes: looked up, where it is known."""
+        shape = tuple(row)
+        found = self._shapes.get(shape)
+        if found is None:
+            found = [key for key in shape if key in self._keys]
+            if len(self._shapes) < SHAPES:
+                self._shapes[shape] = found
+        return found
 
     def curves(self) -> dict[str, tuple[str, Points]]:
         """metric -> (the key it was found under, its points)."""
@@ -120,11 +133,17 @@ class Thinned:
         self.values: list[float] = []
         self._every, self._seen = 1, 0
         self._last: tuple[float, float] | None = None
-        self._low, self._high = Extreme(), Extreme()
+        self._low, self._high = math.inf, -math.inf
+        self._lowest: float | None = None  # the step; None: several are as low
+        self._highest: float | None = None
 
     def add(self, step: float, value: float) -> None:
-        self._low.add(step, -value)
-        self._high.add(step, value)
+        if value <= self._low:
+            self._lowest = step if value < self._low else None
+            self._low = value
+        if value >= self._high:
+            self._highest = step if value > self._high else None
+            self._high = value
         if self._seen % self._every == 0:
             self.steps.append(step)
             self.values.append(value)
@@ -146,16 +165,4 @@ class Thinned:
     @property
     def tested(self) -> Series:
         steps, _ = self.points
-        return Series(steps[0], steps[-1], self._low.step, self._high.step)
-
-
-class Extreme:
-    """Where the largest value was; nowhere, while several are as large."""
-
-    def __init__(self) -> None:
-        self.value = -math.inf
-        self.step: float | None = None
-
-    def add(self, step: float, value: float) -> None:
-        if value >= self.value:
-            self.value, self.step = value, step if value > self.value else None
+        return Series(steps[0], steps[-1], self._lowest, self._highest)

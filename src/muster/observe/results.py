@@ -17,7 +17,7 @@ from muster.observe.steps import look_up, needle_of
 from muster.observe.sweep import LONGEST_LINE, sweep
 
 MOST_BYTES = 256 << 20  # of a file that is read whole
-Row = tuple[Any, ...]  # a value for each key that was asked for; MISSING where the row has none
+Row = Sequence[Any]  # a value for each key that was asked for; MISSING where the row has none
 MISSING = object()
 
 
@@ -49,7 +49,7 @@ class Values:
         self._result, self._name = result, name
         self._best = _best_of(result, others)
         self.keys = [result.key or result.path] + ([self._best.key or self._best.path] if self._best else [])
-        self._needles = [needle_of(key) for key in self.keys] if result.kind == "jsonl" else []
+        self.needles: Sequence[bytes] = [needle_of(key) for key in self.keys]
         self._columns = [array("d") for _ in self.keys]
         self._wrong: NoResult | None = None
 
@@ -61,20 +61,21 @@ class Values:
         for row in _rows(self._result.kind, path, self.keys):
             self._take(row)
 
-    def wants(self, line: bytes) -> bool:
-        return all(needle in line for needle in self._needles)
-
     def take_row(self, row: Mapping[str, Any]) -> None:
-        self._take(tuple(_or_missing(row, key) for key in self.keys))
+        self._take([row[key] if key in row else _or_missing(row, key) for key in self.keys])
 
     def _take(self, row: Row) -> None:
         if self._wrong is not None or MISSING in row:
             return
-        try:
-            for column, value in zip(self._columns, row, strict=True):
+        for column, value in zip(self._columns, row, strict=True):
+            if type(value) is float and math.isfinite(value):  # nearly always
+                column.append(value)
+                continue
+            try:
                 column.append(_number(value, self._result, self._name))
-        except NoResult as wrong:
-            self._wrong = wrong
+            except NoResult as wrong:
+                self._wrong = wrong
+                return
 
     def found(self) -> Found:
         """Raises NoResult where there is none."""

@@ -174,6 +174,8 @@ def look_up(row: Any, key: str) -> Any:
 
 def number(value: Any) -> float | None:
     """A finite number, also as a text; None for everything else."""
+    if type(value) is float:  # nearly always
+        return value if math.isfinite(value) else None
     if isinstance(value, str):
         match = _NUMBER.fullmatch(value.strip())
         if match is None:
