@@ -17,6 +17,7 @@ from muster.execute.local import slot_of
 from muster.judge import attempt as judging
 from muster.ledger import till
 from muster.ledger.budget import Purse
+from muster.ledger.spans import held
 from muster.plan import standing
 from muster.ports.executor import Lease
 from muster.ports.waker import Wake
@@ -290,6 +291,18 @@ def forgets_what_has_ended() -> AbstractContextManager[None]:
     return _instead(till.Till, "_cost_of", lambda *_: 0.0)
 
 
+def bills_the_main_process_only() -> AbstractContextManager[None]:
+    """The slots that orphans hold are paid by nobody."""
+
+    def short(attempt: Attempt, seen: Sighting, *rest: Any, **more: Any) -> float | None:
+        seconds = held(attempt, seen, *rest, **more)
+        if seconds is None or seen.exit is None:
+            return seconds
+        return min(seconds, seen.exit.boot - attempt.claimed_boot)
+
+    return _instead(decide, "held", short)
+
+
 BROKEN: Mapping[str, Broken] = {
     made.__name__: made
     for made in (
@@ -299,7 +312,7 @@ BROKEN: Mapping[str, Broken] = {
         takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
         leaves_a_stop_to_a_dead_shim, says_nothing, looks_only_when_woken, ignores_a_newer_epoch,
         shows_the_gone_as_running, spins, convicts_at_once, ignores_the_budget, lets_runs_go_on_at_the_cap,
-        stops_long_before_the_cap, forgets_what_has_ended,
+        stops_long_before_the_cap, forgets_what_has_ended, bills_the_main_process_only,
     )
 }  # fmt: skip
 
