@@ -22,7 +22,8 @@ TEXTS = {
     "beside it.",
     "count.adopted": "{n} cell was adopted: run by something else, matched and proven by Muster.|{n} cells were "
     "adopted: run by something else, matched and proven by Muster.",
-    "history.accepted": "{cells}: DONE by the word of a person and not by the exit code. {who} accepted it: “{reason}”.",
+    "history.accepted": "{cells}: DONE by the word of a person and not by the exit code. "
+    "{who} accepted it: “{reason}”.",
     "history.somebody": "Somebody",
     "count.retried": "{n} cell needed more than one attempt.|{n} cells needed more than one attempt.",
     "span.s": "{n} s",
