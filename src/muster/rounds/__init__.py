@@ -1,0 +1,1 @@
+"""Summaries and rules in; edits, proposals and their lineage out."""

@@ -1,0 +1,36 @@
+"""A config file as it was read: plain values, and where in the text each of them stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from muster.rounds.paths import Where
+
+KINDS = {"json": "json", "yaml": "yaml", "yml": "yaml", "toml": "toml"}
+MOST_VALUES = 200_000  # aliases of aliases make millions of a few lines
+
+
+class UnreadableConfig(ValueError):
+    """A text that is no config of its kind; the message says where."""
+
+
+@dataclass(slots=True)
+class Config:
+    text: str
+    kind: str  # json | yaml | toml
+    tree: Any = None
+    spans: dict[Where, tuple[int, int]] = field(default_factory=dict)
+    shared: dict[Where, str] = field(default_factory=dict)  # values that stand elsewhere: aliases, merged keys
+
+    def elsewhere(self, where: Where) -> str:
+        """Why a change there would change other values, too."""
+        return next((self.shared[where[:end]] for end in range(len(where), 0, -1) if where[:end] in self.shared), "")
+
+
+def kind_of(name: str) -> str:
+    """By the file's ending. Raises for others."""
+    ending = name.rpartition(".")[2].lower()
+    if "." not in name or ending not in KINDS:
+        raise UnreadableConfig(f"{name} is none of .json, .yaml, .yml and .toml")
+    return KINDS[ending]
