@@ -90,7 +90,8 @@ def load_sidecar(document: Document) -> Sidecar | None:
         hint = f"move it away, then `muster docs bind {document.path.name}` again"
         raise MusterError(f"the bindings are damaged: {damaged}", where=str(path), hint=hint) from None
     except OSError as error:
-        raise MusterError(f"the bindings can't be read: {_said(error)}", where=str(path)) from None
+        hint = f"move it away or mend it, then `muster docs bind {document.path.name}` again"
+        raise MusterError(f"the bindings can't be read: {_said(error)}", where=str(path), hint=hint) from None
     if found.file != document.path.name and found.digest != digest(document.text):
         hint = f"move it away, then `muster docs bind {document.path.name}`"
         raise MusterError(f"these are the bindings of {found.file}, another text", where=str(path), hint=hint)

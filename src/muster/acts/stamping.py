@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ PARTIAL = (
 )
 EARLIER = {"report": (PARTIAL,)}
 # by what a stamp's name begins with; the others are made by `muster report`
+OURS = ("report", "cost", "record", "document-", "job-")  # how the names of stamps begin
 COMMANDS = {"cost": "cost --report", "record": "record", "document": "docs update"}
 PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
@@ -86,6 +88,7 @@ def publish(root: Path, made: str, command: str, at: str, version: str, basis: B
     """The files first, each whole or not at all; then the stamp; then what an earlier one made and this one did not."""
     before = [found for name in (made, *EARLIER.get(made, ())) if (found := _load_or_none(root, name))]
     with refused(root):
+        _room(root, made, files)
         for file in files:
             write(root / file.path, file.data)
     stamped = {f.path: FileStamp(_digest(f.data, 64), f.kind, f.cells, f.claims) for f in files}
@@ -94,6 +97,14 @@ def publish(root: Path, made: str, command: str, at: str, version: str, basis: B
     for name in EARLIER.get(made, ()):
         (root / STAMPS / f"{name}.json").unlink(missing_ok=True)
     return Kept(tuple(stamped), tuple(removed), tuple(left))
+
+
+def _room(root: Path, made: str, files: Sequence[Derived]) -> None:
+    """What would refuse one of them is told before any is written."""
+    for path in (f"{STAMPS}/{made}.json", *(file.path for file in files)):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        if (root / path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(root / path))
 
 
 def seal(root: Path, stamp: Stamp) -> None:
@@ -133,12 +144,11 @@ def load(root: Path, made: str) -> Stamp | None:
         return msgspec.json.decode(path.read_bytes(), type=Stamp)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except msgspec.MsgspecError as error:
-        raise MusterError(
-            f"a stamp can't be read: {error}",
-            where=str(path),
-            hint=f"make it anew: `muster {COMMANDS.get(made.partition('-')[0], 'report')}`",
-        ) from None
+    except (OSError, msgspec.MsgspecError) as error:
+        why = error.strerror or error if isinstance(error, OSError) else error
+        first = "move it away, then " if isinstance(error, OSError) or not made.startswith(OURS) else ""
+        again = f"{first}make it anew: `muster {COMMANDS.get(made.partition('-')[0], 'report')}`"
+        raise MusterError(f"a stamp can't be read: {why}", where=str(path), hint=again) from None
 
 
 def stamps(root: Path) -> Iterator[Stamp]:
@@ -170,11 +180,17 @@ def refused(root: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise MusterError(
-            f"the reports could not be written: {error.strerror or error}",
-            where=str(error.filename or root / REPORTS),
-            hint="what was there before is whole; mend it and try again",
-        ) from None
+        where = Path(error.filename or root / REPORTS)
+        why, first = error.strerror or str(error), "mend it"
+        if isinstance(error, IsADirectoryError):
+            why, first = "a folder stands where a file belongs", "move it away"
+        elif isinstance(error, FileExistsError | NotADirectoryError):
+            where = next((each for each in (where, *where.parents) if each.is_file()), where)
+            why, first = "a file stands where a folder belongs", "move it away"
+        elif error.errno == errno.ENOSPC:
+            first = "free some space"
+        hint = f"what was there before is whole; {first} and try again"
+        raise MusterError(f"the reports could not be written: {why}", where=str(where), hint=hint) from None
 
 
 def _digest(data: bytes, length: int = 16) -> str:

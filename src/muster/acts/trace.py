@@ -84,8 +84,8 @@ def _of_row(file: FileStamp, path: str, line: Line) -> tuple[Claim, ...]:
     raise UsageError(f"line {line.number} of {path} has no number that rests on results", hint=hint)
 
 
-def few(names: Sequence[str]) -> str:
-    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+def few(names: Sequence[str], most: int = NAMED) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _cells(stamp: Stamp, file: FileStamp) -> list[str]:

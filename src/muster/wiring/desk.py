@@ -210,6 +210,11 @@ def open_store(state: Path) -> SqliteStore:
 
 def find_root(start: Path) -> Path:
     start = start.absolute()
+    if start.is_file():
+        import shlex
+
+        hint = f"name its folder: -C {shlex.quote(str(start.parent))}"
+        raise UsageError("this is a file, no folder", where=str(start), hint=hint)
     if not start.is_dir():
         raise UsageError(f"there is no folder {start}", where=str(start))
     for folder in (start, *start.parents):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
+from muster.report.record_wording import TEXTS
 from muster.report.stamp import Basis
 from muster.store import campaigns
 from muster.wiring.desk import Desk
@@ -61,12 +63,29 @@ def place(desk: Desk, start: Path, out: str | None) -> Path:
     """Where the record goes: reports/record.md, or where it was asked for."""
     if out is None:
         return desk.root / REPORTS / FILE
+    if not out.strip():
+        raise UsageError("--out is empty", hint="name a file, or write --out - to see it here")
     path = (start / out).absolute()
     if path.is_dir():
         raise UsageError(f"--out {out}: this is a folder", where=str(path), hint=f"name a file: --out {out}/{FILE}")
     if not path.parent.is_dir():
         raise UsageError(f"--out {out}: there is no folder {path.parent}", where=str(path), hint="create it first")
+    if not _may_be_replaced(path):
+        what = f"--out {out}: this file is there already and is no record: it is not overwritten"
+        raise UsageError(what, where=str(path), hint="name another file, or move that one away")
     return path
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Only an earlier record, or nothing: a slip of the hand must not cost a campaign file."""
+    if not os.path.lexists(path):
+        return True
+    if not path.is_file():  # a device, a link to nowhere
+        return False
+    with path.open("rb") as file:
+        begin = file.read(64)
+    titles = [f"# {texts['title'].partition('{')[0]}".encode() for texts in TEXTS.values()]
+    return not begin or any(begin.startswith(title) for title in titles)
 
 
 def write_stamped(desk: Desk, status: Status, made: str, command: str, path: Path, text: str) -> None:

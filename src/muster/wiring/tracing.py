@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from muster.acts.stamping import stamps
-from muster.acts.trace import Line, Trace, trace
+from muster.acts.trace import Line, Trace, few, trace
 from muster.domain.errors import UsageError
 from muster.domain.wording import counted
 from muster.report.stamp import Stamp
@@ -38,10 +38,17 @@ def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
     near = [path for path in known if Path(path).name == file.name]
     if near:
         raise UsageError(f"{file} carries no stamp", hint=f"did you mean {near[0]}?")
-    exists = any((start / file).exists() for start in (here, Path.cwd(), desk.root))
-    what = "was not derived by Muster: it carries no stamp" if exists else "does not exist"
-    names = ", ".join(list(known)[:5])
-    raise UsageError(f"{file} {what}", hint=f"stamped are: {names} ..." if known else "`muster report` makes reports")
+    hint = f"stamped are: {few(list(known), 5)}" if known else "`muster report` makes reports"
+    if str(file) in desk.load().cells:
+        raise UsageError(f"{file} is a cell, no file", hint=f"`muster why {file}` tells how it came about")
+    name, _, line = str(file).rpartition(":")
+    if name and any((start / name).is_file() for start in (here, Path.cwd(), desk.root)):
+        raise UsageError(f"{line!r} is no line of {name}", hint=f"write its number: {name}:12")
+    found = [start / file for start in (here, Path.cwd(), desk.root) if (start / file).exists()]
+    if found and found[0].is_dir():
+        raise UsageError("this is a folder; one file can be traced", where=str(found[0].absolute()), hint=hint)
+    what = "was not derived by Muster: it carries no stamp" if found else "does not exist"
+    raise UsageError(f"{file} {what}", hint=hint)
 
 
 def _text_of(path: Path, number: int) -> Line:
