@@ -54,6 +54,15 @@ class World:
         committed = self.store.commit([decision])
         return committed.refused[0].because if committed.refused else None
 
+    def round(self, number: int, names: str, *variants: str) -> Decision:
+        """The next round of a loop, after the campaign that holds now."""
+        known = self.store.load()
+        data = {"round": number, "after": known.campaign_hash if known else "", "hash": snapshot(self.folder, names)}
+        proposed = [
+            {"name": each, "config": f"/{each}.json", "round": number, "digest": f"d{each}"} for each in variants
+        ]
+        return Decision("round", "controller", data=data | {"variants": proposed})
+
     def begin(self, names: str = "abc") -> None:
         assert self.one(self.campaign(names)) is None
         assert self.one(intent("running")) is None

@@ -32,6 +32,7 @@ moves = st.one_of(
     st.tuples(st.just("intent"), st.sampled_from(["running", "running", "down"])),
     st.tuples(st.just("campaign"), st.sampled_from(["abc", "ab", "bcd"]), st.integers(1, 2)),
     st.tuples(st.just("filter"), st.sampled_from(["a", "b"])),
+    st.tuples(st.just("round"), st.integers(1, 3), st.sampled_from(["abc", "bcd"]), st.sampled_from("vw")),
     st.tuples(st.just("epoch"), st.integers(1, 3)),
 )
 batches = st.lists(st.tuples(st.booleans(), st.lists(moves, min_size=1, max_size=4)), max_size=25)
@@ -53,6 +54,8 @@ def decision(world: World, move: tuple[Any, ...]) -> Decision:
             return world.campaign(names, version)
         case ("filter", name):
             return Decision("filter", "me", data={"only": [{"config": [name]}]})
+        case ("round", number, names, variant):
+            return world.round(number, names, variant)
         case ("epoch", number):
             return epoch(number)
         case (kind, cell):

@@ -20,6 +20,7 @@ class AxisValue:
     env: Mapping[str, str] = field(default_factory=dict)
     edits: tuple[str, ...] = ()
     note: str = ""
+    config: str = ""  # of a variant: the file behind {config_file}
 
 
 @dataclass(frozen=True, slots=True)

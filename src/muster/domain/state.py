@@ -9,6 +9,7 @@ from typing import Literal
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign, Job, Money
 from muster.domain.finish import FinishRecord
+from muster.domain.variants import LoopRecord
 
 IntentKind = Literal["running", "down", "held"]
 Only = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit
@@ -43,6 +44,7 @@ class CampaignState:
     finish: FinishRecord = field(default_factory=FinishRecord)
     prices: tuple[tuple[str, Money], ...] = ()  # what was declared when, oldest first
     told: frozenset[tuple[float, str]] = frozenset()  # (budget, level): what was told of it
+    loop: LoopRecord = field(default_factory=LoopRecord)
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

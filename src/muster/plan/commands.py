@@ -22,7 +22,6 @@ class Place:
     outputs: Mapping[str, str] = field(default_factory=dict)  # job -> output of the needed cell
     last_output: str = ""
     last_checkpoint: str = ""
-    config_file: str = ""
 
 
 def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
@@ -38,7 +37,7 @@ def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
         "steps": "" if job.steps is None else str(job.steps),
         "last.output": place.last_output,
         "last.checkpoint": place.last_checkpoint,
-        "config_file": place.config_file,
+        "config_file": next((value.config for _, value in cell.values if value.config), ""),
     }
     found.update({f"{name}.output": path for name, path in place.outputs.items()})
     for axis, value in cell.values:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.domain.decision import Decision
-from muster.store import fold_finish, fold_money
+from muster.store import fold_finish, fold_loop, fold_money
 from muster.store.sql import QUERIES
 
 
@@ -88,15 +88,29 @@ def _refuse_if_held(db: sqlite3.Connection) -> None:
 def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
     if d.data.get("with_up"):
         _refuse_if_held(db)
-    db.execute(QUERIES["withdraw_all"])
-    rows = declared(d.data["hash"])
-    db.executemany(
-        QUERIES["declare_cell"], ((cell, at, job, axes, hash_) for at, (cell, job, axes, hash_) in enumerate(rows))
-    )
-    set_meta(db, "campaign", d.data["hash"])
+    _declare(db, d.data["hash"], declared)
     set_meta(db, "env_file", d.data["env_file"])
     set_meta(db, "only", "[]")
     fold_money.declared(db, d)
+    fold_loop.declared(db, d)
+
+
+def _declare(db: sqlite3.Connection, name: str, declared: Declared) -> None:
+    db.execute(QUERIES["withdraw_all"])
+    rows = declared(name)
+    db.executemany(
+        QUERIES["declare_cell"], ((cell, at, job, axes, hash_) for at, (cell, job, axes, hash_) in enumerate(rows))
+    )
+    set_meta(db, "campaign", name)
+
+
+def _round(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
+    if d.data["after"] != meta(db, "campaign"):
+        raise Refused("another campaign was taken in meanwhile")
+    if why := fold_loop.proposed(db, d):
+        raise Refused(why)
+    if d.data.get("hash"):
+        _declare(db, d.data["hash"], declared)
 
 
 def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -110,6 +124,7 @@ def _intent(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if wanted != "down":
         _refuse_if_held(db)
         fold_finish.forget_failures(db)
+        fold_loop.go_on(db)
     if meta(db, "intent", "down") == "held":
         set_meta(db, "intent_before", "down")
     else:
@@ -269,6 +284,7 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "accept": _accept,
     "stop": _stop,
     "finish": _finish,
+    "round": _round,
     "shutdown": _finish,
     "budget": lambda db, d, _: fold_money.told(db, d),
     "end": lambda *_: None,

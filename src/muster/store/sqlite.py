@@ -20,6 +20,7 @@ from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
 from muster.domain.finish import FinishRecord
 from muster.domain.state import CampaignState, Intent
+from muster.domain.variants import LoopRecord
 from muster.ports.crash import reach
 from muster.ports.store import Committed, Event, Superseded
 from muster.store import campaigns, fold
@@ -29,6 +30,7 @@ from muster.store.sql import QUERIES, migrations
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
 _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
+_loop = msgspec.json.Decoder(LoopRecord).decode
 
 
 class SqliteStore:
@@ -216,6 +218,7 @@ class SqliteStore:
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
             _prices(meta.get("prices", "[]")),
             frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
+            _loop(meta.get("loop", "{}")),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:

@@ -1,0 +1,61 @@
+"""What decisions say about a loop: which variants each round has, and why no further one comes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+from muster.domain.decision import Decision
+from muster.store.sql import QUERIES
+
+META = "loop"
+
+
+def declared(db: sqlite3.Connection, d: Decision) -> None:
+    """`campaign`: its base configs are round 1. Variants of earlier rounds stay."""
+    bases = d.data.get("bases")
+    if not isinstance(bases, list) or not bases:
+        return
+    found = _read(db)
+    known = {each["name"] for each in found["variants"]}
+    found["variants"] += [each for each in bases if each["name"] not in known]
+    found["round"] = max(1, found["round"])
+    _write(db, found)
+
+
+def proposed(db: sqlite3.Connection, d: Decision) -> str | None:
+    """`round`: the variants of the next one, or why there is none; returns why it has no effect."""
+    found, number = _read(db), int(d.data["round"])
+    if number != found["round"] + 1:
+        return f"round {number} does not follow round {found['round']}"
+    if stopped := str(d.data.get("stopped", "")):
+        found["stopped"] = stopped
+    else:
+        known = {each["name"] for each in found["variants"]} | {each["digest"] for each in found["variants"]}
+        fresh = list(d.data["variants"])
+        if not fresh:
+            return "it proposes nothing"
+        if twice := [each["name"] for each in fresh if each["name"] in known or each["digest"] in known]:
+            return f"{', '.join(twice)} was tried before"
+        found.update(variants=[*found["variants"], *fresh], round=number, stopped="")
+    _write(db, found)
+    return None
+
+
+def go_on(db: sqlite3.Connection) -> None:
+    """A person says `up`: a loop that had stopped may propose again."""
+    found = _read(db)
+    if found["stopped"]:
+        found["stopped"] = ""
+        _write(db, found)
+
+
+def _read(db: sqlite3.Connection) -> dict[str, Any]:
+    row = db.execute(QUERIES["get_meta"], (META,)).fetchone()
+    found: dict[str, Any] = json.loads(row[0]) if row else {}
+    return {"variants": [], "round": 0, "stopped": ""} | found
+
+
+def _write(db: sqlite3.Connection, found: dict[str, Any]) -> None:
+    db.execute(QUERIES["set_meta"], (META, json.dumps(found, ensure_ascii=False)))

@@ -1,0 +1,72 @@
+"""A loop's rounds in the store: each follows the one before, nothing is tried twice, and a log tells all of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from store_world import World, intent
+
+from muster.domain.variants import LoopRecord
+
+
+@pytest.fixture(params=["disk", "memory"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    made = World(tmp_path / "state", request.param)
+    bases = [{"name": name, "config": f"/{name}.json", "round": 1, "digest": f"d{name}"} for name in "ab"]
+    first = made.campaign("ab")
+    assert made.one(replace(first, data={**first.data, "bases": bases})) is None
+    assert made.one(intent("running")) is None
+    return made
+
+
+def loop(world: World) -> LoopRecord:
+    world.reopen().commit([])
+    state = world.store.load()
+    assert state is not None
+    return state.loop
+
+
+def test_the_bases_are_round_1(world: World) -> None:
+    assert (loop(world).round, [each.name for each in loop(world).variants]) == (1, ["a", "b"])
+
+
+def test_a_round_declares_its_variants(world: World) -> None:
+    assert world.one(world.round(2, "abc", "c")) is None
+    found = loop(world)
+    assert (found.round, [each.name for each in found.of_round(2)], found.stopped) == (2, ["c"], "")
+    state = world.store.load()
+    assert state is not None
+    assert [record.cell.id for record in state.declared] == ["train/a", "train/b", "train/c"]
+
+
+def test_the_same_round_twice_has_no_effect(world: World) -> None:
+    again = world.round(2, "abc", "c")
+    assert world.decide(again, world.round(2, "abcd", "d"))[0] is None
+    assert world.one(world.round(2, "abcd", "d")) == "round 2 does not follow round 2"
+    assert [each.name for each in loop(world).variants] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("number", "variants", "why"),
+    [(3, "c", "round 3 does not follow round 1"), (2, "a", "a was tried before"), (2, "", "it proposes nothing")],
+)
+def test_what_does_not_follow_is_refused(world: World, number: int, variants: str, why: str) -> None:
+    assert world.one(world.round(number, "abc", *variants)) == why
+    assert loop(world).round == 1
+
+
+def test_a_proposal_for_another_campaign_is_refused(world: World) -> None:
+    late = world.round(2, "abc", "c")
+    assert world.one(world.campaign("ab", 2)) is None
+    assert world.one(late) == "another campaign was taken in meanwhile"
+    assert [each.name for each in loop(world).variants] == ["a", "b"], "variants outlive another campaign"
+
+
+def test_a_stop_is_kept_until_somebody_says_up(world: World) -> None:
+    stop = world.round(2, "ab")
+    assert world.one(replace(stop, data={"round": 2, "after": stop.data["after"], "stopped": "no proposals"})) is None
+    assert loop(world).stopped == "no proposals"
+    assert world.one(intent("running")) is None
+    assert (loop(world).stopped, loop(world).round) == ("", 1)

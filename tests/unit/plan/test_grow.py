@@ -1,0 +1,48 @@
+"""A loop's variants as an axis: of its job, behind the job's own axes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job
+from muster.domain.cell import all_cells
+from muster.domain.variants import LoopRecord, Variant
+from muster.plan.commands import Place, values
+from muster.plan.grow import grown
+
+MODE = Axis("mode", (AxisValue("x", "x"), AxisValue("y", "y")))
+JOBS = (Job("train", ("mode",), ("train", "{config_file}")), Job("eval", ("variant",), ("eval",), needs=("train",)))
+CAMPAIGN = Campaign("c", (MODE,), JOBS, loop={"job": "train", "base": ["a.json"]})
+BASE = Variant("a", "/c/a.json", 1, "d1")
+CHILD = Variant("a-1f2e3d", "/c/loop/a-1f2e3d.json", 2, "d2", "a", ("lr@mul=2",), "too slow", "rule 1")
+
+
+def test_each_variant_is_a_value() -> None:
+    found = all_cells(grown(CAMPAIGN, [BASE, CHILD]))
+    assert [cell.id for cell in found] == [
+        "train/x/a", "train/x/a-1f2e3d", "train/y/a", "train/y/a-1f2e3d", "eval/a", "eval/a-1f2e3d",
+    ]  # fmt: skip
+    assert values(CAMPAIGN.jobs[0], found[1], Place(1, "/out"))["config_file"] == "/c/loop/a-1f2e3d.json"
+    assert found[1].value("variant").note == "too slow"
+
+
+def test_repeats_are_seeds() -> None:
+    looped = replace(CAMPAIGN, loop={"job": "train", "repeats": 2}, jobs=(replace(JOBS[0], axes=()),))
+    assert [cell.id for cell in all_cells(grown(looped, [BASE]))] == ["train/a/0", "train/a/1"]
+
+
+def test_growing_twice_is_growing_once() -> None:
+    once = grown(CAMPAIGN, [BASE, CHILD])
+    assert grown(once, [BASE, CHILD]) == once
+
+
+def test_no_loop_no_variants() -> None:
+    plain = replace(CAMPAIGN, loop=None)
+    assert grown(plain, [BASE]) is plain
+
+
+def test_a_lineage_leads_from_the_base() -> None:
+    grandchild = replace(CHILD, name="a-999999", parent="a-1f2e3d", round=3)
+    record = LoopRecord((BASE, CHILD, grandchild), 3)
+    assert [each.name for each in record.lineage("a-999999")] == ["a", "a-1f2e3d", "a-999999"]
+    assert [each.name for each in record.of_round(2)] == ["a-1f2e3d"]
