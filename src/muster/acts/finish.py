@@ -19,7 +19,7 @@ MOST_LOST = 3  # executions without a known end; then it counts as failed
 COMMAND_S = 600.0  # a command that powers off returns at once, or never
 LATE_S = 60.0  # a countdown that is over for so long was left by who counted
 
-StepKind = Literal["report", "docs", "run", "notify", "shutdown"]
+StepKind = Literal["report", "docs", "run", "notify", "shutdown", "round"]
 Standing = Literal["waiting", "under way", "done", "failed", "refused", "counting down", "cancelled", "unclear"]
 
 

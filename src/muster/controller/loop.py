@@ -63,6 +63,7 @@ class Loop:
     configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
+    rounds: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once nothing may start: a loop's next round
     finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
     agenda: Agenda = field(init=False)
     news: News = field(init=False)
@@ -277,15 +278,15 @@ class Loop:
                 self._record([*self.news.held(reason), *self.news.take()])
             case End(complete, reason):
                 self.carrier.ask_all_back(self.state)
-                if not complete or self._finished():
+                if self._carried(self.rounds) and (not complete or self._carried(self.finish)):
                     self._end(complete, reason)
             case _:
                 pass
 
-    def _finished(self) -> bool:
-        """Carries the finish on as far as it goes now. Its decisions are never put back: each was right then only."""
+    def _carried(self, on: Callable[[CampaignState], Finished]) -> bool:
+        """As far as it goes now; whether nothing is left. Its decisions are never put back: each was right then."""
         for _ in range(MOST_AT_ONCE):
-            decisions, over = self.finish(self.state)
+            decisions, over = on(self.state)
             if not decisions:
                 return over
             self._absorb(self.ports.store.commit(decisions))
@@ -315,7 +316,7 @@ class Loop:
         self._heard = self._heard or any(event.decision.epoch is None and not event.void for event in committed.seen)
         for event in committed.seen:
             decision = event.decision
-            if decision.kind in ("campaign", "filter", "intent", "hold", "release", "finish", "shutdown"):
+            if decision.kind in ("campaign", "round", "filter", "intent", "hold", "release", "finish", "shutdown"):
                 everything = True
             if decision.cell:
                 touched.add(decision.cell)

@@ -29,6 +29,7 @@ class LoopRecord:
     variants: tuple[Variant, ...] = ()
     round: int = 0  # the newest that was proposed; 0: none
     stopped: str = ""  # why no further round comes; "": one may
+    most: int = 0  # rounds that a person asked for; 0: as the campaign says
 
     def variant(self, name: str) -> Variant:
         return next(each for each in self.variants if each.name == name)

@@ -21,6 +21,7 @@ def declared(db: sqlite3.Connection, d: Decision) -> None:
     known = {each["name"] for each in found["variants"]}
     found["variants"] += [each for each in bases if each["name"] not in known]
     found["round"] = max(1, found["round"])
+    found["most"] = int(d.data.get("rounds") or 0)
     _write(db, found)
 
 
@@ -54,7 +55,7 @@ def go_on(db: sqlite3.Connection) -> None:
 def _read(db: sqlite3.Connection) -> dict[str, Any]:
     row = db.execute(QUERIES["get_meta"], (META,)).fetchone()
     found: dict[str, Any] = json.loads(row[0]) if row else {}
-    return {"variants": [], "round": 0, "stopped": ""} | found
+    return {"variants": [], "round": 0, "stopped": "", "most": 0} | found
 
 
 def _write(db: sqlite3.Connection, found: dict[str, Any]) -> None:

@@ -137,9 +137,10 @@ def build(
         notify(loop.state, str(root), decision)
 
     loop.notify = tell
-    loop.finish = Finishing(
+    finishing = Finishing(
         root, clock, carrier.decision, epoch=loaded.epoch, revive_s=around.revive_s, warm=executor.warm
     )
+    loop.rounds, loop.finish = finishing.rounds, finishing
     return loop
 
 

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from muster.acts import finish
+from muster.acts import finish, rounds_due
 from muster.acts.finish import Begin, Nothing, PowerOff, Step, Tend
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job, Slots
@@ -84,6 +84,16 @@ class Finishing:
             case PowerOff() as due:
                 return self._powering(due, state), False
 
+    def rounds(self, state: CampaignState) -> Turn:
+        """The same for a loop: called when nothing runs and nothing may start, whatever became of the cells."""
+        match rounds_due.due(state):
+            case Nothing(over):
+                return [], over
+            case Begin(step, n, lost):
+                return [self._began(step, n, lost, state)], False
+            case Tend(record):
+                return self._tend(record, state), False
+
     def _began(self, step: Step, n: int, lost: int, state: CampaignState) -> Decision:
         data = {"what": "began", "step": step.name, "n": n, "lost": lost, "key": finish.key_of(state),
                 "token": secrets.token_hex(16), "boot_id": process.boot_id(), "command": step.what}  # fmt: skip
@@ -107,7 +117,7 @@ class Finishing:
         return []
 
     def _launch(self, attempt: Attempt, record: StepRecord, state: CampaignState) -> list[Decision]:
-        known = {step.name: step for step in finish.steps(state)}.get(record.step)
+        known = {step.name: step for step in (*finish.steps(state), *rounds_due.steps(state))}.get(record.step)
         if known is None:  # recorded before the campaign's file lost it, and never started
             return [self._end(record, Judged(None, "it is no longer declared"))]
         if known.kind == "docs" and not anything_bound(self.root, state):
@@ -133,7 +143,7 @@ class Finishing:
         found = judged(record, verdict, seen, partial=bool(finish.given_up(state)))
         ended = [self._end(record, found)]
         if found.ok is False:
-            text = f"the finish stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
+            text = f"{_stopped(record)} stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
             ended.append(self.decide("notice", text, data={"what": "FINISH"}))
         return ended
 
@@ -158,6 +168,10 @@ class Finishing:
         return [self._end(record, Judged(True, told))]
 
 
+def _stopped(record: StepRecord) -> str:
+    return "the loop" if record.step.startswith("round-") else "the finish"
+
+
 def attempt_of(record: StepRecord) -> Attempt:
     """An execution of a step, as the probe and the judge know executions."""
     cell = f"finish/{record.step}"
@@ -167,7 +181,7 @@ def attempt_of(record: StepRecord) -> Attempt:
 def command(step: Step, root: Path) -> tuple[str, ...]:
     """Reports are made by a process of their own: what they need stays out of the controller."""
     words = split_words(step.what)
-    if step.kind in ("report", "docs"):
+    if step.kind in ("report", "docs", "round"):
         return (sys.executable, "-m", "muster", "-C", str(root), *words[1:])
     return words
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from muster.acts.bases import base_variants
 from muster.acts.check import locate
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
@@ -16,8 +17,10 @@ from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
 from muster.domain.errors import CampaignInvalid, Mistake, UsageError
 from muster.domain.state import Only
+from muster.domain.variants import Variant
 from muster.domain.wording import counted
 from muster.observe.code import code_identity
+from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
 from muster.store import campaigns
 from muster.wiring.desk import Desk
@@ -30,6 +33,7 @@ class Read:
     text: str
     campaign: Campaign
     warnings: tuple[Mistake, ...]
+    bases: tuple[Variant, ...] = ()  # of a loop: the configs it begins with
 
 
 def read(file: Path) -> Read:
@@ -43,7 +47,22 @@ def read(file: Path) -> Read:
         mistake = Mistake("the file is not UTF-8 text", line, 1, "save it as UTF-8")
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
-    return Read(text, parsed.campaign, parsed.warnings)
+    if parsed.campaign.loop is None:
+        return Read(text, parsed.campaign, parsed.warnings)
+    bases, mistakes = base_variants(parsed.campaign.loop, file.parent)
+    if mistakes:
+        raise CampaignInvalid(str(file), locate(mistakes, text))
+    return Read(text, grown(parsed.campaign, _all_variants(file.parent, bases)), parsed.warnings, tuple(bases))
+
+
+def _all_variants(root: Path, bases: list[Variant]) -> list[Variant]:
+    """What was run or proposed before, and the bases that are new."""
+    from muster.wiring.fitting import known_state
+
+    before = known_state(root)
+    known = before.loop.variants if before else ()
+    names = {each.name for each in known}
+    return [*known, *(each for each in bases if each.name not in names)]
 
 
 def checked(file: Path) -> Read:
@@ -54,7 +73,7 @@ def checked(file: Path) -> Read:
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, found.text))
     warnings = locate([each for each in noticed if each.level == "warning"], found.text)
-    return Read(found.text, found.campaign, (*found.warnings, *warnings))
+    return replace(found, warnings=(*found.warnings, *warnings))
 
 
 def parse_only(campaign: Campaign, texts: list[str]) -> Only:
@@ -89,7 +108,9 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     environment = {key: value for key, value in os.environ.items() if key not in OURS}
     env_file = campaigns.save_environment(desk.state, environment)
-    data = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
+    data: dict[str, Any] = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
+    if found.bases:
+        data["bases"] = [asdict(each) for each in found.bases]
     decisions = [desk.person("campaign", _describe(what), data=data)]
     if only:
         decisions.append(_filter(desk, found.campaign, only))

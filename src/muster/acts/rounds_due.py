@@ -1,0 +1,32 @@
+"""Whether a loop's next round is due. Pure: asked when nothing runs and nothing may start."""
+
+from __future__ import annotations
+
+from muster.acts.finish import Begin, Nothing, Step, Tend, key_of
+from muster.domain.state import CampaignState
+
+
+def most_rounds(state: CampaignState) -> int:
+    """What the last `loop run` asked for, else the campaign."""
+    return state.loop.most or int((state.campaign.loop or {}).get("rounds", 1))
+
+
+def steps(state: CampaignState) -> list[Step]:
+    """The step that proposes the next round, if one may come; none once it is known why no more do."""
+    if not state.campaign.loop or state.loop.stopped or not state.loop.round:
+        return []
+    return [Step(f"round-{state.loop.round + 1}", "round", "muster loop propose --take")]
+
+
+def due(state: CampaignState) -> Begin | Tend | Nothing:
+    """The last round is followed by a step, too: it says why no more come, and writes the report."""
+    if state.intent.kind != "running":
+        return Nothing(over=True)
+    for step in steps(state):
+        last = state.finish.steps.get(step.name)
+        if last and last.ended is None:
+            return Tend(last)
+        mine = last if last and last.key == key_of(state) else None
+        if mine is None or mine.ok is None:
+            return Begin(step, last.n + 1 if last else 1, mine.lost if mine else 0)
+    return Nothing(over=True)
