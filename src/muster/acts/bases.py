@@ -42,13 +42,13 @@ def _files(written: str, root: Path, place: str, mistakes: list[Mistake]) -> Ite
         return
     names = sorted(glob.glob(written, root_dir=root, recursive=True)) if glob.has_magic(written) else [written]  # noqa: PTH207
     if not names:
-        mistakes.append(Mistake(f"no file fits {written}", path=place, hint=_near(written, root)))
+        mistakes.append(Mistake(f"a file that fits {written} does not exist", path=place, hint=_near(written, root)))
     for name in names:
         file = root / name
         if file.is_file():
             yield file
         elif not glob.has_magic(written):
-            mistakes.append(Mistake(f"there is no file {written}", path=place, hint=_near(written, root)))
+            mistakes.append(Mistake(f"the config {written} does not exist", path=place, hint=_near(written, root)))
 
 
 def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iterator[Path]:
@@ -66,7 +66,7 @@ def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iter
         if (root / name).is_file():
             yield root / name
         else:
-            said = f"{_told(file, root)}, line {number}: there is no file {name}"
+            said = f"{_told(file, root)}, line {number}: the config {name} does not exist"
             mistakes.append(Mistake(said, path=place, hint=_near(name, root)))
 
 
