@@ -14,6 +14,7 @@ Step = str | int  # a key, or an index of a list
 Where = tuple[Step, ...]
 ANY, DEEP = "*", "**"
 NEAREST = 3
+MOST_KNOWN = 5000  # paths that are looked at for a hint
 LONGEST_INDEX = 18  # digits: no list is that long
 _PART = re.compile(
     r"""(?P<deep>\*\*)(?=[.\[]|$) | \[(?P<index>-?[0-9]+)\] | \[(?P<all>\*)\]
@@ -56,12 +57,14 @@ def parse_path(text: str) -> Pattern:
             literal.add(len(parts))
         parts.append(_step(found, text))
         at = found.end()
-    if not parts or text.endswith("."):
-        raise PathError(f"{text!r} is no path: {'it is empty' if not parts else 'it ends with a dot'}")
+    if not parts:
+        raise PathError(f"{text!r} is no path: it is empty")
     return Pattern(text, tuple(parts), frozenset(literal))
 
 
 def _seen(text: str, at: int) -> str:
+    if at == len(text):
+        return "it ends with a dot"
     return f"{text[at : at + 12]!r} at character {at + 1} is neither a key nor an index in brackets"
 
 
@@ -164,14 +167,16 @@ def _scalar_on_the_way(pattern: Pattern, tree: Any) -> str:
 
 
 def nearest(text: str, tree: Any) -> list[str]:
-    """Existing paths that look like it; those that end with the same name first."""
-    known = [told(where) for where in leaves(tree)]
+    """Existing paths that look like it: those that end with the same name, else those that are spelt alike."""
+    known = list(dict.fromkeys(told(where) for where in leaves(tree)))[:MOST_KNOWN]
+    ends = {each: re.split(r"[.\[]", each)[-1] for each in known}
     last = re.split(r"[.\[]", text)[-1]
-    same = [each for each in known if re.split(r"[.\[]", each)[-1] == last]
-    close = difflib.get_close_matches(text, known, NEAREST, 0.5)
-    ends = difflib.get_close_matches(last, [re.split(r"[.\[]", each)[-1] for each in known], 1, 0.6)
-    alike = [each for each in known if ends and re.split(r"[.\[]", each)[-1] == ends[0]]
-    return list(dict.fromkeys([*same, *close, *alike]))[:NEAREST]
+    same = [each for each in known if ends[each] == last]
+    if same:
+        return sorted(same, key=lambda each: -difflib.SequenceMatcher(None, text, each).ratio())[:NEAREST]
+    close = difflib.get_close_matches(text, known, NEAREST, 0.6)
+    alike = difflib.get_close_matches(last, ends.values(), 1, 0.6)
+    return list(dict.fromkeys([*close, *(each for each in known if ends[each] in alike)]))[:NEAREST]
 
 
 def at_place(tree: Any, where: Where) -> Any:

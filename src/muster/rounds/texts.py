@@ -159,6 +159,12 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other) or (isinstance(one, float) and math.isnan(one) and math.isnan(other))
 
 
+def shown(value: Any, most: int = 48) -> str:
+    """A value for a table or a sentence."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
 def _spliced(config: Config, changed: Sequence[Where]) -> str:
     if config.kind == "toml":
         from muster.rounds.text_toml import write_toml
