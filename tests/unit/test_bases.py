@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
 from muster.acts.bases import base_variants
+from muster.rounds.names import digest_of
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def test_files_globs_and_lists_each_once(root: Path) -> None:
     assert names(root, "configs/b.json", "configs/*.json", "@next.txt") == ["b", "a", "base"]
     (found,), _ = base_variants({"base": ["base.yaml"]}, root)
     assert (found.config, found.round, found.parent) == (str(root / "base.yaml"), 1, None)
-    assert found.digest == hashlib.sha256(b"lr: 0.1\n").hexdigest()
+    assert found.digest == digest_of({"lr": 0.1})
 
 
 def test_two_files_of_one_name_stay_apart(root: Path) -> None:
     (root / "a.json").write_text("{}")
     first, second = names(root, "configs/a.json", "a.json")
-    assert (first, second) == ("a", f"a-{hashlib.sha256(b'{}').hexdigest()[:6]}")
+    assert (first, second) == ("a", f"a-{digest_of({})[:6]}")
 
 
 def test_every_mistake_is_told_at_once(root: Path) -> None:

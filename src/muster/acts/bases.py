@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import glob
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from muster.domain.errors import Mistake
 from muster.domain.variants import Variant
 from muster.rounds.config import UnreadableConfig, kind_of
+from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
 
 LIST = "@"
@@ -76,10 +76,10 @@ def _variant(file: Path, taken: set[str]) -> Variant:
     data = file.read_bytes()
     kind = kind_of(file.name)
     try:
-        read_config(data.decode("utf-8"), kind)
+        config = read_config(data.decode("utf-8"), kind)
     except UnicodeDecodeError:
         raise UnreadableConfig("it is no UTF-8 text") from None
-    digest = hashlib.sha256(data).hexdigest()
+    digest = digest_of(config.tree)
     name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", file.name.rpartition(".")[0]).strip("-.") or "base"
     return Variant(name if name not in taken else f"{name}-{digest[:6]}", str(file), 1, digest)
 

@@ -1,0 +1,56 @@
+"""What a campaign's `loop:` asks for, ready to use: rules parsed, the ready set filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from muster.rounds.ready import READY
+from muster.rounds.rules import Default, Rule
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSettings:
+    job: str
+    rounds: int = 1
+    per_run: int = 1
+    repeats: int = 1
+    top: int | None = None  # how many the next round builds on; None: all of this one
+    by: str = ""  # the expression that ranks
+    better: str = "higher"
+    rules: tuple[Rule, ...] = ()
+    default: Default | None = None
+    no_gain: int | None = None
+    target: str = ""  # a condition: one run that meets it ends the loop
+
+
+def loop_settings(loop: Mapping[str, Any]) -> LoopSettings:
+    keep, stop, default = loop.get("keep") or {}, loop.get("stop") or {}, loop.get("default")
+    ready = READY[loop["use"]]() if loop.get("use") else None
+    own = tuple(_rule(each) for each in loop.get("rules", ()))
+    fallback = Default(tuple(default["edit"]), default["reason"]) if default else None
+    return LoopSettings(
+        job=loop["job"],
+        rounds=int(loop.get("rounds", 1)),
+        per_run=int(loop.get("variants_per_run", 1)),
+        repeats=int(loop.get("repeats", 1)),
+        top=keep.get("top"),
+        by=keep.get("by", ""),
+        better=keep.get("better", "higher"),
+        rules=(*own, *(ready.rules if ready else ())),
+        default=fallback or (ready.default if ready else None),
+        no_gain=stop.get("no_gain"),
+        target=stop.get("target") or "",
+    )
+
+
+def _rule(written: Mapping[str, Any]) -> Rule:
+    return Rule(
+        written["when"],
+        tuple(written["edit"]),
+        written["reason"],
+        int(written.get("priority") or 0),
+        written.get("limit"),
+        written.get("name") or "",
+    )

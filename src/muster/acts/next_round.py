@@ -1,0 +1,192 @@
+"""The next round of a loop: what it builds on, what each rule proposes, or why no further round comes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from muster.acts.loop_settings import LoopSettings
+from muster.acts.tried import Score, Tried, beats, ranked, score
+from muster.domain.variants import LoopRecord, Variant
+from muster.domain.wording import counted
+from muster.rounds.evaluating import Metrics, evaluate
+from muster.rounds.expressions import parse
+from muster.rounds.names import variant_name
+from muster.rounds.rules import Ruling, rulings
+
+NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Proposed:
+    """A new variant, and the text of its config. Its file is not written yet."""
+
+    variant: Variant
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    round: int
+    proposed: tuple[Proposed, ...] = ()
+    stopped: str = ""
+    parents: tuple[str, ...] = ()
+    rulings: tuple[tuple[str, tuple[Ruling, ...]], ...] = ()  # of each parent
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The best so far, after each round."""
+
+    round: int
+    best: str
+    score: Score
+    gained: bool
+
+
+def next_round(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, most: int) -> Next:
+    number = record.round + 1
+    if why := _over(record, tried, settings, most):
+        return Next(number, stopped=why)
+    parents = survivors(record, tried, settings)
+    known = {each.digest for each in record.variants}
+    names = {each.name for each in record.variants}
+    told: list[tuple[str, tuple[Ruling, ...]]] = []
+    made: list[Proposed] = []
+    for parent in parents:
+        found = judged(record, parent, tried, settings)
+        told.append((parent.variant.name, tuple(found)))
+        for proposed in _fresh(record, parent, found, known, names, settings.per_run):
+            made.append(proposed)
+            known.add(proposed.variant.digest)
+            names.add(proposed.variant.name)
+    stopped = "" if made else f"no proposals because {_why_none(record, tried, parents, told)}"
+    return Next(number, tuple(made), stopped, tuple(each.variant.name for each in parents), tuple(told))
+
+
+# -- stop conditions
+
+
+def _over(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, most: int) -> str:
+    if settings.target and (met := _meets(tried, settings.target)):
+        return f"the target is reached: {met}"
+    if settings.no_gain and settings.by:
+        course = gains(record, tried, settings)
+        without = _without_gain(course)
+        if without >= settings.no_gain:
+            best = course[-1]
+            return (
+                f"no gain in {counted(without, 'round')}: {settings.by} is still best with {best.best} "
+                f"({best.score.mean:.4g})"
+            )
+    if record.round >= most:
+        return f"all {counted(most, 'round')} are done" if most > 1 else "the one round is done"
+    return ""
+
+
+def _meets(tried: Sequence[Tried], target: str) -> str:
+    node = parse(target)
+    for each in tried:
+        if evaluate(node, Metrics(each.summaries)).true:
+            return f"{target} holds for {each.variant.name}"
+    return ""
+
+
+def gains(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings) -> list[Gain]:
+    """The course of the best. Another one takes its place only if it is better beyond the noise of the seeds."""
+    found: list[Gain] = []
+    best: tuple[Tried, Score] | None = None
+    for number in range(1, record.round + 1):
+        of_round = [each for each in tried if each.variant.round == number]
+        gained = False
+        for each, scored in ranked(of_round, settings.by, settings.better):
+            if best is None or beats(scored, best[1], settings.better):
+                best, gained = (each, scored), True
+                break
+        if best:
+            found.append(Gain(number, best[0].variant.name, best[1], gained))
+    return found
+
+
+def _without_gain(course: Sequence[Gain]) -> int:
+    count = 0
+    for gain in reversed(course):
+        if gain.gained:
+            break
+        count += 1
+    return count
+
+
+# -- proposals
+
+
+def survivors(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings) -> list[Tried]:
+    """With `keep:` the best of all rounds, else all of this one; in any case with a history and a config."""
+    fit = [each for each in tried if each.summaries and not each.trouble]
+    if settings.top and settings.by:
+        return [each for each, _ in ranked(fit, settings.by, settings.better)][: settings.top]
+    return [each for each in fit if each.variant.round == record.round]
+
+
+def judged(record: LoopRecord, parent: Tried, tried: Sequence[Tried], settings: LoopSettings) -> list[Ruling]:
+    """What each rule says about a run, with the numbers."""
+    every = {key for each in tried for run in each.runs for key in run.summaries}
+    fired: dict[str, int] = {}
+    for each in record.lineage(parent.variant.name):
+        fired[each.by] = fired.get(each.by, 0) + 1
+    metrics = Metrics(parent.summaries, every)
+    return rulings(settings.rules, settings.default, metrics, parent.text, parent.kind, fired)
+
+
+def _fresh(
+    record: LoopRecord, parent: Tried, found: Sequence[Ruling], known: set[str], names: set[str], most: int
+) -> Iterator[Proposed]:
+    """Of the rules' proposals the first so many that nobody has tried."""
+    root = record.lineage(parent.variant.name)[0].name
+    count = 0
+    for ruling in found:
+        proposal = ruling.proposal
+        if proposal is None or proposal.digest in known or count == most:
+            continue
+        count += 1
+        variant = Variant(
+            name=variant_name(root, proposal.digest, names),
+            config="",
+            round=record.round + 1,
+            digest=proposal.digest,
+            parent=parent.variant.name,
+            edits=proposal.edits,
+            reason=proposal.reason,
+            by=proposal.rule,
+            notes=tuple(f"{each.path}: {each.note}" for each in proposal.variant.changes if each.note),
+        )
+        yield Proposed(variant, proposal.variant.text, parent.kind)
+
+
+def _why_none(
+    record: LoopRecord,
+    tried: Sequence[Tried],
+    parents: Sequence[Tried],
+    told: Sequence[tuple[str, tuple[Ruling, ...]]],
+) -> str:
+    reasons = []
+    runs = [(each, run) for each in tried if each.variant.round == record.round for run in each.runs]
+    silent = [run for _, run in runs if not run.readable]
+    if silent:
+        named = "; ".join(f"{run.cell}: {run.unread or run.why or run.verdict}" for run in silent[:NAMED])
+        more = f"; and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
+        reasons.append(f"{len(silent)} of {counted(len(runs), 'run')} left no readable history: {named}{more}")
+    reasons += [f"{each.variant.name}: {each.trouble}" for each in tried if each.trouble][:NAMED]
+    if parents:
+        found = [ruling for _, of_parent in told for ruling in of_parent]
+        if any(ruling.proposal for ruling in found):
+            reasons.append("every config that was proposed has been tried before")
+        reasons += list(dict.fromkeys(f"{ruling.reason}: {ruling.because}" for ruling in found if not ruling.proposal))[
+            :NAMED
+        ]
+    return "; ".join(reasons) or "there is no run to build on"
+
+
+def scored(tried: Sequence[Tried], settings: LoopSettings) -> dict[str, Score]:
+    return {each.variant.name: score(each, settings.by) for each in tried}
