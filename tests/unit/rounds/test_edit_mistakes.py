@@ -73,7 +73,7 @@ RULES = [
     (Rule('last("x") > 1', (), "r"), "rule 1, edit: there is none; a rule changes something, as in model.lr@mul=0.5"),
     (Rule('last("x") > 1', (*GOOD, "model.lr"), "r"), f"rule 1, edit 2: 'model.lr' is no edit: it says no @set=, @mul= or @add=; {EXAMPLE}"),
     (Rule('last("x") > 1', GOOD, " "), "rule 1, reason: it is empty; say why, for whoever reads the lineage"),
-    (Rule('last("x") > 1', GOOD, "r", limit=0), "rule 1, limit: 0 times is never; leave the rule out"),
+    (Rule('last("x") > 2', GOOD, "r", limit=0), "rule 1, limit: 0 times is never; leave the rule out"),
 ]  # fmt: skip
 
 
