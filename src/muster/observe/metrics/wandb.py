@@ -1,0 +1,255 @@
+"""W&B: the `.wandb` file that every run writes, online or offline, read without the wandb package.
+
+A row is one record: its items hold a key (nested ones in parts) and a value as JSON; the step comes last. Summary
+records, two for each row, are passed over unread.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from muster.observe.metrics.chain import Batch, Gathered, Part
+from muster.observe.metrics.growing import BLOCK
+from muster.observe.metrics.numbers import decode, leaves, number_of
+from muster.observe.metrics.wandb_frames import HEADER_BYTES, IDENT, Frames
+from muster.observe.metrics.wire import BYTES, VARINT, NotProtobuf, fields, signed
+from muster.ports.metrics import Ended, State
+
+if TYPE_CHECKING:
+    from muster.observe.metrics.keys import Bytes, Cells, KeyNumbers
+    from muster.observe.metrics.wandb_walk import Walked
+
+TIMESTAMP = "_timestamp"
+_NUM, _HISTORY, _SUMMARY, _STATS = 0x08, 0x12, 0x1A, 0x3A  # tags of a record's fields
+_EXIT = 18
+_ITEM, _STEP = 1, 2
+_KEY, _NESTED, _INTEGER, _NUMBER, _JSON, _VALUE = 1, 2, 5, 6, 8, 16
+Odd = tuple[int, str, bytes]  # row, key, and what was written there
+
+
+class HistoryRows:
+    """Turns history records into columns."""
+
+    def __init__(self) -> None:
+        self.unreadable = 0  # records
+        self._keys: list[str] = []  # by number
+        self._numbers: KeyNumbers | None = None
+
+    def batch(self, bodies: Sequence[bytes]) -> Batch:
+        """HistoryRecords, in the order of writing."""
+        import numpy as np
+
+        from muster.observe.metrics.keys import Bytes, columns_of
+        from muster.observe.metrics.wandb_walk import walk
+
+        buffer = Bytes(b"".join(bodies))
+        ends = np.cumsum(np.fromiter(map(len, bodies), np.int64, len(bodies)))
+        walked = walk(buffer, np.concatenate([[0], ends[:-1]]), ends)
+        steps = array("d", walked.steps.tobytes())
+        slow = np.flatnonzero(~walked.plain).tolist()
+        rows = [(row, items) for row in slow if (items := self._read_slowly(bodies[row], row, steps)) is not None]
+        odd = [(row, key, text) for row, items in rows for key, text in items]
+        cells = self._walked_cells(buffer, walked, odd)
+        return columns_of(cells, _odd_cells(odd), steps), len(bodies) - len(slow) + len(rows)
+
+    def _walked_cells(self, buffer: Bytes, walked: Walked, odd: list[Odd]) -> dict[str, Cells]:
+        """Plain numbers by key; what is none of those is put with the odd ones."""
+        import numpy as np
+
+        from muster.observe.metrics.keys import KeyNumbers, joined, stable_order
+        from muster.observe.metrics.wandb_walk import plain_numbers
+
+        self._numbers = self._numbers or KeyNumbers()
+        if not len(walked.rows):
+            return {}
+        numbers = self._numbers.of(buffer, walked.keys, walked.key_ends)
+        if numbers is None:
+            places = zip(walked.rows, walked.keys, walked.key_ends, walked.values, walked.value_ends, strict=True)
+            odd += [(int(row), _key_of(buffer.data[a:b]), buffer.data[c:d]) for row, a, b, c, d in places]
+            return {}
+        self._keys += [_key_of(raw) for raw in self._numbers.keys[len(self._keys) :]]
+        values, good = plain_numbers(buffer, walked.values, walked.value_ends)
+        for item in np.flatnonzero(~good).tolist():
+            text = buffer.data[walked.values[item] : walked.value_ends[item]]
+            odd.append((int(walked.rows[item]), self._keys[numbers[item]], text))
+        numbers, rows = numbers[good], walked.rows[good]
+        order = stable_order(numbers, len(self._keys))
+        numbers, rows, values = numbers[order], rows[order], values[good][order]
+        bounds = np.searchsorted(numbers, np.arange(len(self._keys) + 1)).tolist()
+        cells: dict[str, Cells] = {}
+        for key, at, end in zip(self._keys, bounds, bounds[1:], strict=False):
+            if at < end:  # `a.b` may be written as one key and as two parts
+                cells[key] = joined(cells.get(key), (rows[at:end], values[at:end]))
+        return cells
+
+    def _read_slowly(self, body: bytes, row: int, steps: array[float]) -> list[tuple[str, bytes]] | None:
+        try:
+            steps[row], items = read_row(body)
+        except NotProtobuf:
+            self.unreadable += 1
+            return None
+        return items
+
+
+def _odd_cells(odd: list[Odd]) -> dict[str, Cells]:
+    """NaN, Infinity, and what holds numbers inside; texts, lists and the like are no numbers."""
+    import numpy as np
+
+    found = Gathered()
+    for row, key, text in odd:
+        value = number_of(text)
+        if value is not None:
+            found.add(key, row, value)
+        elif text.startswith(b"{") and isinstance(inner := decode(text), dict):
+            for name, number in leaves(inner, f"{key}."):
+                found.add(name, row, number)
+    return {key: (np.array(rows, np.int64), np.array(values)) for key, (rows, values) in found.columns.items()}
+
+
+def _key_of(data: bytes) -> str:
+    """From the fields `key` or `nested_key` of an item that was walked."""
+    return ".".join(data[start:end].decode("utf-8", "replace") for _, _, start, end in fields(data, 0, len(data)))
+
+
+def read_row(body: bytes) -> tuple[float, list[tuple[str, bytes]]]:
+    """(step, items) of a HistoryRecord of any form. Raises NotProtobuf."""
+    step, items = 0, []
+    for field, kind, start, end in fields(body, 0, len(body)):
+        if field == _ITEM and kind == BYTES:
+            items.append(_item(body, start, end))
+        elif field == _STEP and kind == BYTES:
+            step = next((signed(v) for f, k, v, _ in fields(body, start, end) if (f, k) == (1, VARINT)), 0)
+    return float(step), [item for item in items if item is not None]
+
+
+def _item(body: bytes, at: int, end: int) -> tuple[str, bytes] | None:
+    parts: list[str] = []
+    text: bytes | None = None
+    for field, kind, start, stop in fields(body, at, end):
+        if field in (_KEY, _NESTED) and kind == BYTES:
+            parts.append(body[start:stop].decode("utf-8", "replace"))
+        elif field in (_VALUE, _JSON) and kind == BYTES:
+            text = body[start:stop]
+        elif field == _INTEGER and kind == VARINT:
+            text = b"%d" % signed(start)
+        elif field == _NUMBER and stop - start == 8:
+            text = repr(_double(body[start:stop])).encode()
+    return (".".join(parts), text) if parts and text is not None else None
+
+
+def _double(data: bytes) -> float:
+    return array("d", data)[0] if _LITTLE else array("d", data[::-1])[0]
+
+
+_LITTLE = array("H", [1]).tobytes()[0] == 1
+
+
+class WandbPart(Part):
+    """One `.wandb` file."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._frames = Frames()
+        self._rows = HistoryRows()
+        self._bodies: list[bytes] = []  # of the read that is going on
+        self._ended: Ended | None = None
+        self._wall: float | None = None
+        self._foreign = False
+
+    def batches(self) -> Iterator[Batch]:
+        growing, frames = self.growing, self._frames
+        if growing.offset == 0 and not self._begins():
+            return
+        while True:
+            before = frames.at
+            data = growing.at(before, BLOCK)
+            bodies = self._bodies = []
+            for record, start, end in frames.records(data, growing.size):
+                self._take(record, start, end)
+            if frames.whole > growing.offset:
+                growing.go_on(frames.whole)
+            if bodies:
+                columns, count = self._rows.batch(bodies)
+                if TIMESTAMP in columns:
+                    self._wall = columns[TIMESTAMP][1][-1]
+                yield columns, count
+            if frames.at == before or before + len(data) >= growing.size:
+                return
+
+    def _begins(self) -> bool:
+        head = self.growing.at(0, HEADER_BYTES)
+        self._foreign = not IDENT.startswith(head[:4])
+        if len(head) < HEADER_BYTES or self._foreign:
+            return False
+        self.growing.go_on(HEADER_BYTES)
+        return True
+
+    def _take(self, data: bytes, at: int, end: int) -> None:
+        begin = at
+        if at < end and data[at] == _NUM:
+            at += 2
+            while at < end and data[at - 1] > 0x7F:
+                at += 1
+        tag = data[at] if at < end else 0
+        if tag == _HISTORY and at + 3 < end:
+            low, high = data[at + 1], data[at + 2]  # a length of two bytes, as nearly all have
+            if low > 0x7F > high and at + 3 + (low & 0x7F | high << 7) == end:
+                self._bodies.append(data[at + 3 : end])
+                return
+        if tag not in (_SUMMARY, _STATS):
+            self._take_other(data, begin, end)
+
+    def _take_other(self, data: bytes, at: int, end: int) -> None:
+        """A record of any form and kind."""
+        try:
+            for field, kind, start, stop in fields(data, at, end):
+                if kind != BYTES:
+                    continue
+                if field == _EXIT:
+                    self._ended = _exit(data, start, stop)
+                elif field == _HISTORY >> 3:
+                    self._bodies.append(data[start:stop])
+        except NotProtobuf:
+            self._rows.unreadable += 1
+
+    def restart(self) -> None:
+        super().restart()
+        self._frames, self._rows, self._ended, self._wall = Frames(), HistoryRows(), None, None
+
+    def state(self) -> State:
+        ended = [self._ended.code, self._ended.runtime_s] if self._ended else None
+        told = {"damaged": self._frames.damaged, "unreadable": self._rows.unreadable}
+        return {**super().state(), **told, "ended": ended, "wall": self._wall}
+
+    def restore(self, state: State) -> None:
+        super().restore(state)
+        self._frames = Frames(max(HEADER_BYTES, self.growing.offset))
+        self._frames.damaged, self._rows.unreadable = int(state["damaged"]), int(state["unreadable"])
+        self._ended = Ended(*state["ended"]) if state["ended"] else None
+        self._wall = state["wall"]
+
+    @property
+    def ended(self) -> Ended | None:
+        return self._ended
+
+    @property
+    def written(self) -> float | None:
+        """As the rows tell it: the file's own time rises with the machine's statistics, whatever the run does."""
+        return self._wall
+
+    def skipped(self) -> Iterator[str]:
+        if self._foreign:
+            yield "it is no .wandb file"
+        if damaged := self._frames.damaged:
+            yield f"{damaged} damaged {'block' if damaged == 1 else 'blocks'} of 32 KiB passed over"
+        if self._rows.unreadable:
+            yield f"{self._rows.unreadable} records that could not be understood"
+        if self._frames.torn:
+            yield "its end is not whole yet"
+
+
+def _exit(data: bytes, at: int, end: int) -> Ended:
+    found: dict[int, Any] = {field: signed(v) for field, kind, v, _ in fields(data, at, end) if kind == VARINT}
+    return Ended(found.get(1, 0), float(found[2]) if 2 in found else None)

@@ -1,0 +1,102 @@
+"""The framing of a `.wandb` file: blocks of 32 KiB, chunks with a checksum, records of one or more chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from struct import Struct
+from zlib import crc32
+
+IDENT = b":W&B"
+HEADER_BYTES = 7
+BLOCK_BYTES = 32768
+_CHUNK = Struct("<IHB")  # checksum of the type and the data, length, type
+_HEAD = _CHUNK.size
+_NUM, _SUMMARY = 0x08, 0x1A  # how a record begins, and the kind of which nothing is wanted
+FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
+Record = tuple[bytes, int, int]  # bytes, and where in them the record begins and ends
+
+
+class Frames:
+    """Takes in the file piece by piece and hands out whole records, but for summaries: there are two for each row.
+
+    A chunk that is not right yet at the end of the file is waited for: it may still be on its way. One that is not
+    right in a block that others follow is damaged: reading goes on with the next block.
+    """
+
+    def __init__(self, at: int = HEADER_BYTES) -> None:
+        self.whole = at  # file offset behind the last whole record: where another reader would go on
+        self.at = at  # file offset of the next chunk
+        self.damaged = 0  # blocks of which something was passed over
+        self.torn = False  # whether the last look ended within a chunk or a record
+        self._pieces: list[bytes] = []
+
+    def records(self, data: bytes, size: int) -> Iterator[Record]:
+        """`data`: what the file has from `at` on; `size`: of the file now."""
+        base, at, length_all = self.at, 0, len(data)
+        view, unpack = memoryview(data), _CHUNK.unpack_from
+        stop = BLOCK_BYTES - base % BLOCK_BYTES  # where the block ends
+        self.torn = False
+        while at < length_all:
+            if stop - at < _HEAD:  # padding
+                at, stop = min(stop, length_all), stop + BLOCK_BYTES
+                continue
+            if self._is_short(at + _HEAD, length_all):
+                break
+            checksum, length, kind = unpack(data, at)
+            start, end = at + _HEAD, at + _HEAD + length
+            fits = end <= stop and FULL <= kind <= LAST
+            if fits and self._is_short(end, length_all):
+                break
+            if not fits or crc32(view[at + 6 : end]) != checksum:
+                if self._is_short(stop + 1, min(length_all, size - base)):  # nothing follows yet
+                    break
+                at, stop = stop, stop + BLOCK_BYTES
+                self._pass_over(base + at)
+                continue
+            at = end
+            if kind != FULL:
+                record = self._piece(data[start:end], kind, base + end)
+                if record is not None:
+                    yield record, 0, len(record)
+                continue
+            if self._pieces:
+                self._pieces.clear()
+            self.whole = base + end
+            if not _is_summary(data, start, end):
+                yield data, start, end
+        self.at = base + at
+        self.torn |= bool(self._pieces)
+
+    def _is_short(self, wanted: int, there: int) -> bool:
+        if wanted > there:
+            self.torn = True
+        return wanted > there
+
+    def _pass_over(self, offset: int) -> None:
+        """The rest of a damaged block."""
+        self.damaged += 1
+        self._pieces.clear()
+        self.whole = offset
+
+    def _piece(self, piece: bytes, kind: int, offset: int) -> bytes | None:
+        """The record, where this is the last piece of it."""
+        if kind == FIRST:
+            self._pieces = [piece]
+            return None
+        if not self._pieces:
+            self.whole = offset  # the rest of a record whose beginning was lost
+            return None
+        self._pieces.append(piece)
+        if kind == MIDDLE:
+            return None
+        record, self._pieces, self.whole = b"".join(self._pieces), [], offset
+        return record
+
+
+def _is_summary(data: bytes, at: int, end: int) -> bool:
+    if end - at < 3 or data[at] != _NUM:
+        return False
+    at += 2
+    while data[at - 1] > 0x7F and at < end:
+        at += 1
+    return at < end and data[at] == _SUMMARY
