@@ -17,16 +17,13 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from muster.spec.document import Scalar, describe, shorten
+from muster.spec.document import Scalar, describe
 from muster.spec.scalars import leading_zero, without_underscores
 
 _DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?[smhd])+")
 _DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([smhd])")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _SHARE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*%")
-_EDIT = re.compile(r"(?P<path>[^@=\s]+)@(?P<op>[a-z]+)=(?P<value>[^@]*)(?P<bounds>(?:@[^@]*)*)")
-_BOUND = re.compile(r"@(max|min)=(.+)")
-EDIT_EXAMPLE = "an edit looks like `ot.reg@mul=1.5` or `ot.window@mul=1.5@max=10` (set, mul or add)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,26 +197,15 @@ def read_pattern(value: object) -> str:
 
 
 def read_edit(value: object) -> str:
+    from muster.rounds.edits import EditError, parse_edit
+
     text = read_text(value)
-    match = _EDIT.fullmatch(text)
-    if match is None:
-        raise wrong(f"{shorten(text)} is not an edit", EDIT_EXAMPLE)
-    if match["op"] not in ("set", "mul", "add"):
-        raise wrong(f"'@{match['op']}' is no edit", closest(match["op"], ["set", "mul", "add"]) or EDIT_EXAMPLE)
-    if match["op"] != "set" and not _is_number(match["value"]):
-        raise wrong(f"'@{match['op']}' needs a number, found {shorten(match['value'])}", EDIT_EXAMPLE)
-    for bound in re.findall(r"@[^@]*", match["bounds"]):
-        part = _BOUND.fullmatch(bound)
-        if part is None or not _is_number(part[2]):
-            raise wrong(f"{shorten(bound)} is no bound", "bounds are @max=NUMBER and @min=NUMBER")
-    return text
-
-
-def _is_number(text: str) -> bool:
     try:
-        return math.isfinite(float(text))
-    except ValueError:
-        return False
+        parse_edit(text)
+    except EditError as error:
+        what, _, hint = str(error).partition("; ")
+        raise wrong(what, hint) from None
+    return text
 
 
 def choice(*names: str) -> Callable[[object], str]:

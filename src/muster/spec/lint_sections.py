@@ -115,7 +115,7 @@ def _loop(lint: Lint) -> None:
     if loop is None:
         return
     _job(lint, ("loop", "job"), loop.job)
-    if not loop.rules and loop.default is None and not lint.wrong_below(("loop",)):
+    if not (loop.rules or loop.use or loop.default) and not lint.wrong_below(("loop",)):
         lint.add(
             ("loop",), "the loop has neither rules nor a default", "without them no round follows the first", key=True
         )

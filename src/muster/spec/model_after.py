@@ -29,6 +29,7 @@ from muster.spec.fields import (
     wrong,
 )
 
+ReadySet = Annotated[Literal["act_ot"], BeforeValidator(choice("act_ot"))]
 Better = Annotated[Literal["higher", "lower"], BeforeValidator(choice("higher", "lower"))]
 _WINDOW = re.compile(r"(median|mean|min|max) [1-9]\d*")
 _STAGE = re.compile(r"\s*(?P<length>[^:]*):(?P<file>[^|]+)(?P<marks>(\|[^|=]+=[^|]*)*)\s*")
@@ -51,14 +52,21 @@ def _read_scalar(value: object) -> Any:
 
 
 def _read_condition(value: object) -> str:
-    text = read_text(value)
-    depth = 0
-    for character in re.sub(r'"[^"]*"|\'[^\']*\'', "", text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth < 0:
-            break
-    if depth:
-        raise wrong(f"the parentheses in {shorten(text)} do not match")
+    return _parsed(read_text(value), "truth")
+
+
+def _read_expression(value: object) -> str:
+    return _parsed(read_text(value), "number")
+
+
+def _parsed(text: str, kind: Literal["truth", "number"]) -> str:
+    from muster.rounds.expressions import parse
+    from muster.rounds.tokens import ExpressionError
+
+    try:
+        parse(text, kind)
+    except ExpressionError as error:
+        raise wrong(f"{shorten(text)}: character {error.column}: {error.what}", error.hint) from None
     return text
 
 
@@ -98,6 +106,7 @@ Shutdown = Annotated[
 ]
 Plain = Annotated[Any, PlainValidator(_read_scalar), WithJsonSchema(_SCALAR_SCHEMA), Shown("value")]
 Condition = Annotated[str, BeforeValidator(_read_condition), Shown("condition")]
+Expression = Annotated[str, BeforeValidator(_read_expression), Shown("expression")]
 Window = Annotated[str, BeforeValidator(_read_window), Shown("window")]
 Notice = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[dict[str, Anything], Tag(MAP)],
@@ -179,7 +188,7 @@ class Keep(Model):
     """Which runs the next round builds on."""
 
     top: Whole = field(..., "How many.", "4", ge=1)
-    by: Condition = field(..., "The expression to rank by.", 'last("eval/success")')
+    by: Expression = field(..., "The expression to rank by.", 'last("eval/success")')
     better: Better = field("higher", "Which direction is better.", "higher")
 
 
@@ -189,6 +198,9 @@ class Rule(Model):
     when: Condition = field(..., "When it fires.", 'last("ot.pi_sum") < 0.05')
     edit: list[Edit] = field(..., "Edits of the run's config.", '["ot.reg@mul=1.5"]', min_length=1)
     reason: Text = field(..., "Why, in words; goes into the proposal.", "OT mass too small")
+    priority: Whole = field(0, "Higher ones come first; else they are tried in order.", "1")
+    limit: Whole | None = field(None, "How often it may fire along one lineage.", "2", ge=1)
+    name: Text | None = field(None, "By which reports call it.", "little_mass")
 
 
 class DefaultRule(Model):
@@ -200,6 +212,7 @@ class DefaultRule(Model):
 
 class Stop(Model):
     no_gain: Whole | None = field(None, "Stop after so many rounds without a gain.", "2", ge=1)
+    target: Condition | None = field(None, "Stop once a variant meets it.", 'last("eval/success") >= 0.9')
 
 
 class Loop(Model):
@@ -218,6 +231,7 @@ class Loop(Model):
     keep: Keep | None = field(
         None, "Which runs the next round builds on. Default: all.", '{top: 4, by: last("eval/success")}'
     )
+    use: ReadySet | None = field(None, "A rule set that comes with Muster, tried after the rules below.", "act_ot")
     rules: list[Rule] = field([], "Rules, tried in order.", "")
     default: DefaultRule | None = field(None, "What is proposed where no rule fires.", "")
     stop: Stop = field(Stop(), "When to stop before the last round.", "{no_gain: 2}")
