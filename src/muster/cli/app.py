@@ -16,7 +16,7 @@ from muster.domain.errors import UsageError
 COMMANDS = (
     "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "wait", "logs", "stop", "down", "hold",
     "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest", "cost",
-    "docs", "shutdown", "fsck",
+    "docs", "edit", "shutdown", "fsck",
 )  # fmt: skip
 
 

@@ -1,0 +1,271 @@
+"""One variant of a config: a new file beside its base, and a line that says where it comes from and why."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.wording import counted
+from muster.rounds.config import UnreadableConfig, kind_of
+from muster.rounds.names import digest_of, root_stem, variant_name
+from muster.rounds.texts import Change, EditsRefused, Variant, edit_text, read_config, shown
+
+VARIANTS = "variants.jsonl"
+LARGEST = 4 << 20  # bytes: no config is larger, and a log is soon mistaken for one
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A variant that was written."""
+
+    path: Path
+    parent: Path
+    edits: tuple[str, ...]
+    changes: tuple[Change, ...]
+    reason: str
+    digest: str  # of its values
+    parent_digest: str
+    at: str
+    record: Path  # the file that remembers it
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    path: Path
+    text: str
+    kind: str
+    digest: str
+
+
+def make_variant(base: Path, changes: Sequence[str], reason: str, at: str, out: Path | None = None) -> Made:
+    """Writes it, or raises and writes nothing. The base is only read."""
+    if not reason.strip():
+        raise UsageError("the reason is empty", hint="say why it is tried: --reason 'OT mass too small'")
+    if not changes:
+        raise UsageError("there is nothing to change", hint="for example: --change 'model.lr@mul=0.5'")
+    found = _read(base)
+    variant = _edited(found, changes)
+    digest = digest_of(variant.tree)
+    path, written = _place(found, digest, out)
+    record = path.parent / VARIANTS
+    made = Made(path, base, tuple(changes), variant.changes, reason.strip(), digest, found.digest, at, record)
+    with _refused(path):
+        if not written:
+            _write_new(path, variant.text.encode())
+        _append(record, _line(made))
+    return made
+
+
+# -- what is read
+
+
+def _read(base: Path) -> _Base:
+    try:
+        kind = kind_of(base.name)
+        if base.is_dir():
+            raise UsageError(f"{base} is a folder", where=str(base), hint="name the config file in it")
+        if not base.is_file() and base.exists():
+            raise UsageError(f"{base} is no file", where=str(base), hint="name a config: .json, .yaml, .yml or .toml")
+        size = base.stat().st_size
+        if size > LARGEST:
+            what = f"{base.name} has {size} bytes: that is no config"
+            raise UsageError(what, where=str(base), hint=f"files up to {LARGEST} bytes are read")
+        text = base.read_bytes().decode("utf-8")
+        return _Base(base, text, kind, digest_of(read_config(text, kind).tree))
+    except UnreadableConfig as error:
+        raise UsageError(f"{base.name} can't be edited: {error}", where=str(base), hint="nothing was written") from None
+    except UnicodeDecodeError as error:
+        what = f"{base.name} can't be edited: byte {error.start + 1} is no UTF-8"
+        raise UsageError(what, where=str(base), hint="save it as UTF-8") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"there is no file {base}", where=str(base), hint=_near(base)) from None
+
+
+def _near(base: Path) -> str:
+    names: list[str] = []
+    with contextlib.suppress(OSError):
+        names = [each.name for each in base.parent.iterdir() if each.is_file()]
+    near = difflib.get_close_matches(base.name, names, 1)
+    return f"did you mean {base.parent / near[0]}?" if near else "name a config: .json, .yaml, .yml or .toml"
+
+
+def _edited(base: _Base, changes: Sequence[str]) -> Variant:
+    try:
+        variant = edit_text(base.text, base.kind, changes)
+    except EditsRefused as refused:
+        told = list(refused.mistakes)
+        some = f"{len(told)} of {counted(len(changes), 'change')} can't be made:\n  " + "\n  ".join(told)
+        raise UsageError(
+            told[0] if len(told) == 1 else some, where=str(base.path), hint="nothing was written; mend it and try again"
+        ) from None
+    if not variant.changed:
+        places = "; ".join(f"{each.path} stays {shown(each.new)}{_note(each)}" for each in variant.changes)
+        raise UsageError(
+            f"the variant would be the same config: {places}", where=str(base.path), hint="change something"
+        )
+    return variant
+
+
+def _note(change: Change) -> str:
+    return f" ({change.note})" if change.note else ""
+
+
+# -- where it goes
+
+
+def _place(base: _Base, digest: str, out: Path | None) -> tuple[Path, bool]:
+    """The path, and whether it stands there already, left by a command that died before it could record it."""
+    if out is not None:
+        return _asked_for(base, out), False
+    root = root_stem(base.path.stem, base.digest)
+    taken: set[str] = set()
+    while True:
+        name = variant_name(root, digest, taken)
+        path = base.path.with_name(f"{name}{base.path.suffix}")
+        if not os.path.lexists(path):
+            return path, False
+        if _digest_at(path, base.kind) == digest:
+            return _unrecorded(path), True
+        taken.add(name)
+
+
+def _asked_for(base: _Base, out: Path) -> Path:
+    try:
+        kind = kind_of(out.name)
+    except UnreadableConfig as error:
+        raise UsageError(f"--out: {error}", hint=f"name it as its base is named: *{base.path.suffix}") from None
+    if kind != base.kind:
+        hint = f"name it *{base.path.suffix}; a variant is written in the form of its base"
+        raise UsageError(f"--out: {out.name} would be {kind}, and its base is {base.kind}", hint=hint)
+    if os.path.lexists(out):
+        raise UsageError(f"{out} exists already; nothing is overwritten", where=str(out), hint="choose another name")
+    if not out.parent.is_dir():
+        raise UsageError(
+            f"there is no folder {out.parent}", where=str(out), hint=f"make it first: mkdir -p {out.parent}"
+        )
+    return out
+
+
+def _digest_at(path: Path, kind: str) -> str:
+    try:
+        return digest_of(read_config(path.read_bytes().decode("utf-8"), kind).tree)
+    except (OSError, ValueError):
+        return ""
+
+
+def _unrecorded(path: Path) -> Path:
+    for line in reversed(list(read_variants(path.parent / VARIANTS))):
+        if line.get("path") == path.name:
+            made = f"made {str(line.get('at', ''))[:16].replace('T', ' ')}, because: {line.get('reason', '')}"
+            what = f"this very config exists already: {path.name}, {made}"
+            raise UsageError(what, where=str(path), hint="use that one, or change something else")
+    return path
+
+
+# -- what is written
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Whole or not at all, and never over something that is there."""
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        _write(partial, data)
+        try:
+            os.link(partial, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            _write(path, data)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _append(record: Path, line: Mapping[str, Any]) -> None:
+    """A line that a crash tore stays alone on its line."""
+    text = json.dumps(line, ensure_ascii=False) + "\n"
+    with open(record, "ab+") as file:
+        if file.tell():
+            file.seek(-1, os.SEEK_END)
+            text = text if file.read(1) == b"\n" else "\n" + text
+        file.write(text.encode())
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileExistsError:
+        hint = "somebody else made it just now; try again"
+        raise UsageError(f"{path} exists already; nothing is overwritten", where=str(path), hint=hint) from None
+    except OSError as error:
+        told = f"the variant could not be written: {error.strerror or error}"
+        raise MusterError(told, where=str(error.filename or path), hint="mend it and try again") from None
+
+
+def read_variants(record: Path) -> Iterator[dict[str, Any]]:
+    """What the record remembers, oldest first. Lines that are none are left out."""
+    try:
+        lines = record.read_bytes().splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for line in lines:
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+# -- as it is told
+
+
+def _line(made: Made) -> dict[str, Any]:
+    """Paths are relative to the record: a folder of configs may move."""
+    folder = made.record.parent
+    return {**as_json(made), "path": made.path.name, "parent": os.path.relpath(made.parent, folder)}
+
+
+def as_json(made: Made) -> dict[str, Any]:
+    changes = [
+        {"path": each.path, "old": _plain(each.old), "new": _plain(each.new), "edit": each.edit, "note": each.note}
+        for each in made.changes
+    ]
+    return {
+        "muster": 1,
+        "path": str(made.path.absolute()),
+        "parent": str(made.parent.absolute()),
+        "edits": list(made.edits),
+        "changes": changes,
+        "reason": made.reason,
+        "digest": made.digest,
+        "parent_digest": made.parent_digest,
+        "at": made.at,
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN, and no dates."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    finite = not isinstance(value, float) or math.isfinite(value)
+    return value if finite and isinstance(value, str | int | float | None) else str(value)
