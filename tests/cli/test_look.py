@@ -226,16 +226,17 @@ def test_a_busy_run_without_any_progress_file(camp: Camp, runs: Runs) -> None:
     assert "whether it works can't be told" in found["reason"]
 
 
-def test_wandb_and_tensorboard_are_named_and_not_read(camp: Camp, runs: Runs) -> None:
+def test_wandb_and_tensorboard_without_a_row_yet(camp: Camp, runs: Runs) -> None:
     (camp.root / "run" / "wandb" / "run-1").mkdir(parents=True)
     (camp.root / "run" / "wandb" / "run-1" / "run-1.wandb").write_bytes(b":W&B")
     (camp.root / "run" / "events.out.tfevents.1.host").write_bytes(b"x")
     process = runs.start(BUSY, "--logdir", "run")
     found = camp.json("look", str(process.pid), "run", "--for", "1s", code=4)
-    assert state(found) == ("QUIET", None, "presumed")
+    assert state(found) == ("RUNNING", "starting", "presumed")
     said = evidence(found)
-    assert said["wandb/run-1/run-1.wandb progress"] == "this version reads no steps from it [abstains]"
-    assert said["events.out.tfevents.* progress"] == "this version reads no steps from it [abstains]"
+    late = "it is written up to 20 s late"
+    assert said["wandb/run-1/run-1.wandb progress"] == f"nothing yet: no row in run-1.wandb; {late} [nothing yet]"
+    assert said["events.out.tfevents.* progress"].startswith("nothing yet: no row in events.out.tfevents.1.host; ")
 
 
 def test_a_log_written_on_a_clock_of_seconds(camp: Camp, runs: Runs) -> None:

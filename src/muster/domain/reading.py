@@ -25,6 +25,7 @@ class Mark:
     unfit: int = 0  # lines or rows seen so far of which none held a step
     own: bool = False  # where it is counted is this attempt's alone: what is there, this attempt has made
     non_finite: str = ""  # a metric that is NaN or inf in the newest row
+    delay_s: float = 0.0  # how late a healthy run may show here what it did: its writer keeps it back
 
     @property
     def is_log(self) -> bool:

@@ -29,6 +29,7 @@ class Pulse:
     count: float | None = None
     reading: str = ""
     every_s: float | None = None
+    delay_s: float = 0.0
     stage: str = ""
     advanced: float | None = None  # when it was seen to advance last
     advances: int = 0
@@ -171,7 +172,8 @@ def _mark(history: History, mark: Mark, now: float, took: float) -> bool:
 
 
 def _describe(pulse: Pulse, mark: Mark, now: float) -> None:
-    pulse.trouble, pulse.unfit, pulse.every_s = mark.trouble, mark.unfit, mark.every_s
+    pulse.trouble, pulse.unfit = mark.trouble, mark.unfit
+    pulse.every_s, pulse.delay_s = mark.every_s, mark.delay_s
     if not mark.trouble:
         pulse.reading, pulse.read = mark.reading, now
     if mark.stage and mark.stage != pulse.stage:

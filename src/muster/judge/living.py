@@ -103,13 +103,14 @@ def _own_limit(history: History, pulse: Pulse, floors: Floors) -> float:
     seen = cadence.quantile(0.99) if cadence.count >= floors.enough else cadence.longest
     if not cadence.count and pulse.advanced is not None:
         seen = pulse.advanced - history.began  # the way to its first advance is all that it has shown
-    return max(floors.suspect_s, floors.suspect_factor * seen)
+    return max(floors.suspect_s, floors.suspect_factor * seen) + pulse.delay_s
 
 
 def _log_limit(pulse: Pulse, floors: Floors) -> float:
     """A log whose cadence is not learned yet is called silent early: another signal must speak for the run then."""
     learned = pulse.cadence.count >= floors.enough
-    return max(floors.suspect_s, floors.suspect_factor * pulse.cadence.quantile(0.99) if learned else 0.0)
+    usual = floors.suspect_factor * pulse.cadence.quantile(0.99) if learned else 0.0
+    return max(floors.suspect_s, usual) + pulse.delay_s
 
 
 # -- conviction

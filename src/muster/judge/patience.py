@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.judge.cadence import Cadence
 from muster.judge.floors import Floors
@@ -29,6 +29,12 @@ class Limits:
 
 
 def limits(pulse: Pulse, history: History, prior: Prior, floors: Floors, *, idle: bool) -> Limits:
+    """What its writer keeps back for a while is no silence of the run."""
+    found = _known_limits(pulse, history, prior, floors, idle=idle)
+    return replace(found, suspect_s=found.suspect_s + pulse.delay_s, convict_s=found.convict_s + pulse.delay_s)
+
+
+def _known_limits(pulse: Pulse, history: History, prior: Prior, floors: Floors, *, idle: bool) -> Limits:
     cadence = pulse.cadence
     if not history.whole and history.polled - history.watched < floors.grace_s:
         return _stranger(cadence, floors, "watched for too short a time")

@@ -18,7 +18,7 @@ from muster.observe.find_times import checkpoint_times, newest_times, of_file, o
 from muster.observe.find_walk import Entry, Walked, entry_of, walk
 from muster.observe.metrics.reader import StepReader
 from muster.observe.metrics.stdout import LogReader
-from muster.observe.sources import Checkpoints, Files, Mute, Source, Steps, Written
+from muster.observe.sources import Checkpoints, Files, Mute, Recorded, Source, Steps, Written
 from muster.observe.steps import LogPattern
 
 LOOKED_FOR = (
@@ -40,7 +40,6 @@ _ORBAX = frozenset({"_METADATA", "_CHECKPOINT_METADATA", "_sharding", "pretraine
 _MANY = 3
 _MOST_TRACES, _MOST_SNIFFED, _MOST_LOGS = 12, 40, 6
 _END_BYTES = 64 << 10
-NOT_READ = "this version reads no steps from it"
 
 
 @dataclass(slots=True)
@@ -91,7 +90,9 @@ def find(
         notes.append(f"{len(search.found)} progress files were found; the newest {_MOST_TRACES} are watched")
     if walked.cut:
         notes.append(walked.cut)
-    times = [at for at, trace in search.found if not trace.mute] + [log.time for log in search.logs]
+    # W&B writes the machine's statistics whatever the run does: the time of its file tells nothing
+    told = [at for at, trace in search.found if not trace.mute and trace.progress.kind != "wandb"]
+    times = told + [log.time for log in search.logs]
     return Found(
         root,
         tuple(trace for _, trace in search.found[:_MOST_TRACES]),
@@ -241,14 +242,14 @@ def _take_checkpoints(search: _Search, folder: str, ending: str, group: Sequence
 
 
 def _take_named(search: _Search, entries: Sequence[Entry]) -> None:
-    """Files whose steps are not read: that they are there is said."""
+    """Records of W&B and TensorBoard; of several the newest."""
     boards = [each for each in entries if each.is_plain and ".tfevents." in each.name]
     for folder in {each.folder for each in boards}:
         newest = max(each.time for each in boards if each.folder == folder)
-        search.add("tensorboard", os.path.join(folder, "events.out.tfevents.*"), newest, Dated(), mute=NOT_READ)
+        search.add("tensorboard", os.path.join(folder, "events.out.tfevents.*"), newest, Dated())
     records = [each for each in entries if each.is_plain and each.ending == ".wandb"]
     for each in sorted(records, key=lambda record: -record.time)[:1]:
-        search.add("wandb", each.path, each.time, Dated(), mute=NOT_READ)
+        search.add("wandb", each.path, each.time, Dated())
 
 
 # -- the ends of logs
@@ -297,4 +298,6 @@ def source_of(trace: Trace) -> Source:
         return Files(declared, signal, trace.pattern)
     if declared.kind == "checkpoint":
         return Checkpoints(declared, signal, trace.pattern)
+    if declared.kind in ("wandb", "tensorboard"):
+        return Recorded(declared, signal, trace.pattern, None)
     return Written(declared, signal, trace.pattern, None)

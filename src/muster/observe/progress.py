@@ -19,11 +19,11 @@ from muster.domain.reading import Mark
 from muster.domain.template import render
 from muster.observe import outputs
 from muster.observe.proof import path_values
-from muster.observe.sources import Awaited, Checkpoints, Files, Mute, Printed, Source, Written
+from muster.observe.sources import Awaited, Checkpoints, Files, Mute, Printed, Recorded, Source, Written
 from muster.observe.window import started_at
 
 _NO_STAGES: Mapping[str, str] = MappingProxyType({})
-_LATER = ("wandb", "tensorboard")
+_RECORDS = ("wandb", "tensorboard")
 
 
 class ProgressReader:
@@ -78,8 +78,6 @@ class ProgressReader:
 
     def _source(self, at: int) -> Source:
         declared, signal = self.job.progress[at], self._signals[at]
-        if declared.kind in _LATER:
-            return Mute(declared, signal, "not read by this version")
         try:
             if declared.kind == "stdout":
                 return self._printed(declared, signal, at)
@@ -103,7 +101,8 @@ class ProgressReader:
             return Files(declared, signal, pattern)
         if declared.kind == "checkpoint":
             return Checkpoints(declared, signal, pattern)
-        return Written(declared, signal, pattern, self.stage_key.get(declared.path))
+        source = Recorded if declared.kind in _RECORDS else Written
+        return source(declared, signal, pattern, self.stage_key.get(declared.path))
 
 
 def _signals(sources: tuple[Progress, ...]) -> list[str]:

@@ -28,7 +28,7 @@ HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
 ABSTAINS = "abstains"  # says something worth knowing and decides nothing
 _NO_PROOF = (Evidence("proof", "proof", "no proof declared: exit 0 is enough", HOLDS),)
 _STEPPED = ("jsonl", "csv", "stdout")
-_LATER = ("wandb", "tensorboard")
+_RECORDS = ("wandb", "tensorboard")
 _MOST_MATCHES = 16  # files of one glob that are opened: the newest ones
 
 
@@ -153,8 +153,8 @@ class _Reading:
     def _steps(self) -> list[_Step]:
         found: list[_Step] = []
         for source in self.job.progress:
-            if source.kind in _LATER:
-                found.append(_Step(f"{source.kind}: not read yet", unread=True))
+            if source.kind in _RECORDS:
+                found.append(self._recorded(source.kind, source.path, source.step, source.scale))
             elif source.kind == "stdout":
                 found.append(self._logged(source.path, source.scale))
             elif source.kind in _STEPPED and source.step:
@@ -179,6 +179,21 @@ class _Reading:
             trouble = outputs.unreadable(pattern)
             return _Step(trouble or f"{path}: does not exist", unread=trouble is not None)
         steps = [_read_step(match, kind, key, scale, self._name(match)) for match in matches[:_MOST_MATCHES]]
+        return max(steps, key=_rank)
+
+    def _recorded(self, kind: str, path: str, key: str | None, scale: float) -> _Step:
+        from muster.observe.metrics import record_steps as records
+
+        try:
+            pattern = self.path(path)
+        except KeyError as error:
+            return _Step(_no_value(path, error), unread=True)
+        files_of = records.wandb_files if kind == "wandb" else records.board_files
+        files = [file for match in newest_first(pattern)[:_MOST_MATCHES] for file in files_of(match)]
+        if not files:
+            trouble = outputs.unreadable(pattern)
+            return _Step(trouble or f"{path}: there are no records", unread=trouble is not None)
+        steps = [_read_records(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
         return max(steps, key=_rank)
 
     def _judge_step(self, proof: StepProof, step: _Step | None) -> Evidence:
@@ -339,8 +354,26 @@ def _read_step(path: str, kind: str, key: str, scale: float, name: str) -> _Step
         return _Step(f"{name} can't be read: {error.strerror or error}", unread=True)
     if value is None:
         return _Step(f"{name}: no step in it" + ("" if kind == "stdout" else f" (key '{key}')"))
+    return _stepped(name, value, scale)
+
+
+def _read_records(path: str, kind: str, key: str | None, scale: float, name: str) -> _Step:
+    from muster.observe.metrics.record_steps import OWN_STEP, BoardSteps, WandbSteps
+
+    reader = WandbSteps(path, key or OWN_STEP) if kind == "wandb" else BoardSteps(path)
+    try:
+        reader.look()
+    except OSError as error:
+        return _Step(f"{name} can't be read: {error.strerror or error}", unread=True)
+    ended = f"; it ends with exit code {reader.ended.code}" if reader.ended else ""
+    if reader.logged is None:
+        return _Step(f"{name}: no step in it{ended}")
+    return _stepped(name, reader.logged, scale, ended)
+
+
+def _stepped(name: str, value: float, scale: float, more: str = "") -> _Step:
     scaled = "" if scale == 1.0 else f" x {scale:g} = {_number(value * scale)}"
-    return _Step(f"{name}: last step {_number(value)}{scaled}", value * scale)
+    return _Step(f"{name}: last step {_number(value)}{scaled}{more}", value * scale)
 
 
 def _matches_in(path: str, regex: str) -> bool:

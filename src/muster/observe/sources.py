@@ -194,6 +194,39 @@ class Printed(Steps):
         return "nothing yet: no whole line was printed"
 
 
+class Recorded(Steps):
+    """Files of records that W&B or TensorBoard write. A run that was resumed goes on in another file."""
+
+    def __init__(self, declared: Progress, signal: str, pattern: str, stage: str | None) -> None:
+        from muster.observe.metrics import record_steps as records
+
+        wandb = declared.kind == "wandb"
+        reader = records.WandbSteps if wandb else records.BoardSteps
+        key = declared.step or (records.OWN_STEP if wandb else "step")
+        super().__init__(declared, signal, lambda path: reader(path, key, declared.scale, stage))
+        self.last = replace(self.last, delay_s=records.WANDB_DELAY_S if wandb else records.BOARD_DELAY_S)
+        self.pattern = pattern
+        self._files = records.wandb_files if wandb else records.board_files
+
+    def _paths(self) -> list[str]:
+        found = newest_first(self.pattern)
+        if not found and (trouble := outputs.unreadable(self.pattern)):
+            raise Abstains(trouble)
+        return [file for path in found[:_MOST_FILES] for file in self._files(path)][-_MOST_FILES:]
+
+    def _told(self, reader: StepReader) -> str:
+        ended = getattr(reader, "ended", None)
+        return super()._told(reader) + (f"; its W&B record ends with exit code {ended.code}" if ended else "")
+
+    def _nothing(self, readers: list[StepReader]) -> str:
+        if not readers:
+            return f"nothing yet: no records in {self.declared.path}"
+        told = max(readers, key=lambda reader: reader.unfit)
+        if told.unfit:
+            return told.nothing(self._name(told))
+        return f"nothing yet: no row in {self._name(told)}; it is written up to {self.last.delay_s:.0f} s late"
+
+
 class Written(Steps):
     """Files that the run writes."""
 

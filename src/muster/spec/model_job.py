@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Tag, model_validator
 
-from muster.spec.base import Model, field, forms, later
+from muster.spec.base import Model, field, forms
 from muster.spec.fields import (
     MAP,
     ONE,
@@ -43,12 +43,14 @@ class Progress(Model):
 
     jsonl: Text | None = field(None, "A file with one JSON object per line.", "metrics.jsonl")
     csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
-    wandb: Text | None = field(None, later("A folder with W&B runs, online or offline."), "wandb")
-    tensorboard: Text | None = field(None, later("A folder with TensorBoard event files."), "tb")
+    wandb: Text | None = field(None, "A folder with W&B runs, one of them, or a `.wandb` file.", "wandb")
+    tensorboard: Text | None = field(None, "A folder with TensorBoard event files, or one of them.", "tb")
     stdout: Pattern | None = field(None, "Lines of the output; the group is the step.", r"'step[: ]+(\d+)'")
     files: Text | None = field(None, "Files that appear one after the other.", "replay/*.npz")
     checkpoint: Text | None = field(None, "A checkpoint, or a glob of checkpoints.", "checkpoint.ckpt")
-    step: Text | None = field(None, "Key or column that holds the step (jsonl and csv: `step`).", "TotalEnvSteps")
+    step: Text | None = field(
+        None, "Key or column that holds the step (jsonl and csv: `step`; wandb: `_step`).", "TotalEnvSteps"
+    )
     every: Duration | None = field(None, "How often it is written, where that is known.", "1000s")
     scale: Number = field(1.0, "Logged step x scale = the job's step.", "0.2", gt=0)
 

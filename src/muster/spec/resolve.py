@@ -14,7 +14,7 @@ from muster.spec.lint import written_values
 from muster.spec.model import CampaignFile, Money
 from muster.spec.model_job import Job, Progress, Proof, Result
 
-_DEFAULT_STEP = {"jsonl": "step", "csv": "step"}
+_DEFAULT_STEP = {"jsonl": "step", "csv": "step", "wandb": "_step"}
 
 
 def campaign_of(model: CampaignFile, document: Document, folder: str) -> domain.Campaign:

@@ -155,9 +155,9 @@ def test_checkpoint(order: Order) -> None:
 
 
 @pytest.mark.parametrize("kind", ["wandb", "tensorboard"])
-def test_kinds_of_later(order: Order, kind: str) -> None:
+def test_records_that_are_not_there_yet(order: Order, kind: str) -> None:
     (mark,) = reader(order, Progress(kind, "wandb")).look()  # type: ignore[arg-type]
-    assert (mark.count, mark.trouble) == (None, "not read by this version")
+    assert told(mark) == (None, "nothing yet: no records in wandb", "")
 
 
 def test_the_step_is_the_highest_and_counts_of_files_are_none(order: Order) -> None:

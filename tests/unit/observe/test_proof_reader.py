@@ -140,12 +140,11 @@ def test_steps_are_scaled_and_the_best_source_counts(order: Order) -> None:
     assert reading.step == 120_000
 
 
-def test_missing_metrics_fail_and_unread_sources_abstain(order: Order) -> None:
+def test_missing_metrics_fail(order: Order) -> None:
     proof = Proof(step=StepProof("{steps}"))
     assert told(read(job(proof), order)) == [("metrics.jsonl: does not exist, wanted 120000", "fails")]
     reading = read(job(proof, (Progress("wandb", "wandb/latest-run", "_step"),)), order)
-    assert reading.holds is None
-    assert told(reading) == [("wandb: not read yet, wanted 120000", "can't be read")]
+    assert told(reading) == [("wandb/latest-run: there are no records, wanted 120000", "fails")]
     assert read(job(proof, ()), order).holds is None
     put(Path(order.out) / "metrics.jsonl", b'{"loss": 1}\n')
     assert told(read(job(proof), order)) == [("metrics.jsonl: no step in it (key 'step'), wanted 120000", "fails")]

@@ -250,6 +250,27 @@ class WandbPart(Part):
             yield "its end is not whole yet"
 
 
+def history_of(data: bytes, at: int, end: int) -> bytes | None:
+    """The HistoryRecord in a record, if it holds one."""
+    return _inner(data, at, end, _HISTORY >> 3)
+
+
+def exit_of(data: bytes, at: int, end: int) -> Ended | None:
+    """The run's own word that it ended, if this record holds it."""
+    found = _inner(data, at, end, _EXIT)
+    return _exit(found, 0, len(found)) if found is not None else None
+
+
+def _inner(data: bytes, at: int, end: int, wanted: int) -> bytes | None:
+    try:
+        for field, kind, start, stop in fields(data, at, end):
+            if field == wanted and kind == BYTES:
+                return data[start:stop]
+    except NotProtobuf:
+        pass
+    return None
+
+
 def _exit(data: bytes, at: int, end: int) -> Ended:
     found: dict[int, Any] = {field: signed(v) for field, kind, v, _ in fields(data, at, end) if kind == VARINT}
     return Ended(found.get(1, 0), float(found[2]) if 2 in found else None)

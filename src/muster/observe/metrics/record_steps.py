@@ -1,0 +1,196 @@
+"""Steps in the records of W&B and TensorBoard: only the newest ones are looked at, and nothing heavy is imported.
+
+Both are flushed late: a healthy run's newest step may be as old as the delays here say.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import struct
+from collections.abc import Iterator
+
+from muster.observe.metrics.crc32c import masked
+from muster.observe.metrics.growing import BLOCK, Growing
+from muster.observe.metrics.numbers import number_of
+from muster.observe.metrics.reader import StepReader
+from muster.observe.metrics.tailing import Tail
+from muster.observe.metrics.tfevents import read_event
+from muster.observe.metrics.tfevents_frames import EventFrames
+from muster.observe.metrics.wandb import exit_of, history_of, read_row
+from muster.observe.metrics.wandb_frames import BLOCK_BYTES, HEADER_BYTES, IDENT, Frames
+from muster.observe.metrics.wire import NotProtobuf
+from muster.observe.steps import TAIL_BYTES
+from muster.ports.metrics import Ended
+
+WANDB_DELAY_S = 20.0  # it writes every 15 s, or when 32 KiB are full; and a poll
+BOARD_DELAY_S = 130.0  # writers flush every 120 s unless they are told otherwise
+OWN_STEP = "_step"  # W&B's own counter
+
+
+class RecordSteps(StepReader):
+    """One file of records. The first look at a large one begins near its end."""
+
+    def __init__(self, path: str, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(Tail(path), key, scale, stage_key)
+        self.ended: Ended | None = None
+        self._growing = Growing(path)
+
+    def look(self) -> None:
+        growing, tail = self._growing, self.tail
+        with growing.opened() as replaced:
+            tail.exists, tail.size = growing.exists, growing.size
+            if replaced:
+                self.fitted, self.unfit, self.ended = False, 0, None
+                self._begin(0)
+            if not growing.exists:
+                return
+            if growing.offset == 0 and growing.size > TAIL_BYTES:
+                self._begin(growing.size - TAIL_BYTES)
+            self._read_on()
+
+    def _begin(self, offset: int) -> None:
+        """Anew, at the first record behind the offset."""
+        raise NotImplementedError
+
+    def _read_on(self) -> None:
+        raise NotImplementedError
+
+    def _take(self, text: bytes) -> None:
+        """Records are taken one by one."""
+
+    def _unfit_told(self, name: str) -> str:
+        return f"0 of {self.unfit} rows of {name} hold a number at '{self.key}'"
+
+
+class WandbSteps(RecordSteps):
+    def __init__(self, path: str, key: str = OWN_STEP, scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(path, key, scale, stage_key)
+        self._frames = Frames()
+
+    def _begin(self, offset: int) -> None:
+        self._frames = Frames(max(HEADER_BYTES, offset // BLOCK_BYTES * BLOCK_BYTES))
+
+    def _read_on(self) -> None:
+        growing, frames = self._growing, self._frames
+        if growing.at(0, len(IDENT)) != IDENT:
+            return
+        bodies: list[bytes] = []
+        while frames.at < growing.size:
+            before = frames.at
+            for data, start, end in frames.records(growing.at(before, BLOCK), growing.size):
+                if (body := history_of(data, start, end)) is not None:
+                    bodies.append(body)
+                else:
+                    self.ended = exit_of(data, start, end) or self.ended
+            if frames.at == before:
+                break
+        if frames.whole > growing.offset:
+            growing.go_on(frames.whole)
+        self._take_newest(bodies)
+
+    def _take_newest(self, bodies: list[bytes]) -> None:
+        newest = True
+        for body in reversed(bodies):
+            try:
+                step, items = read_row(body)
+            except NotProtobuf:
+                continue
+            if newest:
+                self._note(items)
+                newest = False
+            told = step if self.key == OWN_STEP else number_of(dict(items).get(self.key, b""))
+            if told is not None and math.isfinite(told):
+                self._found(told)
+                return
+        self._not_found(len(bodies))
+
+    def _note(self, items: list[tuple[str, bytes]]) -> None:
+        odd = (key for key, text in items if (value := number_of(text)) is not None and not math.isfinite(value))
+        self.non_finite = next(odd, "")
+        stage = dict(items).get(self.stage_key or "")
+        if stage:
+            self.stage = stage.decode("utf-8", "replace").strip('"')
+
+
+class BoardSteps(RecordSteps):
+    """The step of the newest event that holds a number."""
+
+    def __init__(self, path: str, key: str = "step", scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(path, key, scale, stage_key)
+        self._frames = EventFrames(checked=False)
+
+    def _begin(self, offset: int) -> None:
+        self._frames = EventFrames(offset, checked=False)
+
+    def _read_on(self) -> None:
+        growing, frames = self._growing, self._frames
+        found = False
+        while frames.at < growing.size:
+            before = frames.at
+            data = growing.at(before, BLOCK)
+            places = frames.events(data, growing.size)
+            found |= self._take_newest(data, places)
+            if frames.at == before:
+                break
+        if frames.at > growing.offset:
+            growing.go_on(frames.at)
+        if found:
+            self._found(self.logged or 0.0)
+
+    def _take_newest(self, data: bytes, places: list[tuple[int, int]]) -> bool:
+        for start, end in reversed(places):
+            (checksum,) = struct.unpack_from("<I", data, end)
+            if masked(data[start:end]) != checksum:
+                continue
+            try:
+                event = read_event(data[start:end])
+            except NotProtobuf:
+                continue
+            if event.values:
+                self.logged = float(event.step)
+                odd = (tag for tag, value in event.values if not math.isfinite(value))
+                self.non_finite = next(odd, "")
+                return True
+        return False
+
+
+# -- which files
+
+
+def wandb_files(path: str) -> list[str]:
+    """A `.wandb` file, its folder, or a folder with W&B runs: then those of the newest run."""
+    if os.path.isfile(path):  # noqa: PTH113
+        return [path]
+    names = _listed(path)
+    records = [os.path.join(path, name) for name in names if name.endswith(".wandb")]  # noqa: PTH118
+    if records:
+        return sorted(records)
+    inner = [name for name in names if name.startswith(("run-", "offline-run-"))]
+    if inner:
+        newest = max(inner, key=lambda name: name.removeprefix("offline-"))
+        return wandb_files(os.path.join(path, newest))  # noqa: PTH118
+    return wandb_files(os.path.join(path, "wandb")) if "wandb" in names else []  # noqa: PTH118
+
+
+def board_files(path: str, deepest: int = 3) -> list[str]:
+    """An event file, or all of a folder and the folders in it."""
+    if os.path.isfile(path):  # noqa: PTH113
+        return [path]
+    return sorted(_boards(path, deepest))
+
+
+def _boards(folder: str, deepest: int) -> Iterator[str]:
+    for name in _listed(folder):
+        path = os.path.join(folder, name)  # noqa: PTH118
+        if ".tfevents." in name:
+            yield path
+        elif deepest and os.path.isdir(path) and not os.path.islink(path):  # noqa: PTH112, PTH114
+            yield from _boards(path, deepest - 1)
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return []
