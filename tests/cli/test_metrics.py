@@ -1,0 +1,132 @@
+"""`muster metrics`: on folders that no campaign knows, on cells, and on a W&B server that is made up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import Camp
+from jsonschema import Draft202012Validator
+
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "metrics.schema.json").read_text())
+LOGGING = """\
+muster: 1
+campaign: logging
+axes: {seed: [0, 1]}
+slots: {gpus: 0, cpus: 2}
+jobs:
+  train:
+    axes: [seed]
+    command: >-
+      /bin/sh -c 'mkdir -p $MUSTER_OUT; echo step=1 printed=5;
+      if [ {seed} = 0 ]; then echo "{{\\"step\\": 1, \\"loss\\": 2.5}}" > $MUSTER_OUT/metrics.jsonl; fi'
+"""
+FAKE = """\
+class Run:
+    def __init__(self, name): self.id, self.state, self.url, self.summary = name, "finished", "https://w/" + name, {"_runtime": 7}
+    def scan_history(self):
+        return iter([{"_step": s, "loss": 1 / (s + 1), "ot": {"pi": 2.0}, "_timestamp": 1.7e9 + s, "t": "x"} for s in range(4)])
+class Api:
+    def runs(self, path):
+        if path != "me/project": raise ValueError("could not find project " + path)
+        return [Run("a"), Run("b")]
+    def run(self, path): return Run(path.split("/")[2])
+"""
+
+
+def rows(path: Path, *found: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in found))
+
+
+def check(found: Any) -> None:
+    for each in found if isinstance(found, list) else [found]:
+        Draft202012Validator(SCHEMA).validate(each)
+
+
+def test_a_folder_without_a_campaign(camp: Camp) -> None:
+    rows(
+        camp.root / "out" / "metrics.jsonl",
+        {"step": 1, "train/loss": 4.0, "x": float("nan")},
+        {"step": 9, "train/loss": 1.0},
+    )
+    found = json.loads(camp("metrics", "out", "--json", code=0).stdout)
+    check(found)
+    assert found["sources"][0]["format"] == "jsonl"
+    loss = found["keys"]["train/loss"]
+    assert (loss["first"], loss["last"], loss["best"], loss["delta"], loss["pct"]) == (4.0, 1.0, 1.0, -3.0, -75.0)
+    assert (found["keys"]["x"]["last"], found["keys"]["x"]["nan"], found["keys"]["x"]["best"]) == (None, 1, None)
+    assert found["age_s"] >= 0
+    table = camp("metrics", "out", "--key", "train/*", code=0).stdout
+    assert "train/loss" in table
+    assert "1 min" in table
+    assert "x " not in table
+    assert "old" in table
+
+
+def test_a_folder_of_several_runs_and_a_glob(camp: Camp) -> None:
+    for name in ("a", "b"):
+        rows(camp.root / "outputs" / "train" / name / "metrics.jsonl", {"step": 1, "loss": 1.0})
+    for target in ("outputs/train", "outputs/train/*", "outputs/**"):
+        found = json.loads(camp("metrics", target, "--json", code=0).stdout)
+        check(found)
+        assert [each["run"] for each in found] == ["outputs/train/a", "outputs/train/b"]
+
+
+def test_nothing_found_says_what_was_looked_for(camp: Camp) -> None:
+    (camp.root / "empty").mkdir()
+    done = camp("metrics", "empty", code=1)
+    assert "nothing that a run logged is in empty" in done.stderr
+    assert "events.out.tfevents.*" in done.stderr
+    assert "there is no nowhere" in camp("metrics", "nowhere", code=2).stderr
+    assert "which run?" in camp("metrics", code=2).stderr
+    (camp.root / "started").mkdir()
+    (camp.root / "started" / "metrics.jsonl").touch()
+    assert "no values yet" in camp("metrics", "started", code=0).stdout
+
+
+def test_cells_of_a_campaign(camp: Camp) -> None:
+    camp.write(LOGGING)
+    camp("up", code=0)
+    found = json.loads(camp("metrics", "train/*", "--json", code=0).stdout)
+    check(found)
+    logged, printed = found
+    assert (logged["run"], logged["keys"]["loss"]["last"]) == ("train/0", 2.5)
+    assert (printed["run"], printed["sources"][0]["format"]) == ("train/1", "stdout")
+    assert printed["keys"]["printed"]["last"] == 5
+    assert "there is no cell 'train/7'" in camp("metrics", "train/7", code=2).stderr
+
+
+@pytest.fixture
+def server(camp: Camp) -> Camp:
+    folder = camp.root.parent / "fake"
+    folder.mkdir()
+    (folder / "wandb.py").write_text(FAKE)
+    camp.environment["PYTHONPATH"] = str(folder)
+    return camp
+
+
+def test_runs_on_a_server(server: Camp) -> None:
+    found = json.loads(server("metrics", "--wandb-online", "me/project", "--json", code=0).stdout)
+    check(found)
+    assert [each["run"] for each in found] == ["me/project/a", "me/project/b"]
+    assert found[0]["keys"]["loss"]["last"] == 0.25
+    assert found[0]["keys"]["ot.pi"]["count"] == 4
+    assert found[0]["ended"] == {"code": 0, "runtime_s": 7.0}
+    one = json.loads(server("metrics", "--wandb-online", "me/project/c", "--json", code=0).stdout)
+    assert one["sources"][0]["path"] == "https://w/c"
+
+
+def test_a_server_that_does_not_answer_and_a_name_that_is_none(server: Camp) -> None:
+    done = server("metrics", "--wandb-online", "me/other", code=1)
+    assert "W&B does not give me/other: could not find project me/other" in done.stderr
+    assert "ENTITY/PROJECT" in server("metrics", "--wandb-online", "project", code=2).stderr
+
+
+def test_without_the_package_there_is_one_clear_message(server: Camp) -> None:
+    (server.root.parent / "fake" / "wandb.py").write_text("raise ImportError('not here')\n")
+    done = server("metrics", "--wandb-online", "me/project", code=2)
+    assert "needs the package wandb, which is not installed" in done.stderr
+    assert "muster-ml[wandb]" in done.stderr
