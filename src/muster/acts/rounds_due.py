@@ -18,6 +18,11 @@ def steps(state: CampaignState) -> list[Step]:
     return [Step(f"round-{state.loop.round + 1}", "round", "muster loop propose --take")]
 
 
+def is_due(state: CampaignState) -> bool:
+    """Whether a controller has something to do about it. One that ended by itself has done what it could."""
+    return not state.at_rest and not isinstance(due(state), Nothing)
+
+
 def due(state: CampaignState) -> Begin | Tend | Nothing:
     """The last round is followed by a step, too: it says why no more come, and writes the report."""
     if state.intent.kind != "running":

@@ -77,7 +77,9 @@ class Status:
         # an attempt that ended and is not recorded yet: others may wait for it
         if self.state.intent.kind != "running":
             return False
-        return any(cell.record.open or (cell.startable and not self.state.at_rest) for cell in every)
+        if any(cell.record.open or (cell.startable and not self.state.at_rest) for cell in every):
+            return True
+        return bool(self.state.campaign.loop) and _next_round_is_due(self.state)
 
     @property
     def exit(self) -> int:
@@ -147,6 +149,12 @@ def _spending(state: CampaignState, running: Running | None, wall: float, boot: 
     from muster.ledger.spans import Now
 
     return spending(state, Now(wall, boot, boot_id), running or NOTHING_RUNS)
+
+
+def _next_round_is_due(state: CampaignState) -> bool:
+    from muster.acts.rounds_due import is_due  # most campaigns have no loop
+
+    return is_due(state)
 
 
 def _finish(state: CampaignState, boot: float) -> FinishView | None:

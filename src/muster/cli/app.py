@@ -14,9 +14,9 @@ from muster.domain.errors import UsageError
 
 # in the order a newcomer meets them
 COMMANDS = (
-    "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "wait", "logs", "stop", "down", "hold",
-    "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest", "cost",
-    "docs", "edit", "shutdown", "fsck",
+    "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "metrics", "wait", "logs", "stop", "down",
+    "hold", "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest",
+    "cost", "docs", "edit", "loop", "shutdown", "fsck",
 )  # fmt: skip
 
 

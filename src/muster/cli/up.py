@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from muster.acts.take_in import Changes
 from muster.cli.app import open_folder
 from muster.cli.live import follow
 from muster.cli.words import change_lines, say_json
-from muster.domain.errors import MusterError
+from muster.domain.errors import MusterError, UsageError
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.fitting import fit
 from muster.wiring.survey import look
@@ -35,16 +36,26 @@ def up(
     Exit code: 0 complete (with --detach: handed over), 1 a GPU that it needs is missing and nothing was started,
     3 stopped short, 4 detached while still going on.
     """
-    root = find_root(open_folder(ctx))
+    return carry_out(open_folder(ctx), only or [], detach=detach, as_json_=as_json_)
+
+
+def carry_out(
+    folder: Path, only: list[str], *, detach: bool, as_json_: bool, rounds: int | None = None, loop: bool = False
+) -> int:
+    root = find_root(folder)
     found = checked(root / FILE)
-    chosen = parse_only(found.campaign, only or [])
+    if loop and not found.campaign.loop:
+        raise UsageError(
+            "this campaign has no loop", where=str(root / FILE), hint="declare `loop:`, or use `muster up`"
+        )
+    chosen = parse_only(found.campaign, only)
     warnings = (*found.warnings, *fit(root, found, chosen))
     if warnings:
         from muster.cli.mistakes import show
 
         show(str(root / FILE), warnings)
     desk = Desk.create(root)
-    changes = take_in(desk, found, chosen)
+    changes = take_in(desk, found, chosen, rounds=rounds)
     if not as_json_:
         tell(changes)
     before = look(desk)

@@ -16,12 +16,14 @@ def grown(campaign: Campaign, variants: Sequence[Variant]) -> Campaign:
     if not campaign.loop:
         return campaign
     job = campaign.job(campaign.loop["job"])
-    axes = [axis for axis in campaign.axes if axis.name != AXIS]
+    own = job.axes[: job.axes.index(AXIS)] if AXIS in job.axes else job.axes  # what stands behind it is ours, too
+    added = {AXIS, *job.axes[len(own) :]}
+    axes = [axis for axis in campaign.axes if axis.name not in added]
     more = [Axis(AXIS, tuple(map(_value, variants)))]
     repeats = int(campaign.loop.get("repeats", 1))
-    if repeats > 1 and SEED not in job.axes and not any(axis.name == SEED for axis in axes):
+    if repeats > 1 and not any(axis.name == SEED for axis in axes):
         more.append(Axis(SEED, tuple(AxisValue(str(seed), seed) for seed in range(repeats))))
-    names = (*(name for name in job.axes if name not in {axis.name for axis in more}), *(axis.name for axis in more))
+    names = (*own, *(axis.name for axis in more))
     jobs = tuple(replace(each, axes=names) if each.name == job.name else each for each in campaign.jobs)
     return replace(campaign, axes=(*axes, *more), jobs=jobs)
 

@@ -31,6 +31,12 @@ POINTS = (
     "stop.poke",
     "revoke.create",
 )
+ROUND_POINTS = (  # of the process that proposes a loop's next round
+    "round.config",  # a config is written, not yet in its place
+    "round.written",
+    "round.saved",  # the campaign with the new variants
+    "round.taken",
+)
 
 _WANTED = os.environ.get("MUSTER_CRASH_AT", "")
 

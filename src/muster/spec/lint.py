@@ -56,8 +56,11 @@ class Lint:
 
     def axes_of(self, job: str) -> list[str]:
         """The job's axes, the growing one of a loop included."""
-        axes = list(self.model.jobs[job].axes or [])
-        return [*axes, "variant"] if self.model.loop and self.model.loop.job == job else axes
+        axes, loop = list(self.model.jobs[job].axes or []), self.model.loop
+        if loop is None or loop.job != job:
+            return axes
+        repeated = loop.repeats > 1 and "seed" not in axes
+        return [*axes, "variant", *(["seed"] if repeated else [])]
 
     def values(self, axis: str) -> list[str]:
         return [scalar.text for scalar, _ in axis_scalars(self.whole, axis)]

@@ -115,6 +115,10 @@ def _loop(lint: Lint) -> None:
     if loop is None:
         return
     _job(lint, ("loop", "job"), loop.job)
+    if loop.repeats > 1 and "seed" in lint.model.axes:
+        lint.add(
+            ("loop", "repeats"), "there is an axis 'seed' already", "give it as many values, and leave `repeats` out"
+        )
     if not (loop.rules or loop.use or loop.default) and not lint.wrong_below(("loop",)):
         lint.add(
             ("loop",), "the loop has neither rules nor a default", "without them no round follows the first", key=True

@@ -11,6 +11,7 @@ from muster.domain.finish import StageKind
 from muster.store.sql import QUERIES
 
 META = "finish"
+ROUND = "round-"  # the step that proposes a loop's next round
 STAGES = get_args(StageKind)
 
 
@@ -66,9 +67,11 @@ def shutdown(db: sqlite3.Connection, d: Decision) -> str | None:
 
 
 def forget_failures(db: sqlite3.Connection) -> None:
-    """A person says `muster up`: what failed is tried again. A shutdown that may have happened is not."""
+    """A person says `muster up`: what failed is tried again, and a loop is asked again. A shutdown that may have
+    happened is not."""
     found = _read(db)
-    failed = [step for step in found.get("steps", {}).values() if step.get("ok") is False]
+    steps = found.get("steps", {}).values()
+    failed = [step for step in steps if step.get("ok") is False or (step.get("ok") and step["step"].startswith(ROUND))]
     for step in failed:
         step.update(ok=None, lost=0)  # its number stays taken: its folder is there
     stage = found.get("stage")

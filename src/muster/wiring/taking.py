@@ -98,7 +98,7 @@ def parse_only(campaign: Campaign, texts: list[str]) -> Only:
     return tuple(only)
 
 
-def take_in(desk: Desk, found: Read, only: Only) -> Changes:
+def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
     """Taken in durably, under the intent `running`. A campaign that is held refuses."""
     before = desk.store.load()
     if before and before.intent.kind == "held":
@@ -110,7 +110,7 @@ def take_in(desk: Desk, found: Read, only: Only) -> Changes:
     env_file = campaigns.save_environment(desk.state, environment)
     data: dict[str, Any] = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
     if found.bases:
-        data["bases"] = [asdict(each) for each in found.bases]
+        data |= {"bases": [asdict(each) for each in found.bases], "rounds": rounds}
     decisions = [desk.person("campaign", _describe(what), data=data)]
     if only:
         decisions.append(_filter(desk, found.campaign, only))

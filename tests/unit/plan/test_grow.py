@@ -32,8 +32,11 @@ def test_repeats_are_seeds() -> None:
 
 
 def test_growing_twice_is_growing_once() -> None:
-    once = grown(CAMPAIGN, [BASE, CHILD])
-    assert grown(once, [BASE, CHILD]) == once
+    repeated = replace(CAMPAIGN, loop={"job": "train", "repeats": 2})
+    for campaign in (CAMPAIGN, repeated):
+        once = grown(campaign, [BASE, CHILD])
+        assert grown(grown(campaign, [BASE]), [BASE, CHILD]) == once
+        assert grown(once, [BASE, CHILD]) == once
 
 
 def test_no_loop_no_variants() -> None:

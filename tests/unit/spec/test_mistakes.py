@@ -459,3 +459,11 @@ def test_a_metric_that_two_jobs_measure() -> None:
     assert shown(text.replace("metric: score, better", "metric: score, job: evil, better")) == [
         "7:42 no job 'evil' has a result 'score'"
     ]
+
+
+def test_repeats_beside_an_axis_of_seeds() -> None:
+    text = (
+        f"{HEAD}axes: {{seed: [0, 1]}}\njobs: {{t: {{axes: [seed], command: run}}}}\n"
+        "loop: {job: t, base: [a.json], repeats: 2, default: {edit: [a@set=1], reason: r}}\n"
+    )
+    assert shown(text) == ["5:41 there is an axis 'seed' already"]

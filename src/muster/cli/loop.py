@@ -1,0 +1,147 @@
+"""muster loop"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from muster.acts.next_round import Next, judged
+from muster.acts.next_round_json import next_json, rulings_json
+from muster.acts.status import Status
+from muster.cli.app import open_folder
+from muster.cli.cells import declared, looked, one
+from muster.cli.paint import paint
+from muster.cli.words import counted, say_json
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.variants import AXIS, Variant
+from muster.rounds.rules import explain as explained
+from muster.wiring import looping
+from muster.wiring.desk import Desk
+
+VERBS = ("propose", "run", "explain")
+
+
+class Verbs(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
+            near = difflib.get_close_matches(args[0], VERBS, 1)
+            hint = f"did you mean `muster loop {near[0]}`?" if near else "one of: propose, run, explain"
+            raise UsageError(f"there is no command 'loop {args[0]}'", hint=hint)
+        return super().resolve_command(ctx, args)
+
+
+app = typer.Typer(cls=Verbs, add_completion=False, epilog="Example:  muster loop run --rounds 3")
+
+
+@app.callback(invoke_without_command=True)
+def group(ctx: typer.Context) -> None:
+    """Rounds of experiments: rules on what the runs logged propose the configs of the next round."""
+    if ctx.invoked_subcommand is None:
+        raise UsageError("say what to do: propose, run or explain", hint="for example: muster loop run")
+
+
+@app.command(epilog="Example:  muster loop propose   then look at loop/round-2.txt")
+def propose(
+    ctx: typer.Context,
+    take: Annotated[
+        bool, typer.Option("--take", help="Take the round in as well: its runs start with the next `muster up`.")
+    ] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Writes the configs of the next round and the list of them to loop/round-N.txt. Starts nothing.
+
+    Exit code: 0 also where no further round comes; the reason is told.
+    """
+    desk = Desk.open(open_folder(ctx))
+    status = looping.opened(desk)
+    found = looping.proposed(desk, status)
+    if take:
+        void = looping.take(desk, status, found)
+        if void:
+            raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
+        variants = [each.variant for each in found.proposed]
+    else:
+        variants = looping.write(desk.root, found)
+    if as_json_:
+        say_json(next_json(found, variants))
+        return 0
+    for line in _proposed_lines(desk, found, variants, taken=take):
+        print(line)
+    return 0
+
+
+@app.command(epilog="Example:  muster loop run --rounds 3 --detach")
+def run(
+    ctx: typer.Context,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds at most, all together; default: as the campaign says.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Hand over and return; do not stay attached.")] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print the final status as one JSON object.")] = False,
+) -> int:
+    """Runs round after round until a stop condition holds. Ctrl-C only detaches: runs and rounds go on.
+
+    Exit code: as `muster up`.
+    """
+    from muster.cli.up import carry_out
+
+    return carry_out(open_folder(ctx), [], detach=detach, as_json_=as_json_, rounds=rounds, loop=True)
+
+
+@app.command(epilog="Example:  muster loop explain train/baseline")
+def explain(
+    ctx: typer.Context,
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="A run of the loop, or its variant.", show_default=False)],
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Shows for each rule why it fired for a run or did not, with the numbers, and what it would change."""
+    desk = Desk.open(open_folder(ctx))
+    status = looked(desk)
+    settings = looping.settings_of(status)
+    variants = [each.name for each in status.state.loop.variants]
+    name = cell if cell in variants else _variant_of(status, cell, settings.job)
+    tried = looping.tried(desk, status)
+    of_cell = next(each for each in tried if each.variant.name == name)
+    if of_cell.trouble:
+        raise MusterError(of_cell.trouble, where=cell)
+    found = judged(status.state.loop, of_cell, tried, settings)
+    if as_json_:
+        say_json(rulings_json(of_cell, found))
+        return 0
+    for each in status.state.loop.lineage(name):
+        print(_lineage_line(each))
+    unread = [f"{one.cell}: {one.unread}" for one in of_cell.runs if not one.readable]
+    for line in [*unread, *explained(found)]:
+        print(line)
+    return 0
+
+
+def _variant_of(status: Status, pattern: str, job: str) -> str:
+    name = one(pattern, declared(status.state))
+    cell = status.state.cells[name].cell
+    if cell.job != job:
+        raise UsageError(f"{name} is no run of the loop", hint=f"its runs are cells of {job}")
+    return cell.value(AXIS).name
+
+
+def _lineage_line(each: Variant) -> str:
+    made = f" from {each.parent}: {each.reason} ({', '.join(each.edits)})" if each.parent else " (base)"
+    return f"{paint(each.name, 'bold')}, round {each.round}{made}"
+
+
+def _proposed_lines(desk: Desk, found: Next, variants: list[Variant], *, taken: bool) -> Iterator[str]:
+    if found.stopped:
+        yield f"no round {found.round}: {found.stopped}"
+        return
+    yield paint(f"round {found.round}: {counted(len(variants), 'variant')}", "bold")
+    for each in variants:
+        yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
+        yield from (f"    {note}" for note in each.notes)
+    listed = os.path.relpath(desk.root / looping.FOLDER / f"round-{found.round}.txt")
+    more = "they start with the next `muster up`" if taken else "nothing was started; `muster loop run` goes on"
+    yield f"the configs are listed in {listed}; {more}"

@@ -1,0 +1,156 @@
+"""Looks at a loop's runs, and carries the next round out: configs as files, a list of them, then the decision.
+
+Files are named by what is in them, and the decision comes last: whoever is killed on the way and begins again writes
+the same files once more and takes the round in once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from muster.acts.loop_settings import LoopSettings, loop_settings
+from muster.acts.next_round import Next, Proposed, next_round
+from muster.acts.rounds_due import most_rounds
+from muster.acts.status import CellStatus, Status
+from muster.acts.take_in import hashes
+from muster.acts.tried import Run, Tried
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.variants import AXIS, Variant
+from muster.domain.wording import counted
+from muster.execute.paths import attempt_folder
+from muster.observe.code import code_identity
+from muster.observe.metrics.discover import LOOKED_FOR, run_of
+from muster.observe.metrics.meter import Meter
+from muster.plan.grow import grown
+from muster.ports.crash import reach
+from muster.rounds.config import kind_of
+from muster.store import campaigns
+from muster.wiring.desk import Desk
+from muster.wiring.survey import look
+
+FOLDER = "loop"
+
+
+def settings_of(status: Status) -> LoopSettings:
+    loop = status.state.campaign.loop
+    if loop is None:
+        hint = "declare `loop:` in campaign.yaml; `muster init loop` shows one"
+        raise UsageError("this campaign has no loop", hint=hint)
+    return loop_settings(loop)
+
+
+# -- what was tried
+
+
+def tried(desk: Desk, status: Status) -> list[Tried]:
+    settings = settings_of(status)
+    by_variant: dict[str, list[CellStatus]] = {}
+    for cell in status.cells:
+        if cell.record.cell.job == settings.job:
+            by_variant.setdefault(cell.record.cell.value(AXIS).name, []).append(cell)
+    return [_tried(desk, variant, by_variant.get(variant.name, [])) for variant in status.state.loop.variants]
+
+
+def _tried(desk: Desk, variant: Variant, cells: Sequence[CellStatus]) -> Tried:
+    runs = tuple(_run(desk, cell) for cell in cells)
+    try:
+        text = Path(variant.config).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        return Tried(variant, runs, trouble=f"its config {variant.config} can't be read: {said}")
+    return Tried(variant, runs, text, kind_of(variant.config))
+
+
+def _run(desk: Desk, cell: CellStatus) -> Run:
+    record, verdict = cell.record, cell.verdict
+    why = "" if record.done else verdict.reason
+    folder = output_of(desk, cell)
+    if folder is None:
+        return Run(record.cell.id, str(verdict.state), why, unread="it never ran")
+    found = run_of(folder)
+    if found is None:
+        unread = f"nothing that it logged is in {folder}: {LOOKED_FOR}"
+        return Run(record.cell.id, str(verdict.state), why, unread=unread)
+    meter = Meter(found.feeds())
+    meter.look()
+    measured = meter.measured()
+    skipped = [text for said in measured.sources for text in said.skipped]
+    said = "; ".join([*measured.troubles, *skipped]) or f"no value in {found.sources[0].path}"
+    unread = "" if measured.keys else said
+    return Run(record.cell.id, str(verdict.state), why, measured.keys, unread)
+
+
+def output_of(desk: Desk, cell: CellStatus) -> str | None:
+    """Of the attempt that counts, else of the newest."""
+    record = cell.record
+    attempt = record.completed or (record.attempts[-1] if record.attempts else None)
+    if attempt is None:
+        return None
+    declared = attempt.outcome.output if attempt.outcome else None
+    return declared or str(attempt_folder(desk.state, *attempt.key) / "out")
+
+
+# -- the next round
+
+
+def proposed(desk: Desk, status: Status) -> Next:
+    state = status.state
+    return next_round(state.loop, tried(desk, status), settings_of(status), most_rounds(state))
+
+
+def write(root: Path, found: Next) -> list[Variant]:
+    """The configs and the list of them; the variants with their files."""
+    folder = root / FOLDER / f"round-{found.round}"
+    variants = [_written(folder, each) for each in found.proposed]
+    if variants:
+        names = [os.path.relpath(each.config, root) for each in variants]
+        listed = "".join(f"{name}\n" for name in names)
+        _replace(folder.with_name(f"round-{found.round}.txt"), listed.encode())
+    return variants
+
+
+def _written(folder: Path, each: Proposed) -> Variant:
+    ending = {"json": "json", "yaml": "yaml", "toml": "toml"}[each.kind]
+    path = folder / f"{each.variant.name}.{ending}"
+    data = each.text.encode()
+    if path.exists() and path.read_bytes() != data:
+        raise MusterError(
+            "a config with this name is there already, and it is another one", where=str(path),
+            hint="move it away; nothing was proposed",
+        )  # fmt: skip
+    campaigns.write_durably(path, data, 0o644, "round.config")
+    return replace(each.variant, config=str(path))
+
+
+def _replace(path: Path, data: bytes) -> None:
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial.write_bytes(data)
+    partial.replace(path)
+
+
+def take(desk: Desk, status: Status, found: Next) -> str | None:
+    """Takes the round in, or why there is none; returns why it had no effect: somebody else was first."""
+    state = status.state
+    data: dict[str, object] = {"round": found.round, "after": state.campaign_hash}
+    if found.stopped:
+        decision = desk.person("round", found.stopped, data=data | {"stopped": found.stopped})
+    else:
+        variants = write(desk.root, found)
+        reach("round.written")
+        taken = campaigns.taken(desk.state, state.campaign_hash)
+        campaign = grown(taken.campaign, [*state.loop.variants, *variants])
+        name = campaigns.save(desk.state, taken.text, campaign, hashes(campaign, str(desk.root), code_identity))
+        reach("round.saved")
+        told = f"round {found.round}: {counted(len(variants), 'variant')}"
+        more = {"hash": name, "variants": [asdict(each) for each in variants]}
+        decision = desk.person("round", told, data=data | more)
+    (void,) = desk.decide([decision])
+    reach("round.taken")
+    return void
+
+
+def opened(desk: Desk) -> Status:
+    return look(desk)

@@ -1,0 +1,186 @@
+"""`muster loop` with real processes: rounds to the end, a dead run, no history, stop conditions, a proposer that is killed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from muster.ports.crash import ROUND_POINTS
+
+Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "loop.schema.json").read_text())
+TRAIN = """\
+import json, sys
+config, out = json.load(open(sys.argv[1])), sys.argv[2]
+if config.get("gate"):
+    open(config["gate"]).read()
+if config.get("dies"):
+    sys.exit(3)
+if not config.get("silent"):
+    with open(f"{out}/metrics.jsonl", "w") as log:
+        for step in range(20):
+            row = {"step": step, "ot": {"pi_sum": config["reg"] / 10}, "eval/success": config["reg"] / 3}
+            log.write(json.dumps(row) + "\\n")
+"""
+CAMPAIGN = """\
+muster: 1
+campaign: rounds
+slots: {gpus: 0, cpus: 2}
+jobs:
+  train: {axes: [], command: "python3 train.py {config_file} {out}", retry: {max: 0}}
+loop:
+  job: train
+  base: ["configs/*.json"]
+  rounds: 3
+  rules:
+    - {when: last("ot.pi_sum") < 0.05, edit: ["reg@mul=1.5"], reason: mass too small, name: little}
+  default: {edit: ["lam@mul=0.9"], reason: mild}
+"""
+
+
+@pytest.fixture
+def loop(camp: Camp) -> Camp:
+    (camp.root / "configs").mkdir()
+    (camp.root / "train.py").write_text(TRAIN)
+    camp.write(CAMPAIGN)
+    base(camp, "a", reg=0.2)
+    base(camp, "b", reg=0.9)
+    return camp
+
+
+def base(camp: Camp, name: str, **values: Any) -> None:
+    (camp.root / "configs" / f"{name}.json").write_text(json.dumps({"reg": 0.5, "lam": 1.0, **values}))
+
+
+def rounds(camp: Camp) -> list[dict[str, Any]]:
+    """What was decided about rounds, in order."""
+    lines = (camp.root / ".muster" / "decisions.jsonl").read_text().splitlines()
+    return [each["data"] for each in map(json.loads, lines) if each["kind"] == "round"]
+
+
+def tried(camp: Camp) -> dict[str, Any]:
+    """Every variant's config by its cell."""
+    found = {}
+    for each in rounds(camp):
+        found.update({one["name"]: json.loads(Path(one["config"]).read_text()) for one in each.get("variants", [])})
+    return found
+
+
+def checked(told: Any, name: str) -> Any:
+    Draft202012Validator({"$defs": SCHEMA["$defs"], "$ref": f"#/$defs/{name}"}).validate(told)
+    return told
+
+
+def test_three_rounds_to_the_end(loop: Camp) -> None:
+    loop("loop", "run", code=0)
+    found = rounds(loop)
+    assert [(each["round"], len(each.get("variants", [])), each.get("stopped")) for each in found] == [
+        (2, 2, None), (3, 2, None), (4, 0, "all 3 rounds are done"),
+    ]  # fmt: skip
+    assert sorted(each["reg"] for each in tried(loop).values()) == [0.3, 0.45, 0.9, 0.9]
+    assert {cell: state for cell, state in loop.cells().items() if state != "DONE"} == {}
+    assert len(loop.cells()) == 6
+    for each in found[0]["variants"]:
+        assert (loop.root / "loop" / "round-2" / f"{each['name']}.json").read_text()
+        assert each["parent"] in ("a", "b")
+    told = checked(loop.json("loop", "explain", "train/a", code=0), "explain")
+    assert [(each["rule"], each["outcome"]) for each in told["rules"]] == [
+        ("little", "proposed"),
+        ("default", "unneeded"),
+    ]
+    assert 'last("ot.pi_sum") = 0.02 < 0.05: true' in loop("loop", "explain", "a", code=0).stdout
+    assert "no round 4: all 3 rounds are done" in loop("loop", "propose", code=0).stdout
+    loop("loop", "run", "--rounds", "4", code=0)
+    assert [each["round"] for each in rounds(loop)] == [2, 3, 4, 4, 5]
+
+
+def test_propose_writes_and_starts_nothing(loop: Camp) -> None:
+    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 1"))
+    loop("loop", "run", code=0)
+    loop.write(CAMPAIGN)
+    before = (loop.root / ".muster" / "decisions.jsonl").read_bytes()
+    told = checked(loop.json("loop", "propose", code=0), "propose")
+    assert (told["stopped"], told["proposed"]) == ("the one round is done", []), "the campaign that was taken in counts"
+    assert (loop.root / ".muster" / "decisions.jsonl").read_bytes() == before
+
+
+def test_a_dead_run_and_one_without_a_history_stop_nobody(loop: Camp) -> None:
+    base(loop, "c", dies=True)
+    base(loop, "d", silent=True)
+    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 2"))
+    loop("loop", "run", code=3)
+    (second, last) = rounds(loop)
+    assert sorted(each["parent"] for each in second["variants"]) == ["a", "b"]
+    assert last["stopped"] == "all 2 rounds are done"
+    assert loop.cells()["train/c"] == "DEAD"
+    told = checked(loop.json("loop", "explain", "train/c", code=0), "explain")
+    assert told["runs"][0]["verdict"] == "DEAD"
+
+
+def test_no_proposals_are_explained(loop: Camp) -> None:
+    base(loop, "a", silent=True)
+    base(loop, "b", dies=True)
+    loop("loop", "run", code=3)
+    (only,) = rounds(loop)
+    assert only["stopped"].startswith(
+        "no proposals because 2 of 2 runs left no readable history: train/a: nothing that"
+    )
+
+
+def test_repeats_are_seeds(loop: Camp) -> None:
+    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 2\n  repeats: 2"))
+    loop("loop", "run", code=0)
+    assert sorted(loop.cells())[:2] == ["train/a/0", "train/a/1"]
+    assert len(loop.cells()) == 8
+
+
+@pytest.mark.parametrize("point", ROUND_POINTS)
+def test_a_proposer_that_is_killed_repeats_and_loses_nothing(loop: Camp, point: str, tmp_path: Path) -> None:
+    """Held after round 1, so that nobody else proposes."""
+    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 2"))
+    loop.gates("0")
+    base(loop, "b", reg=0.9, gate="gate-0")
+    loop("up", "--detach", code=0)
+    loop("hold", "--because", "to look", code=0)
+    loop.open("0")
+    loop.until(lambda: loop.cells() == {"train/a": "DONE", "train/b": "DONE"} and loop.controller() is None)
+    plain = dict(loop.environment)
+    loop.environment |= {"MUSTER_CRASH_AT": point, "MUSTER_CRASH_ONCE": str(tmp_path / "once")}
+    assert loop("loop", "propose", "--take").returncode == -9
+    loop.environment = plain
+    loop("loop", "propose", "--take")  # somebody tries again, not knowing how far it came
+    assert [each["round"] for each in rounds(loop) if each.get("variants")] == [2]
+    loop("release", code=0)
+    loop("up", "--detach", code=0)
+    loop.open("0")
+    loop("wait", "--timeout", "60s", code=0)
+    assert sorted(each["reg"] for each in tried(loop).values()) == [0.3, 0.9]
+    assert sorted(path.name for path in (loop.root / "loop" / "round-2").iterdir() if path.suffix == ".json") == sorted(
+        f"{name}.json" for name in tried(loop)
+    )
+    assert len(loop.cells()) == 4
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("loop", "rnu"), 2, "did you mean `muster loop run`?"), (("loop",), 2, "say what to do: propose, run or explain"),
+        (("loop", "explain", "train/x"), 2, "train/x"), (("loop", "run", "--rounds", "0"), 2, "--rounds"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_told(loop: Camp, words: tuple[str, ...], code: int, said: str) -> None:
+    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 1"))
+    loop("up", code=0)
+    done = loop(*words, code=code)
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_campaign_without_a_loop(camp: Camp) -> None:
+    camp.write("muster: 1\ncampaign: c\njobs: {t: {command: /bin/true}}\nslots: {gpus: 0}\n")
+    assert "this campaign has no loop" in camp("loop", "run", code=2).stderr
+    assert not (camp.root / ".muster").exists()
