@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import readers
 import reports
 
 MUSTER = [sys.executable, "-m", "muster"]
@@ -344,6 +345,9 @@ BENCHES = {
     "observe": observe,
     "chunks": chunks,
     "jsonl": jsonl,
+    "wandb": lambda: readers.wandb(say),
+    "tfevents": lambda: readers.tfevents(say),
+    "histories": lambda: readers.histories(say),
     "report": report,
     "trace": trace,
 }
