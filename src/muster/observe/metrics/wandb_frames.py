@@ -33,44 +33,30 @@ class Frames:
     def records(self, data: bytes, size: int) -> Iterator[Record]:
         """`data`: what the file has from `at` on; `size`: of the file now."""
         base, at, length_all = self.at, 0, len(data)
-        view, unpack = memoryview(data), _CHUNK.unpack_from
+        view = memoryview(data)
         stop = BLOCK_BYTES - base % BLOCK_BYTES  # where the block ends
         self.torn = False
         while at < length_all:
-            if stop - at < _HEAD:  # padding
-                at, stop = min(stop, length_all), stop + BLOCK_BYTES
-                continue
-            if self._is_short(at + _HEAD, length_all):
-                break
-            checksum, length, kind = unpack(data, at)
-            start, end = at + _HEAD, at + _HEAD + length
-            fits = end <= stop and FULL <= kind <= LAST
-            if fits and self._is_short(end, length_all):
-                break
-            if not fits or crc32(view[at + 6 : end]) != checksum:
-                if self._is_short(stop + 1, min(length_all, size - base)):  # nothing follows yet
+            chunks, at = _chunks(data, view, at, min(stop, length_all))
+            for start, end, kind in chunks:
+                if kind != FULL:
+                    record = self._piece(data[start:end], kind, base + end)
+                    if record is not None:
+                        yield record, 0, len(record)
+                    continue
+                if self._pieces:
+                    self._pieces.clear()
+                self.whole = base + end
+                if not _is_summary(data, start, end):
+                    yield data, start, end
+            if stop - at >= _HEAD:  # the block has room for another chunk, and there is none, or no good one
+                if stop > length_all or base + stop >= size:  # it may be on its way
+                    self.torn = at < length_all
                     break
-                at, stop = stop, stop + BLOCK_BYTES
-                self._pass_over(base + at)
-                continue
-            at = end
-            if kind != FULL:
-                record = self._piece(data[start:end], kind, base + end)
-                if record is not None:
-                    yield record, 0, len(record)
-                continue
-            if self._pieces:
-                self._pieces.clear()
-            self.whole = base + end
-            if not _is_summary(data, start, end):
-                yield data, start, end
+                self._pass_over(base + stop)
+            at, stop = min(stop, length_all), stop + BLOCK_BYTES
         self.at = base + at
         self.torn |= bool(self._pieces)
-
-    def _is_short(self, wanted: int, there: int) -> bool:
-        if wanted > there:
-            self.torn = True
-        return wanted > there
 
     def _pass_over(self, offset: int) -> None:
         """The rest of a damaged block."""
@@ -93,10 +79,27 @@ class Frames:
         return record
 
 
+def _chunks(data: bytes, view: memoryview, at: int, stop: int) -> tuple[list[tuple[int, int, int]], int]:
+    """(start, end, type) of the good chunks from here on, and where the first one begins that is not."""
+    found: list[tuple[int, int, int]] = []
+    unpack, add = _CHUNK.unpack_from, found.append
+    last = stop - _HEAD
+    while at <= last:
+        checksum, length, kind = unpack(data, at)
+        end = at + _HEAD + length
+        if end > stop or not FULL <= kind <= LAST or crc32(view[at + 6 : end]) != checksum:
+            break
+        add((at + _HEAD, end, kind))
+        at = end
+    return found, at
+
+
 def _is_summary(data: bytes, at: int, end: int) -> bool:
-    if end - at < 3 or data[at] != _NUM:
+    """Numbers of records have one to four bytes, mostly."""
+    if end - at < 6 or data[at] != _NUM:
         return False
-    at += 2
-    while data[at - 1] > 0x7F and at < end:
-        at += 1
-    return at < end and data[at] == _SUMMARY
+    if data[at + 1] < 0x80:
+        return data[at + 2] == _SUMMARY
+    if data[at + 2] < 0x80:
+        return data[at + 3] == _SUMMARY
+    return data[at + 3] < 0x80 and data[at + 4] == _SUMMARY
