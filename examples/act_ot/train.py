@@ -17,7 +17,7 @@ from data import demonstrations
 from ot import transport
 from policy import Policy
 
-SUCCESS = 0.12  # mean distance from the true chunk that counts as a success
+SUCCESS = 0.055  # mean distance from the true chunk that counts as a success
 
 
 def settings(arguments: list[str]) -> dict[str, Any]:
