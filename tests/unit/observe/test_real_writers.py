@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from muster.observe.metrics.discover import run_of
 from muster.observe.metrics.meter import Measured, Meter
 from muster.observe.metrics.record_steps import BoardSteps, WandbSteps, board_files, wandb_files
@@ -64,7 +62,6 @@ def measured(folder: Path) -> Measured:
 
 
 def test_what_wandb_writes_offline(tmp_path: Path) -> None:
-    pytest.importorskip("wandb.sdk", reason="the extra `test` has it")
     write(WANDB, tmp_path)
     found = measured(tmp_path)
     keys = {key: summary for key, summary in found.keys.items() if not key.startswith(("_", "h."))}
@@ -83,7 +80,6 @@ def test_what_wandb_writes_offline(tmp_path: Path) -> None:
 
 
 def test_what_tensorboard_writes(tmp_path: Path) -> None:
-    pytest.importorskip("google.protobuf", reason="the extra `test` has tensorboard")
     write(BOARD, tmp_path)
     old, new = measured(tmp_path / "old"), measured(tmp_path / "new")
     assert (old.keys["loss"].count, old.keys["loss"].last, old.keys["损失"].nan) == (200, 99.5, 200)

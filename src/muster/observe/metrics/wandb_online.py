@@ -35,7 +35,7 @@ def online_runs(path: str) -> Iterator[tuple[str, HeldReader]]:
 def _api() -> Any:
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
-        import wandb  # type: ignore[import-not-found, unused-ignore]
+        import wandb
     except ImportError:
         raise UsageError(
             "--wandb-online needs the package wandb, which is not installed",
