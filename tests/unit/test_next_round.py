@@ -10,6 +10,7 @@ import pytest
 
 from muster.acts.loop_settings import LoopSettings, loop_settings
 from muster.acts.next_round import gains, next_round
+from muster.acts.propose_rules import RuleProposer
 from muster.acts.tried import Run, Score, Tried, beats, score
 from muster.domain.variants import LoopRecord, Variant
 from muster.rounds.names import digest_of
@@ -50,7 +51,7 @@ def record(*all_tried: Tried, stopped: str = "") -> LoopRecord:
 
 
 def step(*all_tried: Tried, settings: LoopSettings = SETTINGS, most: int = 3) -> Any:
-    return next_round(record(*all_tried), all_tried, settings, most)
+    return next_round(record(*all_tried), all_tried, settings, most, RuleProposer(settings.rules, settings.default))
 
 
 def test_each_run_gets_a_variant_by_the_rule_that_fires() -> None:

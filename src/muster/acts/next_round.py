@@ -1,4 +1,4 @@
-"""The next round of a loop: what it builds on, what each rule proposes, or why no further round comes. Pure."""
+"""The next round of a loop: what it builds on, what is proposed for it, or why no further round comes. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from muster.acts.loop_settings import LoopSettings
 from muster.acts.tried import Score, Tried, beats, ranked, score
 from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
+from muster.ports.proposer import Board, Proposals, Proposer
 from muster.rounds.evaluating import Metrics, evaluate
 from muster.rounds.expressions import parse
 from muster.rounds.names import variant_name
-from muster.rounds.rules import Ruling, rulings
+from muster.rounds.rules import Ruling
 
 NAMED = 4
 
@@ -45,24 +46,28 @@ class Gain:
     gained: bool
 
 
-def next_round(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, most: int) -> Next:
+def next_round(
+    record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, most: int, proposer: Proposer
+) -> Next:
     number = record.round + 1
     if why := _over(record, tried, settings, most):
         return Next(number, stopped=why)
-    parents = survivors(record, tried, settings)
+    board = board_of(record, tried, settings)
+    found = proposer.propose(board)
     known = {each.digest for each in record.variants}
     names = {each.name for each in record.variants}
-    told: list[tuple[str, tuple[Ruling, ...]]] = []
     made: list[Proposed] = []
-    for parent in parents:
-        found = judged(record, parent, tried, settings)
-        told.append((parent.variant.name, tuple(found)))
-        for proposed in _fresh(record, parent, found, known, names, settings.per_run):
+    for parent, rulings in found.rulings:
+        for proposed in _fresh(record, board.named(parent), rulings, known, names, settings.per_run):
             made.append(proposed)
             known.add(proposed.variant.digest)
             names.add(proposed.variant.name)
-    stopped = "" if made else f"no proposals because {_why_none(record, tried, parents, told)}"
-    return Next(number, tuple(made), stopped, tuple(each.variant.name for each in parents), tuple(told))
+    stopped = "" if made else f"no proposals because {_why_none(board, found)}"
+    return Next(number, tuple(made), stopped, tuple(name for name, _ in found.rulings), found.rulings)
+
+
+def board_of(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings) -> Board:
+    return Board(record, tried, survivors(record, tried, settings), settings.by, settings.better)
 
 
 # -- stop conditions
@@ -129,16 +134,6 @@ def survivors(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings
     return [each for each in fit if each.variant.round == record.round]
 
 
-def judged(record: LoopRecord, parent: Tried, tried: Sequence[Tried], settings: LoopSettings) -> list[Ruling]:
-    """What each rule says about a run, with the numbers."""
-    every = {key for each in tried for run in each.runs for key in run.summaries}
-    fired: dict[str, int] = {}
-    for each in record.lineage(parent.variant.name):
-        fired[each.by] = fired.get(each.by, 0) + 1
-    metrics = Metrics(parent.summaries, every)
-    return rulings(settings.rules, settings.default, metrics, parent.text, parent.kind, fired)
-
-
 def _fresh(
     record: LoopRecord, parent: Tried, found: Sequence[Ruling], known: set[str], names: set[str], most: int
 ) -> Iterator[Proposed]:
@@ -164,28 +159,22 @@ def _fresh(
         yield Proposed(variant, proposal.variant.text, parent.kind)
 
 
-def _why_none(
-    record: LoopRecord,
-    tried: Sequence[Tried],
-    parents: Sequence[Tried],
-    told: Sequence[tuple[str, tuple[Ruling, ...]]],
-) -> str:
+def _why_none(board: Board, found: Proposals) -> str:
     reasons = []
-    runs = [(each, run) for each in tried if each.variant.round == record.round for run in each.runs]
-    silent = [run for _, run in runs if not run.readable]
+    of_round = [each for each in board.tried if each.variant.round == board.record.round]
+    runs = [run for each in of_round for run in each.runs]
+    silent = [run for run in runs if not run.readable]
     if silent:
         named = "; ".join(f"{run.cell}: {run.unread or run.why or run.verdict}" for run in silent[:NAMED])
         more = f"; and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
         reasons.append(f"{len(silent)} of {counted(len(runs), 'run')} left no readable history: {named}{more}")
-    reasons += [f"{each.variant.name}: {each.trouble}" for each in tried if each.trouble][:NAMED]
-    if parents:
-        found = [ruling for _, of_parent in told for ruling in of_parent]
-        if any(ruling.proposal for ruling in found):
-            reasons.append("every config that was proposed has been tried before")
-        reasons += list(dict.fromkeys(f"{ruling.reason}: {ruling.because}" for ruling in found if not ruling.proposal))[
-            :NAMED
-        ]
-    return "; ".join(reasons) or "there is no run to build on"
+    reasons += [f"{each.variant.name}: {each.trouble}" for each in board.tried if each.trouble][:NAMED]
+    reasons += found.why
+    rulings = [ruling for _, of_parent in found.rulings for ruling in of_parent]
+    if any(ruling.proposal for ruling in rulings):
+        reasons.append("every config that was proposed has been tried before")
+    told = dict.fromkeys(f"{ruling.reason}: {ruling.because}" for ruling in rulings if not ruling.proposal)
+    return "; ".join([*reasons, *list(told)[:NAMED]]) or "there is no run to build on"
 
 
 def scored(tried: Sequence[Tried], settings: LoopSettings) -> dict[str, Score]:

@@ -1,105 +1,16 @@
-"""What became of each variant of a loop: its runs, their summaries, and the score that ranks it."""
+"""Which of two variants is better, beyond the noise of their seeds."""
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from muster.domain.variants import Variant
-from muster.rounds.evaluating import Metrics, evaluate
-from muster.rounds.expressions import parse
-from muster.rounds.summary import Summary
+from muster.rounds.tried import Run, Score, Tried, averaged, ranked, score
 
 if TYPE_CHECKING:
     from muster.stats.sample import Sample
 
+__all__ = ["ALPHA", "Run", "Score", "Tried", "averaged", "beats", "ranked", "score"]
 ALPHA = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """One cell of the loop's job."""
-
-    cell: str
-    verdict: str  # DONE, DEAD, GIVEN_UP, ...
-    why: str = ""  # its cause, where it is not DONE
-    summaries: Mapping[str, Summary] = field(default_factory=dict)
-    unread: str = ""  # why no history of it could be read
-
-    @property
-    def readable(self) -> bool:
-        return bool(self.summaries)
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    variant: Variant
-    runs: tuple[Run, ...]
-    text: str = ""  # of its config
-    kind: str = "json"
-    trouble: str = ""  # why the config can't be read any more
-
-    @property
-    def summaries(self) -> dict[str, Summary]:
-        """Over its repeats: a rule must not fire by one seed's luck."""
-        read = [run.summaries for run in self.runs if run.readable]
-        keys = [key for key in (read[0] if read else {}) if all(key in each for each in read)]
-        return {key: averaged([each[key] for each in read]) for key in keys}
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """Of a variant, by the expression that ranks: one value for each run that tells one."""
-
-    values: tuple[float, ...] = ()
-    why: str = ""  # why there is none
-
-    @property
-    def mean(self) -> float:
-        return statistics.fmean(self.values) if self.values else math.nan
-
-    @property
-    def sd(self) -> float | None:
-        return statistics.stdev(self.values) if len(self.values) > 1 else None
-
-
-def averaged(summaries: Sequence[Summary]) -> Summary:
-    """Of one key in several runs: each figure is the mean of theirs."""
-    head = summaries[0]
-    if len(summaries) == 1:
-        return head
-    length = min(len(each.tail) for each in summaries)
-    tails = [each.tail[len(each.tail) - length :] for each in summaries]
-    tail = tuple(statistics.fmean(column) for column in zip(*tails, strict=True))
-    steps = head.tail_steps[len(head.tail_steps) - length :]
-    count, nan = sum(each.count for each in summaries), sum(each.nan for each in summaries)
-
-    def mean_of(name: str) -> float | None:
-        known = [value for each in summaries if (value := getattr(each, name)) is not None]
-        return statistics.fmean(known) if len(known) == len(summaries) else None
-
-    return Summary(
-        head.key, count, nan, mean_of("first"), mean_of("last"), mean_of("min"), mean_of("max"), mean_of("mean"),
-        mean_of("slope"), mean_of("first_step"), mean_of("last_step"), steps, tail,
-    )  # fmt: skip
-
-
-def score(tried: Tried, by: str) -> Score:
-    if not by:
-        return Score(why="nothing is declared to rank by")
-    node = parse(by, "number")
-    values: list[float] = []
-    why = ""
-    for run in tried.runs:
-        told = evaluate(node, Metrics(run.summaries))
-        if isinstance(told.value, bool) or told.value is None or not math.isfinite(told.value):
-            why = why or run.unread or told.why or f"{by} is no finite number"
-        else:
-            values.append(float(told.value))
-    return Score(tuple(values), "" if values else why or "it has no run")
 
 
 def beats(one: Score, other: Score, better: str) -> bool:
@@ -123,10 +34,3 @@ def _sample(of: Score) -> Sample:
     from muster.stats.sample import Sample
 
     return Sample("", "", "", {str(at): value for at, value in enumerate(of.values)})
-
-
-def ranked(tried: Sequence[Tried], by: str, better: str) -> list[tuple[Tried, Score]]:
-    """The best first; those without a score are left out. Of equals the older one."""
-    scored = [(each, score(each, by)) for each in tried]
-    sign = -1 if better == "higher" else 1
-    return sorted([pair for pair in scored if pair[1].values], key=lambda pair: sign * pair[1].mean)

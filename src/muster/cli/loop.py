@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from muster.acts.next_round import Next, judged
+from muster.acts.next_round import Next
 from muster.acts.next_round_json import next_json, rulings_json
 from muster.acts.status import Status
 from muster.cli.app import open_folder
@@ -105,11 +105,7 @@ def explain(
     settings = looping.settings_of(status)
     variants = [each.name for each in status.state.loop.variants]
     name = cell if cell in variants else _variant_of(status, cell, settings.job)
-    tried = looping.tried(desk, status)
-    of_cell = next(each for each in tried if each.variant.name == name)
-    if of_cell.trouble:
-        raise MusterError(of_cell.trouble, where=cell)
-    found = judged(status.state.loop, of_cell, tried, settings)
+    of_cell, found = looping.explained(desk, status, name)
     if as_json_:
         say_json(rulings_json(of_cell, found))
         return 0

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from muster.acts.loop_settings import LoopSettings, loop_settings
-from muster.acts.next_round import Next, Proposed, next_round
+from muster.acts.next_round import Next, Proposed, board_of, next_round
 from muster.acts.rounds_due import most_rounds
 from muster.acts.status import CellStatus, Status
 from muster.acts.take_in import hashes
@@ -27,8 +27,10 @@ from muster.observe.metrics.meter import Meter
 from muster.plan.grow import grown
 from muster.ports.crash import reach
 from muster.rounds.config import kind_of
+from muster.rounds.rules import Ruling
 from muster.store import campaigns
 from muster.wiring.desk import Desk
+from muster.wiring.proposing import proposer_of
 from muster.wiring.survey import look
 
 FOLDER = "loop"
@@ -93,12 +95,22 @@ def output_of(desk: Desk, cell: CellStatus) -> str | None:
     return declared or str(attempt_folder(desk.state, *attempt.key) / "out")
 
 
+def explained(desk: Desk, status: Status, name: str) -> tuple[Tried, tuple[Ruling, ...]]:
+    """A variant, and what the loop's proposer makes of it."""
+    settings, all_tried = settings_of(status), tried(desk, status)
+    found = next(each for each in all_tried if each.variant.name == name)
+    if found.trouble:
+        raise MusterError(found.trouble, where=name)
+    board = board_of(status.state.loop, all_tried, settings)
+    return found, proposer_of(settings, desk.root).explain(board, found)
+
+
 # -- the next round
 
 
 def proposed(desk: Desk, status: Status) -> Next:
-    state = status.state
-    return next_round(state.loop, tried(desk, status), settings_of(status), most_rounds(state))
+    state, settings = status.state, settings_of(status)
+    return next_round(state.loop, tried(desk, status), settings, most_rounds(state), proposer_of(settings, desk.root))
 
 
 def write(root: Path, found: Next) -> list[Variant]:
