@@ -168,7 +168,7 @@ def test_a_proposer_that_is_killed_repeats_and_loses_nothing(loop: Camp, point: 
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("loop", "rnu"), 2, "did you mean `muster loop run`?"), (("loop",), 2, "say what to do: propose, run or explain"),
+        (("loop", "rnu"), 2, "did you mean `muster loop run`?"), (("loop",), 2, "say what to do: propose, run, explain or report"),
         (("loop", "explain", "train/x"), 2, "train/x"), (("loop", "run", "--rounds", "0"), 2, "--rounds"),
     ],
 )  # fmt: skip

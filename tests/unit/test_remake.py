@@ -28,5 +28,6 @@ def test_each_command_once_and_that_of_its_stamp() -> None:
 
 def test_where_the_stamp_is_gone() -> None:
     assert remade_by(["reports/cost.md"], []) == ("muster cost --report",)
+    assert remade_by(["reports/loop/summary.md", "reports/loop/lineage.svg"], []) == ("muster loop report",)
     assert remade_by(["reports/record.md", "reports/defence.md"], []) == ("muster record", "muster report")
     assert remade_by([], MADE) == ()

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from muster.acts.finish import Begin, Nothing, Tend, key_of
-from muster.acts.rounds_due import due, most_rounds
+from muster.acts.rounds_due import due, most_rounds, overtaken
 from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import all_cells
@@ -60,3 +60,16 @@ def test_what_stopped_stays_stopped() -> None:
 def test_a_person_may_ask_for_other_rounds_than_the_campaign() -> None:
     assert most_rounds(state()) == 3
     assert most_rounds(state(LoopRecord((BASE,), 1, most=7))) == 7
+
+
+def test_a_step_that_still_writes_its_report_is_seen_to_its_end_before_the_next_begins() -> None:
+    """Its round is decided, and the next one is over; or no further round comes."""
+    two = LoopRecord((BASE, Variant("b", "/c/b.json", 2, "d2", "a")), 2)
+    for record in (two, LoopRecord((BASE,), 1, "all rounds are done")):
+        found = state(record, ran(state()))
+        assert isinstance(due(found), Tend)
+        assert overtaken(found, "round-2")
+    over = state(two, ran(state(), ended="later", ok=False))
+    assert isinstance(due(over), Begin)
+    assert not overtaken(over, "round-3")
+    assert not overtaken(over, "report")

@@ -13,4 +13,8 @@ _BY_PATH = {"reports/cost.md": "muster cost --report", "reports/record.md": "mus
 def remade_by(paths: Iterable[str], stamps: Iterable[Stamp]) -> tuple[str, ...]:
     """Each command once, in the order of the files."""
     known = {path: stamp.command for stamp in stamps for path in stamp.files}
-    return tuple(dict.fromkeys(known.get(path) or _BY_PATH.get(path, "muster report") for path in paths))
+    return tuple(dict.fromkeys(known.get(path) or _by_path(path) for path in paths))
+
+
+def _by_path(path: str) -> str:
+    return "muster loop report" if path.startswith("reports/loop/") else _BY_PATH.get(path, "muster report")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from muster.acts.finish import Begin, Nothing, Step, Tend, key_of
 from muster.domain.state import CampaignState
 
+STEP = "round-"
+
 
 def most_rounds(state: CampaignState) -> int:
     """What the last `loop run` asked for, else the campaign."""
@@ -15,7 +17,12 @@ def steps(state: CampaignState) -> list[Step]:
     """The step that proposes the next round, if one may come; none once it is known why no more do."""
     if not state.campaign.loop or state.loop.stopped or not state.loop.round:
         return []
-    return [Step(f"round-{state.loop.round + 1}", "round", "muster loop propose --take")]
+    return [Step(f"{STEP}{state.loop.round + 1}", "round", "muster loop propose --take")]
+
+
+def overtaken(state: CampaignState, step: str) -> bool:
+    """A round's step whose round is decided: whatever becomes of it now stops nobody."""
+    return step.startswith(STEP) and step not in {each.name for each in steps(state)}
 
 
 def is_due(state: CampaignState) -> bool:
@@ -24,13 +31,15 @@ def is_due(state: CampaignState) -> bool:
 
 
 def due(state: CampaignState) -> Begin | Tend | Nothing:
-    """The last round is followed by a step, too: it says why no more come, and writes the report."""
+    """The last round is followed by a step, too: it says why no more come. Each writes the report, after its decision:
+    whoever is at it is seen to its end, lest an older report takes the place of a newer one."""
     if state.intent.kind != "running":
         return Nothing(over=True)
+    for record in state.finish.steps.values():
+        if record.step.startswith(STEP) and record.ended is None:
+            return Tend(record)
     for step in steps(state):
         last = state.finish.steps.get(step.name)
-        if last and last.ended is None:
-            return Tend(last)
         mine = last if last and last.key == key_of(state) else None
         if mine is None or mine.ok is None:
             return Begin(step, last.n + 1 if last else 1, mine.lost if mine else 0)

@@ -26,8 +26,8 @@ PARTIAL = (
 )
 EARLIER = {"report": (PARTIAL,)}
 # by what a stamp's name begins with; the others are made by `muster report`
-OURS = ("report", "cost", "record", "document-", "job-")  # how the names of stamps begin
-COMMANDS = {"cost": "cost --report", "record": "record", "document": "docs update"}
+OURS = ("report", "cost", "record", "loop", "document-", "job-")  # how the names of stamps begin
+COMMANDS = {"cost": "cost --report", "record": "record", "loop": "loop report", "document": "docs update"}
 PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -23,14 +24,18 @@ from muster.rounds.rules import explain as explained
 from muster.wiring import looping
 from muster.wiring.desk import Desk
 
-VERBS = ("propose", "run", "explain")
+if TYPE_CHECKING:
+    from muster.acts.tried import Tried
+    from muster.wiring.loop_reporting import Written
+
+VERBS = ("propose", "run", "explain", "report")
 
 
 class Verbs(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             near = difflib.get_close_matches(args[0], VERBS, 1)
-            hint = f"did you mean `muster loop {near[0]}`?" if near else "one of: propose, run, explain"
+            hint = f"did you mean `muster loop {near[0]}`?" if near else f"one of: {', '.join(VERBS)}"
             raise UsageError(f"there is no command 'loop {args[0]}'", hint=hint)
         return super().resolve_command(ctx, args)
 
@@ -42,7 +47,7 @@ app = typer.Typer(cls=Verbs, add_completion=False, epilog="Example:  muster loop
 def group(ctx: typer.Context) -> None:
     """Rounds of experiments: rules on what the runs logged propose the configs of the next round."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("say what to do: propose, run or explain", hint="for example: muster loop run")
+        raise UsageError("say what to do: propose, run, explain or report", hint="for example: muster loop run")
 
 
 @app.command(epilog="Example:  muster loop propose   then look at loop/round-2.txt")
@@ -59,7 +64,8 @@ def propose(
     """
     desk = Desk.open(open_folder(ctx))
     status = looping.opened(desk)
-    found = looping.proposed(desk, status)
+    told = looping.tried(desk, status)
+    found = looping.proposed(desk, status, told)
     if take:
         void = looping.take(desk, status, found)
         if void:
@@ -69,9 +75,11 @@ def propose(
         variants = looping.write(desk.root, found)
     if as_json_:
         say_json(next_json(found, variants))
-        return 0
-    for line in _proposed_lines(desk, found, variants, taken=take):
-        print(line)
+    else:
+        for line in _proposed_lines(desk, found, variants, taken=take):
+            print(line)
+    if take:
+        _report_round(desk, told)
     return 0
 
 
@@ -115,6 +123,53 @@ def explain(
     for line in [*unread, *explained(found)]:
         print(line)
     return 0
+
+
+@app.command(epilog="Example:  muster loop report --json | jq '.best, .rules'")
+def report(
+    ctx: typer.Context,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print summary.json.")] = False,
+) -> int:
+    """Writes reports/loop/: what was tried and why, the best so far and how sure that is, which rules pay.
+
+    It is written after each round by itself; this brings it up to date, also while runs run.
+    """
+    from muster.wiring.loop_reporting import report as written
+
+    desk = Desk.open(open_folder(ctx))
+    made = written(desk, looked(desk))
+    if as_json_:
+        say_json(made.summary)
+        return 0
+    for line in _report_lines(made):
+        print(line)
+    return 0
+
+
+def _report_lines(made: Written) -> Iterator[str]:
+    best = made.summary["best"]
+    if best:
+        spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
+        seeds = counted(best["n"], "seed")
+        yield f"best so far: {paint(best['variant'], 'bold')}: {made.facts.by} = {best['mean']:.4g}{spread} ({seeds})"
+    else:
+        yield "no variant has a score" if made.facts.by else "nothing is declared to rank by: `keep: {top, by, better}`"
+    if made.facts.stopped:
+        yield f"no round {made.facts.round + 1}: {made.facts.stopped}"
+    trouble = made.summary["trouble"]
+    if trouble:
+        yield paint(f"{counted(len(trouble), 'run')} failed or left no history; they are named in the report", "yellow")
+    if made.undrawn:
+        yield paint(f"best_so_far could not be drawn: {made.undrawn}", "yellow")
+    yield f"{counted(len(made.files), 'file')}: {', '.join(made.files)}"
+
+
+def _report_round(desk: Desk, told: list[Tried]) -> None:
+    """What goes wrong with it is told, and the round goes on."""
+    from muster.wiring.loop_reporting import after_round
+
+    if trouble := after_round(desk, told):
+        print(f"the loop's report was not written: {trouble}; `muster loop report` tries again", file=sys.stderr)
 
 
 def _variant_of(status: Status, pattern: str, job: str) -> str:

@@ -142,7 +142,7 @@ class Finishing:
         self._launched.pop(attempt_of(record).key, None)
         found = judged(record, verdict, seen, partial=bool(finish.given_up(state)))
         ended = [self._end(record, found)]
-        if found.ok is False:
+        if found.ok is False and not rounds_due.overtaken(state, record.step):
             text = f"{_stopped(record)} stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
             ended.append(self.decide("notice", text, data={"what": "FINISH"}))
         return ended

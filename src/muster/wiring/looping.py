@@ -47,13 +47,18 @@ def settings_of(status: Status) -> LoopSettings:
 # -- what was tried
 
 
-def tried(desk: Desk, status: Status) -> list[Tried]:
+def tried(desk: Desk, status: Status, known: Sequence[Tried] = ()) -> list[Tried]:
+    """`known`: variants whose runs have been read already, and are over."""
+    read = {each.variant.name: each for each in known}
     settings = settings_of(status)
     by_variant: dict[str, list[CellStatus]] = {}
     for cell in status.cells:
         if cell.record.cell.job == settings.job:
             by_variant.setdefault(cell.record.cell.value(AXIS).name, []).append(cell)
-    return [_tried(desk, variant, by_variant.get(variant.name, [])) for variant in status.state.loop.variants]
+    return [
+        read.get(variant.name) or _tried(desk, variant, by_variant.get(variant.name, []))
+        for variant in status.state.loop.variants
+    ]
 
 
 def _tried(desk: Desk, variant: Variant, cells: Sequence[CellStatus]) -> Tried:
@@ -108,9 +113,10 @@ def explained(desk: Desk, status: Status, name: str) -> tuple[Tried, tuple[Rulin
 # -- the next round
 
 
-def proposed(desk: Desk, status: Status) -> Next:
+def proposed(desk: Desk, status: Status, told: Sequence[Tried] | None = None) -> Next:
     state, settings = status.state, settings_of(status)
-    return next_round(state.loop, tried(desk, status), settings, most_rounds(state), proposer_of(settings, desk.root))
+    all_tried = told if told is not None else tried(desk, status)
+    return next_round(state.loop, all_tried, settings, most_rounds(state), proposer_of(settings, desk.root))
 
 
 def write(root: Path, found: Next) -> list[Variant]:

@@ -14,7 +14,8 @@ from muster.report.stamp import Stamp
 from muster.wiring.basis import basis_now, needs_now
 from muster.wiring.desk import Desk
 
-OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "cost.md", "record.md")
+OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "loop/*.*", "cost.md",
+        "record.md")  # fmt: skip
 
 
 def verified(desk: Desk) -> list[FileState]:

@@ -12,13 +12,15 @@ from muster.report.words import (
     defence_zh,
     flags_en,
     flags_zh,
+    loop_en,
+    loop_zh,
     tables_en,
     tables_zh,
 )
 
 TEXTS: Mapping[str, Mapping[str, str]] = {
-    "en": {**tables_en.TEXTS, **decision_en.TEXTS, **defence_en.TEXTS, **flags_en.TEXTS},
-    "zh": {**tables_zh.TEXTS, **decision_zh.TEXTS, **defence_zh.TEXTS, **flags_zh.TEXTS},
+    "en": {**tables_en.TEXTS, **decision_en.TEXTS, **defence_en.TEXTS, **flags_en.TEXTS, **loop_en.TEXTS},
+    "zh": {**tables_zh.TEXTS, **decision_zh.TEXTS, **defence_zh.TEXTS, **flags_zh.TEXTS, **loop_zh.TEXTS},
 }
 
 

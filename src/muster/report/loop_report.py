@@ -1,0 +1,210 @@
+"""The report of a loop in Markdown: the bottom line first, then runs, lineage, curve, rules, numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+from muster.report.escape import markdown, one_line
+from muster.report.loop_bottom import bottom
+from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant
+from muster.report.loop_mermaid import mermaid
+from muster.report.loop_say import Say
+from muster.report.record_wording import code
+from muster.rounds.summary import Summary
+
+SHORT = 90  # characters of a cause in a table
+CURVE, TREE = "best_so_far", "lineage.svg"
+SAME = "″"
+
+
+def loop_markdown(facts: LoopFacts, drawn: Sequence[str] = (), undrawn: str = "") -> str:
+    """`drawn`: the pictures that lie beside it. `undrawn`: why the curve does not."""
+    say = Say(facts)
+    parts = [
+        [f"# {_title(facts, say)}"],
+        list(bottom(facts, say)),
+        list(_runs(facts, say)),
+        list(_lineage(facts, say, drawn)),
+        list(_curve(facts, say, drawn, undrawn)),
+        list(_rules(facts, say)),
+        list(_logged(facts, say)),
+    ]
+    return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
+
+
+def _title(facts: LoopFacts, say: Say) -> str:
+    rounds, variants = say.count("loop_round", facts.round), say.count("loop_variant", len(facts.variants))
+    title = say("loop.title", campaign=markdown(facts.campaign), rounds=rounds, variants=variants)
+    if facts.over:
+        return title
+    over = sum(run.over for run in facts.runs)
+    return say("marked", title=title, mark=say("loop.unfinished", k=over, n=len(facts.runs)))
+
+
+# -- a row for each run
+
+
+def _runs(facts: LoopFacts, say: Say) -> Iterator[str]:
+    urls = any(run.url for run in facts.runs)
+    ranked = ["value"] if facts.by else []
+    names = ["run", "round", "verdict", *ranked, "parent", "reason", "edits", "config", "output"]
+    yield f"## {say('loop.runs')}"
+    yield ""
+    rows = [row for each in facts.variants for row in _rows(facts, each, say, urls=urls)]
+    yield from table([*(say(f"loop.{name}") for name in names), *([say("loop.wandb")] if urls else [])], rows)
+    if facts.by:
+        yield ""
+        yield say("loop.runs_note", by=code(facts.by), better=say(f"loop.{facts.better}"))
+
+
+def _rows(facts: LoopFacts, of: LoopVariant, say: Say, *, urls: bool) -> Iterator[list[str]]:
+    variant = of.variant
+    config = link(of.config.rpartition("/")[2], of.config)
+    parent = markdown(variant.parent) if variant.parent else say("loop.base")
+    told = [parent, markdown(variant.reason) or "—", markdown(", ".join(variant.edits)) or "—", config]
+    for at, run in enumerate(of.runs or (LoopRun("", "PENDING"),)):
+        name = markdown(run.cell) if run.cell else markdown(variant.name)
+        score = [_score(of, say) if not at else SAME] if facts.by else []
+        output = link(say("loop.output"), run.output) if run.output else "—"
+        more = [link("W&B", run.url) if run.url else "—"] if urls else []
+        same = told if not at else [SAME] * len(told)
+        yield [name, str(variant.round), _verdict(run, say), *score, *same, output, *more]
+
+
+def _score(of: LoopVariant, say: Say) -> str:
+    if not of.values:
+        return f"— ({say('loop.not_yet')})" if of.state == "waiting" else "—"
+    gain = f"; {say('loop.gain', gain=say.signed(of.gain))}" if of.gain is not None else ""
+    return say.short(of) + gain
+
+
+def _verdict(run: LoopRun, say: Say) -> str:
+    if not run.trouble:
+        return run.verdict
+    why = one_line(run.why) or say("loop.no_history", why=one_line(run.unread))
+    return f"{run.verdict}: {markdown(why if len(why) <= SHORT else why[: SHORT - 1] + '…')}"
+
+
+def link(text: str, target: str) -> str:
+    """To a file of the campaign, from the report's own folder; elsewhere as it is."""
+    if not target.startswith(("http://", "https://")):
+        target = quote(target if target.startswith("/") else f"../../{target}")
+    return f"[{markdown(text)}]({target})"
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> Iterator[str]:
+    """`numbers`: columns that are set to the right."""
+    yield f"| {' | '.join(head)} |"
+    yield f"| {' | '.join('---:' if at in numbers else '---' for at in range(len(head)))} |"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+# -- pictures
+
+
+def _lineage(facts: LoopFacts, say: Say, drawn: Sequence[str]) -> Iterator[str]:
+    yield f"## {say('loop.lineage')}"
+    yield ""
+    yield say("loop.lineage_note")
+    yield ""
+    if TREE in drawn:
+        yield f"![{say('loop.picture', campaign=markdown(facts.campaign))}]({TREE})"
+        yield ""
+    yield from mermaid(facts, say)
+
+
+def _curve(facts: LoopFacts, say: Say, drawn: Sequence[str], undrawn: str) -> Iterator[str]:
+    if not facts.course:
+        return
+    yield f"## {say('loop.curve')}"
+    yield ""
+    repeated = any(each.n > 1 for each in facts.variants)
+    words = {"by": code(facts.by), "better": say(f"loop.{facts.better}")}
+    if undrawn:
+        yield say("loop.undrawn", why=markdown(undrawn))
+        return
+    if f"{CURVE}.png" in drawn:
+        yield f"![{say('loop.curve')}]({CURVE}.png)"
+        yield ""
+    yield say("loop.caption" if repeated else "loop.caption_one", **words)
+
+
+# -- rules
+
+
+def _rules(facts: LoopFacts, say: Say) -> Iterator[str]:
+    yield f"## {say('loop.rules')}"
+    yield ""
+    if not facts.rules:
+        yield say("loop.rules_none")
+        return
+    names = ["rule", "reason", "made", *(["scored", "won", "mean_gain"] if facts.by else [])]
+    rows = []
+    for each in facts.rules:
+        row = [markdown(each.rule), markdown(each.reason), str(each.made) if each.made else say("loop.never")]
+        if facts.by:
+            gain = "—" if each.mean is None else say.signed(each.mean)
+            gain += f" {say.gain_format.interval(each.interval)}" if each.interval else ""
+            row += [str(len(each.gains)), str(each.better), gain]
+        rows.append(row)
+    yield from table([say(f"loop.{name}") for name in names], rows, (2, 3, 4, 5))
+    yield ""
+    if not facts.by:
+        yield say("loop.rules_unranked")
+        return
+    yield say("loop.rules_note", by=code(facts.by))
+    yield ""
+    if facts.noise is None:
+        yield say("loop.noise_one")
+    else:
+        repeats = max(each.n for each in facts.variants)
+        pair = facts.noise * (2 / repeats) ** 0.5
+        yield say("loop.noise", sd=say.spread(facts.noise), pair=say.spread(pair))
+
+
+# -- what was logged
+
+
+def _logged(facts: LoopFacts, say: Say) -> Iterator[str]:
+    yield f"## {say('loop.logged')}"
+    yield ""
+    if not facts.keys:
+        yield say("loop.nothing_logged")
+        return
+    yield say.sentences(say("loop.logged_note"), say("loop.more_keys", n=facts.more_keys) if facts.more_keys else "")
+    for key in facts.keys:
+        yield ""
+        better = facts.directions.get(key)
+        yield f"### {code(key)}" + (f" ({say(f'loop.{better}')})" if better else "")
+        yield ""
+        names = ["run", "first", "last", "best_value" if better else "range", "delta", "percent"]
+        rows = [_numbers(run, run.summaries.get(key), better, say) for run in facts.runs if run.summaries]
+        yield from table([say(f"loop.{name}") for name in names], rows, range(1, 6))
+
+
+def _numbers(run: LoopRun, summary: Summary | None, better: str | None, say: Say) -> list[str]:
+    name = markdown(run.cell)
+    if summary is None or not summary.count:
+        return [name, *["—"] * 5]
+    if summary.nan:
+        name += f" ({say('loop.nans', n=summary.nan, all=summary.count)})"
+    best = number(summary.best(better)) if better else f"{number(summary.min)} … {number(summary.max)}"
+    percent = _percent(summary.pct)
+    delta = "—" if summary.delta is None else f"{summary.delta:+.4g}"
+    return [name, number(summary.first), number(summary.last), best, delta, percent]
+
+
+def _percent(value: float | None) -> str:
+    return "—" if value is None else f"{value:+.1f}" if abs(value) < 1000 else f"{value:+.3g}"
+
+
+def number(value: float | None) -> str:
+    """Four digits that count; what is no number is told as what it is."""
+    if value is None:
+        return "—"
+    if math.isnan(value):
+        return "NaN"
+    return str(int(value)) if abs(value) < 1e7 and float(value).is_integer() else f"{value:.4g}"

@@ -1,0 +1,120 @@
+"""English: the report of a loop."""
+
+from __future__ import annotations
+
+TEXTS = {
+    "loop.title": "Rounds of {campaign}: {rounds}, {variants}",
+    "loop.unfinished": "not finished: {k} of {n} runs are over",
+    "count.loop_round": "{n} round|{n} rounds",
+    "count.loop_variant": "{n} variant|{n} variants",
+    "count.loop_seed": "{n} seed|{n} seeds",
+    "loop.higher": "higher is better",
+    "loop.lower": "lower is better",
+    # bottom line
+    "loop.best": "**Best so far: {name}** (round {round}): {by} = {score}; {better}.",
+    "loop.no_rank": "**No best variant can be named**: nothing is declared to rank by. `keep: {{top: 4, by: "
+    'last("..."), better: higher}}` declares it.',
+    "loop.no_score": "**No variant has a score yet** by {by}.",
+    "loop.no_score_why": "**No variant has a score** by {by}: {why}.",
+    "loop.score": "{mean} ± {sd} (mean ± sd, {seeds})",
+    "loop.score_one": "{mean} (one seed)",
+    "loop.beyond": "Against its base {base} ({score}) it is better by {gain}, 95 % interval {interval}, p = {p} "
+    "(Welch): beyond the noise of the seeds.",
+    "loop.within": "Against its base {base} ({score}) it is better by {gain}, 95 % interval {interval}, p = {p} "
+    "(Welch): that may be the noise of the seeds.",
+    "loop.no_spread": "Against its base {base} ({score}) it is better by {gain}; the seeds show no spread at all, "
+    "which is seldom true: does the command use `{{seed}}`?",
+    "loop.one_seed": "Against its base {base} ({score}) it is better by {gain}. One seed: a gain can't be told from "
+    "noise; `repeats: 3` would show it.",
+    "loop.is_base": "It is one of the configs that the loop began with: no variant is better beyond the noise.",
+    "loop.is_base_one": "It is one of the configs that the loop began with: no variant scored better. One seed: a "
+    "difference can't be told from noise; `repeats: 3` would show it.",
+    "loop.no_base": "The base that it comes from has no score to compare with.",
+    "loop.top": "{name} has the better mean ({score}), but not beyond the noise of the seeds.",
+    "loop.top_few": "{name} has the better mean ({score}), but two seeds hardly ever tell a gain from noise; "
+    "`repeats: 3` or more would.",
+    "loop.chosen": "It was chosen as the best of {n} that have a score, so that score flatters it: run it again with "
+    "other seeds before you show it.",
+    "loop.died": "{n:One of its runs|{n} of its runs} did not end well: the score is of what was logged until then.",
+    "loop.stopped": "**The loop has stopped**: {why}.",
+    "loop.next_running": "**Round {round} of {most} is under way**: {k} of {n} runs are over.",
+    "loop.next_ready": "**Round {round} of {most} comes next**: {variants}; {how}.",
+    "loop.next_due": "**Round {round} of {most} is over**: the next one, or the reason why none comes, is due; {how}.",
+    "loop.how_busy": "nobody has to do anything",
+    "loop.how_idle": "`muster loop run` goes on",
+    "loop.how_held": "the campaign is held: `muster release`, then `muster loop run`",
+    "loop.how_down": "the campaign is down: `muster loop run` goes on",
+    "loop.trouble": "**{n} of {all} runs failed or left no history**, and the loop went on without them:",
+    "loop.trouble_all": "**{n:The only run|All {n} runs} failed or left no history**:",
+    "loop.trouble_run": "{cell}: {verdict}: {why}",
+    "loop.fine": "No run failed, and each left a history.",
+    "loop.fine_so_far": "No run has failed so far.",
+    "loop.left_none": "it left no readable history",
+    "loop.no_history": "no readable history: {why}",
+    # stop conditions, as they are recorded
+    "loop.stop.rounds": "all {n} rounds are done",
+    "loop.stop.one": "the one round is done",
+    "loop.stop.target": "the target is reached: {target} holds for {name}",
+    "loop.stop.no_gain": "no gain in {n} {n:round|rounds}: {by} is still best with {name} ({score})",
+    "loop.stop.none": "no proposals because {why}",
+    # runs
+    "loop.runs": "Runs",
+    "loop.run": "run",
+    "loop.round": "round",
+    "loop.verdict": "verdict",
+    "loop.value": "score",
+    "loop.parent": "parent",
+    "loop.reason": "why it was tried",
+    "loop.edits": "edits",
+    "loop.config": "config",
+    "loop.output": "output",
+    "loop.wandb": "W&B",
+    "loop.base": "base",
+    "loop.gain": "{gain} against the parent",
+    "loop.runs_note": "score: {by}, {better}. ″: as in the row above.",
+    # lineage
+    "loop.lineage": "Lineage",
+    "loop.lineage_note": "Thick frame: the best so far. ▲ better and ▼ worse than its parent. Dashed: no score.",
+    "loop.lineage_large": "{n} variants are too many for a diagram in a text: see lineage.svg.",
+    "loop.picture": "Lineage of {campaign}",
+    "loop.not_yet": "not over yet",
+    "loop.without": "no score",
+    "loop.unranked": "nothing to rank by",
+    # best so far
+    "loop.curve": "Best so far",
+    "loop.caption": "Each dot is a run, by {by} ({better}); marks with a bar: mean and sd over the seeds of a variant. "
+    "The line is the best variant after each round: another one takes its place only if it is better beyond the noise "
+    "of the seeds.",
+    "loop.caption_one": "Each dot is a run, by {by} ({better}). The line is the best variant after each round. One "
+    "seed each: a gain can't be told from noise.",
+    "loop.undrawn": "It could not be drawn: {why}.",
+    # rules
+    "loop.rules": "Which rules pay",
+    "loop.rule": "rule",
+    "loop.made": "variants made",
+    "loop.scored": "with a score",
+    "loop.won": "better than the parent",
+    "loop.mean_gain": "mean gain",
+    "loop.never": "never fired",
+    "loop.rules_note": "Gain: the score of a variant less that of its parent, by {by}; above zero is better. In "
+    "brackets the 95 % t interval of the mean gain, from three variants on.",
+    "loop.noise": "The seeds of one variant differ by {sd} (sd, pooled): a gain of one pair of variants has a noise of "
+    "{pair} by itself.",
+    "loop.noise_one": "One seed each: every gain has the noise of two seeds in it, and nothing here says how large "
+    "that is; `repeats: 3` would show it.",
+    "loop.rules_unranked": "Without an expression to rank by no gain can be told.",
+    "loop.rules_none": "No rule is declared, and nothing else has made a variant.",
+    # keys
+    "loop.logged": "What the runs logged",
+    "loop.logged_note": "Numbers of the keys that rank and that rules ask for come first. —: not logged; NaN and inf: "
+    "as the run wrote them.",
+    "loop.more_keys": "{n} more {n:key is|keys are} in summary.json.",
+    "loop.nothing_logged": "Nothing was logged.",
+    "loop.first": "first",
+    "loop.last": "last",
+    "loop.best_value": "best",
+    "loop.range": "min … max",
+    "loop.delta": "delta",
+    "loop.percent": "%",
+    "loop.nans": "{n} of {all} not finite",
+}
