@@ -109,6 +109,26 @@ class Story:
             kind, why = "end_short", why.removeprefix(STOPPED_SHORT)
         yield Seen(kind, event.decision.at, parts={"who": event.decision.who, "why": why})
 
+    def _round(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        made = decision.data.get("variants") or ()
+        if decision.data.get("stopped"):
+            yield Seen("loop_stopped", decision.at, parts={"why": decision.reason})
+            return
+        reasons: dict[str, list[str]] = {}
+        for each in made:
+            reasons.setdefault(each["reason"], []).append(each["name"])
+        told = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+        yield Seen("round", decision.at, parts={"n": str(decision.data["round"]), "what": told})
+
+    def _finish(self, event: Event) -> Iterator[Seen]:
+        """A step that proposes a round and goes well is told by its round."""
+        decision = event.decision
+        if str(decision.data.get("step", "")).startswith("round-") and decision.data.get("ok") is not False:
+            return
+        parts = {"who": decision.who, "what": decision.kind, "why": decision.reason}
+        yield Seen("other", decision.at, parts=parts)
+
     def _intent(self, event: Event) -> Iterator[Seen]:
         decision = event.decision
         if decision.data.get("intent") == "down":
@@ -181,6 +201,8 @@ class Story:
 
 
 _TELLERS: Mapping[str, Callable[[Story, Event], Iterator[Seen]]] = {
+    "round": Story._round,
+    "finish": Story._finish,
     "epoch": Story._epoch,
     "end": Story._end,
     "intent": Story._intent,

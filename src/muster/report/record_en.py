@@ -134,6 +134,8 @@ TEXTS = {
     "seen.end_short": "The controller ended by itself, since nothing runs and nothing may start: {why}",
     "seen.end_complete": "The controller ended by itself: everything declared is settled",
     "seen.other": "{who}, {what}: {why}",
+    "seen.round": "Round {n} of the loop was proposed: {what}",
+    "seen.loop_stopped": "The loop stopped: {why}",
     # status
     "status.counts": "Of {declared}: {counts}",
     "status.alive": "A controller is at work",

@@ -151,6 +151,8 @@ TEXTS = {
     "seen.end_short": "控制器自行结束，因为没有东西在运行，也没有可以启动的：{why}",
     "seen.end_complete": "控制器自行结束：所有声明的单元均已了结",
     "seen.other": "{who}，{what}：{why}",
+    "seen.round": "提出了循环的第 {n} 轮：{what}",
+    "seen.loop_stopped": "循环停止：{why}",
     # status
     "status.counts": "共 {declared}：{counts}",
     "status.alive": "控制器正在工作",
