@@ -70,16 +70,18 @@ def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iter
             mistakes.append(Mistake(said, path=place, hint=_near(name, root)))
 
 
-def _variant(file: Path, taken: set[str]) -> Variant:
+def base_text(file: Path) -> str:
     if file.stat().st_size > MOST_BYTES:
         raise UnreadableConfig("it is larger than 16 MB")
-    data = file.read_bytes()
-    kind = kind_of(file.name)
     try:
-        config = read_config(data.decode("utf-8"), kind)
+        return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError:
         raise UnreadableConfig("it is no UTF-8 text") from None
-    digest = digest_of(config.tree)
+
+
+def _variant(file: Path, taken: set[str]) -> Variant:
+    text = base_text(file)
+    digest = digest_of(read_config(text, kind_of(file.name)).tree)
     name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", file.name.rpartition(".")[0]).strip("-.") or "base"
     return Variant(name if name not in taken else f"{name}-{digest[:6]}", str(file), 1, digest)
 

@@ -136,10 +136,18 @@ def _path(document: Document, dotted: str) -> tuple[str | int, ...]:
     from muster.spec.document import Items
 
     found: tuple[str | int, ...] = ()
-    for part in dotted.split("."):
-        listed = isinstance(document.get(found), Items) and part.isdecimal()
-        found = (*found, int(part) if listed else part)
+    parts = dotted.split(".")
+    while parts:
+        listed = isinstance(document.get(found), Items) and parts[0].isdecimal()
+        length = _name_length(document, found, parts)
+        found = (*found, int(parts[0]) if listed else ".".join(parts[:length]))
+        parts = parts[length:]
     return found
+
+
+def _name_length(document: Document, found: tuple[str | int, ...], parts: Sequence[str]) -> int:
+    """How many parts are one name: a name may have dots in it."""
+    return next((n for n in range(1, len(parts) + 1) if document.has((*found, ".".join(parts[:n])))), 1)
 
 
 def as_json(check: Check) -> dict[str, Any]:

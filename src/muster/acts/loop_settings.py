@@ -1,4 +1,4 @@
-"""What a campaign's `loop:` asks for, ready to use: rules parsed, the ready set filled in."""
+"""What a campaign's `loop:` asks for, ready to use: rules parsed, the ready set filled in, the space read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from muster.rounds.ready import READY
 from muster.rounds.rules import Default, Rule
+from muster.rounds.space import Search, space_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class LoopSettings:
     default: Default | None = None
     no_gain: int | None = None
     target: str = ""  # a condition: one run that meets it ends the loop
+    search: Search | None = None  # instead of rules
+    entry: str = ""  # a function that proposes, instead of rules
 
 
 def loop_settings(loop: Mapping[str, Any]) -> LoopSettings:
@@ -30,10 +33,11 @@ def loop_settings(loop: Mapping[str, Any]) -> LoopSettings:
     ready = READY[loop["use"]]() if loop.get("use") else None
     own = tuple(_rule(each) for each in loop.get("rules", ()))
     fallback = Default(tuple(default["edit"]), default["reason"]) if default else None
+    search = _search(loop["search"]) if loop.get("search") else None
     return LoopSettings(
         job=loop["job"],
         rounds=int(loop.get("rounds", 1)),
-        per_run=int(loop.get("variants_per_run", 1)),
+        per_run=search.trials if search else int(loop.get("variants_per_run", 1)),
         repeats=int(loop.get("repeats", 1)),
         top=keep.get("top"),
         by=keep.get("by", ""),
@@ -42,7 +46,16 @@ def loop_settings(loop: Mapping[str, Any]) -> LoopSettings:
         default=fallback or (ready.default if ready else None),
         no_gain=stop.get("no_gain"),
         target=stop.get("target") or "",
+        search=search,
+        entry=loop.get("propose") or "",
     )
+
+
+def _search(written: Mapping[str, Any]) -> Search:
+    return Search(
+        space_of(written["space"]), written.get("sampler", "tpe"), int(written.get("trials_per_round", 4)),
+        int(written.get("seed", 0)),
+    )  # fmt: skip
 
 
 def _rule(written: Mapping[str, Any]) -> Rule:

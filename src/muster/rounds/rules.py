@@ -74,7 +74,8 @@ class Ruling:
 
     rule: str
     reason: str
-    outcome: str  # proposed | false | unknown | spent | idle (its edits change nothing) | same | refused | unneeded
+    outcome: str  # proposed | false | unknown | spent | idle (its edits change nothing) | same | refused | unneeded;
+    # of a search: scored | failed
     because: str
     trace: Traced | None = None
     proposal: Proposal | None = None
@@ -169,7 +170,7 @@ def _ruling(rule: Rule, metrics: Metrics, text: str, kind: str, before: int, mad
     if rule.limit is not None and before >= rule.limit:
         times = f"it has fired {before} of {rule.limit} times along this lineage"
         return Ruling(rule.id, rule.reason, "spent", f"{told}, but {times}", trace)
-    outcome, because, proposal = _variant(rule.id, rule.reason, rule.edit, text, kind, made)
+    outcome, because, proposal = outcome_of(rule.id, rule.reason, rule.edit, text, kind, made)
     return Ruling(rule.id, rule.reason, outcome, f"{told}, but {because}" if because else told, trace, proposal)
 
 
@@ -178,11 +179,11 @@ def _default(default: Default, before: Sequence[Ruling], text: str, kind: str) -
         return Ruling(DEFAULT, default.reason, "unneeded", "a rule has fired")
     fired = any(ruling.fired for ruling in before)
     why = "no rule that fired has anything to propose" if fired else "no rule fired"
-    outcome, because, proposal = _variant(DEFAULT, default.reason, default.edit, text, kind, {})
+    outcome, because, proposal = outcome_of(DEFAULT, default.reason, default.edit, text, kind, {})
     return Ruling(DEFAULT, default.reason, outcome, f"{why}, but {because}" if because else why, None, proposal)
 
 
-def _variant(
+def outcome_of(
     rule: str, reason: str, edits: tuple[str, ...], text: str, kind: str, made: Mapping[str, str]
 ) -> tuple[str, str, Proposal | None]:
     """What becomes of its edits, why there is no proposal, and the proposal."""
@@ -191,7 +192,7 @@ def _variant(
     except EditsRefused as refused:
         return "refused", f"its edits can't be carried out: {'; '.join(refused.mistakes)}", None
     if not variant.changed:
-        return "idle", f"its edits change nothing: {_stays(variant)}", None
+        return "idle", f"its edits change nothing: {_stays(variant) or 'it is the same config'}", None
     digest = digest_of(variant.tree)
     if digest in made:
         return "same", f"its edits give the same config as another rule's ({made[digest]})", None
@@ -212,7 +213,7 @@ def explain(found: Sequence[Ruling]) -> Iterator[str]:
     words = {
         "proposed": "fired", "false": "did not fire", "unknown": "did not fire", "spent": "may not fire any more",
         "idle": "fired and changes nothing", "same": "fired and adds nothing", "refused": "fired in vain",
-        "unneeded": "not needed",
+        "unneeded": "not needed", "scored": "scored", "failed": "no score",
     }  # fmt: skip
     for ruling in found:
         yield f"{ruling.reason}: {words[ruling.outcome]}: {ruling.because}"

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muster.domain.template import split_words
+from muster.rounds.edits import EditError, parse_edit
+from muster.rounds.paths import PathError, parse_path
 from muster.spec.document import Path, shorten
 from muster.spec.lint import Lint
 from muster.spec.lint_jobs import SHELL_WORDS
-from muster.spec.model_after import Limit, Primary
+from muster.spec.model_after import Limit, Loop, Primary
+from muster.spec.model_search import Search
+
+PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
 
 
 def lint_sections(lint: Lint) -> None:
@@ -119,10 +124,44 @@ def _loop(lint: Lint) -> None:
         lint.add(
             ("loop", "repeats"), "there is an axis 'seed' already", "give it as many values, and leave `repeats` out"
         )
-    if not (loop.rules or loop.use or loop.default) and not lint.wrong_below(("loop",)):
-        lint.add(
-            ("loop",), "the loop has neither rules nor a default", "without them no round follows the first", key=True
-        )
+    _proposer(lint, loop)
+    if loop.search:
+        _search(lint, loop, loop.search)
+
+
+def _proposer(lint: Lint, loop: Loop) -> None:
+    """Rules, a search or a function: one of them."""
+    written = [kind for kind in PROPOSERS if any(lint.whole.has(("loop", key)) for key in PROPOSERS[kind])]
+    if len(written) > 1:
+        keys = [key for kind in written for key in PROPOSERS[kind] if lint.whole.has(("loop", key))]
+        what = f"a loop proposes by {' or by '.join(written)}, not by both" if len(written) == 2 else (
+            "a loop proposes by rules, by a search or by a function, not by all of them"
+        )  # fmt: skip
+        lint.add(("loop", keys[-1]), what, f"keep one of {', '.join(f'`{key}`' for key in keys)}", key=True)
+    if not (loop.rules or loop.use or loop.default or loop.search or loop.propose) and not lint.wrong_below(("loop",)):
+        hint = "without them no round follows the first; or let a `search` or a function propose"
+        lint.add(("loop",), "the loop has neither rules nor a default", hint, key=True)
+
+
+def _search(lint: Lint, loop: Loop, search: Search) -> None:
+    place: Path = ("loop", "search")
+    if loop.keep is None:
+        if not lint.wrong_below(("loop", "keep")):
+            hint = 'add `keep: {by: last("eval/loss"), better: lower}`'
+            lint.add(place, "a search needs a score to go by", hint, key=True)
+    elif loop.keep.top is not None:
+        lint.warn(("loop", "keep", "top"), "a search learns from every run: `top` has no effect", "leave it out")
+    if lint.whole.has(("loop", "variants_per_run")):
+        hint = "`search: {trials_per_round: ...}` says how many a round has"
+        lint.add(("loop", "variants_per_run"), "a search proposes for a round, not for each run", hint, key=True)
+    if not search.space and not lint.wrong_below((*place, "space")):
+        lint.add((*place, "space"), "the space is empty", "give it a path: {lr: {low: 1e-5, high: 1e-2, log: true}}")
+    for path in search.space:
+        try:
+            parse_edit(f"{path}@set=1")
+            parse_path(path)
+        except (EditError, PathError) as error:
+            lint.add((*place, "space", path), str(error).partition("; ")[0], "as in optimizer.lr", key=True)
 
 
 def _finish(lint: Lint) -> None:

@@ -28,6 +28,7 @@ from muster.spec.fields import (
     read_text,
     wrong,
 )
+from muster.spec.model_search import Entry, Search
 
 ReadySet = Annotated[Literal["act_ot"], BeforeValidator(choice("act_ot"))]
 Better = Annotated[Literal["higher", "lower"], BeforeValidator(choice("higher", "lower"))]
@@ -187,7 +188,7 @@ class Report(Model):
 class Keep(Model):
     """Which runs the next round builds on."""
 
-    top: Whole = field(..., "How many.", "4", ge=1)
+    top: Whole | None = field(None, "How many. Default: all of the last round.", "4", ge=1)
     by: Expression = field(..., "The expression to rank by.", 'last("eval/success")')
     better: Better = field("higher", "Which direction is better.", "higher")
 
@@ -234,6 +235,8 @@ class Loop(Model):
     use: ReadySet | None = field(None, "A rule set that comes with Muster, tried after the rules below.", "act_ot")
     rules: list[Rule] = field([], "Rules, tried in order.", "")
     default: DefaultRule | None = field(None, "What is proposed where no rule fires.", "")
+    search: Search | None = field(None, "Instead of rules: a search of a space.", "")
+    propose: Entry | None = field(None, "Instead of rules: a function of your own.", "my_rules.py:propose")
     stop: Stop = field(Stop(), "When to stop before the last round.", "{no_gain: 2}")
 
 

@@ -18,6 +18,7 @@ from muster.acts.later import not_yet
 from muster.acts.looks import exact_test
 from muster.acts.periods import period_warnings
 from muster.acts.preflight import preflight
+from muster.acts.proposer_check import proposer_mistakes
 from muster.domain.campaign import Campaign
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError
 from muster.execute.gpus import GpuWatch, find_gpus
@@ -59,6 +60,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
     return [
         *preflight(campaign, str(root), os.environ),
         *not_yet(campaign),
+        *proposer_mistakes(campaign.loop, found.bases, root),
         *advise(campaign, machine, jobs_to_do(campaign, state)),
         *period_warnings(campaign, str(root), state.declared if state else ()),
         *exact_test(campaign),

@@ -30,7 +30,7 @@ from muster.rounds.config import kind_of
 from muster.rounds.rules import Ruling
 from muster.store import campaigns
 from muster.wiring.desk import Desk
-from muster.wiring.proposing import proposer_of
+from muster.wiring.proposing import proposer_of, write_study
 from muster.wiring.survey import look
 
 FOLDER = "loop"
@@ -116,7 +116,10 @@ def explained(desk: Desk, status: Status, name: str) -> tuple[Tried, tuple[Rulin
 def proposed(desk: Desk, status: Status, told: Sequence[Tried] | None = None) -> Next:
     state, settings = status.state, settings_of(status)
     all_tried = told if told is not None else tried(desk, status)
-    return next_round(state.loop, all_tried, settings, most_rounds(state), proposer_of(settings, desk.root))
+    found = next_round(state.loop, all_tried, settings, most_rounds(state), proposer_of(settings, desk.root))
+    if settings.search:
+        write_study(desk.state, settings, board_of(state.loop, all_tried, settings), found)
+    return found
 
 
 def write(root: Path, found: Next) -> list[Variant]:

@@ -11,6 +11,7 @@ from muster.acts.bases import base_variants
 from muster.acts.check import locate
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
+from muster.acts.proposer_check import proposer_mistakes
 from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells
@@ -68,7 +69,11 @@ def _all_variants(root: Path, bases: list[Variant]) -> list[Variant]:
 def checked(file: Path) -> Read:
     """As `read`, and it can run here: its commands and folders exist, and this version knows what it asks for."""
     found = read(file)
-    noticed = [*preflight(found.campaign, str(file.parent), os.environ), *not_yet(found.campaign)]
+    noticed = [
+        *preflight(found.campaign, str(file.parent), os.environ),
+        *not_yet(found.campaign),
+        *proposer_mistakes(found.campaign.loop, found.bases, file.parent),
+    ]
     mistakes = [each for each in noticed if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, found.text))

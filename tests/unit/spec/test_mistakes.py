@@ -356,6 +356,12 @@ SECTIONS = [
         "5:42 'lst(1)': character 1: there is no function lst",
     ),
     ("loop: {job: t, base: [a], rules: [{when: 1 < 2, edit: [a@add=2]}]}", "5:35 'reason' is missing in loop.rules.0"),
+    ("loop: {job: t, base: [a], search: {space: {lr: {low: 0, high: 1}}}}", "5:27 a search needs a score to go by"),
+    ("loop: {job: t, base: [a], propose: rules}", "5:36 'rules' names no function"),
+    (
+        "loop: {job: t, base: [a], propose: 'a.b:f', use: act_ot}",
+        "5:27 a loop proposes by rules or by a function, not by both",
+    ),
     ("gates: {g: {job: u, read: {jsonl: a}, success: [{key: k, min: 1}]}}", "5:18 there is no job 'u'"),
     ("gates: {g: {job: t, read: {jsonl: a}}}", "5:12 a gate needs success or failure criteria"),
     ("gates: {g: {job: t, read: {jsonl: a}, success: [{key: k}]}}", "5:49 a criterion needs a bound"),
@@ -467,3 +473,42 @@ def test_repeats_beside_an_axis_of_seeds() -> None:
         "loop: {job: t, base: [a.json], repeats: 2, default: {edit: [a@set=1], reason: r}}\n"
     )
     assert shown(text) == ["5:41 there is an axis 'seed' already"]
+
+
+LOOP = f"{HEAD}{JOB}loop: {{job: t, base: [a], keep: {{by: 'last(\"x\")'}}, "
+SEARCHES = [
+    ("search: {}}", "4:52 'space' is missing in loop.search"),
+    ("search: {space: {}}}", "4:68 the space is empty"),
+    ("search: {space: {lr: 1}}}", "4:73 expected a mapping, found the number 1"),
+    ("search: {space: {lr: {}}}}", "4:73 a path needs `low` and `high`, or `values`"),
+    ("search: {space: {lr: {low: 1}}}}", "4:73 a path needs `low` and `high`, or `values`"),
+    ("search: {space: {lr: {low: x, high: 1}}}}", "4:79 expected a number, found text 'x'"),
+    ("search: {space: {lr: {low: 1, high: 1}}}}", "4:73 low 1 is not below high 1"),
+    ("search: {space: {lr: {low: 0, high: 1, log: true}}}}", "4:73 with `log` low must be above 0, found 0"),
+    ("search: {space: {lr: {low: 1, high: 9, step: 2, log: true}}}}", "4:73 `log` and `step` don't go together"),
+    ("search: {space: {lr: {low: 1, high: 10, step: 2}}}}", "4:73 steps of 2 from 1 never reach 10"),
+    ("search: {space: {lr: {low: 1, high: 10, step: 0}}}}", "4:73 step must be above 0, found 0"),
+    ("search: {space: {lr: {low: 1, high: 2, values: [1, 2]}}}}", "4:73 it has both a range and values"),
+    ("search: {space: {lr: {values: [1]}}}}", "4:82 there is nothing to choose from"),
+    ("search: {space: {lr: {values: [1, 2, 1.0]}}}}", "4:82 '1.0' is there twice"),
+    ("search: {space: {lr: {values: 3}}}}", "4:82 expected a list of values, found the number 3"),
+    ("search: {space: {lr.: {low: 0, high: 1}}}}", "4:69 'lr.' is no path: it ends with a dot"),
+    ("search: {space: {lr: {low: 0, high: 1}}, sampler: tpee}}", "4:102 expected one of tpe, gp, random, found text 'tpee'"),
+    ("search: {space: {lr: {low: 0, high: 1}}, trials_per_round: 0}}", "4:111 must be at least 1, found 0"),
+    ("search: {space: {lr: {low: 0, high: 1}}, trials: 3}}", "4:93 unknown key 'trials' in loop.search"),
+    ("search: {space: {lr: {low: 0, high: 1}}}, variants_per_run: 2}", "4:94 a search proposes for a round, not for each run"),
+    ("search: {space: {lr: {low: 0, high: 1}}}, default: {edit: [a@set=1], reason: r}}",
+     "4:52 a loop proposes by rules or by a search, not by both"),
+    ("search: {space: {lr: {low: 0, high: 1}}}, propose: 'a.py:f', use: act_ot}",
+     "4:94 a loop proposes by rules, by a search or by a function, not by all of them"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("written", "expected"), SEARCHES)
+def test_searches(written: str, expected: str) -> None:
+    assert shown(f"{LOOP}{written}\n") == [expected]
+
+
+def test_a_search_needs_no_top() -> None:
+    text = LOOP.replace("keep: {by", "keep: {top: 3, by") + "search: {space: {lr: {low: 0, high: 1}}}}\n"
+    assert shown(text) == ["4:39 a search learns from every run: `top` has no effect"]

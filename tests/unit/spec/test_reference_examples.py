@@ -34,6 +34,7 @@ PLACES: dict[str, str] = {
     "Best": "jobs.other.results.cost.reduce.at", "Retry": "jobs.other.retry", "Decision": "decision",
     "Primary": "decision.primary", "Limit": "decision.limit", "BestBy": "decision.checkpoint", "Report": "report",
     "Loop": "loop", "Keep": "loop.keep", "Rule": "loop.rules.0", "DefaultRule": "loop.default", "Stop": "loop.stop",
+    "Search": "loop.search", "Dimension": "loop.search.space.lr",
     "Gate": "gates.penalty", "GateRead": "gates.penalty.read", "Criterion": "gates.penalty.success.0",
     "Bounds": "gates.penalty.success.0.by_stage.main", "Finish": "finish",
 }  # fmt: skip
