@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muster.rounds.applying import kind as kind_of_value
 from muster.rounds.edits import EditError
 from muster.rounds.names import digest_of
 from muster.rounds.paths import PathError, Where, at_place, find, parse_path, told
@@ -155,20 +156,22 @@ def checked(space: Sequence[Dimension], text: str, kind: str, tree: Any) -> tupl
     for knob in knobs:
         ends = knob.dimension.values or (knob.dimension.low, knob.dimension.high)
         for value in ends:
-            if why := _unwritable(knob, knob.tidy(value), text, kind):
+            if why := _unwritable(knob, knob.tidy(value), text, kind, tree):
                 wrong.setdefault(knob.path, why)
     if wrong:
         raise SpaceMisfit(wrong)
     return knobs
 
 
-def _unwritable(knob: Knob, value: Any, text: str, kind: str) -> str:
+def _unwritable(knob: Knob, value: Any, text: str, kind: str, tree: Any) -> str:
     try:
         made = edit_text(text, kind, [knob.edit(value)])
     except (EditsRefused, EditError) as error:
         return str(error)
     held = value_at(made.tree, knob.path)
-    return "" if knob.read(held) == value else f"{knob.path} would hold {shown(held)}, and not {shown(value)}"
+    if knob.read(held) == value:
+        return ""
+    return f"{knob.path} is {kind_of_value(value_at(tree, knob.path))}, and can't be {shown(value)}"
 
 
 def value_at(tree: Any, path: str) -> Any:

@@ -151,7 +151,7 @@ class CampaignFile(Model):
         None, "What is decided from the finished matrix; declared before anything runs.", ""
     )
     report: Report | None = field(None, "Tables and documents.", "{columns: [id/score, ood/score]}")
-    loop: Loop | None = field(None, later("Rounds of proposed configs."), "")
+    loop: Loop | None = field(None, "Rounds of proposed configs.", "")
     gates: dict[str, Gate] = field({}, later("Decisions over the metric stream of a run, by name."), "")
     notify: list[Notice] = field(
         [],

@@ -1,0 +1,123 @@
+"""A search space on a config: what fits, what is drawn, what is read again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from muster.rounds.space import (
+    Dimension,
+    Knob,
+    SpaceMisfit,
+    checked,
+    edits_of,
+    fitted,
+    grid,
+    point_of,
+    points,
+    rest_of,
+    space_of,
+)
+from muster.rounds.texts import edit_text
+
+TREE: dict[str, Any] = {
+    "opt": {"lr": 0.1, "warm": True},
+    "batch": 32,
+    "act": "relu",
+    "layers": [{"p": 0.1}, {"p": 0.1}],
+}
+
+
+def knob(path: str = "batch", tree: Any = None, **more: Any) -> Knob:
+    return fitted([Dimension(path, **more)], TREE if tree is None else tree)[0]
+
+
+def test_a_space_as_the_campaign_says_it() -> None:
+    found = space_of(
+        {"opt.lr": {"low": 1e-5, "high": 1, "log": True}, "act": {"values": ["relu", "gelu"], "log": False}}
+    )
+    assert found == (Dimension("opt.lr", 1e-5, 1, log=True), Dimension("act", values=("relu", "gelu")))
+
+
+@pytest.mark.parametrize(
+    ("path", "low", "high", "step", "whole"),
+    [("batch", 8, 64, None, True), ("batch", 8, 64, 8, True), ("batch", 8.0, 64, None, False), ("batch", 8, 64, 0.5, False),
+     ("opt.lr", 0, 1, None, False), ("opt.warm", 0, 1, None, False)],
+)  # fmt: skip
+def test_integers_are_drawn_where_the_config_has_one(
+    path: str, low: float, high: float, step: Any, whole: bool
+) -> None:
+    assert knob(path, low=low, high=high, step=step).whole is whole
+
+
+def test_one_base_with_a_fraction_is_enough_for_fractions() -> None:
+    space = [Dimension("p", 0, 1)]
+    assert fitted(space, {"p": 1})[0].whole
+    assert not fitted(space, {"p": 1}, {"p": 0.5})[0].whole
+
+
+def test_every_misfit_is_told_with_what_lies_near() -> None:
+    space = [Dimension("optim.lr", 0, 1), Dimension("batch", 1, 2), Dimension("b*", 1, 2), Dimension("act.x", 1, 2)]
+    with pytest.raises(SpaceMisfit) as caught:
+        fitted(space, TREE)
+    assert caught.value.mistakes == {
+        "optim.lr": "optim.lr matches nothing in the config; the nearest: opt.lr",
+        "b*": "batch sets batch, too",
+        "act.x": "act.x leads nowhere: act is a single value, there is nothing below it",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dimension", "said"),
+    [
+        (Dimension("act", 0, 1), "act is a text, and can't be 0.0"), (Dimension("opt.warm", 0, 1), "true or false"),
+        (Dimension("batch", values=("a", "b")), "batch is a number"), (Dimension("opt", 0, 1), "opt is a mapping"),
+    ],
+)  # fmt: skip
+def test_what_can_not_be_written_is_told_before_it_is_drawn(dimension: Dimension, said: str) -> None:
+    with pytest.raises(SpaceMisfit) as caught:
+        checked([dimension], json.dumps(TREE), "json", TREE)
+    assert said in str(caught.value)
+
+
+def test_where_a_config_stands() -> None:
+    space = [Dimension("opt.lr", 0, 1), Dimension("layers[*].p", 0, 1), Dimension("act", values=("relu", "gelu"))]
+    knobs = checked(space, json.dumps(TREE), "json", TREE)
+    assert point_of(knobs, TREE) == ({"opt.lr": 0.1, "layers[*].p": 0.1, "act": "relu"}, "")
+    assert point_of(knobs, TREE | {"act": "tanh"}) == ({}, 'act is "tanh", outside the space')
+    assert point_of(knobs, TREE | {"opt": {"lr": 2}})[1] == "opt.lr is 2, outside the space"
+    assert point_of(knobs, TREE | {"layers": [{"p": 0.1}, {"p": 0.2}]})[1] == "layers[*].p is null, outside the space"
+
+
+def test_truth_is_no_number() -> None:
+    found = knob("opt.warm", values=(True, False))
+    assert (found.read(False), found.read(1), found.read(0)) == (False, None, None)
+    assert knob("batch", low=0, high=1).read(True) is None
+
+
+def test_the_rest_is_what_the_space_does_not_touch() -> None:
+    space = [Dimension("opt.lr", 0, 1), Dimension("gone", 0, 1)]
+    assert rest_of(space, TREE) == rest_of(space, TREE | {"opt": {"lr": 0.7, "warm": True}})
+    assert rest_of(space, TREE) != rest_of(space, TREE | {"batch": 33})
+    assert TREE["opt"]["lr"] == 0.1, "it is left as it is"
+
+
+def test_a_small_space_can_be_gone_through() -> None:
+    knobs = fitted([Dimension("batch", 16, 64, step=16), Dimension("opt.lr", 0, 0.3, step=0.1)], TREE)
+    assert points(knobs) == 16
+    assert [point["opt.lr"] for point in grid(knobs)][:4] == [0.0, 0.1, 0.2, 0.3]
+    assert len({json.dumps(point) for point in grid(knobs)}) == 16
+    assert points(fitted([Dimension("opt.lr", 0, 1)], TREE)) is None
+
+
+@given(st.floats(0, 1), st.floats(1e-9, 1e-3), st.integers(1, 1000), st.booleans())
+def test_what_is_drawn_is_written_and_read_again(share: float, low: float, high: int, whole: bool) -> None:
+    space = [Dimension("batch", 1, high + 1)] if whole else [Dimension("opt.lr", low, low + high)]
+    knobs = fitted(space, TREE)
+    at = knobs[0].tidy(knobs[0].dimension.low + share * (knobs[0].dimension.high - knobs[0].dimension.low))
+    made = edit_text(json.dumps(TREE), "json", edits_of(knobs, {space[0].path: at}))
+    assert point_of(knobs, made.tree) == ({space[0].path: at}, "")
