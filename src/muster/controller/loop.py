@@ -135,6 +135,7 @@ class Loop:
         if wake.attempts:
             self.carrier.try_again()
         polling = self.ports.clock.boot() >= self._next_poll
+        looked = self.ports.clock.boot()
         sightings = self.ports.probe.look(self._to_look_at(wake))
         if polling:
             self.watches.poll(self.state, sightings, self.ports.signals)
@@ -154,8 +155,10 @@ class Loop:
             launched=self.carrier.launched,
             stopping=self.carrier.stopping,
             recent=self.agenda.recent,
-            purse=self.purser.purse(sightings),
+            purse=self.purser.purse(sightings, looked),
         )
+        if self.purser.outdated:
+            self._next_poll = 0.0  # look at all of them
         actions = decide(view, now)
         self._carry_out(actions)
         self._remember(sightings, verdicts, now)

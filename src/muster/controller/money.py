@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from muster.controller.watches import name_of
 from muster.domain.attempt import Attempt, CellRecord
@@ -19,6 +20,7 @@ from muster.ledger.till import Till
 from muster.ports.clock import Clock
 
 Key = tuple[str, int]
+OLD_S = 2.0  # since the look: a machine that is busy takes tenths of a second
 SOON_S = 0.01  # a budget that is spent now is looked at a moment later, never at once again
 
 
@@ -27,6 +29,7 @@ class Purser:
         self.clock, self.boot_id = clock, boot_id
         self.due: float | None = None  # boot time at which runs must be stopped
         self.last: Purse | None = None  # as it was told last
+        self.outdated = False
         self.take_over(state)
 
     def take_over(self, state: CampaignState) -> None:
@@ -57,7 +60,10 @@ class Purser:
         elapsed = max(0.0, now.boot - attempt.claimed_boot) if attempt.boot_id == self.boot_id else 0.0
         return pace_of(history, elapsed, job.steps), next_checkpoint_s(history, now.boot)
 
-    def purse(self, sightings: Mapping[Key, Sighting]) -> Purse | None:
+    def purse(self, sightings: Mapping[Key, Sighting], looked: float) -> Purse | None:
+        """`looked`: boot time before the look. Whoever was held up since then counts runs that may have ended: nothing
+        is stopped for that, but looked at again. Once: where every look takes so long, the budget holds all the same.
+        """
         if self.till is None:
             return None
         now = self._now()
@@ -71,8 +77,10 @@ class Purser:
                 late[cell, n] = late_s(attempt, seen, now.boot)
         self.till.ended(over)
         self.till.begun(late)
-        self.last = purse = self.till.purse(now)
-        self.due = self._next(purse, now.boot)
+        purse = self.till.purse(now)
+        self.outdated = now.boot - looked > OLD_S and not self.outdated
+        self.last = purse = replace(purse, outdated=self.outdated)
+        self.due = now.boot if self.outdated else self._next(purse, now.boot)
         return purse
 
     def _next(self, purse: Purse, boot: float) -> float | None:

@@ -33,6 +33,7 @@ class Purse:
     runs: Mapping[Key, Prospect] = field(default_factory=dict)
     cell_s: Mapping[str, float] = field(default_factory=dict)  # job -> billed seconds of one more cell; absent: unknown
     cells_begun_s: float = 0.0  # of those that start in this very turn
+    outdated: bool = False  # the runs were looked at a while ago: some may have ended, and nothing is stopped for it
 
     @property
     def budget(self) -> float:
@@ -106,7 +107,7 @@ class Purse:
         A run that can neither end nor save again before the budget is spent is stopped after the checkpoint it has.
         One at a time: the money that it leaves may carry the others to their next checkpoint.
         """
-        if self.money.at_cap != "stop" or self.money.budget is None:
+        if self.money.at_cap != "stop" or self.money.budget is None or self.outdated:
             return [], ""
         going = {key: run for key, run in self.runs.items() if key not in ending}
         if self.spent_up:

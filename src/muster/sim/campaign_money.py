@@ -134,7 +134,17 @@ class Bill:
         if money is None or money.budget is None or money.at_cap != "stop":
             return False
         saves = any(progress.kind == "checkpoint" for progress in job.progress)
-        return saves or self.spent(self.world.now) + self.doubt() >= money.budget - EPSILON_S
+        counted = self.spent(self.world.now) + self.doubt() + self._unseen()
+        return saves or counted >= money.budget - EPSILON_S
+
+    def _unseen(self) -> float:
+        """Of runs whose end nobody can read yet, because their file system does not answer: they count as held."""
+        total, now = 0.0, self.world.now
+        for key in self.claimed.keys() - self.decided.keys():
+            over, folder = self._over(key), self.folders.get(key)
+            if over is not None and folder and folder.unread_until > over:
+                total += max(0.0, now - over) * len(self._units(key))
+        return total
 
     def doubt(self) -> float:
         """Where no shim saw the tree's end, the slot counts as held until somebody looked."""

@@ -86,6 +86,7 @@ def test_at_the_cap_everything_ends_or_nothing_does() -> None:
     assert purse(100, money=STOP, runs=runs).to_stop(()) == ([ONE, TWO], "the budget of 100 CNY is spent: 100.00")
     assert purse(100, money=STOP, runs=runs).to_stop({ONE})[0] == [TWO]
     assert purse(100, runs=runs).to_stop(())[0] == []  # at_cap: hold
+    assert purse(100, money=STOP, runs=runs, outdated=True).to_stop(())[0] == []  # some of them may have ended
     assert purse(99.9, money=STOP, runs=runs).to_stop(())[0] == []
 
 
