@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 import struct
+from abc import abstractmethod
 from collections.abc import Iterator
 
 from muster.observe.metrics.crc32c import masked
@@ -49,12 +50,12 @@ class RecordSteps(StepReader):
                 self._begin(growing.size - TAIL_BYTES)
             self._read_on()
 
+    @abstractmethod
     def _begin(self, offset: int) -> None:
         """Anew, at the first record behind the offset."""
-        raise NotImplementedError
 
-    def _read_on(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _read_on(self) -> None: ...
 
     def _take(self, text: bytes) -> None:
         """Records are taken one by one."""
