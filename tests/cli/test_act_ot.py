@@ -56,6 +56,7 @@ def test_three_rounds_of_four(act_ot: Camp) -> None:
     assert told["keys"]["eval.success"]["last_step"] == 300
 
 
+@pytest.mark.slow
 def test_a_run_killed_in_its_first_second_and_one_that_fails_stop_nobody(act_ot: Camp) -> None:
     campaign = act_ot.root / "campaign.yaml"
     campaign.write_text(campaign.read_text().replace("rounds: 3", "rounds: 2"))

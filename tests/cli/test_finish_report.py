@@ -69,6 +69,7 @@ def test_a_whole_report_is_made_copied_and_fresh(sprint: Camp) -> None:
     assert reason.startswith("a derived file is not fresh: reports/decision.md")
 
 
+@pytest.mark.slow
 def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
     sprint("up", code=3)
     assert not (sprint.root / "reports" / "decision.md").exists()

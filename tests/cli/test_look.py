@@ -197,6 +197,7 @@ def test_a_stopped_run_is_told_at_once(camp: Camp, runs: Runs) -> None:
     assert camp.json("look", "run", "--for", "2s", code=4)["verdict"] == "RUNNING"
 
 
+@pytest.mark.slow
 def test_a_deadlock_is_presumed_by_file_times(camp: Camp, runs: Runs) -> None:
     """FAULTS 18, seen by somebody who came too late."""
     camp.environment["MUSTER_PACE"] = "0.005"

@@ -138,7 +138,9 @@ def test_repeats_are_seeds(loop: Camp) -> None:
     assert len(loop.cells()) == 8
 
 
-@pytest.mark.parametrize("point", ROUND_POINTS)
+@pytest.mark.parametrize(
+    "point", [ROUND_POINTS[0], *(pytest.param(each, marks=pytest.mark.slow) for each in ROUND_POINTS[1:])]
+)
 def test_a_proposer_that_is_killed_repeats_and_loses_nothing(loop: Camp, point: str, tmp_path: Path) -> None:
     """Held after round 1, so that nobody else proposes."""
     loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 2"))

@@ -80,6 +80,7 @@ def test_a_finished_matrix(done: Camp) -> None:
     assert done("verify", code=0).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_second_report_changes_nothing(done: Camp) -> None:
     before = {path: (done.root / path).read_bytes() for path in states(done) if not path.endswith(".md")}
     done("report", code=0)
@@ -100,7 +101,7 @@ def test_the_way_from_a_sentence_to_files_and_definition(done: Camp) -> None:
     assert done.json("trace", f"reports/decision.md:{number}", code=0)["claims"][0]["id"] == "E1"
 
 
-@pytest.mark.parametrize("suffix", ["csv", "md", "tex"])
+@pytest.mark.parametrize("suffix", ["csv", *(pytest.param(each, marks=pytest.mark.slow) for each in ("md", "tex"))])
 def test_the_way_from_a_row_of_a_table_to_its_result_files(done: Camp, suffix: str) -> None:
     """Whoever doubts a number points at it."""
     path = f"reports/tables/main.{suffix}"
@@ -185,11 +186,13 @@ def test_verify_catches(done: Camp, damage: Callable[[Camp], None], path: str, s
     assert done("verify", code=1).returncode == 1
 
 
+@pytest.mark.slow
 def test_a_comment_in_the_campaign_file_makes_nothing_stale(done: Camp) -> None:
     done.write(CAMPAIGN + "# a remark\n")
     assert {found for found, _ in states(done).values()} == {"fresh"}
 
 
+@pytest.mark.slow
 def test_an_edited_result_is_told_by_the_next_report_too(done: Camp) -> None:
     edited_result(done)
     made = done.json("report", code=0)
@@ -369,6 +372,7 @@ def test_a_replaced_checkpoint_makes_everything_stale_that_rests_on_it(done: Cam
     assert "model.txt was replaced" in states(done)["reports/tables/main.csv"][1]
 
 
+@pytest.mark.slow
 def test_a_report_of_nothing_does_not_stay_fresh(camp: Camp) -> None:
     data(camp)
     camp.write(CAMPAIGN)
@@ -378,6 +382,7 @@ def test_a_report_of_nothing_does_not_stay_fresh(camp: Camp) -> None:
     assert {state for state, _ in states(camp).values()} == {"stale"}
 
 
+@pytest.mark.slow
 def test_a_damaged_stamp_is_mended_by_its_own_command(done: Camp) -> None:
     (done.root / "reports/stamps/report.json").write_text("{")
     assert "make it anew: `muster report`" in done("verify", code=1).stderr
@@ -385,11 +390,13 @@ def test_a_damaged_stamp_is_mended_by_its_own_command(done: Camp) -> None:
     done("verify", code=0)
 
 
+@pytest.mark.slow
 def test_files_whose_stamp_was_deleted_are_told(done: Camp) -> None:
     (done.root / "reports/stamps/report.json").unlink()
     assert states(done)["reports/decision.md"] == ("broken", "it carries no stamp")
 
 
+@pytest.mark.slow
 def test_a_partial_report_leaves_the_whole_one_alone(done: Camp) -> None:
     done.write(CAMPAIGN.replace("seed: [0, 1, 2, 3, 4]", "seed: [0, 1, 2, 3, 4, 5]"))
     done("report", "--partial", code=3)
@@ -413,6 +420,7 @@ def test_numbers_that_are_no_result_are_not_written_into_texts(done: Camp) -> No
         assert "INVALID" in (done.root / "reports/tables" / name).read_text()
 
 
+@pytest.mark.slow
 def test_a_job_that_ran_before_more_seeds_came_is_stale(camp: Camp) -> None:
     data(camp)
     once = '  plots: {axes: [], needs: [eval], command: "touch {out}/plot.txt"}\ndecision:'
@@ -426,6 +434,7 @@ def test_a_job_that_ran_before_more_seeds_came_is_stale(camp: Camp) -> None:
     assert [(state, "plots ran before eval/" in because) for state, because in found.values()] == [("stale", True)]
 
 
+@pytest.mark.slow
 def test_the_file_that_an_evaluation_names_is_what_was_evaluated(camp: Camp) -> None:
     """The declared checkpoint is the last one; the evaluation reads another, which was saved at the start."""
     data(camp)
@@ -456,6 +465,7 @@ def test_the_file_that_an_evaluation_names_is_what_was_evaluated(camp: Camp) -> 
     assert saved["train/new/0"]["path"].endswith("init.txt")
 
 
+@pytest.mark.slow
 def test_a_checkpoint_from_a_backup_is_the_one_that_was_evaluated(done: Camp) -> None:
     """Its time is new, its bytes are those that the last report saw."""
     path = done.folder("train/new/3") / "out" / "model.txt"
@@ -467,6 +477,7 @@ def test_a_checkpoint_from_a_backup_is_the_one_that_was_evaluated(done: Camp) ->
     assert "checkpoint_changed" in {flag["code"] for flag in done.json("report", code=0)["flags"]}
 
 
+@pytest.mark.slow
 def test_what_is_bound_beside_the_campaign_is_kept_right_too(done: Camp) -> None:
     (done.root / "talk.md").write_text("| config | OOD score |\n| --- | --- |\n| new | 7.123 |\n")
     done("docs", "bind", "talk.md", "--yes", "--place", code=0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+pytestmark = pytest.mark.slow  # 23 campaigns of their own; the commonest mistakes are in test_report.py
 CAMPAIGN = """\
 muster: 1
 campaign: small
