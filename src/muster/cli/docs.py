@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from muster.acts import docs
 from muster.acts.docs_told import Ambiguous, Audited, Bound, Fixed, Updated, audited_json, bound_json, updated_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
+from muster.cli.verbs import Verbs
 from muster.cli.words import counted, from_here, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.report.documents.sidecar import SUFFIX
@@ -23,19 +22,9 @@ from muster.report.documents.sidecar import SUFFIX
 if TYPE_CHECKING:
     from muster.wiring.reporting import Known
 
-VERBS = ("bind", "update", "audit")
 LISTED = 40
 COLOURS = {"agrees": "green", "stale": "yellow", "disagrees": "red", "untraced": "dim"}
 WORDS = {"agrees": "agree", "stale": "are stale", "disagrees": "disagree", "untraced": "can't be traced"}
-
-
-class Verbs(TyperGroup):
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
-            near = difflib.get_close_matches(args[0], VERBS, 1)
-            hint = f"did you mean `muster docs {near[0]}`?" if near else "one of: bind, update, audit"
-            raise UsageError(f"there is no command 'docs {args[0]}'", hint=hint)
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from muster.acts.next_round import Next
 from muster.acts.next_round_json import next_json, rulings_json
@@ -17,6 +15,7 @@ from muster.acts.status import Status
 from muster.cli.app import open_folder
 from muster.cli.cells import declared, looked, one
 from muster.cli.paint import paint
+from muster.cli.verbs import Verbs
 from muster.cli.words import counted, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
@@ -27,17 +26,6 @@ from muster.wiring.desk import Desk
 if TYPE_CHECKING:
     from muster.acts.tried import Tried
     from muster.wiring.loop_reporting import Written
-
-VERBS = ("propose", "run", "explain", "report")
-
-
-class Verbs(TyperGroup):
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
-            near = difflib.get_close_matches(args[0], VERBS, 1)
-            hint = f"did you mean `muster loop {near[0]}`?" if near else f"one of: {', '.join(VERBS)}"
-            raise UsageError(f"there is no command 'loop {args[0]}'", hint=hint)
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(cls=Verbs, add_completion=False, epilog="Example:  muster loop run --rounds 3")

@@ -21,7 +21,7 @@ from muster.observe import outputs
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved_at
 from muster.observe.matches import fitting, has_content, newest_first, time_of
 from muster.observe.results import NoResult, has_match, read_result
-from muster.observe.steps import last_step
+from muster.observe.step_reads import StepRead, rank, read_records, read_step, step_text
 from muster.observe.window import Window, window_of
 
 HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
@@ -93,15 +93,6 @@ def path_values(job: Job, cell: Cell, order: Order) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
-    """The newest step of one progress source; `value` None: it has none, and `reading` says why."""
-
-    reading: str
-    value: float | None = None
-    unread: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Reading:
     job: Job
     order: Order
@@ -119,8 +110,8 @@ class _Reading:
         return outputs.folder_of(self.output or self.order.output)
 
     @property
-    def step(self) -> _Step | None:
-        return max(self._steps(), key=_rank, default=None)
+    def step(self) -> StepRead | None:
+        return max(self._steps(), key=rank, default=None)
 
     def read(self) -> ProofReading:
         proof = self.job.proof
@@ -150,8 +141,8 @@ class _Reading:
 
     # -- steps
 
-    def _steps(self) -> list[_Step]:
-        found: list[_Step] = []
+    def _steps(self) -> list[StepRead]:
+        found: list[StepRead] = []
         for source in self.job.progress:
             if source.kind in _RECORDS:
                 found.append(self._recorded(source.kind, source.path, source.step, source.scale))
@@ -161,42 +152,42 @@ class _Reading:
                 found.append(self._written(source.kind, source.path, source.step, source.scale))
         return found
 
-    def _logged(self, regex: str, scale: float) -> _Step:
+    def _logged(self, regex: str, scale: float) -> StepRead:
         folder = os.path.dirname(self.order.out)
         for name in ("stdout.log", "stderr.log"):  # Python's logging and progress bars go to stderr
-            step = _read_step(os.path.join(folder, name), "stdout", regex, scale, name)
+            step = read_step(os.path.join(folder, name), "stdout", regex, scale, name)
             if step.value is not None or step.unread:
                 return step
-        return _Step("stdout: no step matched its pattern")
+        return StepRead("stdout: no step matched its pattern")
 
-    def _written(self, kind: str, path: str, key: str, scale: float) -> _Step:
+    def _written(self, kind: str, path: str, key: str, scale: float) -> StepRead:
         try:
             pattern = self.path(path)
         except KeyError as error:
-            return _Step(_no_value(path, error), unread=True)
+            return StepRead(_no_value(path, error), unread=True)
         matches = newest_first(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
-            return _Step(trouble or f"{path}: does not exist", unread=trouble is not None)
-        steps = [_read_step(match, kind, key, scale, self._name(match)) for match in matches[:_MOST_MATCHES]]
-        return max(steps, key=_rank)
+            return StepRead(trouble or f"{path}: does not exist", unread=trouble is not None)
+        steps = [read_step(match, kind, key, scale, self._name(match)) for match in matches[:_MOST_MATCHES]]
+        return max(steps, key=rank)
 
-    def _recorded(self, kind: str, path: str, key: str | None, scale: float) -> _Step:
+    def _recorded(self, kind: str, path: str, key: str | None, scale: float) -> StepRead:
         from muster.observe.metrics import record_steps as records
 
         try:
             pattern = self.path(path)
         except KeyError as error:
-            return _Step(_no_value(path, error), unread=True)
+            return StepRead(_no_value(path, error), unread=True)
         files_of = records.wandb_files if kind == "wandb" else records.board_files
         files = [file for match in newest_first(pattern)[:_MOST_MATCHES] for file in files_of(match)]
         if not files:
             trouble = outputs.unreadable(pattern)
-            return _Step(trouble or f"{path}: there are no records", unread=trouble is not None)
-        steps = [_read_records(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
-        return max(steps, key=_rank)
+            return StepRead(trouble or f"{path}: there are no records", unread=trouble is not None)
+        steps = [read_records(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
+        return max(steps, key=rank)
 
-    def _judge_step(self, proof: StepProof, step: _Step | None) -> Evidence:
+    def _judge_step(self, proof: StepProof, step: StepRead | None) -> Evidence:
         try:
             full = float(render(proof.min, self.values))
         except KeyError as error:
@@ -204,7 +195,7 @@ class _Reading:
         except ValueError:
             return _evidence("step", f"the wanted step '{proof.min}' is no number", UNREAD)
         wanted = full * (1 - proof.within)
-        text = f"wanted {_number(wanted)}" + (f" of {_number(full)}" if proof.within else "")
+        text = f"wanted {step_text(wanted)}" + (f" of {step_text(full)}" if proof.within else "")
         if step is None:
             return _evidence("step", f"no progress source holds steps, {text}", UNREAD)
         if step.value is None:
@@ -347,44 +338,11 @@ class _Reading:
         return os.path.relpath(path, self.base) if path.startswith(self.base) else path
 
 
-def _read_step(path: str, kind: str, key: str, scale: float, name: str) -> _Step:
-    try:
-        value = last_step(path, kind, key)
-    except OSError as error:
-        return _Step(f"{name} can't be read: {error.strerror or error}", unread=True)
-    if value is None:
-        return _Step(f"{name}: no step in it" + ("" if kind == "stdout" else f" (key '{key}')"))
-    return _stepped(name, value, scale)
-
-
-def _read_records(path: str, kind: str, key: str | None, scale: float, name: str) -> _Step:
-    from muster.observe.metrics.record_steps import OWN_STEP, BoardSteps, WandbSteps
-
-    reader = WandbSteps(path, key or OWN_STEP) if kind == "wandb" else BoardSteps(path)
-    try:
-        reader.look()
-    except OSError as error:
-        return _Step(f"{name} can't be read: {error.strerror or error}", unread=True)
-    ended = f"; it ends with exit code {reader.ended.code}" if reader.ended else ""
-    if reader.logged is None:
-        return _Step(f"{name}: no step in it{ended}")
-    return _stepped(name, reader.logged, scale, ended)
-
-
-def _stepped(name: str, value: float, scale: float, more: str = "") -> _Step:
-    scaled = "" if scale == 1.0 else f" x {scale:g} = {_number(value * scale)}"
-    return _Step(f"{name}: last step {_number(value)}{scaled}{more}", value * scale)
-
-
 def _matches_in(path: str, regex: str) -> bool:
     try:
         return has_match(path, regex)
     except OSError:
         return False
-
-
-def _rank(step: _Step) -> tuple[bool, float, bool]:
-    return (step.value is not None, step.value or 0.0, step.unread)
 
 
 def _evidence(signal: str, reading: str, says: str) -> Evidence:
@@ -393,10 +351,6 @@ def _evidence(signal: str, reading: str, says: str) -> Evidence:
 
 def _no_value(text: str, error: KeyError) -> str:
     return f"'{text}' asks for {{{error.args[0]}}}, which has no value here"
-
-
-def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else f"{value:.10g}"
 
 
 def _percent(share: float) -> str:

@@ -149,19 +149,6 @@ def rulings(
     return found
 
 
-def propose(
-    rules: Sequence[Rule],
-    default: Default | None,
-    metrics: Metrics,
-    text: str,
-    kind: str,
-    fired_before: Mapping[str, int] | None = None,
-) -> list[Proposal]:
-    """The best first: of the rules that fired, else the default's. `variants_per_run` takes the first few."""
-    found = rulings(rules, default, metrics, text, kind, fired_before)
-    return [ruling.proposal for ruling in found if ruling.proposal]
-
-
 def _ruling(rule: Rule, metrics: Metrics, text: str, kind: str, before: int, made: Mapping[str, str]) -> Ruling:
     trace = evaluate(parse(rule.when), metrics)
     told = sentence(trace)

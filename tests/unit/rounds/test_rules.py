@@ -14,7 +14,7 @@ from metric_world import logged
 from muster.rounds.config import UnreadableConfig
 from muster.rounds.evaluating import Metrics
 from muster.rounds.ready import READY, act_ot
-from muster.rounds.rules import Default, Rule, RulesRefused, Ruling, check_rules, explain, propose, rulings
+from muster.rounds.rules import Default, Proposal, Rule, RulesRefused, Ruling, check_rules, explain, rulings
 
 CONFIG = json.dumps({"lr": 0.1, "window": 8, "reg": 0.01})
 SMALL = Rule('last("pi") < 0.05', ("reg@mul=1.5", "window@mul=1.5@max=10"), "mass too small")
@@ -24,6 +24,10 @@ MILD = Default(("lr@mul=0.9",), "mild")
 
 def outcomes(rules: list[Rule], metrics: Metrics, default: Default | None = MILD, **more: Any) -> dict[str, str]:
     return {found.reason: found.outcome for found in rulings(rules, default, metrics, CONFIG, "json", **more)}
+
+
+def propose(*asked: Any) -> list[Proposal]:
+    return [ruling.proposal for ruling in rulings(*asked) if ruling.proposal]
 
 
 def test_priority_then_order() -> None:
