@@ -42,13 +42,17 @@ def _files(written: str, root: Path, place: str, mistakes: list[Mistake]) -> Ite
         return
     names = sorted(glob.glob(written, root_dir=root, recursive=True)) if glob.has_magic(written) else [written]  # noqa: PTH207
     if not names:
-        mistakes.append(Mistake(f"a file that fits {written} does not exist", path=place, hint=_near(written, root)))
+        mistakes.append(
+            Mistake(f"a file that fits {written} does not exist", path=place, hint=near_config(written, root))
+        )
     for name in names:
         file = root / name
         if file.is_file():
             yield file
         elif not glob.has_magic(written):
-            mistakes.append(Mistake(f"the config {written} does not exist", path=place, hint=_near(written, root)))
+            mistakes.append(
+                Mistake(f"the config {written} does not exist", path=place, hint=near_config(written, root))
+            )
 
 
 def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iterator[Path]:
@@ -67,7 +71,7 @@ def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iter
             yield root / name
         else:
             said = f"{_told(file, root)}, line {number}: the config {name} does not exist"
-            mistakes.append(Mistake(said, path=place, hint=_near(name, root)))
+            mistakes.append(Mistake(said, path=place, hint=near_config(name, root)))
 
 
 def base_text(file: Path) -> str:
@@ -86,7 +90,8 @@ def _variant(file: Path, taken: set[str]) -> Variant:
     return Variant(name if name not in taken else f"{name}-{digest[:6]}", str(file), 1, digest)
 
 
-def _near(written: str, root: Path) -> str:
+def near_config(written: str, root: Path) -> str:
+    """What a name that does not exist may stand for."""
     folder = (root / written).parent
     known = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(Path(written).name, known, 1)

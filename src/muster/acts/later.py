@@ -21,12 +21,6 @@ def not_yet(campaign: Campaign) -> Iterator[Mistake]:
         yield _warning(
             "notify", "`notify:` knows only `{run: COMMAND}` in this version: the other channels stay silent"
         )
-    for axis in campaign.axes:
-        edited = [value.name for value in axis.values if value.edits and not value.config]
-        if edited:
-            text = f"{axis.name} {', '.join(edited[:3])}: `edits:` are read, but this version can't apply them"
-            hint = "write the edited config files yourself and name them in `args:`"
-            yield Mistake(text, path=f"axes.{axis.name}", hint=hint)
 
 
 def _warning(path: str, text: str) -> Mistake:

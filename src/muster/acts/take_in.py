@@ -76,7 +76,9 @@ def _definition(campaign: Campaign, job: Job, cell: Cell, cwd: str, files: dict[
     words = command(job, filled)
     resume = command(job, {**filled, "last.checkpoint": "{last.checkpoint}"}) if job.resume else []
     env = environment(campaign, job, cell, place, "")
-    configs = {word: _contents(cwd, word, files) for word in words if word.endswith(CONFIG_SUFFIXES)}
+    named = [word for word in words if word.endswith(CONFIG_SUFFIXES)]
+    made = tuple(job.configs.values())  # their names say what is in them
+    configs = {word: _contents(cwd, word, files) for word in named if not word.endswith(made)}
     return _digest([words, resume, env, cwd, job.output, job.steps, configs, _edits(cell)])
 
 

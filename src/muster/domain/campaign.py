@@ -115,6 +115,8 @@ class Job:
     steps: int | None = None
     within: tuple[str, ...] = ()  # words put before the command
     cwd: str | None = None  # absolute; None: the campaign's folder
+    config: str = ""  # absolute: what `edits:` of axis values change
+    configs: Mapping[str, str] = field(default_factory=dict)  # combination of edited values -> its config file
     resume: tuple[str, ...] | None = None
     shell: bool = False
     uses: Uses = Uses()

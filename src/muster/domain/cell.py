@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from muster.domain.campaign import AxisValue, Campaign, Job
@@ -36,6 +36,11 @@ def escape(value: str) -> str:
 
 def cell_id(job: str, values: Sequence[AxisValue]) -> str:
     return "/".join([job, *(escape(value.name) for value in values)])
+
+
+def edit_key(values: Iterable[AxisValue]) -> str:
+    """Which combination of edits a cell has; "": none."""
+    return "/".join(escape(value.name) for value in values if value.edits)
 
 
 def cells_of(campaign: Campaign, job: Job) -> Iterator[Cell]:

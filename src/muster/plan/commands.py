@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.domain.campaign import Campaign, Job
-from muster.domain.cell import Cell
+from muster.domain.cell import Cell, edit_key
 from muster.domain.template import render, render_words
 
 
@@ -37,13 +37,20 @@ def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
         "steps": "" if job.steps is None else str(job.steps),
         "last.output": place.last_output,
         "last.checkpoint": place.last_checkpoint,
-        "config_file": next((value.config for _, value in cell.values if value.config), ""),
+        "config_file": _config_file(job, cell),
     }
     found.update({f"{name}.output": path for name, path in place.outputs.items()})
     for axis, value in cell.values:
         found[axis] = value.name
         found[f"{axis}.args"] = value.args
     return found
+
+
+def _config_file(job: Job, cell: Cell) -> str:
+    """A variant's own, or the job's with the edits of the cell's values."""
+    values = [value for _, value in cell.values]
+    own = next((value.config for value in values if value.config), "")
+    return own or job.configs.get(edit_key(values), job.config)
 
 
 def command(job: Job, filled: Mapping[str, str]) -> list[str]:

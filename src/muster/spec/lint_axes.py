@@ -27,6 +27,10 @@ def lint_axes(lint: Lint) -> None:
             _value(lint, name, value)
             if value.settings.env:
                 lint_env(lint, (*value.path, "env"))
+            if value.settings.edits and not _edited(lint, name):
+                what = f"the edits of {name} {value.scalar.text} change nothing: no job with this axis has a config"
+                hint = "add `config: FILE` to the job, and {config_file} to its command"
+                lint.add((*value.path, "edits"), what, hint, key=True)
         _same(lint, values)
         if not any(name in (job.axes or ()) for job in lint.model.jobs.values()) and not lint.wrong_below(("jobs",)):
             lint.warn(("axes", name), f"axis '{name}' is used by no job", "add it to the axes of a job", key=True)
@@ -44,6 +48,13 @@ def _name(lint: Lint, name: str) -> None:
         lint.add(path, f"'{name}' is the name of an axis and of a job", "rename one of them", key=True)
     elif name == "variant" and lint.model.loop:
         lint.add(path, "the loop makes the axis 'variant' itself", "rename this axis", key=True)
+
+
+def _edited(lint: Lint, axis: str) -> bool:
+    jobs = lint.model.jobs.items()
+    return any(axis in (job.axes or ()) and lint.whole.has(("jobs", name, "config")) for name, job in jobs) or (
+        lint.wrong_below(("jobs",))
+    )
 
 
 def _value(lint: Lint, axis: str, value: WrittenValue) -> None:

@@ -29,6 +29,7 @@ def lint_jobs(lint: Lint) -> None:
         _needs(lint, name, job)
         _commands(lint, name, job)
         _templates(lint, name, job)
+        _config(lint, name, job)
         _proof(lint, name, job)
         _results(lint, name, job)
         _slots(lint, name, job)
@@ -205,6 +206,21 @@ def _args(lint: Lint, name: str, job: Job) -> None:
                 split_words(value.settings.args)
             except ValueError:
                 lint.add(path, "a quote in 'args' is opened and never closed", "close it")
+
+
+def _config(lint: Lint, name: str, job: Job) -> None:
+    path: Path = ("jobs", name, "config")
+    if job.config is None:
+        return
+    texts = [text for words in (job.command, job.resume, job.within) if words for text in words.texts]
+    if _is_loop(lint, name):
+        what = f"job '{name}' is the loop's: its configs are the variants"
+        lint.add(path, what, "name the file in `loop: {base: [...]}` instead", key=True)
+    elif not any("{config_file}" in text for text in texts):
+        what = f"config is never used: the command of '{name}' has no {{config_file}}"
+        lint.add(path, what, "put {config_file} where the trainer expects its config", key=True)
+    for item in dict.fromkeys(placeholders(job.config)):
+        lint.add(path, f"config takes no placeholders, found {{{item}}}", "`edits:` of axis values change it")
 
 
 def _proof(lint: Lint, name: str, job: Job) -> None:

@@ -68,7 +68,7 @@ class ValueSettings(Model):
     env: Env = field({}, "Environment variables of the cells with this value.", "{WANDB_TAGS: full}")
     edits: list[Edit] = field(
         [],
-        "Edits of the config file, as in `loop.rules`. (read and checked; this version can't apply them: `up` refuses)",
+        "Edits of the job's `config`, as in `loop.rules`: each combination gets its own file, for `{config_file}`.",
         '["ot.lambda_ot@set=0.12"]',
     )
     note: Loose = field("", "A remark that goes wherever this value is reported.", "a proxy, not a formal OOD split")

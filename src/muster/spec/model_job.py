@@ -159,6 +159,12 @@ class Job(Model):
     cwd: Text | None = field(
         None, "Folder to run in, relative to the campaign's. Default: the campaign's.", "../SafeDreamer_v2"
     )
+    config: Text | None = field(
+        None,
+        "A config file (JSON, YAML, TOML) for `{config_file}`, relative to the campaign's folder; `edits:` of axis "
+        "values change a copy of it.",
+        "configs/base.json",
+    )
     env: Env = field({}, "Environment variables of this job.", "{MUJOCO_GL: egl}")
     steps: Whole | None = field(None, "Steps of one run, for `{steps}`, progress and proof.", "120000", ge=1)
     uses: Uses = field(Uses(), "Slots that one cell takes. Default: one of the campaign's kind.", "{gpu: 0}")

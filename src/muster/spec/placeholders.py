@@ -31,8 +31,7 @@ def _has_config_file(lint: Lint, job: str) -> bool:
         return True  # the loop is there but wrong
     if lint.model.loop and lint.model.loop.job == job:
         return True
-    settings = [lint.model.axes.get(axis, []) for axis in lint.model.jobs[job].axes or ()]
-    return any(value.edits for axis in settings if isinstance(axis, dict) for value in axis.values())
+    return lint.whole.has(("jobs", job, "config"))
 
 
 def check(lint: Lint, job: str, path: Path, text: str, names: list[str]) -> None:
@@ -63,7 +62,7 @@ def _explain(lint: Lint, job: str, name: str, names: list[str]) -> tuple[str, st
     if name == "config_file":
         return (
             f"{{config_file}} has no value in job '{job}'",
-            "it is for the loop's job, or an axis whose values have edits",
+            "add `config: FILE` to the job, or make it the loop's job",
         )
     hint = closest(name.strip(), names)
     return f"unknown placeholder {{{name}}}", hint.replace("'", "{", 1).replace("'", "}", 1) if hint else _BRACES

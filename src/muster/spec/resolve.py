@@ -77,6 +77,7 @@ def _job(name: str, job: Job, folder: str, lower: frozenset[str]) -> domain.Job:
         steps=job.steps,
         within=_words(job.within) if job.within else (),
         cwd=os.path.normpath(os.path.join(folder, job.cwd)) if job.cwd else None,  # noqa: PTH118 lexical, no I/O
+        config=os.path.normpath(os.path.join(folder, job.config)) if job.config else "",  # noqa: PTH118 lexical, no I/O
         resume=_words(job.resume, shell=job.shell) if job.resume else None,
         shell=job.shell,
         uses=domain.Uses(job.uses.gpu, job.uses.cpu),

@@ -22,7 +22,7 @@ from muster.store import campaigns
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
-from muster.wiring.taking import OURS, Read, money_of, read
+from muster.wiring.taking import OURS, Read, money_of, read, write_configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,7 @@ def _refuse_unknown(job: str | None, state: CampaignState) -> None:
 
 def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
+    write_configs(found)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     environment = {key: value for key, value in os.environ.items() if key not in OURS}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from muster.acts.axis_edits import with_configs
 from muster.acts.bases import base_variants
 from muster.acts.check import locate
 from muster.acts.later import not_yet
@@ -35,6 +37,7 @@ class Read:
     campaign: Campaign
     warnings: tuple[Mistake, ...]
     bases: tuple[Variant, ...] = ()  # of a loop: the configs it begins with
+    configs: Mapping[str, str] = field(default_factory=dict)  # edited ones by path: texts to write when it is taken in
 
 
 def read(file: Path) -> Read:
@@ -48,16 +51,20 @@ def read(file: Path) -> Read:
         mistake = Mistake("the file is not UTF-8 text", line, 1, "save it as UTF-8")
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
-    if parsed.campaign.loop is None:
-        return Read(text, parsed.campaign, parsed.warnings)
-    bases, mistakes = base_variants(parsed.campaign.loop, file.parent)
+    edited = with_configs(parsed.campaign, file.parent)
+    bases, mistakes = base_variants(parsed.campaign.loop, file.parent) if parsed.campaign.loop else ([], [])
+    mistakes += [each for each in edited.mistakes if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, text))
-    return Read(text, grown(parsed.campaign, _all_variants(file.parent, bases)), parsed.warnings, tuple(bases))
+    warnings = locate([each for each in edited.mistakes if each.level == "warning"], text)
+    campaign = grown(edited.campaign, _all_variants(file.parent, bases))
+    return Read(text, campaign, (*parsed.warnings, *warnings), tuple(bases), edited.texts)
 
 
 def _all_variants(root: Path, bases: list[Variant]) -> list[Variant]:
     """What was run or proposed before, and the bases that are new."""
+    if not bases:
+        return []
     from muster.wiring.fitting import known_state
 
     before = known_state(root)
@@ -103,11 +110,17 @@ def parse_only(campaign: Campaign, texts: list[str]) -> Only:
     return tuple(only)
 
 
+def write_configs(found: Read) -> None:
+    for path, text in found.configs.items():
+        campaigns.write_durably(Path(path), text.encode(), 0o644, "campaign.write")
+
+
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
     """Taken in durably, under the intent `running`. A campaign that is held refuses."""
     before = desk.store.load()
     if before and before.intent.kind == "held":
         raise held(f"the campaign is held: {before.intent.reason}")
+    write_configs(found)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     what = changes(before, hashed) if before else Changes()
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)

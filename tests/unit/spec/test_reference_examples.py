@@ -16,14 +16,19 @@ FILE = {
     "muster": "1",
     "campaign": "c",
     "axes": "{config: [v2_baseline, v2_full], seed: [0, 1, 2, 3, 4], split: [id, ood]}",
-    "jobs": "{train: {axes: [config, seed], command: python t.py, results: {risk_penalty: {json: r.json, key: k}}}, "
+    "jobs": "{train: {axes: [config, seed], config: c.json, command: 'python t.py {config_file}', results: {risk_penalty: {json: r.json, key: k}}}, "
     "eval: {axes: [config, seed, split], needs: [train], command: python e.py, "
     "results: {score: {json: r.json, key: k}, cost: {json: r.json, key: k}}}}",
 }
 AXES = ["seed: [0, 1, 2, 3, 4]", "split: [id, ood]"]
 EVAL = "eval: {axes: [config, seed, split], needs: [other], command: c, results: {score: {json: r, key: k}}}"
 OTHERS = [EVAL, "train: {axes: [config, seed], command: c, results: {risk_penalty: {json: r, key: k}}}"]
-JOB = {"axes": "[config, seed]", "command": "python t.py", "steps": "10", "progress": "[{jsonl: m.jsonl, step: step}]"}
+JOB = {
+    "axes": "[config, seed]",
+    "command": "python t.py {config_file}",
+    "steps": "10",
+    "progress": "[{jsonl: m.jsonl, step: step}]",
+}
 DECISION = {"primary": "{metric: score, split: ood, better: higher}", "baseline": "v2_baseline"}
 # section -> where its keys stand; what stands beside them, so that names in examples stand for something
 PLACES: dict[str, str] = {
