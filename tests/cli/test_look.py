@@ -26,6 +26,9 @@ from muster.judge.floors import Floors
 from muster.observe.probes.gpu import GpuReading
 from muster.wiring import look_gpus
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
+from history_files import wandb_bytes
+
 LOOK = json.loads((Path(__file__).parents[2] / "docs/schemas/look.schema.json").read_text())
 KEYS = {"muster", "asked", "verdict", "kind", "confidence", "cause", "reason", "next", "pid", "output", "step",
         "target", "since", "evidence", "cadence", "files"}  # fmt: skip
@@ -391,6 +394,19 @@ def test_one_that_reached_its_last_step(camp: Camp) -> None:
     assert state(found) == ("UNKNOWN", "reached", "unknown")
     assert "its last step, 300, is the 300 that `num_train_steps` in config.json asks for" in found["reason"]
     assert (found["step"], found["target"]) == (300, 300)
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [(0, ("DONE", None, "presumed")), (1, ("DEAD", None, "probable")), (None, ("UNKNOWN", None, "unknown"))],
+)
+def test_the_exit_that_wandb_recorded(camp: Camp, code: int | None, found: tuple[str, str | None, str]) -> None:
+    file = camp.root / "run" / "wandb" / "offline-run-20261101_101010-abc" / "run-abc.wandb"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(wandb_bytes([{"step": step, "loss": 1.0} for step in range(9)], exit_code=code))
+    told = camp.json("look", "run", "--for", "1s", code=0 if code == 0 else 3)
+    assert state(told) == found
+    assert (f"its W&B record ends with exit code {code}" in told["reason"]) == (code is not None), told["reason"]
 
 
 # -- what people type

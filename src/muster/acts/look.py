@@ -191,16 +191,23 @@ def _absent(sight: Sight) -> Verdict:
         return Verdict(State.RUNNING, reason, "orphans", "presumed", None, evidence)
     if sight.fate == "hidden":
         return Verdict(State.UNKNOWN, _nobody(sight), None, "unknown", None, evidence)
-    death = read_death(sight.found.logs, _alive_at(sight.found), sight.exit)
+    ended = sight.exit or _by_its_record(sight)
+    death = read_death(sight.found.logs, _alive_at(sight.found), ended)
     if death is not None:
         return _dead(sight, death, evidence)
-    if sight.exit is not None:
+    if ended is not None:
         return _exit_0(sight, evidence)
     if sight.fate == "ended":
         return _lost(evidence)
     step = _step(sight)
     kind = "reached" if step is not None and _reached(sight, step) else None
     return Verdict(State.UNKNOWN, _nobody(sight), kind, "unknown", None, evidence)
+
+
+def _by_its_record(sight: Sight) -> Exit | None:
+    """Its exit as the run itself wrote it down: W&B does, unless the run is killed."""
+    codes = [pulse.ended for pulse in sight.watch.watch.history.pulses.values() if pulse.ended is not None]
+    return Exit(codes[0], None, 0.0, 0.0, 0.0) if codes else None
 
 
 def _elsewhere(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
@@ -217,10 +224,13 @@ def _dead(sight: Sight, death: Death, evidence: tuple[Evidence, ...]) -> Verdict
         last = found.lines[-1] if found.lines else found.cause.note
         rows.append(Evidence(log.name, "exit", f"it ends with: {last}", "ended", age))
     rows += [Evidence("log", "exit", text, "abstains", sight.boot) for text in death.stale]
-    seen = "" if sight.exit is not None else "; nobody saw its exit"
-    reason = f"{found.cause.note}{seen}"
+    recorded = _by_its_record(sight)
+    said = f"; its W&B record ends with exit code {recorded.code}" if recorded else "; nobody saw its exit"
+    reason = f"{found.cause.note}{'' if sight.exit is not None else said}"
+    sure = "probable" if sight.exit is None and found.cause.confidence == "proven" else found.cause.confidence
+    cause = replace(found.cause, confidence=sure)
     return Verdict(
-        State.DEAD, reason, None, found.cause.confidence, found.cause, tuple(rows), contributing=found.contributing,
+        State.DEAD, reason, None, sure, cause, tuple(rows), contributing=found.contributing,
         lines=found.lines, advice=found.try_,
     )  # fmt: skip
 
@@ -230,7 +240,8 @@ def _exit_0(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
     if sight.target and step is not None and step < NEARLY * sight.target.step:
         note = f"exit 0 at step {step:g} of {sight.target.step:g} ({sight.target.where})"
         return Verdict(State.DEAD, note, None, "probable", Cause("early_exit", "", "probable", note), evidence)
-    return Verdict(State.DONE, "it ended with exit 0", None, "presumed", None, evidence)
+    said = "it ended with exit 0" if sight.exit is not None else "its W&B record ends with exit code 0"
+    return Verdict(State.DONE, said, None, "presumed", None, evidence)
 
 
 def _lost(evidence: tuple[Evidence, ...]) -> Verdict:

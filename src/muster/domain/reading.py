@@ -26,6 +26,7 @@ class Mark:
     own: bool = False  # where it is counted is this attempt's alone: what is there, this attempt has made
     non_finite: str = ""  # a metric that is NaN or inf in the newest row
     delay_s: float = 0.0  # how late a healthy run may show here what it did: its writer keeps it back
+    ended: int | None = None  # the exit code that the newest file itself records: the run's own word that it is over
 
     @property
     def is_log(self) -> bool:

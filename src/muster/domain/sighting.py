@@ -54,6 +54,7 @@ class ProofReading:
     step: float | None = None
     results: Mapping[str, float] = field(default_factory=dict)
     pending: bool = False  # it is being read
+    recorded: int | None = None  # the exit code that the run itself wrote down, where nobody else saw it
     saved: bool | None = (
         None  # a whole checkpoint was saved since the start; None: none is declared, or it can't be told
     )

@@ -204,7 +204,15 @@ def _lost(seen: Sighting, declared: bool, evidence: tuple[Evidence, ...]) -> Ver
         told = "stopped on request; its shim was gone, so the exit status is lost"
         return _dead(Cause(seen.stop_reason, confidence="probable", note=told), evidence, note)
     told = "its process is gone and its shim died before it; the exit status is lost"
-    return _dead(Cause("unknown", confidence="unknown", note=told), evidence, note)
+    if proof.recorded is None:
+        return _dead(Cause("unknown", confidence="unknown", note=told), evidence, note)
+    said = f"its W&B record ends with exit code {proof.recorded}"
+    evidence += (Evidence("wandb", "exit", said, "ended", seen.boot),)
+    if proof.recorded == 0:
+        return _dead(Cause("unknown", confidence="unknown", note=f"{told}, but {said}"), evidence, note)
+    return _dead(
+        Cause("exit_code", str(proof.recorded), "probable", f"{said}; its shim died before it"), evidence, note
+    )
 
 
 def _dead(cause: Cause, evidence: tuple[Evidence, ...], note: str = "") -> Verdict:

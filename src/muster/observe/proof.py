@@ -9,9 +9,9 @@ import contextlib
 import glob
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from muster.domain.campaign import CheckpointProof, Job, Result, StepProof
+from muster.domain.campaign import CheckpointProof, Job, Progress, Result, StepProof
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
@@ -36,13 +36,14 @@ class FileProofReader:
     """Reads the files that a run left behind."""
 
     def read(self, job: Job, cell: Cell, order: Order, exit: Exit | None) -> ProofReading:  # noqa: A002
-        if not job.asks_proof and not outputs.is_glob(order.output):
+        lost = exit is None and bool(_with_exits(job))
+        if not job.asks_proof and not outputs.is_glob(order.output) and not lost:
             return ProofReading(True, _NO_PROOF, order.output)  # the hot path: not even a stat
         window = window_of(order, exit)
         fits = _fits(order, window)
-        if not job.asks_proof:
-            return ProofReading(True, _NO_PROOF, fits[0] if fits else None)
-        return _Reading(job, order, path_values(job, cell, order), fits, window).read()
+        reading = _Reading(job, order, path_values(job, cell, order), fits, window)
+        found = reading.read() if job.asks_proof else ProofReading(True, _NO_PROOF, fits[0] if fits else None)
+        return replace(found, recorded=reading.recorded()) if lost else found
 
     def progress(self, job: Job, cell: Cell, order: Order) -> ProofReading:
         """How far a living run is: its newest step, and where it writes. Proves nothing."""
@@ -72,6 +73,11 @@ def pattern_of(job: Job, cell: Cell, order: Order, path: str) -> str | None:
         return _Reading(job, order, path_values(job, cell, order), _fits(order, None), None).path(path)
     except KeyError:
         return None
+
+
+def _with_exits(job: Job) -> list[Progress]:
+    """Sources in which a run that ends writes down how."""
+    return [each for each in job.progress if each.kind == "wandb"]
 
 
 def _fits(order: Order, window: Window | None) -> list[str]:
@@ -112,6 +118,11 @@ class _Reading:
     @property
     def step(self) -> StepRead | None:
         return max(self._steps(), key=rank, default=None)
+
+    def recorded(self) -> int | None:
+        """The exit code that the run itself wrote down, where its log has a place for it."""
+        read = (self._recorded(each.kind, each.path, each.step, each.scale) for each in _with_exits(self.job))
+        return next((each.ended for each in read if each.ended is not None), None)
 
     def read(self) -> ProofReading:
         proof = self.job.proof
@@ -185,7 +196,7 @@ class _Reading:
             trouble = outputs.unreadable(pattern)
             return StepRead(trouble or f"{path}: there are no records", unread=trouble is not None)
         steps = [read_records(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
-        return max(steps, key=rank)
+        return replace(max(steps, key=rank), ended=steps[-1].ended)
 
     def _judge_step(self, proof: StepProof, step: StepRead | None) -> Evidence:
         try:

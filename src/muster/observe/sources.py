@@ -214,6 +214,10 @@ class Recorded(Steps):
             raise Abstains(trouble)
         return [file for path in found[:_MOST_FILES] for file in self._files(path)][-_MOST_FILES:]
 
+    def _mark(self, readers: list[StepReader]) -> Mark:
+        ended = getattr(readers[-1], "ended", None) if readers else None
+        return replace(super()._mark(readers), ended=ended.code if ended else None)
+
     def _told(self, reader: StepReader) -> str:
         ended = getattr(reader, "ended", None)
         return super()._told(reader) + (f"; its W&B record ends with exit code {ended.code}" if ended else "")

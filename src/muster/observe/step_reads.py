@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.observe.steps import last_step
 
@@ -14,6 +14,7 @@ class StepRead:
     reading: str
     value: float | None = None
     unread: bool = False
+    ended: int | None = None  # the exit code that the file records
 
 
 def rank(step: StepRead) -> tuple[bool, float, bool]:
@@ -39,10 +40,11 @@ def read_records(path: str, kind: str, key: str | None, scale: float, name: str)
         reader.look()
     except OSError as error:
         return _unread(name, error)
-    ended = f"; it ends with exit code {reader.ended.code}" if reader.ended else ""
+    code = reader.ended.code if reader.ended else None
+    ended = "" if code is None else f"; it ends with exit code {code}"
     if reader.logged is None:
-        return StepRead(f"{name}: no step in it{ended}")
-    return _stepped(name, reader.logged, scale, ended)
+        return StepRead(f"{name}: no step in it{ended}", ended=code)
+    return replace(_stepped(name, reader.logged, scale, ended), ended=code)
 
 
 def step_text(value: float) -> str:

@@ -55,6 +55,8 @@ TABLE = [
     ("exit 0, proof can't be read, person stops waiting", replace(with_exit(ended(), UNREAD), stop_reason="user_stop"), PROVEN, State.DEAD, "early_exit", True),
     ("gone, shim still writing", replace(GONE, shim_locked=True), PLAIN, State.UNKNOWN, None, False),
     ("gone, status lost", GONE, PLAIN, State.DEAD, "unknown", True),
+    ("gone, W&B recorded exit 1", replace(GONE, proof=replace(HOLDS, recorded=1)), PLAIN, State.DEAD, "exit_code(1)", True),
+    ("gone, W&B recorded a clean end, no proof", replace(GONE, proof=replace(HOLDS, recorded=0)), PLAIN, State.DEAD, "unknown", True),
     ("gone after a stop, status lost", replace(GONE, stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
     ("gone, never executed", replace(GONE, execing=False), PLAIN, State.DEAD, "never_started", True),
     ("gone, but the tree holds its lock", replace(GONE, tree_locked=True), PLAIN, State.RUNNING, None, False),
@@ -102,6 +104,19 @@ def test_a_finished_run_whose_exit_was_lost_is_not_run_again() -> None:
     verdict = judge_attempt(ATTEMPT, replace(GONE, proof=HOLDS), PROVEN)
     assert (verdict.state, str(verdict.cause)) == (State.DEAD, "unknown")
     assert "artifacts complete" in verdict.note
+
+
+def test_an_exit_that_only_the_run_itself_wrote_down_is_no_more_than_probable() -> None:
+    verdict = judge_attempt(ATTEMPT, replace(GONE, proof=replace(FAILS, recorded=1)), PROVEN)
+    assert verdict.cause is not None
+    assert verdict.cause.confidence == "probable"
+    assert [each.reading for each in verdict.evidence if each.signal == "wandb"] == [
+        "its W&B record ends with exit code 1"
+    ]
+    assert (
+        "its W&B record ends with exit code 0"
+        in judge_attempt(ATTEMPT, replace(GONE, proof=replace(HOLDS, recorded=0)), PLAIN).reason
+    )
 
 
 def test_orphans_are_named() -> None:

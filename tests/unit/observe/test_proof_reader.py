@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
 from muster.observe.outputs import artifacts, find_output
 from muster.observe.proof import FileProofReader
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
+from history_files import wandb_bytes
 
 CELL = Cell("train/v2_full/2", "train", (("config", AxisValue("v2_full", "v2_full")), ("seed", AxisValue("2", 2))))
 ENDED = 1_800_000_000.0
@@ -148,6 +152,21 @@ def test_missing_metrics_fail(order: Order) -> None:
     assert read(job(proof, ()), order).holds is None
     put(Path(order.out) / "metrics.jsonl", b'{"loss": 1}\n')
     assert told(read(job(proof), order)) == [("metrics.jsonl: no step in it (key 'step'), wanted 120000", "fails")]
+
+
+def test_the_exit_that_wandb_recorded_is_read_where_nobody_saw_it(order: Order) -> None:
+    wandb = (Progress("wandb", "wandb", "_step"),)
+    put(
+        Path(order.out) / "wandb" / "run-1-a" / "run-a.wandb",
+        wandb_bytes([{"step": 1, "loss": 0.5}], exit_code=1),
+        ENDED - 9,
+    )
+    put(Path(order.out) / "wandb" / "run-2-b" / "run-b.wandb", wandb_bytes([{"step": 1, "loss": 0.5}], exit_code=0))
+    assert read(job(progress=wandb), order).recorded is None  # its exit is known
+    assert read(job(progress=wandb), order, None).recorded == 0  # of the newest
+    assert read(job(Proof(step=StepProof("1")), wandb), order, None).recorded == 0
+    put(Path(order.out) / "wandb" / "run-3-c" / "run-c.wandb", wandb_bytes([{"step": 1, "loss": 0.5}]), ENDED + 9)
+    assert read(job(progress=wandb), order, None).recorded is None  # killed: its last one has no exit
 
 
 def test_console_steps(order: Order, attempt: Path) -> None:
