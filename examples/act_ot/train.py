@@ -2,6 +2,7 @@
 
 As LeRobot does: `python train.py --config_path=cfg.json --steps=400 --output_dir=DIR [--a.b=value]`; DIR must not
 exist. What it logs goes to W&B (offline by default) and nowhere else: whoever wants the history reads its `.wandb`.
+Where the package is missing, it goes to `metrics.jsonl`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,7 @@ def settings(arguments: list[str]) -> dict[str, Any]:
     return found
 
 
-def train(wanted: dict[str, Any], log: Any) -> None:
+def train(wanted: dict[str, Any], log: Callable[[dict[str, Any], int], None]) -> None:
     rng = np.random.default_rng(wanted["seed"])
     observations, labels, _ = demonstrations(512, wanted["jitter"], seed=1)
     unseen, _, true = demonstrations(256, 0, seed=2)
@@ -61,15 +63,24 @@ def train(wanted: dict[str, Any], log: Any) -> None:
             print(f"step:{step} l1:{l1:.4f} pi_sum:{moved.pi_sum:.4f} grdn:{norm:.3f}", flush=True)
 
 
+def to_jsonl(path: Path) -> Callable[[dict[str, Any], int], None]:
+    def log(row: dict[str, Any], step: int) -> None:
+        with path.open("a") as file:
+            file.write(json.dumps({"step": step, **row}) + "\n")
+
+    return log
+
+
 def main() -> None:
     wanted = settings(sys.argv[1:])
     folder = Path(wanted["output_dir"])
     folder.mkdir(parents=True)  # as LeRobot: a folder that exists is an error
     (folder / "train_config.json").write_text(json.dumps(wanted, indent=2))
-    import wandb
-
-    if wandb.run is not None:
-        raise SystemExit("a W&B run is open already")
+    try:
+        import wandb
+    except ImportError:
+        train(wanted, to_jsonl(folder / "metrics.jsonl"))
+        return
     mode = wanted.get("wandb", {}).get("mode", os.environ.get("WANDB_MODE", "offline"))
     run = wandb.init(project=wanted.get("wandb", {}).get("project", "act-ot"), dir=str(folder), mode=mode,
                      config=wanted, settings=wandb.Settings(silent=True, x_disable_stats=True))  # fmt: skip

@@ -16,7 +16,26 @@ from muster.plan.commands import Place, command, environment, values
 
 def preflight(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
     jobs = [mistake for job in campaign.jobs for mistake in _job(campaign, job, root, environ)]
-    return [*jobs, *afterwards(campaign, root, environ)]
+    return [*jobs, *_wandb(campaign, environ), *afterwards(campaign, root, environ)]
+
+
+def _wandb(campaign: Campaign, environ: Mapping[str, str]) -> Iterator[Mistake]:
+    """A run that is to go online without a key asks for one, and nobody answers."""
+    if campaign.wandb is None or campaign.wandb.mode != "online":
+        return
+    told = {**environ, **campaign.env}
+    if not told.get("WANDB_API_KEY") and not _logged_in(told):
+        hint = "`wandb login` once, or set WANDB_API_KEY where you call `muster up`; or `wandb: {mode: offline}`"
+        yield Mistake("W&B is to be online, and no key for it was found", hint=hint, path="wandb.mode", level="warning")
+
+
+def _logged_in(environ: Mapping[str, str]) -> bool:
+    file = Path(environ.get("NETRC") or Path(environ.get("HOME", "/nowhere")) / ".netrc")
+    server = environ.get("WANDB_BASE_URL", "wandb").rpartition("/")[2].partition(":")[0]
+    try:
+        return server in file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
 
 
 def _job(campaign: Campaign, job: Job, root: str, environ: Mapping[str, str]) -> Iterator[Mistake]:

@@ -50,6 +50,16 @@ class Money:
 
 
 @dataclass(frozen=True, slots=True)
+class Wandb:
+    """How runs use W&B. Without a mode: offline, unless the environment of `up` says otherwise."""
+
+    folder: str  # absolute: its cache
+    mode: str = ""
+    entity: str = ""
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Uses:
     """Slots one cell takes. Both None: one slot of the campaign's kind."""
 
@@ -147,6 +157,7 @@ class Campaign:
     env: Mapping[str, str] = field(default_factory=dict)
     slots: Slots = Slots()
     money: Money | None = None
+    wandb: Wandb | None = None  # declared, or because there is a loop
     # validated by spec, read by later rooms
     decision: Mapping[str, Any] | None = None
     report: Mapping[str, Any] | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, edit_key
 from muster.domain.template import render, render_words
+from muster.plan import wandb
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +65,7 @@ def command(job: Job, filled: Mapping[str, str]) -> list[str]:
 
 def environment(campaign: Campaign, job: Job, cell: Cell, place: Place, token: str) -> dict[str, str]:
     """What is added to the recorded environment of `up`."""
-    added = dict(campaign.env)
-    added.update(job.env)
+    added = {**wandb.declared(campaign.wandb, job, place.out), **campaign.env, **job.env}
     for _, value in cell.values:
         added.update(value.env)
     added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, place.gpus))

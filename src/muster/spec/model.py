@@ -30,6 +30,8 @@ from muster.spec.fields import (
 from muster.spec.model_after import Decision, Finish, Gate, Loop, Notice, Report
 from muster.spec.model_job import Env, Job
 
+WANDB_MODES = ("offline", "online", "disabled")
+
 
 def _null_is_empty(value: object) -> object:
     return {} if isinstance(value, Scalar) and value.value is None else value
@@ -130,6 +132,16 @@ class Money(Model):
         return self
 
 
+class Wandb(Model):
+    """How runs use W&B: offline, with its cache in `.muster/wandb` and each run's files in its own output."""
+
+    mode: Annotated[Literal["offline", "online", "disabled"], BeforeValidator(choice(*WANDB_MODES))] = field(
+        "offline", "`offline`: files only, nothing is sent; `online`: they are sent, too.", "online"
+    )
+    entity: Text | None = field(None, "The account or team that online runs belong to.", "my-lab")
+    project: Text | None = field(None, "The project of the runs.", "act-ot")
+
+
 class CampaignFile(Model):
     """The whole file."""
 
@@ -145,6 +157,9 @@ class CampaignFile(Model):
     slots: Slots = field(Slots(), "Where runs may go.", "{gpus: auto, per_gpu: 1, cpus: 2}")
     money: Money | None = field(
         None, "Price and budget, for `cost`, `status` and `plan`.", "{price: 1.98, budget: 200}"
+    )
+    wandb: Wandb | None = field(
+        None, "How runs use W&B. A campaign with a loop has it even unsaid: offline.", "{mode: online, project: act-ot}"
     )
     jobs: dict[str, Job] = field(..., "Jobs by name.", "{train: {axes: [seed], command: python train.py}}")
     decision: Decision | None = field(

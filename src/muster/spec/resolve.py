@@ -11,7 +11,7 @@ from muster.spec.base import Model
 from muster.spec.document import Document
 from muster.spec.fields import Words
 from muster.spec.lint import written_values
-from muster.spec.model import CampaignFile, Money
+from muster.spec.model import CampaignFile, Money, Wandb
 from muster.spec.model_job import Job, Progress, Proof, Result
 
 _DEFAULT_STEP = {"jsonl": "step", "csv": "step", "wandb": "_step"}
@@ -25,6 +25,7 @@ def campaign_of(model: CampaignFile, document: Document, folder: str) -> domain.
         env=model.env,
         slots=domain.Slots(model.slots.gpus, model.slots.per_gpu, model.slots.cpus),
         money=_money(model.money) if model.money else None,
+        wandb=_wandb(model.wandb, folder) if model.wandb or model.loop else None,
         jobs=tuple(_job(name, job, folder, _lower_is_better(model)) for name, job in model.jobs.items()),
         decision=_plain(model.decision),
         report=_plain(model.report),
@@ -137,6 +138,11 @@ def _result(name: str, result: Result, lower: frozenset[str]) -> domain.Result:
 
 def _money(money: Money) -> domain.Money:
     return domain.Money(money.price, money.currency, money.per, money.budget, money.paid, money.since, money.at_cap)
+
+
+def _wandb(wandb: Wandb | None, folder: str) -> domain.Wandb:
+    cache = os.path.join(folder, ".muster", "wandb")  # noqa: PTH118 lexical, no I/O
+    return domain.Wandb(cache, wandb.mode, wandb.entity or "", wandb.project or "") if wandb else domain.Wandb(cache)
 
 
 def _plain(model: Model | None) -> dict[str, Any] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from muster.store import campaigns
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
-from muster.wiring.taking import OURS, Read, money_of, read, write_configs
+from muster.wiring.taking import Read, money_of, read, recorded_environment, write_configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +80,7 @@ def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     write_configs(found)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
-    environment = {key: value for key, value in os.environ.items() if key not in OURS}
-    env_file = campaigns.save_environment(desk.state, environment)
+    env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
     data = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
     taking = [desk.person("campaign", "taken in by adopt", data=data)]
     if before and before.only:  # a filter that was written down outlives the new text

@@ -23,6 +23,7 @@ from muster.domain.state import Only
 from muster.domain.variants import Variant
 from muster.domain.wording import counted
 from muster.observe.code import code_identity
+from muster.plan import wandb
 from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
 from muster.store import campaigns
@@ -115,6 +116,12 @@ def write_configs(found: Read) -> None:
         campaigns.write_durably(Path(path), text.encode(), 0o644, "campaign.write")
 
 
+def recorded_environment(campaign: Campaign) -> dict[str, str]:
+    """What every attempt gets, whoever starts it: what we were called in, and W&B's defaults beneath it."""
+    own = {key: value for key, value in os.environ.items() if key not in OURS}
+    return {**wandb.defaults(campaign.wandb), **own}
+
+
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
     """Taken in durably, under the intent `running`. A campaign that is held refuses."""
     before = desk.store.load()
@@ -124,8 +131,7 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     what = changes(before, hashed) if before else Changes()
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
-    environment = {key: value for key, value in os.environ.items() if key not in OURS}
-    env_file = campaigns.save_environment(desk.state, environment)
+    env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
     data: dict[str, Any] = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
     if found.bases:
         data |= {"bases": [asdict(each) for each in found.bases], "rounds": rounds}

@@ -32,7 +32,7 @@ JOB = {
 DECISION = {"primary": "{metric: score, split: ood, better: higher}", "baseline": "v2_baseline"}
 # section -> where its keys stand; what stands beside them, so that names in examples stand for something
 PLACES: dict[str, str] = {
-    "The file": "", "ValueSettings": "axes.config.v2_full", "Slots": "slots", "Money": "money", "Job": "jobs.other",
+    "The file": "", "ValueSettings": "axes.config.v2_full", "Slots": "slots", "Money": "money", "Wandb": "wandb", "Job": "jobs.other",
     "Uses": "jobs.other.uses", "Progress": "jobs.other.progress.0", "Proof": "jobs.other.proof",
     "StepProof": "jobs.other.proof.step", "CheckpointProof": "jobs.other.proof.checkpoint",
     "Result": "jobs.other.results.score", "At": "jobs.other.results.cost.reduce",
