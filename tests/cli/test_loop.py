@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -186,3 +187,102 @@ def test_a_campaign_without_a_loop(camp: Camp) -> None:
     camp.write("muster: 1\ncampaign: c\njobs: {t: {command: /bin/true}}\nslots: {gpus: 0}\n")
     assert "this campaign has no loop" in camp("loop", "run", code=2).stderr
     assert not (camp.root / ".muster").exists()
+
+
+# -- one more variant, by a person
+
+
+EDIT = ("edit", "configs/a.json", "--change", "reg@mul=3", "--reason", "a person's idea", "--run")
+
+
+def variants(camp: Camp) -> dict[str, Any]:
+    return {each["name"]: each for each in camp.json("loop", "report", code=0)["variants"]}
+
+
+def test_edit_runs_one_variant_and_nothing_else(loop: Camp) -> None:
+    told = loop.json(*EDIT, code=0)
+    (cell,) = told["cells"]
+    name = Path(told["path"]).stem
+    assert (cell["cell"], cell["verdict"]) == (f"train/{name}", "DONE")
+    assert loop.cells() == {f"train/{name}": "DONE", "train/a": "PENDING", "train/b": "PENDING"}
+    assert rounds(loop) == [], "no round is proposed while others of it were left out"
+    loop("loop", "run", code=0)  # goes on as if it had been there from the beginning
+    assert set(loop.cells().values()) == {"DONE"}
+    found = variants(loop)[name]
+    assert (found["by"], found["reason"], found["edits"]) == ("a person", "a person's idea", ["reg@mul=3"])
+    assert found["parent"] == "a"
+    assert loop.json("why", f"train/{name}", code=0)["attempt_count"] == 1
+
+
+def test_edit_joins_a_campaign_that_is_going_on(loop: Camp) -> None:
+    gate = loop.root / "gate"
+    os.mkfifo(gate)
+    base(loop, "a", reg=0.2, gate=str(gate))
+    loop("loop", "run", "--rounds", "1", "--detach", code=0)
+    told = loop(*EDIT[:-1], "--change", "gate@set=", "--run", code=0).stdout
+    assert "1 cell more; the campaign goes on" in told
+    gate.open("w").close()
+    loop("wait", code=0)
+    assert sorted(loop.cells().values()) == ["DONE"] * 3
+    assert rounds(loop)[-1]["stopped"] == "the one round is done", "the rounds that were asked for stay"
+
+
+def test_edit_after_the_last_round(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    loop(*EDIT, code=0)
+    assert len(loop.cells()) == 3
+    again = loop(*EDIT, code=2).stderr
+    assert "this very config was run already, as a_" in again
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_edit_tells_of_a_death_and_of_a_detour(loop: Camp, dies: bool) -> None:
+    if dies:
+        base(loop, "a", reg=0.2, dies=False)
+        loop("edit", "configs/a.json", "--change", "dies@set=true", "--reason", "r", "--run", code=3)
+        assert "DEAD" in loop.cells().values()
+    else:
+        loop("edit", "configs/a.json", "--change", "nothing@mul=2", "--reason", "r", "--run", code=2)
+        loop.write(CAMPAIGN.partition("loop:")[0].replace("{config_file} ", ""))
+        told = loop(*EDIT, code=2).stderr
+        assert "--run needs a campaign with a loop" in told
+        assert not list((loop.root / "configs").glob("a_*")), "nothing is written"
+        assert not (loop.root / ".muster").exists()
+
+
+# -- a round that is not over
+
+
+def test_a_filter_keeps_the_next_round_back_and_says_so(loop: Camp) -> None:
+    loop("up", "--only", "job=train", "--only", "variant=a", code=3)
+    assert rounds(loop) == []
+    told = loop("loop", "propose", code=0).stdout
+    assert "no round 2: round 1 is not over, 1 of 2 runs has no end yet: train/b is PENDING: left out by --only" in told
+
+
+def test_a_budget_that_is_spent_is_told_as_the_reason(loop: Camp) -> None:
+    base(loop, "a", reg=0.2)
+    loop.write(CAMPAIGN.replace("jobs:", "money: {price: 3600000, budget: 0.001, per: gpu}\njobs:"))
+    loop("loop", "run", code=3)
+    stopped = rounds(loop)[-1]["stopped"]
+    assert "round 2 is not over, 2 of 2 runs have no end yet" in stopped
+    assert "the budget of 0.001 CNY is spent" in stopped
+    assert "the budget of 0.001 CNY is spent" in loop("loop", "report", code=0).stdout
+    loop.write(CAMPAIGN)
+    loop("loop", "run", code=0)  # no budget any more: it goes on where it stopped
+    assert rounds(loop)[-1]["stopped"] == "all 3 rounds are done"
+
+
+def test_a_round_under_way_is_not_taken_in_by_hand(loop: Camp) -> None:
+    gate = loop.root / "gate"
+    os.mkfifo(gate)
+    base(loop, "a", reg=0.2, gate=str(gate))
+    loop("loop", "run", "--rounds", "1", "--detach", code=0)
+    loop.until(lambda: loop.cells()["train/b"] == "DONE", "the end of train/b")
+    told = loop("loop", "propose", "--take", code=3).stderr
+    assert "round 1 is not over" in told
+    assert "train/a is" in told
+    assert rounds(loop) == []
+    gate.open("w").close()
+    loop("wait", code=0)
+    assert [each["stopped"] for each in rounds(loop)] == ["the one round is done"]

@@ -113,7 +113,7 @@ def test_every_proposal_says_why_and_gives_what_its_edits_say(make: Make, tmp_pa
         assert proposal.rule
         assert proposal.reason.strip()
         again = edit_text(parent.text, parent.kind, proposal.edits)
-        assert proposal.digest == digest_of(again.tree) == digest_of(json.loads(proposal.variant.text))
+        assert proposal.digest == digest_of(again.tree) == digest_of(json.loads(proposal.edited.text))
         assert again.changed
 
 

@@ -29,7 +29,7 @@ def base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Variant], l
             if file in found:
                 continue
             try:
-                found[file] = _variant(file, {each.name for each in found.values()})
+                found[file] = variant_of(file, {each.name for each in found.values()})
             except (OSError, UnreadableConfig) as error:
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(Mistake(f"{_told(file, root)}: {said}", path=place, hint="it must be a config file"))
@@ -83,7 +83,8 @@ def base_text(file: Path) -> str:
         raise UnreadableConfig("it is no UTF-8 text") from None
 
 
-def _variant(file: Path, taken: set[str]) -> Variant:
+def variant_of(file: Path, taken: set[str]) -> Variant:
+    """A base config as a variant, named after its file."""
     text = base_text(file)
     digest = digest_of(read_config(text, kind_of(file.name)).tree)
     name = re.sub(r"[^A-Za-z0-9_.+-]+", "-", file.name.rpartition(".")[0]).strip("-.") or "base"

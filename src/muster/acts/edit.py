@@ -10,15 +10,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.wording import counted
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of, root_stem, variant_name
-from muster.rounds.texts import Change, EditsRefused, Variant, edit_text, read_config, shown
+from muster.rounds.texts import Change, EditedText, EditsRefused, edit_text, read_config, shown
 
 VARIANTS = "variants.jsonl"
+NONE: Mapping[str, str] = MappingProxyType({})
 LARGEST = 4 << 20  # bytes: no config is larger, and a log is soon mistaken for one
 
 
@@ -45,8 +47,17 @@ class _Base:
     digest: str
 
 
-def make_variant(base: Path, changes: Sequence[str], reason: str, at: str, out: Path | None = None) -> Made:
-    """Writes it, or raises and writes nothing. The base is only read."""
+def make_variant(
+    base: Path,
+    changes: Sequence[str],
+    reason: str,
+    at: str,
+    out: Path | None = None,
+    *,
+    tried: Mapping[str, str] = NONE,
+) -> Made:
+    """Writes it, or raises and writes nothing. The base is only read. `tried`: names of configs by digest, not to be
+    run again."""
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why it is tried: --reason 'OT mass too small'")
     if not changes:
@@ -54,6 +65,9 @@ def make_variant(base: Path, changes: Sequence[str], reason: str, at: str, out: 
     found = _read(base)
     variant = _edited(found, changes)
     digest = digest_of(variant.tree)
+    if digest in tried:
+        hint = "change something else; `muster retry` runs a cell again"
+        raise UsageError(f"this very config was run already, as {tried[digest]}", where=str(base), hint=hint)
     path, written = _place(found, digest, out)
     record = path.parent / VARIANTS
     made = Made(path, base, tuple(changes), variant.changes, reason.strip(), digest, found.digest, at, record)
@@ -97,7 +111,7 @@ def _near(base: Path) -> str:
     return f"did you mean {base.parent / near[0]}?" if near else "name a config: .json, .yaml, .yml or .toml"
 
 
-def _edited(base: _Base, changes: Sequence[str]) -> Variant:
+def _edited(base: _Base, changes: Sequence[str]) -> EditedText:
     try:
         variant = edit_text(base.text, base.kind, changes)
     except EditsRefused as refused:

@@ -76,6 +76,8 @@ def board_of(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings)
 def _over(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, most: int) -> str:
     if settings.target and (met := _meets(tried, settings.target)):
         return f"the target is reached: {met}"
+    if waiting := _not_over(record, tried):
+        return waiting
     if settings.no_gain and settings.by:
         course = gains(record, tried, settings)
         without = _without_gain(course)
@@ -88,6 +90,19 @@ def _over(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings, mo
     if record.round >= most:
         return f"all {counted(most, 'round')} are done" if most > 1 else "the one round is done"
     return ""
+
+
+def _not_over(record: LoopRecord, tried: Sequence[Tried]) -> str:
+    """Runs that still run, wait, or may not start: left out by a filter, held for the budget."""
+    runs = [run for each in tried if each.variant.round == record.round for run in each.runs]
+    waiting = [run for run in runs if not run.over]
+    if not waiting:
+        return ""
+    named = "; ".join(f"{run.cell} is {run.verdict}: {run.why}" for run in waiting[:NAMED])
+    more = f"; and {len(waiting) - NAMED} more" if len(waiting) > NAMED else ""
+    have = "has" if len(waiting) == 1 else "have"
+    of = f"{len(waiting)} of {counted(len(runs), 'run')}"
+    return f"round {record.round} is not over, {of} {have} no end yet: {named}{more}"
 
 
 def _meets(tried: Sequence[Tried], target: str) -> str:
@@ -154,9 +169,9 @@ def _fresh(
             edits=proposal.edits,
             reason=proposal.reason,
             by=proposal.rule,
-            notes=tuple(f"{each.path}: {each.note}" for each in proposal.variant.changes if each.note),
+            notes=tuple(f"{each.path}: {each.note}" for each in proposal.edited.changes if each.note),
         )
-        yield Proposed(variant, proposal.variant.text, parent.kind)
+        yield Proposed(variant, proposal.edited.text, parent.kind)
 
 
 def _why_none(board: Board, found: Proposals) -> str:

@@ -48,7 +48,7 @@ class EntryPointProposer:
         for at, item in enumerate(answer, 1):
             by, reason, edits = self._read(item, at, tree)
             outcome, because, proposal = outcome_of(by, reason, edits, of.text, of.kind, made)
-            if proposal and "config" in item and proposal.variant.tree != item["config"]:
+            if proposal and "config" in item and proposal.edited.tree != item["config"]:
                 because, outcome, proposal = "a value would be of another kind than in its parent", "refused", None
             if proposal:
                 made[proposal.digest] = reason

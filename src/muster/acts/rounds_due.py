@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster.acts.finish import Begin, Nothing, Step, Tend, key_of
 from muster.domain.state import CampaignState
+from muster.domain.variants import AXIS
 
 STEP = "round-"
 
@@ -15,9 +16,14 @@ def most_rounds(state: CampaignState) -> int:
 
 def steps(state: CampaignState) -> list[Step]:
     """The step that proposes the next round, if one may come; none once it is known why no more do."""
-    if not state.campaign.loop or state.loop.stopped or not state.loop.round:
+    if not state.campaign.loop or state.loop.stopped or not state.loop.round or _names_variants(state):
         return []
     return [Step(f"{STEP}{state.loop.round + 1}", "round", "muster loop propose --take")]
+
+
+def _names_variants(state: CampaignState) -> bool:
+    """A filter on `variant` leaves out every variant to come: a further round could not run."""
+    return any(AXIS in part for part in state.only)
 
 
 def overtaken(state: CampaignState, step: str) -> bool:

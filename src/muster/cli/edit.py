@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from muster.acts.edit import Made, as_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
-from muster.cli.words import padded, say_json, width
+from muster.cli.words import counted, padded, say_json, width
 from muster.rounds.texts import shown
 from muster.wiring.editing import edited
+
+if TYPE_CHECKING:
+    from muster.wiring.one_more import Ready
 
 app = typer.Typer(add_completion=False)
 
@@ -33,17 +37,59 @@ def edit(
     out: Annotated[
         str | None, typer.Option("--out", metavar="FILE", help="Where it goes, instead of beside the base.")
     ] = None,
+    run: Annotated[
+        bool, typer.Option("--run", help="Run it, too: as one more variant of the campaign's loop.")
+    ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
-    """Writes one variant of a config, with its reason and parent recorded. The base is only read; needs no campaign."""
+    """Writes one variant of a config, with its reason and parent recorded. The base is only read.
+
+    Needs no campaign, unless --run is given. Exit code with --run: 0 it is done, or takes its turn in a campaign that
+    was going on; 3 it stopped short, 4 detached while it runs.
+    """
     folder = open_folder(ctx)
-    made = edited(folder / base, change, reason, folder / out if out else None)
-    if as_json_:
-        say_json(as_json(made))
-    else:
+    where = _ready(folder) if run else None
+    made = edited(folder / base, change, reason, folder / out if out else None, tried=where.tried if where else {})
+    if not as_json_:
         for line in lines(made):
             print(line)
+    if where:
+        return _run(where, made, as_json_)
+    if as_json_:
+        say_json(as_json(made))
     return 0
+
+
+def _ready(folder: Path) -> Ready:
+    from muster.wiring.one_more import ready
+
+    return ready(folder)
+
+
+def _run(where: Ready, made: Made, as_json_: bool) -> int:
+    from muster.acts.status import cell_json
+    from muster.cli.up import see_through, start
+    from muster.wiring.one_more import run_variant
+    from muster.wiring.survey import look
+
+    joined = run_variant(where, made)
+    if joined.warnings:
+        from muster.cli.mistakes import show
+
+        show(str(joined.desk.file), joined.warnings)
+    if joined.going_on:
+        start(joined.desk)
+        status = look(joined.desk)
+    else:
+        status = see_through(joined.desk, quiet=as_json_)
+    cells = [cell for cell in status.cells if joined.has(cell.record.cell)]
+    if as_json_:
+        say_json(as_json(made) | {"cells": [cell_json(cell, status) for cell in cells]})
+    elif joined.going_on:
+        print(f"{counted(len(cells))} more; the campaign goes on: `muster wait` waits, `muster status` tells")
+    if joined.going_on or all(cell.record.done for cell in cells):
+        return 0
+    return 4 if status.going_on else 3
 
 
 def lines(made: Made) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,6 +19,7 @@ from muster.cli.verbs import Verbs
 from muster.cli.words import counted, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
+from muster.domain.verdict import LIVE
 from muster.rounds.rules import explain as explained
 from muster.wiring import looping
 from muster.wiring.desk import Desk
@@ -55,6 +56,7 @@ def propose(
     told = looping.tried(desk, status)
     found = looping.proposed(desk, status, told)
     if take:
+        _refuse_while_runs_live(found, told)
         void = looping.take(desk, status, found)
         if void:
             raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
@@ -132,6 +134,14 @@ def report(
     for line in _report_lines(made):
         print(line)
     return 0
+
+
+def _refuse_while_runs_live(found: Next, told: Sequence[Tried]) -> None:
+    """That it is not over yet is no reason to stop the loop for good."""
+    if any(run.verdict in LIVE for each in told for run in each.runs):
+        error = MusterError(f"the round was not taken in: {found.stopped}", hint="`muster wait` waits for its end")
+        error.exit = 3
+        raise error
 
 
 def _report_lines(made: Written) -> Iterator[str]:

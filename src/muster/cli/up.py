@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from muster.acts.status import as_json
+from muster.acts.status import Status, as_json
 from muster.acts.take_in import Changes
 from muster.cli.app import open_folder
 from muster.cli.live import follow
@@ -58,21 +58,27 @@ def carry_out(
     changes = take_in(desk, found, chosen, rounds=rounds)
     if not as_json_:
         tell(changes)
-    before = look(desk)
-    try:
+    if detach:
         start(desk)
-        if detach:
-            return handed_over(desk, as_json_)
-        last = follow(desk, quiet=as_json_, before=before)
-    except KeyboardInterrupt:
-        if not as_json_:
-            print(
-                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
-            )
-        last = look(desk)
+        return handed_over(desk, as_json_)
+    last = see_through(desk, quiet=as_json_)
     if as_json_:
         say_json(as_json(last))
     return last.exit
+
+
+def see_through(desk: Desk, *, quiet: bool) -> Status:
+    """To the end, or until Ctrl-C."""
+    before = look(desk)
+    try:
+        start(desk)
+        return follow(desk, quiet=quiet, before=before)
+    except KeyboardInterrupt:
+        if not quiet:
+            print(
+                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
+            )
+        return look(desk)
 
 
 def start(desk: Desk) -> None:

@@ -17,6 +17,8 @@ _STOPS = (
     ("target", re.compile(r"the target is reached: (?P<target>.+) holds for (?P<name>\S+)")),
     ("no_gain", re.compile(r"no gain in (?P<n>\d+) rounds?: (?P<by>.+) is still best with (?P<name>\S+) "
                            r"\((?P<score>.+)\)")),
+    ("open", re.compile(r"round (?P<round>\d+) is not over, (?P<k>\d+) of (?P<n>\d+) runs? ha(?:s|ve) no end yet: "
+                        r"(?P<why>.+)", re.DOTALL)),
     ("none", re.compile(r"no proposals because (?P<why>.+)", re.DOTALL)),
 )  # fmt: skip
 
@@ -65,7 +67,7 @@ def _format(facts: LoopFacts) -> Format:
 
 
 def _part(key: str, text: str) -> object:
-    if key == "n":
+    if key in ("n", "k", "round"):
         return int(text)
     return plain(text) if key in ("why", "score") else code(text)
 

@@ -9,7 +9,7 @@ from muster.rounds.edits import EditError, parse_edit
 from muster.rounds.evaluating import Metrics, Traced, evaluate, sentence
 from muster.rounds.expressions import parse
 from muster.rounds.names import digest_of
-from muster.rounds.texts import EditsRefused, Variant, edit_text, shown
+from muster.rounds.texts import EditedText, EditsRefused, edit_text, shown
 from muster.rounds.tokens import ExpressionError
 
 DEFAULT = "default"
@@ -64,7 +64,7 @@ class Proposal:
     rule: str  # its id, or "default"
     reason: str
     edits: tuple[str, ...]
-    variant: Variant
+    edited: EditedText
     digest: str  # of the config that comes out
 
 
@@ -186,7 +186,7 @@ def outcome_of(
     return "proposed", "", Proposal(rule, reason, edits, variant, digest)
 
 
-def _stays(variant: Variant) -> str:
+def _stays(variant: EditedText) -> str:
     places = dict.fromkeys(f"{each.path} stays {shown(each.new)}{_note(each.note)}" for each in variant.changes)
     return ", ".join(places)
 
@@ -204,5 +204,5 @@ def explain(found: Sequence[Ruling]) -> Iterator[str]:
     }  # fmt: skip
     for ruling in found:
         yield f"{ruling.reason}: {words[ruling.outcome]}: {ruling.because}"
-        for change in ruling.proposal.variant.changes if ruling.proposal else ():
+        for change in ruling.proposal.edited.changes if ruling.proposal else ():
             yield f"  {change.path}: {shown(change.old)} -> {shown(change.new)}{_note(change.note)}"

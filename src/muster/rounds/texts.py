@@ -43,7 +43,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class EditedText:
     text: str
     tree: Any
     changes: tuple[Change, ...]
@@ -66,7 +66,7 @@ def read_config(text: str, kind: str) -> Config:
     return read_toml(text)
 
 
-def edit_text(text: str, kind: str, edits: Sequence[str]) -> Variant:
+def edit_text(text: str, kind: str, edits: Sequence[str]) -> EditedText:
     """The text after these edits, one after the other. Raises with every mistake, and nothing is half done."""
     config = read_config(text, kind)
     before = copy.deepcopy(config.tree)
@@ -81,7 +81,7 @@ def edit_text(text: str, kind: str, edits: Sequence[str]) -> Variant:
         raise EditsRefused(mistakes)
     changed = tuple(differing(before, config.tree))
     made = _proven(config, _spliced(config, changed), changed) if changed else config.text
-    return Variant((BOM if text.startswith(BOM) else "") + made, config.tree, tuple(changes), changed)
+    return EditedText((BOM if text.startswith(BOM) else "") + made, config.tree, tuple(changes), changed)
 
 
 def _carry_out(config: Config, edit: Edit) -> list[Change]:

@@ -12,6 +12,8 @@ from muster.rounds.evaluating import Metrics, evaluate
 from muster.rounds.expressions import parse
 from muster.rounds.summary import Summary
 
+OVER = ("DONE", "DEAD", "GIVEN_UP")
+
 
 @dataclass(frozen=True, slots=True)
 class Run:
@@ -26,6 +28,10 @@ class Run:
     @property
     def readable(self) -> bool:
         return bool(self.summaries)
+
+    @property
+    def over(self) -> bool:
+        return self.verdict in OVER
 
 
 @dataclass(frozen=True, slots=True)

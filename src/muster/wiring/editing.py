@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from muster.acts.edit import Made, make_variant
+from muster.acts.edit import NONE, Made, make_variant
 from muster.ports.clock import Clock, SystemClock, iso
 
 
-def edited(base: Path, changes: Sequence[str], reason: str, out: Path | None, clock: Clock | None = None) -> Made:
-    return make_variant(base, changes, reason, iso((clock or SystemClock()).wall()), out)
+def edited(
+    base: Path,
+    changes: Sequence[str],
+    reason: str,
+    out: Path | None,
+    clock: Clock | None = None,
+    *,
+    tried: Mapping[str, str] = NONE,
+) -> Made:
+    return make_variant(base, changes, reason, iso((clock or SystemClock()).wall()), out, tried=tried)

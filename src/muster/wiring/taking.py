@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -120,6 +120,13 @@ def recorded_environment(campaign: Campaign) -> dict[str, str]:
     """What every attempt gets, whoever starts it: what we were called in, and W&B's defaults beneath it."""
     own = {key: value for key, value in os.environ.items() if key not in OURS}
     return {**wandb.defaults(campaign.wandb), **own}
+
+
+def with_variant(found: Read, variant: Variant, known: Sequence[Variant]) -> Read:
+    """The campaign with one more variant, which a person made; ahead of the bases, one of which its file may be."""
+    names = {each.name for each in known} | {variant.name}
+    bases = [variant, *(each for each in found.bases if each.name not in names)]
+    return replace(found, campaign=grown(found.campaign, [*known, *bases]), bases=tuple(bases))
 
 
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:

@@ -35,8 +35,8 @@ def test_priority_then_order() -> None:
     found = propose([SMALL, late, STEEP], MILD, logged(pi=[0.01], grad=[50.0]), CONFIG, "json")
     assert [each.reason for each in found] == ["gradients too large", "mass too small", "first of its kind"]
     assert found[0].edits == ("lr@mul=0.5",)
-    assert json.loads(found[0].variant.text) == {"lr": 0.05, "window": 8, "reg": 0.01}
-    assert json.loads(found[1].variant.text) == {"lr": 0.1, "window": 10, "reg": 0.015}
+    assert json.loads(found[0].edited.text) == {"lr": 0.05, "window": 8, "reg": 0.01}
+    assert json.loads(found[1].edited.text) == {"lr": 0.1, "window": 10, "reg": 0.015}
     assert len({each.digest for each in found}) == 3
 
 
@@ -154,7 +154,7 @@ def act(**other: list[float]) -> Any:
     columns = {key: values for key, values in (HEALTHY | other).items() if values}
     ready = act_ot()
     found = propose(ready.rules, ready.default, logged(**columns), ACT_OT, "json")[0]
-    return found.rule, json.loads(found.variant.text)
+    return found.rule, json.loads(found.edited.text)
 
 
 def test_the_ready_rules_are_right() -> None:

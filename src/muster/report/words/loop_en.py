@@ -56,6 +56,7 @@ TEXTS = {
     "loop.stop.one": "the one round is done",
     "loop.stop.target": "the target is reached: {target} holds for {name}",
     "loop.stop.no_gain": "no gain in {n} {n:round|rounds}: {by} is still best with {name} ({score})",
+    "loop.stop.open": "round {round} is not over, {k} of {n} {n:run has|runs have} no end yet: {why}",
     "loop.stop.none": "no proposals because {why}",
     # runs
     "loop.runs": "Runs",

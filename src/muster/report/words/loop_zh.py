@@ -55,6 +55,7 @@ TEXTS = {
     "loop.stop.one": "唯一的一轮已完成",
     "loop.stop.target": "已达到目标：{name} 满足 {target}",
     "loop.stop.no_gain": "连续 {n} 轮没有提升：按 {by} 最好的仍是 {name}（{score}）",
+    "loop.stop.open": "第 {round} 轮尚未结束，{n} 个运行中有 {k} 个还没有结果：{why}",
     "loop.stop.none": "没有新的提案，原因：{why}",
     # runs
     "loop.runs": "运行",
