@@ -286,3 +286,48 @@ def test_a_round_under_way_is_not_taken_in_by_hand(loop: Camp) -> None:
     gate.open("w").close()
     loop("wait", code=0)
     assert [each["stopped"] for each in rounds(loop)] == ["the one round is done"]
+
+
+# -- runs that are stopped before their end
+
+
+LONG = """\
+import json, sys, time
+config, out = json.load(open(sys.argv[1])), sys.argv[2]
+with open(f"{out}/metrics.jsonl", "w", buffering=1) as log:
+    for step in range(20):
+        log.write(json.dumps({"step": step, "eval/loss": config["loss"] - step * 0.01}) + "\\n")
+    if config["loss"] > 5:
+        time.sleep(600)  # it would go on for long
+"""
+PRUNED = (
+    CAMPAIGN.partition("  rules:")[0]
+    + """\
+  keep: {top: 4, by: last("eval/loss"), better: lower}
+  prune: {after: 10, least: 3}
+  default: {edit: ["loss@mul=0.5"], reason: lower}
+"""
+)
+
+
+def test_a_hopeless_run_is_pruned_and_the_loop_goes_on(loop: Camp) -> None:
+    for name in "ab":
+        (loop.root / "configs" / f"{name}.json").unlink()
+    for name, loss in (("c", 1.0), ("d", 2.0), ("e", 3.0), ("z", 9.0)):
+        (loop.root / "configs" / f"{name}.json").write_text(json.dumps({"loss": loss}))
+    (loop.root / "train.py").write_text(LONG)
+    loop.write(PRUNED.replace("rounds: 3", "rounds: 2"))
+    loop("loop", "run", code=0)
+    found = loop.json("why", "train/z", code=0)
+    assert found["verdict"] == "GIVEN_UP"
+    assert "pruned: its best eval/loss at step 19 is 8.81, the median of the 3 others there is 1.81" in found["reason"]
+    (attempt,) = found["attempts"]
+    assert (attempt["verdict"], attempt["cause"]) == ("DEAD", "pruned")
+    second, last = rounds(loop)
+    assert "z" not in {each["parent"] for each in second["variants"]}, "half a run is nothing to build on"
+    assert last["stopped"] == "all 2 rounds are done"
+    told = loop.json("loop", "report", code=0)
+    assert told["trouble"] == []
+    assert {each["name"]: each["score"] for each in told["variants"]}["z"]["values"] == []
+    loop("retry", "train/z", "--because", "I want to see its end", code=0)
+    assert loop.cells()["train/z"] != "GIVEN_UP"

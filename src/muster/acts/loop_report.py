@@ -75,7 +75,7 @@ def _variant(of: Tried, by: str, asked: Asked) -> LoopVariant:
 def _run(run: Run, asked: Asked) -> LoopRun:
     place = asked.places.get(run.cell, Place())
     output = _from(asked.root, place.output) if place.output else ""
-    return LoopRun(run.cell, run.verdict, run.why, run.unread, output, place.url, run.summaries)
+    return LoopRun(run.cell, run.verdict, run.why, run.unread, output, place.url, run.summaries, run.pruned)
 
 
 def _from(root: str, path: str) -> str:

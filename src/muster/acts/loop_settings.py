@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from muster.rounds.pruning import PruneRule, key_of
 from muster.rounds.ready import READY
 from muster.rounds.rules import Default, Rule
 from muster.rounds.space import Search, space_of
@@ -25,6 +26,7 @@ class LoopSettings:
     no_gain: int | None = None
     target: str = ""  # a condition: one run that meets it ends the loop
     search: Search | None = None  # instead of rules
+    prune: PruneRule | None = None  # which runs are stopped before their end
     entry: str = ""  # a function that proposes, instead of rules
 
 
@@ -47,8 +49,14 @@ def loop_settings(loop: Mapping[str, Any]) -> LoopSettings:
         no_gain=stop.get("no_gain"),
         target=stop.get("target") or "",
         search=search,
+        prune=_prune(loop["prune"], keep) if loop.get("prune") else None,
         entry=loop.get("propose") or "",
     )
+
+
+def _prune(written: Mapping[str, Any], keep: Mapping[str, Any]) -> PruneRule:
+    key = written.get("key") or key_of(keep["by"]) or ""
+    return PruneRule(key, keep.get("better", "higher"), int(written.get("after", 0)), int(written.get("least", 4)))
 
 
 def _search(written: Mapping[str, Any]) -> Search:

@@ -51,8 +51,7 @@ class Pool:
         return many if many is not None and many <= MOST_GRID else 0
 
     def trials(self) -> list[Trial]:
-        return [Trial(point, scored.mean if scored.values else None, told=_told(each, scored))
-                for each, scored, point in self.tried if point]  # fmt: skip
+        return [_trial(each, scored, point) for each, scored, point in self.tried if point]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +162,12 @@ def _running(pool: Pool, proposed: Mapping[str, Sequence[tuple[Variant, Any]]]) 
         point, _ = point_of(pool.knobs, tree)
         if point:
             yield Trial(point, None, running=True, told={"variant": variant.name, "round": variant.round})
+
+
+def _trial(each: Tried, scored: Score, point: Point) -> Trial:
+    if scored.cut:
+        return Trial(point, scored.cut[0], pruned_at=scored.cut[1], told=_told(each, scored))
+    return Trial(point, scored.mean if scored.values else None, told=_told(each, scored))
 
 
 def _told(each: Tried, scored: Score) -> dict[str, Any]:

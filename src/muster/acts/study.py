@@ -27,6 +27,7 @@ class Trial:
     point: Point
     value: float | None  # None: it has failed
     running: bool = False
+    pruned_at: int | None = None  # the step that it had reached
     told: Mapping[str, Any] = field(default_factory=dict)  # what people want to read beside it
 
 
@@ -107,9 +108,12 @@ def _tell(optuna: Any, study: Any, space: Mapping[str, Any], trials: Sequence[Tr
     states = optuna.trial.TrialState
     for each in trials:
         state = states.RUNNING if each.running else states.FAIL if each.value is None else states.COMPLETE
+        said: dict[str, Any] = {"value": each.value}
+        if each.pruned_at is not None and each.value is not None:  # samplers trust a value less that was cut short
+            state, said = states.PRUNED, {"value": each.value, "intermediate_values": {each.pruned_at: each.value}}
         study.add_trial(
             optuna.trial.create_trial(
-                state=state, value=each.value, params=each.point, distributions=dict(space), user_attrs=dict(each.told)
+                state=state, params=each.point, distributions=dict(space), user_attrs=dict(each.told), **said
             )
         )
 

@@ -40,6 +40,7 @@ class View:
     stopping: Mapping[Key, Stop] = field(default_factory=dict)  # stop requests that are out
     recent: Sequence[Attempt] = ()  # ended ones, newest last
     purse: Purse | None = None  # None: no budget is declared
+    hopeless: Mapping[Key, str] = field(default_factory=dict)  # to be stopped before their end, and why
 
 
 def decide(view: View, now: float) -> list[Action]:
@@ -87,6 +88,8 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
         alone = seen.exit is not None and seen.exit.orphans == ()
         freed = seen.exit.boot if seen.exit and alone else now if seen.freed is None else seen.freed
         outcome = replace(outcome_of(verdict, seen), held_s=held(attempt, seen, now, over=True))
+        if verdict.cause and verdict.cause.kind == "pruned" and (asked := view.stopping.get(attempt.key)):
+            outcome = replace(outcome, reason=f"pruned: {asked.reason}")
         yield Settle(attempt, outcome, freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:
@@ -137,7 +140,9 @@ def _stop(
         return
     job = view.state.job(record.cell.job)
     limit = job.timeout_s
-    if limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
+    if attempt.key in view.hopeless:
+        yield Stop(attempt, "pruned", view.hopeless[attempt.key], shim)
+    elif limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
         yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s", shim)
     elif verdict.state == State.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
         # whoever stopped a run (state T) means to let it go on
@@ -273,4 +278,5 @@ def _with_outcome(record: CellRecord, settle: Settle) -> CellRecord:
     cause = settle.outcome.cause
     obeyed = cause is None or cause.kind == "user_stop"
     stop = None if obeyed else record.stop_because
-    return replace(record, attempts=(*record.attempts[:-1], ended), stop_because=stop)
+    given_up = settle.outcome.reason if cause and cause.kind == "pruned" else record.given_up
+    return replace(record, attempts=(*record.attempts[:-1], ended), stop_because=stop, given_up=given_up)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop, Tell
@@ -63,6 +63,7 @@ class Loop:
     configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
+    hopeless: Callable[[CampaignState], Mapping[Key, str]] = lambda _: {}  # attempts to stop before their end, and why
     rounds: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once nothing may start: a loop's next round
     finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
     agenda: Agenda = field(init=False)
@@ -156,6 +157,7 @@ class Loop:
             stopping=self.carrier.stopping,
             recent=self.agenda.recent,
             purse=self.purser.purse(sightings, looked),
+            hopeless=self.hopeless(self.state) if polling else {},
         )
         if self.purser.outdated:
             self._next_poll = 0.0  # look at all of them

@@ -40,6 +40,11 @@ class Watches:
         self.floors, self.memory = floors, memory
         self.remembered = memory.load()
 
+    def output_of(self, attempt: Attempt) -> str | None:
+        """Where a living run writes, once that was found."""
+        history = self.remembered.histories.get(name_of(attempt))
+        return history.output if history else None
+
     def of(self, attempt: Attempt, seen: Sighting, job: Job) -> Watch | None:
         """None: it does not live, so there is nothing to watch."""
         if not lives(seen) or seen.identity is None:

@@ -25,7 +25,7 @@ RUNNING: Label = ("running", "")
 PRODUCTIVE: Label = ("productive", "")
 SUPERSEDED = "superseded"
 LEASE_S = 120.0  # a claim that nobody starts for longer has no lease any more
-STOPPED = frozenset({"user_stop", "budget_stop", "timeout", "stalled"})  # ended by a person or by Muster
+STOPPED = frozenset({"user_stop", "budget_stop", "timeout", "stalled", "pruned"})  # ended by a person or by Muster
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ class LoopRun:
     output: str = ""  # its folder; from the campaign's folder, where it lies there
     url: str = ""  # of W&B, if one was logged
     summaries: Mapping[str, Summary] = field(default_factory=dict)
+    pruned: bool = False
 
     @property
     def over(self) -> bool:
@@ -33,7 +34,7 @@ class LoopRun:
     @property
     def trouble(self) -> bool:
         """Over without a history, or with a bad end, or not to be told."""
-        return self.verdict not in LIVELY and (self.verdict != "DONE" or not self.summaries)
+        return self.verdict not in LIVELY and not self.pruned and (self.verdict != "DONE" or not self.summaries)
 
 
 @dataclass(frozen=True, slots=True)

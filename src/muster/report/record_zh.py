@@ -43,6 +43,7 @@ TEXTS = {
     "cause.early_exit": "退出码为 0，但证明不成立",
     "cause.user_stop": "由人停止",
     "cause.budget_stop": "预算用尽",
+    "cause.pruned": "提前剪枝",
     "cause.timeout": "超时",
     "cause.stalled": "卡住",
     "cause.unknown": "原因不明",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.domain.variants import Variant
+from muster.domain.wording import counted
 from muster.rounds.evaluating import Metrics, evaluate
 from muster.rounds.expressions import parse
 from muster.rounds.summary import Summary
@@ -24,6 +25,7 @@ class Run:
     why: str = ""  # its cause, where it is not DONE
     summaries: Mapping[str, Summary] = field(default_factory=dict)
     unread: str = ""  # why no history of it could be read
+    pruned: bool = False  # stopped before its end, because it was hopeless
 
     @property
     def readable(self) -> bool:
@@ -56,6 +58,7 @@ class Score:
 
     values: tuple[float, ...] = ()
     why: str = ""  # why there is none
+    cut: tuple[float, int] | None = None  # of one that was pruned: its value then, and the step
 
     @property
     def mean(self) -> float:
@@ -90,10 +93,20 @@ def averaged(summaries: Sequence[Summary]) -> Summary:
 def score(tried: Tried, by: str) -> Score:
     if not by:
         return Score(why="nothing is declared to rank by")
+    pruned = [run for run in tried.runs if run.pruned]
+    found = _score(tried.runs, by)
+    if not pruned:
+        return found
+    steps = [each.last_step for run in pruned for each in run.summaries.values() if each.last_step is not None]
+    cut = (found.mean, int(max(steps))) if found.values and steps else None
+    return Score((), f"pruned in {len(pruned)} of {counted(len(tried.runs), 'run')}", cut)  # half a run is no score
+
+
+def _score(runs: Sequence[Run], by: str) -> Score:
     node = parse(by, "number")
     values: list[float] = []
     why = ""
-    for run in tried.runs:
+    for run in runs:
         told = evaluate(node, Metrics(run.summaries))
         if isinstance(told.value, bool) or told.value is None or not math.isfinite(told.value):
             why = why or run.unread or told.why or f"{by} is no finite number"

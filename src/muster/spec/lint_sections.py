@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from muster.domain.template import split_words
 from muster.rounds.edits import EditError, parse_edit
 from muster.rounds.paths import PathError, parse_path
+from muster.rounds.pruning import key_of
 from muster.spec.document import Path, shorten
 from muster.spec.lint import Lint
 from muster.spec.lint_jobs import SHELL_WORDS
-from muster.spec.model_after import Limit, Loop, Primary
+from muster.spec.model_after import Limit, Loop, Primary, Prune
 from muster.spec.model_search import Search
 
 PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
@@ -125,8 +126,20 @@ def _loop(lint: Lint) -> None:
             ("loop", "repeats"), "there is an axis 'seed' already", "give it as many values, and leave `repeats` out"
         )
     _proposer(lint, loop)
+    if loop.prune:
+        _prune(lint, loop, loop.prune)
     if loop.search:
         _search(lint, loop, loop.search)
+
+
+def _prune(lint: Lint, loop: Loop, prune: Prune) -> None:
+    if loop.keep is None:
+        if not lint.wrong_below(("loop", "keep")):
+            hint = 'add `keep: {by: last("eval/loss"), better: lower}`'
+            lint.add(("loop", "prune"), "which of two runs is better is not said", hint, key=True)
+    elif prune.key is None and key_of(loop.keep.by) is None:
+        what = f"{loop.keep.by} is not about one metric alone: say by which to prune"
+        lint.add(("loop", "prune"), what, "add `key: eval/loss`", key=True)
 
 
 def _proposer(lint: Lint, loop: Loop) -> None:

@@ -216,6 +216,14 @@ class Stop(Model):
     target: Condition | None = field(None, "Stop once a variant meets it.", 'last("eval/success") >= 0.9')
 
 
+class Prune(Model):
+    """Stops a run whose best value so far is worse than the median of the others at the same step."""
+
+    key: Text | None = field(None, "The metric. Default: the one that `keep: {by}` is about.", "eval/loss")
+    after: Whole = field(0, "A run is let alone until this step.", "500", ge=0)
+    least: Whole = field(4, "Runs of other variants that must have come as far.", "4", ge=1)
+
+
 class Loop(Model):
     """Rounds of proposed configs."""
 
@@ -238,6 +246,7 @@ class Loop(Model):
     search: Search | None = field(None, "Instead of rules: a search of a space.", "")
     propose: Entry | None = field(None, "Instead of rules: a function of your own.", "my_rules.py:propose")
     stop: Stop = field(Stop(), "When to stop before the last round.", "{no_gain: 2}")
+    prune: Prune | None = field(None, "When to stop a run before its end.", "{after: 500}")
 
 
 class GateRead(Model):

@@ -193,6 +193,8 @@ def _settle(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused("there is no such attempt")
     if outcome["verdict"] == "DONE" or (outcome.get("cause") or {}).get("kind") == "user_stop":
         db.execute(QUERIES["set_stop"], (None, d.cell))  # else it died of something else, and stopped it shall stay
+    if (outcome.get("cause") or {}).get("kind") == "pruned":  # as the campaign declares: nobody has to give it up
+        db.execute(QUERIES["set_given_up"], (outcome["reason"], d.cell))
     held_until = d.data.get("held_until_boot")  # orphans hold a slot longer than the main process lives
     db.execute(
         QUERIES["end_spans"],

@@ -6,12 +6,14 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from muster.acts.status import ControllerStatus, survey
 from muster.controller.carry import Carrier
 from muster.controller.loop import Loop, Policy, Ports
 from muster.controller.watches import Watches
+from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
 from muster.execute.local import LocalExecutor
@@ -37,6 +39,7 @@ from muster.wiring.tsv import write_status_tsv
 from muster.wiring.watching import Watching
 
 REVIVE_S = 30.0
+Hopeless = Callable[[CampaignState], Mapping[tuple[str, int], str]]
 
 
 def main(argv: list[str]) -> int:
@@ -141,7 +144,29 @@ def build(
         root, clock, carrier.decision, epoch=loaded.epoch, revive_s=around.revive_s, warm=executor.warm
     )
     loop.rounds, loop.finish = finishing.rounds, finishing
+    loop.hopeless = _hopeless(executor, watches, clock)
     return loop
+
+
+def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> Hopeless:
+    """Most campaigns prune nothing, and load nothing for it."""
+    pruning: list[Hopeless] = []
+
+    def output_of(attempt: Attempt) -> str:
+        if attempt.outcome and attempt.outcome.output:
+            return attempt.outcome.output
+        return watches.output_of(attempt) or str(executor.folder(*attempt.key) / "out")
+
+    def hopeless(state: CampaignState) -> Mapping[tuple[str, int], str]:
+        if not (state.campaign.loop or {}).get("prune"):
+            return {}
+        if not pruning:
+            from muster.wiring.pruning import Pruning
+
+            pruning.append(Pruning(output_of, clock))
+        return pruning[0](state)
+
+    return hopeless
 
 
 if __name__ == "__main__":

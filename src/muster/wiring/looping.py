@@ -17,6 +17,7 @@ from muster.acts.rounds_due import most_rounds
 from muster.acts.status import CellStatus, Status
 from muster.acts.take_in import hashes
 from muster.acts.tried import Run, Tried
+from muster.domain.attempt import CellRecord
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
 from muster.domain.wording import counted
@@ -87,7 +88,12 @@ def _run(desk: Desk, cell: CellStatus) -> Run:
     skipped = [text for said in measured.sources for text in said.skipped]
     said = "; ".join([*measured.troubles, *skipped]) or f"no value in {found.sources[0].path}"
     unread = "" if measured.keys else said
-    return Run(record.cell.id, str(verdict.state), why, measured.keys, unread)
+    return Run(record.cell.id, str(verdict.state), why, measured.keys, unread, _pruned(record))
+
+
+def _pruned(record: CellRecord) -> bool:
+    cause = record.last.outcome.cause if record.last and record.last.outcome else None
+    return not record.done and cause is not None and cause.kind == "pruned"
 
 
 def output_of(desk: Desk, cell: CellStatus) -> str | None:

@@ -38,7 +38,7 @@ PLACES: dict[str, str] = {
     "Result": "jobs.other.results.score", "At": "jobs.other.results.cost.reduce",
     "Best": "jobs.other.results.cost.reduce.at", "Retry": "jobs.other.retry", "Decision": "decision",
     "Primary": "decision.primary", "Limit": "decision.limit", "BestBy": "decision.checkpoint", "Report": "report",
-    "Loop": "loop", "Keep": "loop.keep", "Rule": "loop.rules.0", "DefaultRule": "loop.default", "Stop": "loop.stop",
+    "Loop": "loop", "Keep": "loop.keep", "Rule": "loop.rules.0", "DefaultRule": "loop.default", "Stop": "loop.stop", "Prune": "loop.prune",
     "Search": "loop.search", "Dimension": "loop.search.space.lr",
     "Gate": "gates.penalty", "GateRead": "gates.penalty.read", "Criterion": "gates.penalty.success.0",
     "Bounds": "gates.penalty.success.0.by_stage.main", "Finish": "finish",
