@@ -60,7 +60,7 @@ def test_each_combination_runs_with_its_own_config(grid: Camp) -> None:
     }
     assert results(grid)["train/twice/some/0"]["layers"] == [3, 2]
     written = sorted((grid.root / ".muster" / "configs").iterdir())
-    assert len(written) == 3  # the base serves itself
+    assert len(written) == 4  # the base as it was, too
     assert '{"lr": 1.0,  "wd": 1.0, "layers": [2, 2]}\n' in [each.read_text() for each in written]
     assert (grid.root / "configs" / "base.json").read_text() == BASE
 

@@ -64,7 +64,7 @@ def _job(campaign: Campaign, job: Job, root: Path, texts: dict[str, str], mistak
     digests: dict[str, str] = {base.digest: "the base"}
     for values in itertools.product(*(campaign.axis(name).values for name in job.axes)):
         key = edit_key(values)
-        if not key or key in configs:
+        if key in configs:
             continue
         try:
             made = edit_text(base.text, base.kind, [edit for value in values for edit in value.edits])
@@ -72,7 +72,7 @@ def _job(campaign: Campaign, job: Job, root: Path, texts: dict[str, str], mistak
             mistakes += [Mistake(f"job {job.name}, {key}: {each}", path=place) for each in refused.mistakes]
             continue
         digest = digest_of(made.tree)
-        if (first := digests.setdefault(digest, key)) != key:
+        if key and (first := digests.setdefault(digest, key)) != key:
             what = f"job {job.name}: {key} runs with the very config of {first}"
             hint = "two names for one config give the same numbers twice; change an edit, or drop one"
             mistakes.append(Mistake(what, path=place, hint=hint, level="warning"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import glob
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
 
 LIST = "@"
+FOLDER = "loop"  # the configs of all rounds
 MOST_BYTES = 16 << 20
 
 
@@ -34,6 +36,43 @@ def base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Variant], l
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(Mistake(f"{_told(file, root)}: {said}", path=place, hint="it must be a config file"))
     return list(found.values()), mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The bases as they are run: copies, because a person may go on with the file while it waits for a slot."""
+
+    variants: tuple[Variant, ...]
+    texts: Mapping[str, str]  # path -> text, of copies that are still to be written
+    warnings: tuple[Mistake, ...]
+
+
+def kept(bases: Sequence[Variant], known: Sequence[Variant], root: Path) -> Kept:
+    """`known`: what was taken in before, which stays as it was."""
+    before = {each.name: each for each in known}
+    variants, texts, warnings = [], {}, []
+    for base in bases:
+        old = before.get(base.name)
+        if old is None:
+            variants.append(copied(base, root))
+            texts[variants[-1].config] = base_text(Path(base.config))
+        elif old.digest != base.digest:
+            what = f"{_told(Path(base.config), root)} has changed since it was taken in: {old.name} stays as it was"
+            hint = f"it runs with {_told(Path(old.config), root)}; to try the new values give the file another name"
+            warnings.append(Mistake(what, path="loop.base", hint=hint, level="warning"))
+    same: dict[str, Variant] = {}
+    for base in bases:
+        if (first := same.setdefault(base.digest, base)) is not base:
+            what = f"{_told(Path(base.config), root)} is the same config as {_told(Path(first.config), root)}"
+            warnings.append(Mistake(what, path="loop.base", hint="it would run twice; drop one", level="warning"))
+    return Kept(tuple(variants), texts, tuple(warnings))
+
+
+def copied(variant: Variant, root: Path) -> Variant:
+    """With the copy as its config: beside those of later rounds, and named by what is in it."""
+    suffix, mark = Path(variant.config).suffix, f"_{variant.digest[:6]}"
+    name = variant.name if variant.name.endswith(mark) else variant.name + mark
+    return replace(variant, config=str(root / FOLDER / f"round-{variant.round}" / f"{name}{suffix}"))
 
 
 def _files(written: str, root: Path, place: str, mistakes: list[Mistake]) -> Iterator[Path]:

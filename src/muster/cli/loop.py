@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from muster.acts.bases import FOLDER
 from muster.acts.next_round import Next
 from muster.acts.next_round_json import next_json, rulings_json
 from muster.acts.status import Status
@@ -191,6 +192,6 @@ def _proposed_lines(desk: Desk, found: Next, variants: list[Variant], *, taken: 
     for each in variants:
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)
-    listed = os.path.relpath(desk.root / looping.FOLDER / f"round-{found.round}.txt")
+    listed = os.path.relpath(desk.root / FOLDER / f"round-{found.round}.txt")
     more = "they start with the next `muster up`" if taken else "nothing was started; `muster loop run` goes on"
     yield f"the configs are listed in {listed}; {more}"

@@ -15,7 +15,7 @@ META = "loop"
 def declared(db: sqlite3.Connection, d: Decision) -> None:
     """`campaign`: its base configs are round 1. Variants of earlier rounds stay."""
     bases = d.data.get("bases")
-    if not isinstance(bases, list) or not bases:
+    if not isinstance(bases, list):
         return
     found = _read(db)
     known = {each["name"] for each in found["variants"]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
@@ -82,6 +82,8 @@ def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
     data = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
+    if found.bases:
+        data |= {"bases": [asdict(each) for each in found.fresh], "rounds": before.loop.most if before else 0}
     taking = [desk.person("campaign", "taken in by adopt", data=data)]
     if before and before.only:  # a filter that was written down outlives the new text
         only = [{axis: list(values) for axis, values in part.items()} for part in before.only]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
+from muster.acts.bases import FOLDER
 from muster.acts.loop_settings import LoopSettings, loop_settings
 from muster.acts.next_round import Next, Proposed, board_of, next_round
 from muster.acts.rounds_due import most_rounds
@@ -33,8 +34,6 @@ from muster.store import campaigns
 from muster.wiring.desk import Desk
 from muster.wiring.proposing import proposer_of, write_study
 from muster.wiring.survey import look
-
-FOLDER = "loop"
 
 
 def settings_of(status: Status) -> LoopSettings:

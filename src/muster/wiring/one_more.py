@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.acts.bases import variant_of
+from muster.acts.bases import copied, variant_of
 from muster.acts.edit import Made
 from muster.domain.cell import Cell
 from muster.domain.errors import Mistake, UsageError
@@ -63,15 +63,17 @@ def run_variant(ready: Ready, made: Made) -> Joined:
     known = ready.loop.variants
     parents = {digest: name for digest, name in ready.tried.items() if digest == made.parent_digest}
     plain = variant_of(made.path.absolute(), {each.name for each in (*known, *ready.found.bases)})
+    text = made.path.read_text(encoding="utf-8")
     notes = tuple(f"{each.path}: {each.note}" for each in made.changes if each.note)
     variant = replace(
         plain, round=max(1, ready.loop.round), parent=parents.get(made.parent_digest), edits=made.edits,
         reason=made.reason, by=BY, notes=notes,
     )  # fmt: skip
+    variant = copied(variant, ready.root)
     desk = Desk.create(ready.root)
     going_on = ready.before is not None and look(desk).going_on
     only = _also(ready.before.only, variant.name) if going_on and ready.before else ({AXIS: (variant.name,)},)
-    found = with_variant(ready.found, variant, known)
+    found = with_variant(ready.found, variant, text, known)
     warnings = (*found.warnings, *fit(ready.root, found, only))
     take_in(desk, found, only, rounds=ready.loop.most or None)
     return Joined(desk, variant.name, warnings, going_on)

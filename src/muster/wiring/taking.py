@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.acts.axis_edits import with_configs
-from muster.acts.bases import base_variants
+from muster.acts.bases import base_variants, kept
 from muster.acts.check import locate
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
@@ -18,7 +18,7 @@ from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
-from muster.domain.errors import CampaignInvalid, Mistake, UsageError
+from muster.domain.errors import CampaignInvalid, Mistake, MusterError, UsageError
 from muster.domain.state import Only
 from muster.domain.variants import Variant
 from muster.domain.wording import counted
@@ -26,6 +26,9 @@ from muster.observe.code import code_identity
 from muster.plan import wandb
 from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
+from muster.rounds.config import UnreadableConfig, kind_of
+from muster.rounds.names import digest_of
+from muster.rounds.texts import read_config
 from muster.store import campaigns
 from muster.wiring.desk import Desk
 
@@ -37,7 +40,8 @@ class Read:
     text: str
     campaign: Campaign
     warnings: tuple[Mistake, ...]
-    bases: tuple[Variant, ...] = ()  # of a loop: the configs it begins with
+    bases: tuple[Variant, ...] = ()  # of a loop: the configs it begins with, as they lie there now
+    fresh: tuple[Variant, ...] = ()  # those that are not known yet, as they will run
     configs: Mapping[str, str] = field(default_factory=dict)  # edited ones by path: texts to write when it is taken in
 
 
@@ -57,21 +61,25 @@ def read(file: Path) -> Read:
     mistakes += [each for each in edited.mistakes if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, text))
-    warnings = locate([each for each in edited.mistakes if each.level == "warning"], text)
-    campaign = grown(edited.campaign, _all_variants(file.parent, bases))
-    return Read(text, campaign, (*parsed.warnings, *warnings), tuple(bases), edited.texts)
+    known = _known(file.parent) if bases else ()
+    keep = kept(bases, known, file.parent)
+    noticed = [*(each for each in edited.mistakes if each.level == "warning"), *keep.warnings]
+    return Read(
+        text,
+        grown(edited.campaign, [*known, *keep.variants]),
+        (*parsed.warnings, *locate(noticed, text)),
+        tuple(bases),
+        keep.variants,
+        {**edited.texts, **keep.texts},
+    )
 
 
-def _all_variants(root: Path, bases: list[Variant]) -> list[Variant]:
-    """What was run or proposed before, and the bases that are new."""
-    if not bases:
-        return []
+def _known(root: Path) -> tuple[Variant, ...]:
+    """What was run or proposed before."""
     from muster.wiring.fitting import known_state
 
     before = known_state(root)
-    known = before.loop.variants if before else ()
-    names = {each.name for each in known}
-    return [*known, *(each for each in bases if each.name not in names)]
+    return before.loop.variants if before else ()
 
 
 def checked(file: Path) -> Read:
@@ -113,7 +121,25 @@ def parse_only(campaign: Campaign, texts: list[str]) -> Only:
 
 def write_configs(found: Read) -> None:
     for path, text in found.configs.items():
+        if _other_values(Path(path), text):
+            what = "a config with this name is there already, and it is another one; nothing was changed"
+            raise MusterError(what, where=path, hint="was it changed by hand? Move it away, and try again")
         campaigns.write_durably(Path(path), text.encode(), 0o644, "campaign.write")
+
+
+def _other_values(path: Path, text: str) -> bool:
+    """Comments may differ."""
+    try:
+        there = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return False
+    except (OSError, UnicodeDecodeError):
+        return True
+    kind = kind_of(path.name)
+    try:
+        return there != text and digest_of(read_config(there, kind).tree) != digest_of(read_config(text, kind).tree)
+    except UnreadableConfig:
+        return True
 
 
 def recorded_environment(campaign: Campaign) -> dict[str, str]:
@@ -122,11 +148,11 @@ def recorded_environment(campaign: Campaign) -> dict[str, str]:
     return {**wandb.defaults(campaign.wandb), **own}
 
 
-def with_variant(found: Read, variant: Variant, known: Sequence[Variant]) -> Read:
+def with_variant(found: Read, variant: Variant, text: str, known: Sequence[Variant]) -> Read:
     """The campaign with one more variant, which a person made; ahead of the bases, one of which its file may be."""
-    names = {each.name for each in known} | {variant.name}
-    bases = [variant, *(each for each in found.bases if each.name not in names)]
-    return replace(found, campaign=grown(found.campaign, [*known, *bases]), bases=tuple(bases))
+    fresh = (variant, *(each for each in found.fresh if each.name != variant.name))
+    configs = {**found.configs, variant.config: text}
+    return replace(found, campaign=grown(found.campaign, [*known, *fresh]), fresh=fresh, configs=configs)
 
 
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
@@ -141,7 +167,7 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -
     env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
     data: dict[str, Any] = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
     if found.bases:
-        data |= {"bases": [asdict(each) for each in found.bases], "rounds": rounds}
+        data |= {"bases": [asdict(each) for each in found.fresh], "rounds": rounds}
     decisions = [desk.person("campaign", _describe(what), data=data)]
     if only:
         decisions.append(_filter(desk, found.campaign, only))
