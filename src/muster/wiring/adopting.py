@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
 from muster.acts.take_in import hashes
@@ -81,7 +82,7 @@ def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     name = campaigns.save(desk.state, found.text, found.campaign, hashed)
     env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
-    data = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
+    data: dict[str, Any] = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
     if found.bases:
         data |= {"bases": [asdict(each) for each in found.fresh], "rounds": before.loop.most if before else 0}
     taking = [desk.person("campaign", "taken in by adopt", data=data)]
