@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from muster.acts.loop_settings import LoopSettings, loop_settings
 from muster.acts.next_round import gains, next_round
 from muster.acts.propose_rules import RuleProposer
-from muster.acts.tried import Run, Score, Tried, beats, score
+from muster.acts.tried import Run, Score, Tried, averaged, beats, score
 from muster.domain.variants import LoopRecord, Variant
 from muster.rounds.names import digest_of
 from muster.rounds.rules import Default, Rule
@@ -94,11 +95,44 @@ def test_what_was_tried_is_not_tried_again() -> None:
     base = tried("a", run("train/a", mass=0.01), config=CONFIG)
     same = tried("x", run("train/x"), config={**CONFIG, "reg": 0.15})
     found = step(base, same)
-    assert [each.variant.parent for each in found.proposed] == ["x"]
+    assert [(each.variant.parent, each.variant.by) for each in found.proposed] == [("a", "default"), ("x", "default")]
     only = step(
         base, replace(same, runs=(Run("train/x", "DEAD", "oom_kill"),)), settings=replace(SETTINGS, default=None)
     )
-    assert "every config that was proposed has been tried before" in only.stopped
+    assert "the config that its edits give was tried before, as x" in only.stopped
+
+
+def test_where_the_best_have_nothing_new_the_next_ones_get_their_turn() -> None:
+    settings = replace(SETTINGS, top=1, rules=(), default=Default(("reg@set=0.15",), "one value"))
+    best = tried("a", run("train/a", success=0.9), config={**CONFIG, "reg": 0.15})
+    other = tried("b", run("train/b", success=0.1), config={**CONFIG, "lam": 7})
+    assert [each.variant.parent for each in step(best, other, settings=settings).proposed] == ["b"]
+
+
+def test_what_a_run_had_reached_when_it_died_is_no_score() -> None:
+    died = replace(run("train/a", success=0.99), verdict="DEAD", why="exit_code(3)")
+    assert score(tried("a", died), SETTINGS.by) == Score((), "train/a is DEAD: exit_code(3)")
+    assert score(tried("a", died, run("train/a/1", success=0.5)), SETTINGS.by).values == (0.5,)
+    assert [each.variant.parent for each in step(tried("a", died)).proposed] == ["a"], "rules may still answer to it"
+
+
+def test_seeds_that_diverge_in_both_directions_have_no_mean() -> None:
+    up, down = summary("x", 1.0, math.inf), summary("x", 1.0, -math.inf)
+    assert math.isnan(averaged([up, down]).tail[-1])
+    huge = [summary("x", 1.7e308) for _ in range(3)]
+    assert averaged(huge).last == pytest.approx(1.7e308)
+    assert math.isnan(Score((math.inf, -math.inf)).mean)
+
+
+def test_figures_over_seeds_are_means() -> None:
+    fast, slow = Summarizer("x"), Summarizer("x")
+    for at in range(1, 11):
+        fast.add(at, float(at))
+        slow.add(10 * at, float(10 * at))
+    found = averaged([fast.summary(), slow.summary()])
+    assert (found.count, found.nan, found.slope) == (10, 0, 1.0)
+    rise = (found.tail[-1] - found.tail[0]) / (found.tail_steps[-1] - found.tail_steps[0])
+    assert rise == 1.0, "a window has the slope that each of them has"
 
 
 def test_two_parents_do_not_propose_the_same_config() -> None:
@@ -165,7 +199,7 @@ def test_a_gain_must_be_beyond_the_noise_of_the_seeds() -> None:
     ("one", "other", "better", "expected"),
     [
         ((0.6,), (0.5,), "higher", True), ((0.6,), (0.5,), "lower", False), ((), (0.5,), "higher", False),
-        ((0.5, 0.5), (0.4, 0.4), "higher", True), ((0.5,), (), "higher", True), ((0.5, 0.5), (0.5, 0.5), "higher", False),
+        ((0.5, 0.5), (0.4, 0.4), "higher", True), ((0.5,), (), "higher", True), ((0.9,), (0.5, 0.6), "higher", False), ((0.7, 0.8), (0.5,), "higher", True), ((0.5, 0.5), (0.5, 0.5), "higher", False),
     ],
 )  # fmt: skip
 def test_what_beats_what(one: tuple[float, ...], other: tuple[float, ...], better: str, expected: bool) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.acts.loop_settings import LoopSettings
-from muster.acts.tried import Score, Tried, beats, ranked, score
+from muster.acts.tried import Score, Tried, beats, ranked
 from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
 from muster.ports.proposer import Board, Proposals, Proposer
@@ -54,16 +54,26 @@ def next_round(
         return Next(number, stopped=why)
     board = board_of(record, tried, settings)
     found = proposer.propose(board)
-    known = {each.digest for each in record.variants}
-    names = {each.name for each in record.variants}
+    made = _proposed(board, found, settings)
+    if not made and settings.top:  # what the best few would give was tried: the next ones get their turn
+        others = replace(board, parents=survivors(record, tried, replace(settings, top=len(tried))))
+        more = proposer.propose(others)
+        made = _proposed(others, more, settings)[: settings.top * settings.per_run]
+        found = more if made else found
+    stopped = "" if made else f"no proposals because {_why_none(board, found)}"
+    return Next(number, tuple(made), stopped, tuple(name for name, _ in found.rulings), found.rulings)
+
+
+def _proposed(board: Board, found: Proposals, settings: LoopSettings) -> list[Proposed]:
+    known = {each.digest for each in board.record.variants}
+    names = {each.name for each in board.record.variants}
     made: list[Proposed] = []
     for parent, rulings in found.rulings:
-        for proposed in _fresh(record, board.named(parent), rulings, known, names, settings.per_run):
+        for proposed in _fresh(board.record, board.named(parent), rulings, known, names, settings.per_run):
             made.append(proposed)
             known.add(proposed.variant.digest)
             names.add(proposed.variant.name)
-    stopped = "" if made else f"no proposals because {_why_none(board, found)}"
-    return Next(number, tuple(made), stopped, tuple(name for name, _ in found.rulings), found.rulings)
+    return made
 
 
 def board_of(record: LoopRecord, tried: Sequence[Tried], settings: LoopSettings) -> Board:
@@ -108,7 +118,8 @@ def _not_over(record: LoopRecord, tried: Sequence[Tried]) -> str:
 def _meets(tried: Sequence[Tried], target: str) -> str:
     node = parse(target)
     for each in tried:
-        if evaluate(node, Metrics(each.summaries)).true:
+        done = replace(each, runs=tuple(run for run in each.runs if run.verdict == "DONE"))
+        if evaluate(node, Metrics(done.summaries)).true:
             return f"{target} holds for {each.variant.name}"
     return ""
 
@@ -190,7 +201,3 @@ def _why_none(board: Board, found: Proposals) -> str:
         reasons.append("every config that was proposed has been tried before")
     told = dict.fromkeys(f"{ruling.reason}: {ruling.because}" for ruling in rulings if not ruling.proposal)
     return "; ".join([*reasons, *list(told)[:NAMED]]) or "there is no run to build on"
-
-
-def scored(tried: Sequence[Tried], settings: LoopSettings) -> dict[str, Score]:
-    return {each.variant.name: score(each, settings.by) for each in tried}

@@ -24,4 +24,5 @@ class RuleProposer:
         fired: dict[str, int] = {}
         for each in board.record.lineage(of.variant.name):
             fired[each.by] = fired.get(each.by, 0) + 1
-        return tuple(rulings(self.rules, self.default, Metrics(of.summaries, every), of.text, of.kind, fired))
+        tried = {each.digest: each.name for each in board.record.variants}
+        return tuple(rulings(self.rules, self.default, Metrics(of.summaries, every), of.text, of.kind, fired, tried))

@@ -14,14 +14,17 @@ ALPHA = 0.05
 
 
 def beats(one: Score, other: Score, better: str) -> bool:
-    """Better beyond the noise of repeated seeds; with one seed each there is no noise to hold it against."""
+    """Better beyond the noise of repeated seeds; with one seed each there is no noise to hold it against.
+
+    One seed that is left of several never beats what has more: the luckiest of them may have survived.
+    """
     if not one.values or not other.values:
         return bool(one.values)
     ahead = one.mean - other.mean if better == "higher" else other.mean - one.mean
-    if ahead <= 0:
+    if not ahead > 0:
         return False
     if len(one.values) < 2 or len(other.values) < 2:
-        return True
+        return len(one.values) >= len(other.values)
     from muster.stats.compare import difference
 
     if one.sd == other.sd == 0:

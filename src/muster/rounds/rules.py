@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from muster.rounds.edits import EditError, parse_edit
 from muster.rounds.evaluating import Metrics, Traced, evaluate, sentence
@@ -13,6 +14,7 @@ from muster.rounds.texts import EditedText, EditsRefused, edit_text, shown
 from muster.rounds.tokens import ExpressionError
 
 DEFAULT = "default"
+NONE: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +76,8 @@ class Ruling:
 
     rule: str
     reason: str
-    outcome: str  # proposed | false | unknown | spent | idle (its edits change nothing) | same | refused | unneeded;
-    # of a search: scored | failed
+    outcome: str  # proposed | false | unknown | spent | idle (its edits change nothing) | same | tried | refused |
+    # unneeded; of a search: scored | failed
     because: str
     trace: Traced | None = None
     proposal: Proposal | None = None
@@ -83,7 +85,7 @@ class Ruling:
     @property
     def fired(self) -> bool:
         """Its condition holds, whatever came of it."""
-        return self.outcome in ("proposed", "spent", "idle", "same", "refused")
+        return self.outcome in ("proposed", "spent", "idle", "same", "tried", "refused")
 
 
 def check_rules(rules: Sequence[Rule], default: Default | None = None) -> list[RuleMistake]:
@@ -130,8 +132,9 @@ def rulings(
     text: str,
     kind: str,
     fired_before: Mapping[str, int] | None = None,
+    tried: Mapping[str, str] = NONE,
 ) -> list[Ruling]:
-    """One for each rule, by priority and then by order, and one for the default.
+    """One for each rule, by priority and then by order, and one for the default. `tried`: digest -> name of what was.
 
     Raises RulesRefused, and UnreadableConfig where the text is no config.
     """
@@ -140,16 +143,18 @@ def rulings(
     made: dict[str, str] = {}  # digest of a proposed config -> the reason for it
     found: list[Ruling] = []
     for rule in sorted(rules, key=lambda rule: -rule.priority):
-        ruling = _ruling(rule, metrics, text, kind, (fired_before or {}).get(rule.id, 0), made)
+        ruling = _ruling(rule, metrics, text, kind, (fired_before or {}).get(rule.id, 0), made, tried)
         found.append(ruling)
         if ruling.proposal:
             made[ruling.proposal.digest] = rule.reason
     if default:
-        found.append(_default(default, found, text, kind))
+        found.append(_default(default, found, text, kind, tried))
     return found
 
 
-def _ruling(rule: Rule, metrics: Metrics, text: str, kind: str, before: int, made: Mapping[str, str]) -> Ruling:
+def _ruling(
+    rule: Rule, metrics: Metrics, text: str, kind: str, before: int, made: Mapping[str, str], tried: Mapping[str, str]
+) -> Ruling:
     trace = evaluate(parse(rule.when), metrics)
     told = sentence(trace)
     if not trace.true:
@@ -157,21 +162,27 @@ def _ruling(rule: Rule, metrics: Metrics, text: str, kind: str, before: int, mad
     if rule.limit is not None and before >= rule.limit:
         times = f"it has fired {before} of {rule.limit} times along this lineage"
         return Ruling(rule.id, rule.reason, "spent", f"{told}, but {times}", trace)
-    outcome, because, proposal = outcome_of(rule.id, rule.reason, rule.edit, text, kind, made)
+    outcome, because, proposal = outcome_of(rule.id, rule.reason, rule.edit, text, kind, made, tried)
     return Ruling(rule.id, rule.reason, outcome, f"{told}, but {because}" if because else told, trace, proposal)
 
 
-def _default(default: Default, before: Sequence[Ruling], text: str, kind: str) -> Ruling:
+def _default(default: Default, before: Sequence[Ruling], text: str, kind: str, tried: Mapping[str, str]) -> Ruling:
     if any(ruling.proposal for ruling in before):
         return Ruling(DEFAULT, default.reason, "unneeded", "a rule has fired")
     fired = any(ruling.fired for ruling in before)
     why = "no rule that fired has anything to propose" if fired else "no rule fired"
-    outcome, because, proposal = outcome_of(DEFAULT, default.reason, default.edit, text, kind, {})
+    outcome, because, proposal = outcome_of(DEFAULT, default.reason, default.edit, text, kind, NONE, tried)
     return Ruling(DEFAULT, default.reason, outcome, f"{why}, but {because}" if because else why, None, proposal)
 
 
 def outcome_of(
-    rule: str, reason: str, edits: tuple[str, ...], text: str, kind: str, made: Mapping[str, str]
+    rule: str,
+    reason: str,
+    edits: tuple[str, ...],
+    text: str,
+    kind: str,
+    made: Mapping[str, str],
+    tried: Mapping[str, str] = NONE,
 ) -> tuple[str, str, Proposal | None]:
     """What becomes of its edits, why there is no proposal, and the proposal."""
     try:
@@ -183,6 +194,8 @@ def outcome_of(
     digest = digest_of(variant.tree)
     if digest in made:
         return "same", f"its edits give the same config as another rule's ({made[digest]})", None
+    if digest in tried:
+        return "tried", f"the config that its edits give was tried before, as {tried[digest]}", None
     return "proposed", "", Proposal(rule, reason, edits, variant, digest)
 
 
@@ -199,8 +212,8 @@ def explain(found: Sequence[Ruling]) -> Iterator[str]:
     """Line by line why each rule fired or not, with the numbers."""
     words = {
         "proposed": "fired", "false": "did not fire", "unknown": "did not fire", "spent": "may not fire any more",
-        "idle": "fired and changes nothing", "same": "fired and adds nothing", "refused": "fired in vain",
-        "unneeded": "not needed", "scored": "scored", "failed": "no score",
+        "idle": "fired and changes nothing", "same": "fired and adds nothing", "tried": "fired and adds nothing",
+        "refused": "fired in vain", "unneeded": "not needed", "scored": "scored", "failed": "no score",
     }  # fmt: skip
     for ruling in found:
         yield f"{ruling.reason}: {words[ruling.outcome]}: {ruling.because}"

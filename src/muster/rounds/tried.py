@@ -62,7 +62,7 @@ class Score:
 
     @property
     def mean(self) -> float:
-        return statistics.fmean(self.values) if self.values else math.nan
+        return mean_of(self.values)
 
     @property
     def sd(self) -> float | None:
@@ -75,22 +75,37 @@ def averaged(summaries: Sequence[Summary]) -> Summary:
     if len(summaries) == 1:
         return head
     length = min(len(each.tail) for each in summaries)
-    tails = [each.tail[len(each.tail) - length :] for each in summaries]
-    tail = tuple(statistics.fmean(column) for column in zip(*tails, strict=True))
-    steps = head.tail_steps[len(head.tail_steps) - length :]
-    count, nan = sum(each.count for each in summaries), sum(each.nan for each in summaries)
 
-    def mean_of(name: str) -> float | None:
+    def ends(name: str) -> tuple[float, ...]:
+        columns = [getattr(each, name)[len(each.tail) - length :] for each in summaries]
+        return tuple(map(mean_of, zip(*columns, strict=True)))  # steps, too: runs may log at different ones
+
+    def mean(name: str) -> float | None:
         known = [value for each in summaries if (value := getattr(each, name)) is not None]
-        return statistics.fmean(known) if len(known) == len(summaries) else None
+        return mean_of(known) if len(known) == len(summaries) else None
+
+    def number(name: str) -> int:
+        return math.ceil(mean_of([getattr(each, name) for each in summaries]))  # one NaN in one seed is one
 
     return Summary(
-        head.key, count, nan, mean_of("first"), mean_of("last"), mean_of("min"), mean_of("max"), mean_of("mean"),
-        mean_of("slope"), mean_of("first_step"), mean_of("last_step"), steps, tail,
+        head.key, number("count"), number("nan"), mean("first"), mean("last"), mean("min"), mean("max"), mean("mean"),
+        mean("slope"), mean("first_step"), mean("last_step"), ends("tail_steps"), ends("tail"),
     )  # fmt: skip
 
 
+def mean_of(values: Sequence[float]) -> float:
+    """NaN where one of them is no finite number: seeds that diverge in both directions have no mean."""
+    if not values or not all(map(math.isfinite, values)):
+        return math.nan
+    return (
+        math.fsum(value / len(values) for value in values)
+        if max(map(abs, values)) > 1e300
+        else statistics.fmean(values)
+    )
+
+
 def score(tried: Tried, by: str) -> Score:
+    """Of the runs that ended well: what a run had reached when it died is no result of its config."""
     if not by:
         return Score(why="nothing is declared to rank by")
     pruned = [run for run in tried.runs if run.pruned]
@@ -107,6 +122,9 @@ def _score(runs: Sequence[Run], by: str) -> Score:
     values: list[float] = []
     why = ""
     for run in runs:
+        if run.over and run.verdict != "DONE" and not run.pruned:
+            why = why or run.unread or f"{run.cell} is {run.verdict}" + (f": {run.why}" if run.why else "")
+            continue
         told = evaluate(node, Metrics(run.summaries))
         if isinstance(told.value, bool) or told.value is None or not math.isfinite(told.value):
             why = why or run.unread or told.why or f"{by} is no finite number"

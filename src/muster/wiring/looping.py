@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from muster.acts.bases import FOLDER
+from muster.acts.bases import FOLDER, base_text
 from muster.acts.loop_settings import LoopSettings, loop_settings
 from muster.acts.next_round import Next, Proposed, board_of, next_round
 from muster.acts.rounds_due import most_rounds
@@ -28,8 +28,10 @@ from muster.observe.metrics.discover import LOOKED_FOR, run_of
 from muster.observe.metrics.meter import Meter
 from muster.plan.grow import grown
 from muster.ports.crash import reach
-from muster.rounds.config import kind_of
+from muster.rounds.config import UnreadableConfig, kind_of
+from muster.rounds.names import digest_of
 from muster.rounds.rules import Ruling
+from muster.rounds.texts import read_config
 from muster.store import campaigns
 from muster.wiring.desk import Desk
 from muster.wiring.proposing import proposer_of, write_study
@@ -64,11 +66,14 @@ def tried(desk: Desk, status: Status, known: Sequence[Tried] = ()) -> list[Tried
 def _tried(desk: Desk, variant: Variant, cells: Sequence[CellStatus]) -> Tried:
     runs = tuple(_run(desk, cell) for cell in cells)
     try:
-        text = Path(variant.config).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+        text, kind = base_text(Path(variant.config)), kind_of(variant.config)
+        digest = digest_of(read_config(text, kind).tree)
+    except (OSError, UnreadableConfig) as error:
+        said = error.strerror or error if isinstance(error, OSError) else error
         return Tried(variant, runs, trouble=f"its config {variant.config} can't be read: {said}")
-    return Tried(variant, runs, text, kind_of(variant.config))
+    if digest != variant.digest:
+        return Tried(variant, runs, trouble=f"its config {variant.config} was changed since it was taken in")
+    return Tried(variant, runs, text, kind)
 
 
 def _run(desk: Desk, cell: CellStatus) -> Run:
