@@ -94,7 +94,7 @@ def test_three_rounds_to_the_end(loop: Camp) -> None:
         ("default", "unneeded"),
     ]
     assert 'last("ot.pi_sum") = 0.02 < 0.05: true' in loop("loop", "explain", "a", code=0).stdout
-    assert "no round 4: all 3 rounds are done" in loop("loop", "propose", code=0).stdout
+    assert "`muster loop run --rounds 4` runs it" in loop("loop", "propose", code=0).stdout
     loop("loop", "run", "--rounds", "4", code=0)
     assert [each["round"] for each in rounds(loop)] == [2, 3, 4, 4, 5]
 
@@ -105,7 +105,8 @@ def test_propose_writes_and_starts_nothing(loop: Camp) -> None:
     loop.write(CAMPAIGN)
     before = (loop.root / ".muster" / "decisions.jsonl").read_bytes()
     told = checked(loop.json("loop", "propose", code=0), "propose")
-    assert (told["stopped"], told["proposed"]) == ("the one round is done", []), "the campaign that was taken in counts"
+    assert (told["stopped"], len(told["proposed"])) == (None, 2)
+    assert len((loop.root / "loop" / "round-2.txt").read_text().split()) == 2
     assert (loop.root / ".muster" / "decisions.jsonl").read_bytes() == before
 
 
@@ -331,3 +332,75 @@ def test_a_hopeless_run_is_pruned_and_the_loop_goes_on(loop: Camp) -> None:
     assert {each["name"]: each["score"] for each in told["variants"]}["z"]["values"] == []
     loop("retry", "train/z", "--because", "I want to see its end", code=0)
     assert loop.cells()["train/z"] != "GIVEN_UP"
+
+
+# -- it never stops without a word
+
+
+def test_why_it_stopped_is_told_by_everybody_who_is_asked(loop: Camp) -> None:
+    told = loop("loop", "run", code=0).stdout
+    line = (
+        "loop: round 3 of 3, 6 variants; no round 4: all 3 rounds are done. `muster loop report` tells what it brought"
+    )
+    assert line in told
+    assert line in loop("status", code=0).stdout
+    found = loop.json("status", code=0)["loop"]
+    assert found == {
+        "round": 3, "rounds": 3, "variants": 6, "stopped": "all 3 rounds are done", "failed": None, "due": False,
+    }  # fmt: skip
+
+
+def test_a_proposer_that_fails_is_no_end(loop: Camp) -> None:
+    (loop.root / "mine.py").write_text("def propose(run):\n    return run['nope']\n")
+    head = CAMPAIGN.partition("  rules:")[0]
+    loop.write(head + "  propose: mine.py:propose\nfinish: {run: ['touch finished']}\n")
+    told = loop("loop", "run", code=3).stdout
+    assert "round 2 could not be proposed" in told
+    assert "KeyError" in told
+    assert "stopped short" in told
+    assert not (loop.root / "finished").exists(), "nothing is finished"
+    status = loop.json("status", code=3)
+    assert (status["complete"], status["loop"]["stopped"]) == (False, None)
+    assert "KeyError" in status["loop"]["failed"]
+    assert loop("wait", code=3).returncode == 3
+    (loop.root / "mine.py").write_text("def propose(run):\n    return []\n")
+    loop("loop", "run", code=0)
+    assert (loop.root / "finished").exists()
+
+
+def test_up_beside_a_round_that_is_taken_in_loses_nothing(loop: Camp, monkeypatch: pytest.MonkeyPatch) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    from muster.wiring import looping, taking
+    from muster.wiring.desk import Desk
+
+    found = taking.checked(loop.root / "campaign.yaml")  # a person's `up` has read the file ...
+    desk = Desk.open(loop.root)
+    status = looping.opened(desk)
+    assert looping.take(desk, status, looping.proposed(desk, status, most=3)) is None  # ... and a round is taken in
+    desk.close()
+    desk = Desk.open(loop.root)
+    monkeypatch.setenv("MUSTER_HOME", loop.environment["MUSTER_HOME"])
+    assert taking.take_in(desk, found, ()).gone == ()
+    desk.close()
+    assert len(loop.cells()) == 4
+
+
+def test_a_round_that_is_asked_for_by_number_is_taken_in_once(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    for number in ("3", "7"):
+        assert (
+            f"round {number} was decided already" in loop("loop", "propose", "--take", "--round", number, code=0).stdout
+        )
+    before = rounds(loop)
+    assert "no round 2: the one round is done" in loop("loop", "propose", "--take", "--round", "2", code=0).stdout
+    assert rounds(loop) == [*before, before[-1]]
+
+
+def test_the_next_round_may_be_looked_at_whatever_was_asked_for(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    shown = loop("loop", "propose", code=0).stdout
+    assert "round 2: 2 variants" in shown
+    assert "`muster loop run --rounds 2` runs it" in shown
+    loop("loop", "run", "--rounds", "2", code=0)
+    listed = (loop.root / "loop" / "round-2.txt").read_text().split()
+    assert [each.partition("/round-2/")[2][:-5] for each in listed] == list(tried(loop))

@@ -33,7 +33,7 @@ def ran(of: CampaignState, **more: Any) -> StepRecord:
 def test_the_next_round_is_proposed_by_a_step_of_its_own() -> None:
     found = due(state())
     assert isinstance(found, Begin)
-    assert (found.step.name, found.step.what, found.n) == ("round-2", "muster loop propose --take", 1)
+    assert (found.step.name, found.step.what, found.n) == ("round-2", "muster loop propose --take --round 2", 1)
 
 
 def test_what_is_under_way_is_seen_to_its_end() -> None:

@@ -110,8 +110,10 @@ def given_up(state: CampaignState) -> list[str]:
 
 
 def settled(state: CampaignState) -> bool:
-    """Every declared cell is done or given up, and nothing is open."""
-    return all(record.done or record.given_up is not None for record in state.declared) and not state.open_attempts
+    """Every declared cell is done or given up, nothing is open, and no further round of a loop may come."""
+    if state.open_attempts or (state.campaign.loop and not state.loop.stopped):
+        return False
+    return all(record.done or record.given_up is not None for record in state.declared)
 
 
 def key_of(state: CampaignState) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.ports.proposer import Board, Proposals
@@ -16,13 +17,17 @@ class RuleProposer:
     default: Default | None = None
 
     def propose(self, board: Board) -> Proposals:
-        return Proposals(tuple((each.variant.name, self.explain(board, each)) for each in board.parents))
+        tried = {each.digest: each.name for each in board.record.variants}
+        return Proposals(tuple((each.variant.name, self._rulings(board, each, tried)) for each in board.parents))
 
     def explain(self, board: Board, of: Tried) -> tuple[Ruling, ...]:
-        """What each rule says about a run, with the numbers."""
+        """What each rule says about a run, with the numbers; as it said when its children were made."""
+        others = [each for each in board.record.variants if each.parent != of.variant.name]
+        return self._rulings(board, of, {each.digest: each.name for each in others})
+
+    def _rulings(self, board: Board, of: Tried, tried: Mapping[str, str]) -> tuple[Ruling, ...]:
         every = {key for each in board.tried for run in each.runs for key in run.summaries}
         fired: dict[str, int] = {}
         for each in board.record.lineage(of.variant.name):
             fired[each.by] = fired.get(each.by, 0) + 1
-        tried = {each.digest: each.name for each in board.record.variants}
         return tuple(rulings(self.rules, self.default, Metrics(of.summaries, every), of.text, of.kind, fired, tried))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from muster.acts.finish import Begin, Nothing, Step, Tend, key_of
+from muster.domain.finish import StepRecord
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS
 
@@ -16,12 +17,22 @@ def most_rounds(state: CampaignState) -> int:
 
 def steps(state: CampaignState) -> list[Step]:
     """The step that proposes the next round, if one may come; none once it is known why no more do."""
-    if not state.campaign.loop or state.loop.stopped or not state.loop.round or _names_variants(state):
+    if not state.campaign.loop or state.loop.stopped or not state.loop.round or names_variants(state):
         return []
-    return [Step(f"{STEP}{state.loop.round + 1}", "round", "muster loop propose --take")]
+    following = state.loop.round + 1
+    return [Step(f"{STEP}{following}", "round", f"muster loop propose --take --round {following}")]
 
 
-def _names_variants(state: CampaignState) -> bool:
+def failed_step(state: CampaignState) -> StepRecord | None:
+    """The step that should have proposed the next round, and could not: somebody must mend something."""
+    for step in steps(state):
+        last = state.finish.steps.get(step.name)
+        if last and last.ok is False and last.key == key_of(state):
+            return last
+    return None
+
+
+def names_variants(state: CampaignState) -> bool:
     """A filter on `variant` leaves out every variant to come: a further round could not run."""
     return any(AXIS in part for part in state.only)
 

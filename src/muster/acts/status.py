@@ -16,6 +16,7 @@ from muster.ports.clock import iso
 
 if TYPE_CHECKING:
     from muster.acts.finish import FinishView
+    from muster.acts.loop_view import LoopView
     from muster.acts.money import Running, Spending
     from muster.domain.sighting import Sighting
     from muster.judge.living import Watch
@@ -61,10 +62,13 @@ class Status:
     counts: Mapping[str, int] = field(default_factory=dict)
     finish: FinishView | None = None  # None: none is declared, and nobody wants the machine powered off
     spending: Spending | None = None  # None: no `money:` is declared
+    loop: LoopView | None = None  # None: there is none, or it was never taken in
 
     @property
     def complete(self) -> bool:
-        return all(cell.verdict.state in SETTLED for cell in self.cells)
+        """Nothing is missing; of a loop it is known, too, why no further round comes."""
+        over = self.loop is None or bool(self.loop.stopped)
+        return over and all(cell.verdict.state in SETTLED for cell in self.cells)
 
     @property
     def going_on(self) -> bool:
@@ -79,7 +83,7 @@ class Status:
             return False
         if any(cell.record.open or (cell.startable and not self.state.at_rest) for cell in every):
             return True
-        return bool(self.state.campaign.loop) and _next_round_is_due(self.state)
+        return self.loop is not None and self.loop.due
 
     @property
     def exit(self) -> int:
@@ -111,7 +115,10 @@ def survey(
     counts = dict.fromkeys(STATES, 0)
     for cell in cells:
         counts[cell.verdict.state] += 1
-    return Status(state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot), found)
+    return Status(
+        state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot), found,
+        _loop(state),
+    )  # fmt: skip
 
 
 class _Look:
@@ -151,10 +158,12 @@ def _spending(state: CampaignState, running: Running | None, wall: float, boot: 
     return spending(state, Now(wall, boot, boot_id), running or NOTHING_RUNS)
 
 
-def _next_round_is_due(state: CampaignState) -> bool:
-    from muster.acts.rounds_due import is_due  # most campaigns have no loop
+def _loop(state: CampaignState) -> LoopView | None:
+    if not state.campaign.loop:
+        return None
+    from muster.acts.loop_view import loop_view  # most campaigns have no loop
 
-    return is_due(state)
+    return loop_view(state)
 
 
 def _finish(state: CampaignState, boot: float) -> FinishView | None:
@@ -252,6 +261,7 @@ def as_json(status: Status) -> dict[str, Any]:
         "withdrawn": [cell_json(cell, status) for cell in status.withdrawn],
         "money": _money_json(status.spending),
         "finish": _finish_json(status.finish),
+        "loop": _loop_json(status.loop),
     }  # fmt: skip
 
 
@@ -269,6 +279,14 @@ def _finish_json(found: FinishView | None) -> dict[str, Any] | None:
     from muster.acts.finish import view_json
 
     return view_json(found)
+
+
+def _loop_json(found: LoopView | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    from muster.acts import loop_view
+
+    return loop_view.as_json(found)
 
 
 def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now
 from muster.acts.verdict_json import cadence_json, turns_json
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
+from muster.domain.variants import AXIS, Variant
 from muster.domain.verdict import Cause, Evidence, State, Verdict
 from muster.ports.clock import iso
 from muster.ports.store import Event
@@ -81,6 +82,7 @@ class Story:
     decisions: tuple[Event, ...]  # without the changes of verdicts, which are in the timeline
     timeline: tuple[Turn, ...]  # of the newest attempt
     needs: tuple[tuple[str, str], ...]  # (cell, its verdict)
+    variant: Variant | None = None  # of a loop's run: where its config comes from
 
 
 def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: FolderOf) -> Story:
@@ -90,7 +92,9 @@ def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: 
     verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
     decisions = tuple(event for event in events if event.decision.kind not in ("verdict", "notice"))
     needs = tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed)
-    return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs)
+    names = {value.name for axis, value in record.cell.values if axis == AXIS}
+    variant = next((each for each in status.state.loop.variants if each.name in names), None)
+    return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs, variant)
 
 
 def _timeline(attempt: Attempt | None, events: Sequence[Event]) -> Iterator[Turn]:
@@ -189,7 +193,17 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
         "timeline": [{"at": turn.at, "verdict": turn.verdict, "what": turn.text} for turn in told.timeline],
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],
+        "variant": _variant_json(told.variant),
     }
+
+
+def _variant_json(variant: Variant | None) -> dict[str, Any] | None:
+    if variant is None:
+        return None
+    return {
+        "name": variant.name, "round": variant.round, "parent": variant.parent, "edits": list(variant.edits),
+        "reason": variant.reason, "by": variant.by, "config": variant.config,
+    }  # fmt: skip
 
 
 def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import time
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
-from muster.cli.telling import cell_line, finish_lines, news, show
+from muster.cli.telling import cell_line, finish_lines, loop_lines, news, show
 from muster.cli.words import counted
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
@@ -68,7 +68,7 @@ class Teller:
                 self.known.add(now)
                 self.told.add(now)
                 print(f"{found.as_of[11:19]}{cell_line(cell)}", flush=True)
-        for line in finish_lines(found) if found.complete else ():
+        for line in (*loop_lines(found), *finish_lines(found)) if found.complete else ():
             if line not in self.told:
                 self.told.add(line)
                 print(f"{found.as_of[11:19]}  {line}", flush=True)
@@ -105,7 +105,7 @@ class Screen:
         )
         lines = [Text.from_ansi(line) for line in grids(found)]
         running = [Text.from_ansi(cell_line(cell)) for cell in found.cells if cell.record.open][:16]
-        finish = [Text.from_ansi(line) for line in finish_lines(found)]
+        finish = [Text.from_ansi(line) for line in (*loop_lines(found), *finish_lines(found))]
         self.live.update(Group(head, *lines, Text.from_ansi(legend(found)), *running, *finish), refresh=True)
 
     def close(self) -> None:

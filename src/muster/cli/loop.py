@@ -12,6 +12,7 @@ import typer
 from muster.acts.bases import FOLDER
 from muster.acts.next_round import Next
 from muster.acts.next_round_json import next_json, rulings_json
+from muster.acts.rounds_due import most_rounds
 from muster.acts.status import Status
 from muster.cli.app import open_folder
 from muster.cli.cells import declared, looked, one
@@ -20,7 +21,6 @@ from muster.cli.verbs import Verbs
 from muster.cli.words import counted, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
-from muster.domain.verdict import LIVE
 from muster.rounds.rules import explain as explained
 from muster.wiring import looping
 from muster.wiring.desk import Desk
@@ -46,6 +46,9 @@ def propose(
     take: Annotated[
         bool, typer.Option("--take", help="Take the round in as well: its runs start with the next `muster up`.")
     ] = False,
+    number: Annotated[
+        int | None, typer.Option("--round", min=2, help="With --take: this round and no other; as the controller asks.")
+    ] = None,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Writes the configs of the next round and the list of them to loop/round-N.txt. Starts nothing.
@@ -54,10 +57,14 @@ def propose(
     """
     desk = Desk.open(open_folder(ctx))
     status = looping.opened(desk)
+    if number is not None and status.state.loop.round + 1 != number:
+        print(f"round {number} was decided already")
+        return 0
     told = looping.tried(desk, status)
-    found = looping.proposed(desk, status, told)
+    found = looping.proposed(desk, status, told, most=None if take else status.state.loop.round + 1)
     if take:
-        _refuse_while_runs_live(found, told)
+        if number is None:
+            _refuse_while_not_over(found, status, told)
         void = looping.take(desk, status, found)
         if void:
             raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
@@ -137,12 +144,18 @@ def report(
     return 0
 
 
-def _refuse_while_runs_live(found: Next, told: Sequence[Tried]) -> None:
-    """That it is not over yet is no reason to stop the loop for good."""
-    if any(run.verdict in LIVE for each in told for run in each.runs):
+def _refuse_while_not_over(found: Next, status: Status, told: Sequence[Tried]) -> None:
+    """That it is not over yet is no reason to stop the loop."""
+    newest = [each for each in told if each.variant.round == status.state.loop.round]
+    if any(not run.over for each in newest for run in each.runs):
         error = MusterError(f"the round was not taken in: {found.stopped}", hint="`muster wait` waits for its end")
         error.exit = 3
         raise error
+
+
+def _goes_on(desk: Desk, found: Next) -> str:
+    beyond = found.round > most_rounds(desk.load())
+    return f"muster loop run --rounds {found.round}" if beyond else "muster loop run"
 
 
 def _report_lines(made: Written) -> Iterator[str]:
@@ -193,5 +206,7 @@ def _proposed_lines(desk: Desk, found: Next, variants: list[Variant], *, taken: 
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)
     listed = os.path.relpath(desk.root / FOLDER / f"round-{found.round}.txt")
-    more = "they start with the next `muster up`" if taken else "nothing was started; `muster loop run` goes on"
+    more = (
+        "they start with the next `muster up`" if taken else f"nothing was started; `{_goes_on(desk, found)}` runs it"
+    )
     yield f"the configs are listed in {listed}; {more}"

@@ -62,6 +62,9 @@ def lines(found: Foreseen) -> Iterator[str]:
     if len(later) > LISTED:
         yield f"    and {len(later) - LISTED} more"
     yield from _left(found)
+    loop = status.state.campaign.loop
+    if loop and int(loop.get("rounds", 1)) > 1:
+        yield f"rounds: {loop['rounds']} at most; what each further one runs is proposed when the last one is over"
     yield f"expected: {_estimate(found)}"
     if found.status.spending:
         from muster.cli.money import money_line

@@ -61,8 +61,17 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         for line in money_line(found.spending):
             print(line)
     print(closing_line(found))
-    for line in finish_lines(found):
+    for line in [*loop_lines(found), *finish_lines(found)]:
         print(line)
+
+
+def loop_lines(found: Status) -> list[str]:
+    """How far its rounds have come; nothing where there is no loop."""
+    if found.loop is None:
+        return []
+    from muster.acts.loop_view import told
+
+    return [paint(told(found.loop), "red" if found.loop.failed else "")]
 
 
 def finish_lines(found: Status) -> list[str]:
@@ -169,5 +178,7 @@ def closing_line(found: Status) -> str:
     if found.going_on:
         return "still going on; `muster why CELL` shows the evidence"
     missing = len(found.cells) - found.counts["DONE"] - given_up
+    if not missing:
+        return paint("stopped short: nothing runs, and the loop is not over", "yellow")
     are = "is" if missing == 1 else "are"
     return paint(f"stopped short: {counted(missing)} {are} missing and nothing runs", "yellow")

@@ -65,6 +65,9 @@ def lines(told: Story, status: Status) -> Iterator[str]:
         open_ = cell.record.open is not None
         yield f"  {'began' if open_ else 'since'}  {_moment(cell.since)}"
     yield f"  next   {cell.next}"
+    if variant := told.variant:
+        made = f"from {variant.parent}: {variant.reason} ({', '.join(variant.edits)})" if variant.edits else "a base"
+        yield f"  config {variant.config}, round {variant.round}, {made}"
     if verdict.turns is not None:
         left = span(max(0.0, verdict.turns - status.boot))
         yield f"  else   {verdict.into}, if nothing advances for {left} more"

@@ -23,6 +23,7 @@ class Refused(Exception):
 # what the fold needs from outside: the cells of a campaign that was taken in, as (id, job, axes JSON, hash)
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
+OUTRUN = "a round of the loop was taken in meanwhile"
 STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown", "budget")
 
 
@@ -88,6 +89,8 @@ def _refuse_if_held(db: sqlite3.Connection) -> None:
 def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
     if d.data.get("with_up"):
         _refuse_if_held(db)
+    if fold_loop.outrun(db, d):
+        raise Refused(OUTRUN)
     _declare(db, d.data["hash"], declared)
     set_meta(db, "env_file", d.data["env_file"])
     set_meta(db, "only", "[]")
@@ -146,6 +149,7 @@ def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     set_meta(db, "intent", meta(db, "intent_before", "running"))
     set_meta(db, "intent_reason", d.reason)
     set_meta(db, "forgiven", meta(db, "settled", "0"))
+    fold_loop.go_on(db)
 
 
 def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -217,6 +221,7 @@ def _retry(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     db.execute(QUERIES["set_given_up"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
     db.execute(QUERIES["set_retry"], (d.reason, d.cell))
+    fold_loop.go_on(db)  # what it brings may change what comes next
 
 
 def _giveup(db: sqlite3.Connection, d: Decision, _: Declared) -> None:

@@ -25,6 +25,12 @@ def declared(db: sqlite3.Connection, d: Decision) -> None:
     _write(db, found)
 
 
+def outrun(db: sqlite3.Connection, d: Decision) -> bool:
+    """Whether variants were taken in that whoever read the campaign did not see: they would be withdrawn."""
+    seen = d.data.get("variants_seen")
+    return seen is not None and seen != len(_read(db)["variants"])
+
+
 def proposed(db: sqlite3.Connection, d: Decision) -> str | None:
     """`round`: the variants of the next one, or why there is none; returns why it has no effect."""
     found, number = _read(db), int(d.data["round"])
@@ -45,7 +51,7 @@ def proposed(db: sqlite3.Connection, d: Decision) -> str | None:
 
 
 def go_on(db: sqlite3.Connection) -> None:
-    """A person says `up`: a loop that had stopped may propose again."""
+    """A person says `up`, `release` or `retry`: a loop that had stopped may propose again."""
     found = _read(db)
     if found["stopped"]:
         found["stopped"] = ""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
 from muster.acts.take_in import hashes
@@ -22,7 +21,7 @@ from muster.store import campaigns
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
-from muster.wiring.taking import Read, money_of, read, recorded_environment, write_configs
+from muster.wiring.taking import Read, read, taken_data, up_to_date, write_configs
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +77,12 @@ def _refuse_unknown(job: str | None, state: CampaignState) -> None:
 
 def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
+    found = up_to_date(found, before)
     write_configs(found)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
-    name = campaigns.save(desk.state, found.text, found.campaign, hashed)
-    env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
-    data: dict[str, Any] = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
+    data = taken_data(desk, found, hashed, before)
     if found.bases:
-        data |= {"bases": [asdict(each) for each in found.fresh], "rounds": before.loop.most if before else 0}
+        data["rounds"] = before.loop.most if before else 0
     taking = [desk.person("campaign", "taken in by adopt", data=data)]
     if before and before.only:  # a filter that was written down outlives the new text
         only = [{axis: list(values) for axis, values in part.items()} for part in before.only]

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.acts import finish, rounds_due
@@ -141,6 +141,8 @@ class Finishing:
     def _ended(self, record: StepRecord, verdict: Verdict, seen: Sighting, state: CampaignState) -> list[Decision]:
         self._launched.pop(attempt_of(record).key, None)
         found = judged(record, verdict, seen, partial=bool(finish.given_up(state)))
+        if found.ok is False and (said := _own_words(self.executor.folder(*attempt_of(record).key))):
+            found = replace(found, why=f"{found.why}: {said}")
         ended = [self._end(record, found)]
         if found.ok is False and not rounds_due.overtaken(state, record.step):
             text = f"{_stopped(record)} stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
@@ -213,6 +215,19 @@ def judged(record: StepRecord, verdict: Verdict, seen: Sighting, *, partial: boo
     if lost and record.lost + 1 < finish.MOST_LOST:
         return Judged(None, verdict.reason, lost=True)
     return Judged(False, verdict.reason, lost)
+
+
+def _own_words(folder: Path) -> str:
+    """What a command of ours said when it failed; "": it was another's, or said nothing."""
+    try:
+        lines = (folder / "stderr.log").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    said = [at for at, line in enumerate(lines) if line.startswith("muster: ")]
+    if not said:
+        return ""
+    where = [line.strip() for line in lines[said[-1] + 1 : said[-1] + 2] if line.startswith("  where:")]
+    return "; ".join([lines[said[-1]].removeprefix("muster: "), *where])
 
 
 def _summary(state: CampaignState) -> str:

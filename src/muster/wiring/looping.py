@@ -123,10 +123,12 @@ def explained(desk: Desk, status: Status, name: str) -> tuple[Tried, tuple[Rulin
 # -- the next round
 
 
-def proposed(desk: Desk, status: Status, told: Sequence[Tried] | None = None) -> Next:
+def proposed(desk: Desk, status: Status, told: Sequence[Tried] | None = None, *, most: int | None = None) -> Next:
+    """`most`: rounds at most; None: as was asked for."""
     state, settings = status.state, settings_of(status)
     all_tried = told if told is not None else tried(desk, status)
-    found = next_round(state.loop, all_tried, settings, most_rounds(state), proposer_of(settings, desk.root))
+    limit = most or most_rounds(state)
+    found = next_round(state.loop, all_tried, settings, limit, proposer_of(settings, desk.root))
     if settings.search:
         write_study(desk.state, settings, board_of(state.loop, all_tried, settings), found)
     return found

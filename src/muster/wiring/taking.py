@@ -19,7 +19,7 @@ from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError, UsageError
-from muster.domain.state import Only
+from muster.domain.state import CampaignState, Only
 from muster.domain.variants import Variant
 from muster.domain.wording import counted
 from muster.observe.code import code_identity
@@ -30,8 +30,10 @@ from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
 from muster.store import campaigns
+from muster.store.fold import OUTRUN
 from muster.wiring.desk import Desk
 
+TRIES = 5  # rounds that may be taken in while a campaign is
 OURS = ("MUSTER_ATTEMPT", "MUSTER_CELL", "MUSTER_OUT", "MUSTER_CRASH_AT", "MUSTER_CRASH_ONCE", "MUSTER_REVIVED_BY")
 
 
@@ -157,25 +159,53 @@ def with_variant(found: Read, variant: Variant, text: str, known: Sequence[Varia
 
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
     """Taken in durably, under the intent `running`. A campaign that is held refuses."""
-    before = desk.store.load()
-    if before and before.intent.kind == "held":
-        raise held(f"the campaign is held: {before.intent.reason}")
+    for _ in range(TRIES):
+        before = desk.store.load()
+        if before and before.intent.kind == "held":
+            raise held(f"the campaign is held: {before.intent.reason}")
+        what, refused = _take_in(desk, up_to_date(found, before), only, before, rounds)
+        if refused != OUTRUN:
+            break
+    if refused:
+        raise held(refused)
+    return what
+
+
+def _take_in(
+    desk: Desk, found: Read, only: Only, before: CampaignState | None, rounds: int | None
+) -> tuple[Changes, str]:
     write_configs(found)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     what = changes(before, hashed) if before else Changes()
-    name = campaigns.save(desk.state, found.text, found.campaign, hashed)
-    env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
-    data: dict[str, Any] = {"hash": name, "env_file": env_file, "with_up": True, "money": money_of(found.campaign)}
+    data = taken_data(desk, found, hashed, before) | {"with_up": True}
     if found.bases:
-        data |= {"bases": [asdict(each) for each in found.fresh], "rounds": rounds}
+        data["rounds"] = rounds
     decisions = [desk.person("campaign", _describe(what), data=data)]
     if only:
         decisions.append(_filter(desk, found.campaign, only))
     decisions.append(desk.person("intent", "muster up", data={"intent": "running"}))
-    refused = [why for why in desk.decide(decisions) if why]
-    if refused:
-        raise held(refused[0])
-    return what
+    return what, next((why for why in desk.decide(decisions) if why), "")
+
+
+def up_to_date(found: Read, before: CampaignState | None) -> Read:
+    """With the variants that a loop has now: a round may have been taken in since the file was read."""
+    if not found.bases or before is None:
+        return found
+    known = before.loop.variants
+    names = {each.name for each in known}
+    fresh = tuple(each for each in found.fresh if each.name not in names)
+    return replace(found, campaign=grown(found.campaign, [*known, *fresh]), fresh=fresh)
+
+
+def taken_data(desk: Desk, found: Read, hashed: Mapping[str, str], before: CampaignState | None) -> dict[str, Any]:
+    """What the decision `campaign` says, whoever takes it in."""
+    name = campaigns.save(desk.state, found.text, found.campaign, hashed)
+    env_file = campaigns.save_environment(desk.state, recorded_environment(found.campaign))
+    data: dict[str, Any] = {"hash": name, "env_file": env_file, "money": money_of(found.campaign)}
+    if found.bases:
+        seen = len(before.loop.variants) if before else 0
+        data |= {"bases": [asdict(each) for each in found.fresh], "variants_seen": seen}
+    return data
 
 
 def money_of(campaign: Campaign) -> dict[str, Any] | None:
