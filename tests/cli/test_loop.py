@@ -404,3 +404,57 @@ def test_the_next_round_may_be_looked_at_whatever_was_asked_for(loop: Camp) -> N
     loop("loop", "run", "--rounds", "2", code=0)
     listed = (loop.root / "loop" / "round-2.txt").read_text().split()
     assert [each.partition("/round-2/")[2][:-5] for each in listed] == list(tried(loop))
+
+
+# -- bases
+
+
+def test_each_file_runs_once_whatever_its_name(loop: Camp) -> None:
+    for folder in ("x", "y"):
+        (loop.root / folder).mkdir()
+    (loop.root / "y" / "base.json").write_text(json.dumps({"reg": 0.3, "lam": 1.0}))
+    (loop.root / "y" / "twin.json").write_text(json.dumps({"lam": 1.0, "reg": 0.3}))
+    loop.write(CAMPAIGN.replace('["configs/*.json"]', '["x/*.json", "y/*.json"]').replace("rounds: 3", "rounds: 1"))
+    (loop.root / "x" / "more.json").write_text(json.dumps({"reg": 0.4, "lam": 1.0}))
+    told = loop("loop", "run", code=0).stderr
+    assert "y/twin.json is the same config as y/base.json, and is not run again" in told
+    (loop.root / "x" / "base.json").write_text(json.dumps({"reg": 0.9, "lam": 1.0}))  # sorts before the other
+    loop("loop", "run", code=0)
+    first, second, third = sorted(loop.cells())
+    assert (first, third) == ("train/base", "train/more")
+    assert second.startswith("train/base-")
+
+
+def test_a_base_that_is_edited_while_others_wait_changes_no_run(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    base(loop, "a", reg=7.0)
+    told = loop("loop", "run", "--rounds", "2", code=0).stderr
+    assert "configs/a.json has changed since it was taken in: a stays as it was" in told
+    child = next(each for each in rounds(loop)[-2]["variants"] if each["parent"] == "a")
+    assert json.loads(Path(child["config"]).read_text())["reg"] == pytest.approx(0.3)
+
+
+def test_a_base_that_comes_later_joins_the_newest_round(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "2", code=0)
+    base(loop, "late", reg=0.1)
+    loop("loop", "run", "--rounds", "3", code=0)
+    assert "late" in {each["parent"] for each in rounds(loop)[-2]["variants"]}
+
+
+def test_a_config_that_is_broken_is_told_and_stops_nobody(loop: Camp) -> None:
+    loop("loop", "run", "--rounds", "1", code=0)
+    (broken,) = (loop.root / "loop" / "round-1").glob("a_*.json")
+    broken.write_text("{")
+    told = loop("loop", "explain", "a", code=1).stderr
+    assert "can't be read" in told
+    assert "mistake in Muster" not in told
+    loop("loop", "run", "--rounds", "2", code=0)
+    assert {each["parent"] for each in rounds(loop)[-2]["variants"]} == {"b"}
+
+
+def test_a_variant_that_was_only_made_is_taken_up_by_run(loop: Camp) -> None:
+    loop(*EDIT[:-1], code=0)
+    told = loop.json(*EDIT, code=0)
+    (cell,) = told["cells"]
+    assert cell["verdict"] == "DONE"
+    assert variants(loop)[Path(told["path"]).stem]["parent"] == "a"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.domain.errors import Mistake
-from muster.domain.variants import Variant
+from muster.domain.variants import LoopRecord, Variant
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
@@ -47,25 +47,37 @@ class Kept:
     warnings: tuple[Mistake, ...]
 
 
-def kept(bases: Sequence[Variant], known: Sequence[Variant], root: Path) -> Kept:
-    """`known`: what was taken in before, which stays as it was."""
-    before = {each.name: each for each in known}
-    variants, texts, warnings = [], {}, []
+def kept(bases: Sequence[Variant], record: LoopRecord, root: Path) -> Kept:
+    """What was taken in before stays as it was; a base that comes later joins the newest round."""
+    variants: list[Variant] = []
+    warnings: list[Mistake] = []
+    names = {each.name for each in record.variants}
     for base in bases:
-        old = before.get(base.name)
-        if old is None:
-            variants.append(copied(base, root))
-            texts[variants[-1].config] = base_text(Path(base.config))
-        elif old.digest != base.digest:
-            what = f"{_told(Path(base.config), root)} has changed since it was taken in: {old.name} stays as it was"
-            hint = f"it runs with {_told(Path(old.config), root)}; to try the new values give the file another name"
-            warnings.append(Mistake(what, path="loop.base", hint=hint, level="warning"))
-    same: dict[str, Variant] = {}
-    for base in bases:
-        if (first := same.setdefault(base.digest, base)) is not base:
-            what = f"{_told(Path(base.config), root)} is the same config as {_told(Path(first.config), root)}"
-            warnings.append(Mistake(what, path="loop.base", hint="it would run twice; drop one", level="warning"))
+        known = (*record.variants, *variants)
+        if told := _standing(base, known, root):
+            warnings += [told] if told.message else []
+            continue
+        name = base.name if base.name not in names else f"{base.name}-{base.digest[:6]}"
+        names.add(name)
+        found = replace(base, name=name, round=max(1, record.round), source=base.config)
+        variants.append(copied(found, root))
+    texts = {each.config: base_text(Path(each.source)) for each in variants}
     return Kept(tuple(variants), texts, tuple(warnings))
+
+
+def _standing(base: Variant, known: Sequence[Variant], root: Path) -> Mistake | None:
+    """None: it is new. A mistake without words: it was taken in before."""
+    file = _told(Path(base.config), root)
+    own = next((each for each in known if each.source == base.config), None)
+    if own and own.digest != base.digest:
+        what = f"{file} has changed since it was taken in: {own.name} stays as it was"
+        hint = f"it runs with {_told(Path(own.config), root)}; to try the new values give the file another name"
+        return Mistake(what, path="loop.base", hint=hint, level="warning")
+    same = next((each for each in known if each.digest == base.digest), None)
+    if own or same is None or same.source == "":  # as proposed, or as a person made it: the file is its own
+        return Mistake("", level="warning") if own or same else None
+    what = f"{file} is the same config as {_told(Path(same.source), root)}, and is not run again"
+    return Mistake(what, path="loop.base", hint="drop one of them", level="warning")
 
 
 def copied(variant: Variant, root: Path) -> Variant:

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from muster.domain.errors import MusterError, UsageError
@@ -20,7 +19,6 @@ from muster.rounds.names import digest_of, root_stem, variant_name
 from muster.rounds.texts import Change, EditedText, EditsRefused, edit_text, read_config, shown
 
 VARIANTS = "variants.jsonl"
-NONE: Mapping[str, str] = MappingProxyType({})
 LARGEST = 4 << 20  # bytes: no config is larger, and a log is soon mistaken for one
 
 
@@ -54,10 +52,12 @@ def make_variant(
     at: str,
     out: Path | None = None,
     *,
-    tried: Mapping[str, str] = NONE,
+    tried: Mapping[str, str] | None = None,
 ) -> Made:
-    """Writes it, or raises and writes nothing. The base is only read. `tried`: names of configs by digest, not to be
-    run again."""
+    """Writes it, or raises and writes nothing. The base is only read.
+
+    `tried`: it is to be run, and these were (digest -> name); one that was only made before is taken up.
+    """
     if not reason.strip():
         raise UsageError("the reason is empty", hint="say why it is tried: --reason 'OT mass too small'")
     if not changes:
@@ -65,10 +65,10 @@ def make_variant(
     found = _read(base)
     variant = _edited(found, changes)
     digest = digest_of(variant.tree)
-    if digest in tried:
+    if tried and digest in tried:
         hint = "change something else; `muster retry` runs a cell again"
         raise UsageError(f"this very config was run already, as {tried[digest]}", where=str(base), hint=hint)
-    path, written = _place(found, digest, out)
+    path, written = _place(found, digest, out, again=tried is not None)
     record = path.parent / VARIANTS
     made = Made(path, base, tuple(changes), variant.changes, reason.strip(), digest, found.digest, at, record)
     with _refused(path):
@@ -135,8 +135,8 @@ def _note(change: Change) -> str:
 # -- where it goes
 
 
-def _place(base: _Base, digest: str, out: Path | None) -> tuple[Path, bool]:
-    """The path, and whether it stands there already, left by a command that died before it could record it."""
+def _place(base: _Base, digest: str, out: Path | None, *, again: bool) -> tuple[Path, bool]:
+    """The path, and whether it stands there already: left by a command that died, or made before (`again`)."""
     if out is not None:
         return _asked_for(base, out), False
     root = root_stem(base.path.stem, base.digest)
@@ -147,7 +147,7 @@ def _place(base: _Base, digest: str, out: Path | None) -> tuple[Path, bool]:
         if not os.path.lexists(path):
             return path, False
         if _digest_at(path, base.kind) == digest:
-            return _unrecorded(path), True
+            return path if again else _unrecorded(path), True
         taken.add(name)
 
 

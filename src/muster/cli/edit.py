@@ -49,7 +49,7 @@ def edit(
     """
     folder = open_folder(ctx)
     where = _ready(folder) if run else None
-    made = edited(folder / base, change, reason, folder / out if out else None, tried=where.tried if where else {})
+    made = edited(folder / base, change, reason, folder / out if out else None, tried=where.tried if where else None)
     if not as_json_:
         for line in lines(made):
             print(line)

@@ -20,6 +20,7 @@ class Variant:
     reason: str = ""
     by: str = "base"  # base, default, a rule's name, a proposer's, or a person
     notes: tuple[str, ...] = ()  # what the edits say: rounded, held at a bound
+    source: str = ""  # of a base: the file that it is a copy of
 
 
 @dataclass(frozen=True, slots=True)

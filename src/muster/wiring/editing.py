@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from muster.acts.edit import NONE, Made, make_variant
+from muster.acts.edit import Made, make_variant
 from muster.ports.clock import Clock, SystemClock, iso
 
 
@@ -16,6 +16,6 @@ def edited(
     out: Path | None,
     clock: Clock | None = None,
     *,
-    tried: Mapping[str, str] = NONE,
+    tried: Mapping[str, str] | None = None,
 ) -> Made:
     return make_variant(base, changes, reason, iso((clock or SystemClock()).wall()), out, tried=tried)

@@ -10,7 +10,7 @@ from muster.acts.edit import Made
 from muster.domain.cell import Cell
 from muster.domain.errors import Mistake, UsageError
 from muster.domain.state import CampaignState, Only
-from muster.domain.variants import AXIS, LoopRecord
+from muster.domain.variants import AXIS, LoopRecord, Variant
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.fitting import fit, known_state
 from muster.wiring.survey import look
@@ -33,8 +33,10 @@ class Ready:
 
     @property
     def tried(self) -> dict[str, str]:
-        """Digest -> name, of all variants and bases."""
-        return {each.digest: each.name for each in (*self.found.bases, *self.loop.variants)}
+        """Digest -> name, of all variants that have run."""
+        cells = self.before.cells.values() if self.before else ()
+        ran = {value.name for each in cells if each.attempts for axis, value in each.cell.values if axis == AXIS}
+        return {each.digest: each.name for each in self.loop.variants if each.name in ran}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,22 +63,28 @@ def ready(folder: Path) -> Ready:
 def run_variant(ready: Ready, made: Made) -> Joined:
     """Takes the campaign in with the variant in it. Where nothing was going on, nothing but the variant will run."""
     known = ready.loop.variants
-    parents = {digest: name for digest, name in ready.tried.items() if digest == made.parent_digest}
-    plain = variant_of(made.path.absolute(), {each.name for each in (*known, *ready.found.bases)})
-    text = made.path.read_text(encoding="utf-8")
-    notes = tuple(f"{each.path}: {each.note}" for each in made.changes if each.note)
-    variant = replace(
-        plain, round=max(1, ready.loop.round), parent=parents.get(made.parent_digest), edits=made.edits,
-        reason=made.reason, by=BY, notes=notes,
-    )  # fmt: skip
-    variant = copied(variant, ready.root)
+    variant = next((each for each in known if each.digest == made.digest), None) or _variant(ready, made)
     desk = Desk.create(ready.root)
     going_on = ready.before is not None and look(desk).going_on
     only = _also(ready.before.only, variant.name) if going_on and ready.before else ({AXIS: (variant.name,)},)
-    found = with_variant(ready.found, variant, text, known)
+    found = ready.found
+    if variant not in known:
+        found = with_variant(found, variant, made.path.read_text(encoding="utf-8"), known)
     warnings = (*found.warnings, *fit(ready.root, found, only))
     take_in(desk, found, only, rounds=ready.loop.most or None)
     return Joined(desk, variant.name, warnings, going_on)
+
+
+def _variant(ready: Ready, made: Made) -> Variant:
+    every = (*ready.found.bases, *ready.loop.variants)
+    names = {each.name for each in every if each.digest != made.digest}
+    notes = tuple(f"{each.path}: {each.note}" for each in made.changes if each.note)
+    found = replace(
+        variant_of(made.path.absolute(), names), round=max(1, ready.loop.round), edits=made.edits, reason=made.reason,
+        parent=next((each.name for each in reversed(every) if each.digest == made.parent_digest), None), by=BY,
+        notes=notes,
+    )  # fmt: skip
+    return copied(found, ready.root)
 
 
 def _also(only: Only, name: str) -> Only:

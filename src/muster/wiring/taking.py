@@ -20,7 +20,7 @@ from muster.domain.cell import all_cells
 from muster.domain.decision import Decision
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError, UsageError
 from muster.domain.state import CampaignState, Only
-from muster.domain.variants import Variant
+from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
 from muster.observe.code import code_identity
 from muster.plan import wandb
@@ -63,12 +63,12 @@ def read(file: Path) -> Read:
     mistakes += [each for each in edited.mistakes if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate(mistakes, text))
-    known = _known(file.parent) if bases else ()
+    known = _known(file.parent) if bases else LoopRecord()
     keep = kept(bases, known, file.parent)
     noticed = [*(each for each in edited.mistakes if each.level == "warning"), *keep.warnings]
     return Read(
         text,
-        grown(edited.campaign, [*known, *keep.variants]),
+        grown(edited.campaign, [*known.variants, *keep.variants]),
         (*parsed.warnings, *locate(noticed, text)),
         tuple(bases),
         keep.variants,
@@ -76,12 +76,12 @@ def read(file: Path) -> Read:
     )
 
 
-def _known(root: Path) -> tuple[Variant, ...]:
+def _known(root: Path) -> LoopRecord:
     """What was run or proposed before."""
     from muster.wiring.fitting import known_state
 
     before = known_state(root)
-    return before.loop.variants if before else ()
+    return before.loop if before else LoopRecord()
 
 
 def checked(file: Path) -> Read:
