@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from muster.acts.loop_settings import LoopSettings
-from muster.acts.tried import Score, Tried, beats, ranked
+from muster.acts.tried import Run, Score, Tried, beats, ranked
 from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
 from muster.ports.proposer import Board, Proposals, Proposer
@@ -185,13 +185,20 @@ def _fresh(
         yield Proposed(variant, proposal.edited.text, parent.kind)
 
 
+def _silent(run: Run) -> str:
+    """What a run died of explains best why it left nothing."""
+    if run.over and run.verdict != "DONE" and run.why:
+        return f"{run.cell} is {run.verdict}: {run.why}"
+    return f"{run.cell}: {run.unread or run.why or run.verdict}"
+
+
 def _why_none(board: Board, found: Proposals) -> str:
     reasons = []
     of_round = [each for each in board.tried if each.variant.round == board.record.round]
     runs = [run for each in of_round for run in each.runs]
     silent = [run for run in runs if not run.readable]
     if silent:
-        named = "; ".join(f"{run.cell}: {run.unread or run.why or run.verdict}" for run in silent[:NAMED])
+        named = "; ".join(dict.fromkeys(_silent(run) for run in silent[:NAMED]))
         more = f"; and {len(silent) - NAMED} more" if len(silent) > NAMED else ""
         reasons.append(f"{len(silent)} of {counted(len(runs), 'run')} left no readable history: {named}{more}")
     reasons += [f"{each.variant.name}: {each.trouble}" for each in board.tried if each.trouble][:NAMED]
