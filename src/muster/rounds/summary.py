@@ -6,7 +6,7 @@ import math
 import re
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 KEPT = 512  # last values: a window can't be longer
@@ -38,8 +38,14 @@ class Summary:
     slope: float | None = None  # per step, by least squares
     first_step: float | None = None
     last_step: float | None = None
-    tail_steps: tuple[float, ...] = ()  # of the last values, KEPT at most
-    tail: tuple[float, ...] = ()
+    # of the last values, KEPT at most; whatever they are given as, they are kept with 8 bytes each: there may be
+    # hundreds of runs with hundreds of keys
+    tail_steps: Sequence[float] = field(default=(), hash=False)
+    tail: Sequence[float] = field(default=(), hash=False)
+
+    def __post_init__(self) -> None:
+        for name in ("tail_steps", "tail"):
+            object.__setattr__(self, name, array("d", getattr(self, name)))
 
     @property
     def delta(self) -> float | None:
@@ -156,9 +162,7 @@ class Summarizer:
         self._mean_y += away_y * more / self._pairs
 
     def summary(self) -> Summary:
-        some, kept = self._finite > 0, min(self.count, KEPT)
-        start = self.count - kept
-        places = [(start + at) & _LAST for at in range(kept)]
+        some = self._finite > 0
         return Summary(
             self.key,
             self.count,
@@ -171,9 +175,16 @@ class Summarizer:
             _finite(self._sxy / self._sxx) if self._sxx > 0 else None,
             _finite(self.first_step),
             _finite(self.last_step),
-            tuple(self._steps[place] for place in places),
-            tuple(self._values[place] for place in places),
+            self._in_order(self._steps),
+            self._in_order(self._values),
         )
+
+    def _in_order(self, ring: array[float]) -> array[float]:
+        """The last values, the oldest first."""
+        if self.count <= KEPT:
+            return ring[: self.count]
+        start = self.count & _LAST
+        return ring[start:] + ring[:start]
 
 
 def _finite(value: float) -> float | None:

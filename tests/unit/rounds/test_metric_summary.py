@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import sys
 from array import array
@@ -54,7 +55,7 @@ def test_one_by_one_by_columns_and_numpy_agree(rows: list[tuple[float, float]], 
     assert (one.count, one.nan) == (other.count, other.nan) == (len(rows), sum(not math.isfinite(v) for v in values))
     for name in ("first", "last", "first_step", "last_step", "min", "max", "tail", "tail_steps"):
         assert repr(getattr(one, name)) == repr(getattr(other, name)), name
-    assert repr(one.tail) == repr(tuple(values[-KEPT:]))
+    assert repr(list(one.tail)) == repr(values[-KEPT:])
     truth = expected(steps, values)
     assert (one.min, one.max) == (truth["min"], truth["max"])
     for found in (one, other):
@@ -77,7 +78,7 @@ def test_a_million_steps_far_from_zero_lose_no_digits() -> None:
     for found in (summed(steps.tolist(), values.tolist()), by_columns.summary()):
         assert found.slope == pytest.approx(slope, rel=1e-9)
         assert found.mean == pytest.approx(values.mean(), rel=1e-12)
-        assert found.tail == tuple(values[-KEPT:])
+        assert list(found.tail) == list(values[-KEPT:])
         assert found.window(100).mean == pytest.approx(values[-100:].mean(), rel=1e-12)
         assert found.window(100).slope == pytest.approx(np.polyfit(np.arange(100), values[-100:], 1)[0], rel=1e-6)
     assert start == pytest.approx(1e6, rel=1e-6)
@@ -156,3 +157,25 @@ def test_the_direction_is_told_by_words(key: str, better: str | None) -> None:
     summary = summed([1, 2], [1.0, 3.0])
     assert Summary(key, min=1.0, max=3.0).best() == {"lower": 1.0, "higher": 3.0, None: None}[better]
     assert summary.best("lower") == 1.0
+
+
+def test_a_summary_takes_eight_bytes_for_a_value() -> None:
+    """A loop holds hundreds of runs with hundreds of keys in memory."""
+    found = Summarizer("x")
+    found.add_many(range(3 * KEPT), range(3 * KEPT))
+    summary = found.summary()
+    assert sum(map(sys.getsizeof, (summary.tail, summary.tail_steps))) < 2 * KEPT * 8 + 400
+    assert list(summary.tail) == list(map(float, range(2 * KEPT, 3 * KEPT)))
+
+
+def test_a_summary_is_a_value() -> None:
+    one, two = Summary("x", tail_steps=(1.0, 2.0), tail=[3.0, 4.0]), Summary("x", tail_steps=[1, 2], tail=(3, 4))
+    assert one == two
+    assert hash(one) == hash(two)
+    assert one != Summary("x", tail_steps=(1.0, 2.0), tail=(3.0, 5.0))
+    assert json.dumps(list(one.window(1).tail)) == "[4.0]"
+    found = Summarizer("x")
+    found.add(1, 2)
+    before = found.summary()
+    found.add(2, 3)
+    assert list(before.tail) == [2], "what is added later changes none that was handed out"
