@@ -10,15 +10,32 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from history_files import FORMATS, Format, Held, Row, flat, read, same, take, told
-from hypothesis import HealthCheck, given, settings
+from history_files import (
+    FORMATS,
+    Format,
+    Held,
+    Row,
+    board_bytes,
+    event,
+    field,
+    flat,
+    framed,
+    history_record,
+    read,
+    same,
+    take,
+    told,
+)
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from muster.observe.metrics import lines, tfevents, wandb
 from muster.observe.metrics.meter import Feed, Meter
+from muster.observe.metrics.record_steps import BoardSteps, WandbSteps
 from muster.ports.metrics import HeldReader, MetricReader
 from muster.rounds.summary import Summary
 
+STEPS = {"wandb": WandbSteps, "tensorboard": BoardSteps}
 BY_NAME = {each.name: each for each in FORMATS}
 every = pytest.mark.parametrize("form", FORMATS, ids=list(BY_NAME))
 growing = pytest.mark.parametrize("form", [each for each in FORMATS if each.name != "hf"], ids=lambda each: each.name)
@@ -278,6 +295,74 @@ def test_a_file_with_pieces_cut_out_and_put_in(
     if form.name in ("wandb", "tensorboard"):
         for key, values in held.items():
             assert set(values) <= set(whole[key])
+
+
+# -- records with a right checksum and anything in them
+
+
+RECORD = st.binary(max_size=60) | st.builds(
+    lambda number, inner: b"\x08\x01" + field(number, inner), st.sampled_from((2, 3, 5, 17, 18)), st.binary(max_size=40)
+)
+
+
+@given(records=st.lists(RECORD, max_size=5))
+@example(records=[b"\x08\x7f" + field(18, b"\x08")])  # an exit that does not end
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_record_whatever_raises_and_the_rows_behind_it_are_read(tmp_path: Path, records: list[bytes]) -> None:
+    rows = rows_of(3)
+    whole = [history_record(at, row) for at, row in enumerate(rows, 1)]
+    path = write(tmp_path / "log.wandb", framed([*records, *whole]))
+    assert read(BY_NAME["wandb"].make(str(path)))["train/k1"][-3:] == BY_NAME["wandb"].expected(rows)["train/k1"]
+    steps = WandbSteps(str(path))
+    steps.look()
+    assert steps.step == 2
+    other = WandbSteps(str(path), "train/k1", stage_key="stage")
+    other.look()
+    assert other.step == 1.5
+    last = WandbSteps(str(write(tmp_path / "last.wandb", framed([*whole, *records]))))
+    last.look()
+    assert last.step is not None
+
+
+@given(events=st.lists(RECORD.filter(lambda data: len(data) > 0), max_size=5))
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_event_whatever_raises_and_those_behind_it_are_read(tmp_path: Path, events: list[bytes]) -> None:
+    rows = rows_of(3)
+    odd = b"".join(map(event, events))
+    path = write(tmp_path / "log", odd + board_bytes(rows))
+    held = read(BY_NAME["tensorboard"].make(str(path)))
+    assert held["train/k1"][-3:] == BY_NAME["tensorboard"].expected(rows)["train/k1"]
+    steps = BoardSteps(str(path))
+    steps.look()
+    assert steps.step == 2
+    last = BoardSteps(str(write(tmp_path / "last", board_bytes(rows) + odd)))
+    last.look()
+    assert last.step is not None
+
+
+@checked
+@given(data=st.binary(max_size=400), start=st.booleans())
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_whatever_are_a_step(form: Format, tmp_path: Path, data: bytes, start: bool) -> None:
+    begin = form.encode(rows_of(2)) if start else b""
+    reader = STEPS[form.name](str(write(tmp_path / "log", begin + data)))
+    reader.look()
+    assert reader.step == (1 if start else None)
+
+
+@checked
+@given(places=st.lists(st.tuples(st.floats(0, 1), st.binary(max_size=6), st.integers(0, 6)), max_size=6))
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_steps_of_a_file_with_pieces_cut_out_and_put_in(
+    form: Format, tmp_path: Path, places: Sequence[tuple[float, bytes, int]]
+) -> None:
+    data = form.encode(rows_of(25))
+    for at, put, cut in places:
+        place = int(at * len(data))
+        data = data[:place] + put + data[place + cut :]
+    reader = STEPS[form.name](str(write(tmp_path / "log", data)))
+    reader.look()
+    assert reader.step is None or reader.step in range(25)
 
 
 @every

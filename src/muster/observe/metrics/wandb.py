@@ -258,7 +258,10 @@ def history_of(data: bytes, at: int, end: int) -> bytes | None:
 def exit_of(data: bytes, at: int, end: int) -> Ended | None:
     """The run's own word that it ended, if this record holds it."""
     found = _inner(data, at, end, _EXIT)
-    return _exit(found, 0, len(found)) if found is not None else None
+    try:
+        return _exit(found, 0, len(found)) if found is not None else None
+    except NotProtobuf:
+        return None
 
 
 def _inner(data: bytes, at: int, end: int, wanted: int) -> bytes | None:
