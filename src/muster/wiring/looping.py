@@ -24,8 +24,9 @@ from muster.domain.variants import AXIS, Variant
 from muster.domain.wording import counted
 from muster.execute.paths import attempt_folder
 from muster.observe.code import code_identity
-from muster.observe.metrics.discover import LOOKED_FOR, run_of
+from muster.observe.metrics.discover import run_of
 from muster.observe.metrics.meter import Meter
+from muster.observe.metrics.names import LOOKED_FOR
 from muster.plan.grow import grown
 from muster.ports.crash import reach
 from muster.rounds.config import UnreadableConfig, kind_of
@@ -82,7 +83,7 @@ def _run(desk: Desk, cell: CellStatus) -> Run:
     folder = output_of(desk, cell)
     if folder is None:
         return Run(record.cell.id, str(verdict.state), why, unread="it never ran")
-    found = run_of(folder)
+    found = run_of(folder).run
     if found is None:
         unread = f"nothing that it logged is in {folder}: {LOOKED_FOR}"
         return Run(record.cell.id, str(verdict.state), why, unread=unread)

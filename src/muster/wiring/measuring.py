@@ -12,8 +12,9 @@ from muster.acts.metrics import Block
 from muster.acts.status import CellStatus, Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.paths import attempt_folder
-from muster.observe.metrics.discover import LOOKED_FOR, Discovered, Run, discover, run_of
+from muster.observe.metrics.discover import Discovered, Run, discover, run_of
 from muster.observe.metrics.meter import Feed, Measured, Meter
+from muster.observe.metrics.names import LOOKED_FOR
 from muster.wiring.desk import Desk
 
 Wanted = Callable[[str], bool]
@@ -88,7 +89,7 @@ def of_cell(desk: Desk, cell: CellStatus, keys: Wanted) -> Block:
     output = (attempt.outcome.output if attempt.outcome else None) or cell.output or str(folder / "out")
     places = [output, str(folder)]
     for place in places:
-        run = run_of(place) if os.path.lexists(place) else None
+        run = run_of(place).run if os.path.lexists(place) else None
         if run is not None:
             return _block(name, run, keys)
     raise MusterError(f"{name} has logged nothing yet", where=output, hint=f"looked for {LOOKED_FOR}")

@@ -62,7 +62,7 @@ class Pruning:
                     known.over = attempt.outcome is not None
 
     def _read(self, known: _Read, attempt: Attempt, key: str) -> None:
-        if not known.readers and (found := run_of(self.output_of(attempt))):
+        if not known.readers and (found := run_of(self.output_of(attempt)).run):
             known.readers = tuple(feed.reader for feed in found.feeds())
         for reader in known.readers:
             for rows in reader.read():

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
-from muster.observe.metrics.discover import discover, run_of
+import pytest
+
+from muster.observe.metrics import around
+from muster.observe.metrics.discover import discover, records_of, run_of
 from muster.observe.metrics.meter import Meter
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
@@ -30,9 +34,9 @@ def found(root: Path) -> dict[str, list[str]]:
 
 
 def measured(root: Path) -> Meter:
-    run = run_of(str(root))
+    run = run_of(str(root)).run
     assert run is not None
-    meter = Meter(run.feeds(), curves=True)
+    meter = Meter(run.feeds())
     meter.look()
     return meter
 
@@ -83,7 +87,7 @@ def test_several_runs_of_one_wandb_folder_are_told_apart(tmp_path: Path) -> None
     (tmp_path / "wandb" / "latest-run").symlink_to("run-20260102_000000-bb")
     runs = found(tmp_path)
     assert set(runs) == {".", "wandb/run-20260101_000000-aa"}
-    run = run_of(str(tmp_path))
+    run = run_of(str(tmp_path)).run
     assert run is not None
     assert run.folder == str(tmp_path)
     assert run.passed == ("left aside, as other runs: wandb/run-20260101_000000-aa",)
@@ -114,7 +118,7 @@ def test_event_files_follow_each_other_by_their_time(tmp_path: Path) -> None:
     put(tmp_path / "events.out.tfevents.200.host", board_bytes(ROWS[3:]))
     put(tmp_path / "events.out.tfevents.100.host", board_bytes(ROWS[:3]))
     meter = measured(tmp_path)
-    assert meter.curves()["loss"][0] == (0, 1, 2, 3, 4)
+    assert list(meter.measured().keys["loss"].tail_steps) == [0, 1, 2, 3, 4]
     put(tmp_path / "events.out.tfevents.300.host", board_bytes([{"step": 9, "loss": 2.0}]))
     meter.look()
     assert meter.measured().keys["loss"].last_step == 9
@@ -123,7 +127,7 @@ def test_event_files_follow_each_other_by_their_time(tmp_path: Path) -> None:
 def test_the_newest_trainer_state_holds_all(tmp_path: Path) -> None:
     put(tmp_path / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS[:2]))
     put(tmp_path / "checkpoint-100" / "trainer_state.json", hf_bytes(ROWS))
-    run = run_of(str(tmp_path))
+    run = run_of(str(tmp_path)).run
     assert run is not None
     assert run.sources[0].path.endswith("checkpoint-100/trainer_state.json")
     assert run.passed == ("1 older trainer_state.json: the newest holds their rows",)
@@ -138,7 +142,7 @@ def test_a_dataset_is_no_history(tmp_path: Path) -> None:
 def test_what_was_printed_is_read_where_there_is_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "stdout.log", b"step:10 loss:0.5\nstep:20 loss:0.25\n")
     assert measured(tmp_path).measured().keys["loss"].last == 0.25
-    assert run_of(str(tmp_path / "nowhere")) is None
+    assert run_of(str(tmp_path / "nowhere")).run is None
 
 
 def test_a_file_by_its_name(tmp_path: Path) -> None:
@@ -157,3 +161,123 @@ def test_a_source_that_can_not_be_read_is_told_and_the_others_are_read(tmp_path:
     meter.look()
     assert meter.measured().troubles == (f"{tmp_path}/metrics.jsonl can't be read: it is no plain file",)
     assert meter.measured().keys["loss"].count == 5
+
+
+# -- W&B's own folders
+
+
+def test_only_what_lies_below_the_folder_that_was_asked_for_tells_whose_it_is(tmp_path: Path) -> None:
+    """The folder may lie in one that is called wandb: a user's, with anything in it."""
+    home = tmp_path / "wandb" / "exp1"
+    put(home / "metrics.jsonl", jsonl_bytes(ROWS))
+    put(home / "tb" / "events.out.tfevents.10.host", board_bytes(ROWS))
+    put(home / "printed" / "train.log", b"step=1 loss=3\n")
+    assert found(home) == {
+        ".": ["jsonl metrics.jsonl", "tensorboard tb"],
+        "printed": ["stdout printed/train.log"],
+    }
+    assert [run.folder for run in discover(f"{home}/").runs] == [str(home), str(home / "printed")]
+    put(tmp_path / "wandb" / "run-20260101_000000-a" / "files" / "output.log", b"step=1 loss=3\n")
+    assert found(tmp_path) == {}, "below it, it is W&B's own"
+
+
+@pytest.mark.parametrize("names", [("aa",), ("aa", "bb")])
+def test_what_wandb_says_of_itself_is_no_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    home = tmp_path / "wandb"
+    for day, name in enumerate(names, 1):
+        folder = home / f"run-2026010{day}_000000-{name}"
+        put(folder / f"run-{name}.wandb", wandb_bytes(ROWS))
+        put(folder / "files" / "output.log", b"step=1 loss=3\n")
+        for log in ("debug.log", "debug-internal.log", "debug-core.log"):
+            put(folder / "logs" / log, b"handle_request: step: 7 loss: 3\n")
+            (home / log).unlink(missing_ok=True)
+            (home / log).symlink_to(folder / "logs" / log)
+    put(home / "debug-cli.me.log", b"step: 7 loss: 3\n")
+    monkeypatch.chdir(home)
+    for root in (".", str(home)):
+        assert [each.kind for run in discover(root).runs for each in run.sources] == ["wandb"] * len(names)
+    newest = f"run-2026010{len(names)}_000000-{names[-1]}"
+    for root in (newest, str(home / newest)):
+        (run,) = discover(root).runs
+        assert (run.folder, [each.kind for each in run.sources]) == (root, ["wandb"])
+    monkeypatch.chdir(home / newest)
+    (run,) = discover(".").runs
+    assert (run.folder, [each.kind for each in run.sources]) == (".", ["wandb"])
+
+
+def test_the_records_of_one_kind_with_all_their_files(tmp_path: Path) -> None:
+    home = tmp_path / "wandb"
+    older = put(home / "offline-run-20260101_000000-x" / "run-x.wandb", wandb_bytes(ROWS[:2]))
+    newer = put(home / "run-20260102_000000-x" / "run-x.wandb", wandb_bytes(ROWS[2:]))
+    put(home.parent / "metrics.jsonl", jsonl_bytes(ROWS))
+    ((reader, prefix),) = records_of(str(home), "wandb")
+    assert (list(reader.files), prefix) == ([str(older), str(newer)], "")
+    assert records_of(str(home), "tensorboard") == []
+    assert records_of(str(tmp_path / "nowhere"), "wandb") == []
+
+
+# -- what was not looked at
+
+
+def test_a_crowded_folder_hides_no_known_name_and_says_that_it_was_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(around, "MOST_PER_FOLDER", 5)
+    known = {
+        "metrics.jsonl": jsonl_bytes(ROWS), "progress.csv": b"step,loss\n1,1\n", "run-x.wandb": wandb_bytes(ROWS),
+        "events.out.tfevents.1.host": board_bytes(ROWS), "trainer_state.json": hf_bytes(ROWS),
+    }  # fmt: skip
+    for at in range(300):
+        put(tmp_path / f"episode-{at}.npz", b"")
+    for name, data in known.items():
+        put(tmp_path / name, data)
+    put(tmp_path / "wandb" / "run-20260101_000000-y" / "run-y.wandb", wandb_bytes(ROWS))
+    put(tmp_path / "tb" / "events.out.tfevents.1.host", board_bytes(ROWS))
+    put(tmp_path / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS))
+    seen = around.look_around(str(tmp_path))
+    assert {os.path.relpath(path, tmp_path) for path in seen.files} >= {
+        *known, "wandb/run-20260101_000000-y/run-y.wandb", "tb/events.out.tfevents.1.host",
+        "checkpoint-5/trainer_state.json",
+    }  # fmt: skip
+    assert seen.cut == f"in {tmp_path} only 5 entries and files with known names were looked at"
+    assert run_of(str(tmp_path)).told == (seen.cut,)
+    for name in ("a", "b"):
+        for at in range(6):
+            put(tmp_path / "tb" / name / str(at), b"")
+    told = around.look_around(str(tmp_path / "tb")).cut
+    assert told == f"in {tmp_path}/tb/a and 1 other folder only 5 entries and files with known names were looked at"
+
+
+def test_an_endless_folder_ends_with_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(around, "MOST_PER_FOLDER", 5)
+    monkeypatch.setattr(around, "_BETWEEN", 1)
+    for at in range(20):
+        put(tmp_path / f"episode-{at}.npz", b"")
+    seen = around.look_around(str(tmp_path), patience_s=0.0)
+    assert len(seen.files) == 5
+    assert seen.cut.endswith(f"; {tmp_path} was not looked at to its end: that takes too long")
+    put(tmp_path / "a" / "b" / "metrics.jsonl", jsonl_bytes(ROWS))
+    assert run_of(str(tmp_path / "a"), 0.0).told == ("only the first 1 folder was looked at",)
+
+
+def test_a_folder_that_can_not_be_read_is_told_by_who_asks_for_one_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path / "locked" / "metrics.jsonl", jsonl_bytes(ROWS))
+    put(tmp_path / "open" / "train.log", b"step=1 loss=3\n")
+    (tmp_path / "open" / "round").symlink_to("round")  # a link to itself
+    scan = os.scandir
+
+    def refuse(folder: str) -> object:
+        if folder.endswith("locked"):
+            raise PermissionError(13, "Permission denied")
+        return scan(folder)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    found = run_of(str(tmp_path))
+    assert found.run is not None
+    assert found.run.folder == str(tmp_path / "open"), "the others are still looked at"
+    assert found.told[0] == f"{tmp_path}/locked can't be read: Permission denied"
+    assert len(found.told) == 2

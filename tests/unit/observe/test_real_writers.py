@@ -54,7 +54,7 @@ def write(code: str, folder: Path) -> None:
 
 
 def measured(folder: Path) -> Measured:
-    run = run_of(str(folder))
+    run = run_of(str(folder)).run
     assert run is not None
     meter = Meter(run.feeds())
     meter.look()

@@ -67,6 +67,11 @@ class Chain:
     def of_file(cls, path: str, form: str, make: Callable[[str], Part]) -> Chain:
         return cls(path, form, make, lambda: [path])
 
+    @property
+    def files(self) -> Sequence[str]:
+        """As they are there now."""
+        return self._find()
+
     def read(self) -> Iterator[Rows]:
         for path in self._find():
             if path not in self._parts:

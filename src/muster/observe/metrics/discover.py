@@ -11,29 +11,30 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from muster.observe.metrics.around import TRUST, Around, Source, look_around
+from muster.observe.metrics.around import PATIENCE_S, TRUST, Around, Source, look_around
 from muster.observe.metrics.chain import Chain, Part
 from muster.observe.metrics.history_csv import CsvPart
 from muster.observe.metrics.history_jsonl import JsonlPart
 from muster.observe.metrics.history_stdout import StdoutPart
 from muster.observe.metrics.lines import counter_in
 from muster.observe.metrics.meter import Feed
+from muster.observe.metrics.names import (
+    CHECKPOINT,
+    LOGS,
+    PARTS,
+    ROWS,
+    STATE,
+    TABLES,
+    WANDB_DEBUG,
+    WANDB_EVENTS,
+    WANDB_HISTORY,
+)
 from muster.observe.metrics.numbers import decode, leaves
 from muster.observe.metrics.tfevents import EventPart
-from muster.observe.metrics.wandb_runs import wandb_sources
+from muster.observe.metrics.wandb_runs import own_folders, wandb_sources
 from muster.observe.metrics.whole_json import WholeJson, log_history
 from muster.ports.metrics import MetricReader
 
-LOOKED_FOR = (
-    "wandb/run-*/*.wandb, wandb/offline-run-*/*.wandb, events.out.tfevents.*, *.jsonl, progress.csv, metrics.csv, "
-    "trainer_state.json, *.log"
-)
-PARTS = frozenset({"train", "eval", "val", "valid", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"})
-TABLES = re.compile(r"(?:progress|metrics|history|results|log|monitor|training_log|.*\.monitor|.*[_-]metrics)\.csv\Z")
-LOGS = re.compile(r"(?:stdout|stderr|output|train|training|run|nohup|log|slurm-.*)\.(?:log|out|txt)\Z|.*\.log\Z")
-CHECKPOINT = re.compile(r"checkpoint-(\d+)\Z")
-_OWN = frozenset({"wandb-history.jsonl", "wandb-events.jsonl"})
-_KNOWN = frozenset({"metrics.jsonl", "scores.jsonl", "history.jsonl", "log.jsonl"})
 _MOST_ROWS, _HEAD_BYTES = 20, 256 << 10  # of a file with another name that are looked at
 
 
@@ -50,39 +51,78 @@ class Run:
 @dataclass(slots=True)
 class Discovered:
     runs: list[Run] = field(default_factory=list)
-    cut: str = ""  # why the looking ended early
+    cut: str = ""  # what was not looked at, and why
     troubles: list[str] = field(default_factory=list)
 
 
-def discover(root: str) -> Discovered:
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What one run logged, and what may be missing from it."""
+
+    run: Run | None
+    told: tuple[str, ...] = ()  # what was not looked at, or can't be read
+
+
+def discover(root: str, patience_s: float = PATIENCE_S) -> Discovered:
     """Every run under the folder; `root` may be one of the files itself."""
     if os.path.isfile(root):
         return Discovered([_of_file(root)])
-    around = look_around(root)
+    root = root.rstrip(os.sep) or os.sep
+    around = look_around(root, patience_s)
+    own = _Own(around, root)
     passed: dict[str, list[str]] = defaultdict(list)
     found = [
-        *_lines(around, root),
+        *_lines(around, root, own),
         *wandb_sources(around, root, passed),
-        *_boards(around, root),
+        *_boards(around, root, own),
         *_trainer_states(around, passed),
     ]
     grouped: dict[str, list[Source]] = defaultdict(list)
     for source in found:
         grouped[source.run].append(source)
-    for source in _logs(around, root, grouped):
+    for source in _logs(around, root, own, grouped):
         grouped[source.run].append(source)
     runs = [Run(folder, _ordered(sources), tuple(passed[folder])) for folder, sources in sorted(grouped.items())]
     return Discovered(runs, around.cut, around.troubles)
 
 
-def run_of(folder: str) -> Run | None:
+def run_of(folder: str, patience_s: float = PATIENCE_S) -> Found:
     """What one run logged into its own output folder; of several that lie in it the newest."""
-    found = discover(folder).runs
-    if len(found) <= 1:
-        return found[0] if found else None
-    newest = max(found, key=lambda run: (run.folder == folder, max(map(_time, run.sources))))
-    others = [os.path.relpath(run.folder, folder) for run in found if run is not newest]
-    return Run(newest.folder, newest.sources, (*newest.passed, f"left aside, as other runs: {', '.join(others[:5])}"))
+    found = discover(folder, patience_s)
+    told = (*filter(None, [found.cut]), *found.troubles)
+    if len(found.runs) <= 1:
+        return Found(found.runs[0] if found.runs else None, told)
+    newest = max(found.runs, key=lambda run: (run.folder == folder.rstrip(os.sep), max(map(_time, run.sources))))
+    others = [os.path.relpath(run.folder, folder) for run in found.runs if run is not newest]
+    aside = f"left aside, as other runs: {', '.join(others[:5])}"
+    return Found(Run(newest.folder, newest.sources, (*newest.passed, aside)), told)
+
+
+class _Own:
+    """What lies in W&B's own folders: its records tell more, and a copy of what was printed is no second run."""
+
+    def __init__(self, around: Around, root: str) -> None:
+        self._root = root
+        self._folders = own_folders(around)
+
+    def __contains__(self, path: str) -> bool:
+        inside = os.sep + path.removeprefix(self._root).lstrip(os.sep)  # whatever leads to the root tells nothing
+        return f"{os.sep}wandb{os.sep}" in inside or self._is_in_one(path)
+
+    def _is_in_one(self, path: str) -> bool:
+        folder = path
+        while self._folders and folder != self._root and (above := os.path.dirname(folder)) != folder:
+            folder = above
+            if folder in self._folders:
+                return True
+        return False
+
+
+def records_of(path: str, kind: str) -> list[tuple[Chain, str]]:
+    """What W&B or TensorBoard hold of the newest run under a path: readers, and what is put before their keys."""
+    run = run_of(path).run
+    made = [(source.make(), source.prefix) for source in run.sources if source.kind == kind] if run else []
+    return [(reader, prefix) for reader, prefix in made if isinstance(reader, Chain)]
 
 
 def _time(source: Source) -> float:
@@ -105,7 +145,7 @@ def _of_file(path: str) -> Run:
     if ".tfevents." in name:
         make = lambda: Chain.of_file(path, "tensorboard", EventPart)  # noqa: E731
         return Run(folder, (Source(path, "tensorboard", folder, make, "named"),))
-    if name == "trainer_state.json":
+    if name == STATE:
         return Run(folder, (_state(path, folder, "named"),))
     part: dict[str, tuple[str, Callable[[str], Part]]] = {".csv": ("csv", CsvPart), ".jsonl": ("jsonl", JsonlPart)}
     kind, make_part = part.get(os.path.splitext(name)[1], ("stdout", StdoutPart))
@@ -119,11 +159,11 @@ def climb(folder: str, root: str) -> str:
     return folder
 
 
-def _lines(around: Around, root: str) -> list[Source]:
+def _lines(around: Around, root: str, own: _Own) -> list[Source]:
     found = []
     for path in around.files:
         name, run = os.path.basename(path), climb(os.path.dirname(path), root)
-        if name.endswith(".jsonl") and name not in _OWN and "/wandb/" not in path and _is_history(path):
+        if name.endswith(".jsonl") and path not in own and _is_history(path):
             found.append(_source(path, "jsonl", run, JsonlPart, "a JSON object per line"))
         elif TABLES.match(name):
             found.append(_source(path, "csv", run, CsvPart, "a table with a known name"))
@@ -140,8 +180,9 @@ def _state(path: str, run: str, why: str) -> Source:
 
 def _is_history(path: str) -> bool:
     """By its name, or by rows that count steps: a dataset is a JSONL file, too."""
-    if os.path.basename(path) in _KNOWN:
-        return True
+    name = os.path.basename(path)
+    if name in ROWS or name in (WANDB_HISTORY, WANDB_EVENTS):
+        return name in ROWS
     try:
         with open(path, "rb") as file:
             lines = file.read(_HEAD_BYTES).split(b"\n")[:_MOST_ROWS]
@@ -151,11 +192,11 @@ def _is_history(path: str) -> bool:
     return any(len(keys) > 1 and counter_in(keys) for row in rows if (keys := [key for key, _ in leaves(row)]))
 
 
-def _boards(around: Around, root: str) -> list[Source]:
+def _boards(around: Around, root: str, own: _Own) -> list[Source]:
     """All event files of a folder follow each other; several folders of one run are told apart by their names."""
     folders: dict[str, list[str]] = defaultdict(list)
     for path in around.files:
-        if ".tfevents." in os.path.basename(path) and "/wandb/" not in path:
+        if ".tfevents." in os.path.basename(path) and path not in own:
             folders[os.path.dirname(path)].append(path)
     of_run: dict[str, list[str]] = defaultdict(list)
     for folder in folders:
@@ -192,10 +233,10 @@ def _trainer_states(around: Around, passed: dict[str, list[str]]) -> list[Source
     """Each checkpoint has one; the newest holds all rows of the others."""
     of_run: dict[str, list[tuple[float, str]]] = defaultdict(list)
     for path in around.files:
-        if os.path.basename(path) != "trainer_state.json":
+        if os.path.basename(path) != STATE:
             continue
         folder = os.path.dirname(path)
-        step = CHECKPOINT.search(folder)
+        step = CHECKPOINT.match(os.path.basename(folder))
         of_run[os.path.dirname(folder) if step else folder].append((float(step[1]) if step else float("inf"), path))
     found = []
     for run, states in of_run.items():
@@ -207,12 +248,12 @@ def _trainer_states(around: Around, passed: dict[str, list[str]]) -> list[Source
     return found
 
 
-def _logs(around: Around, root: str, known: dict[str, list[Source]]) -> list[Source]:
+def _logs(around: Around, root: str, own: _Own, known: dict[str, list[Source]]) -> list[Source]:
     """What a run printed, where there is nothing else of it."""
     found = []
     for path in around.files:
-        run = climb(os.path.dirname(path), root)
-        if LOGS.match(os.path.basename(path)) and "/wandb/" not in path and not _has(known, run):
+        name, run = os.path.basename(path), climb(os.path.dirname(path), root)
+        if LOGS.match(name) and not WANDB_DEBUG.match(name) and path not in own and not _has(known, run):
             found.append(_source(path, "stdout", run, StdoutPart, "nothing else holds its numbers"))
     return found
 

@@ -13,13 +13,13 @@ from collections.abc import Callable
 from muster.observe.metrics.around import Around, Source
 from muster.observe.metrics.chain import Chain
 from muster.observe.metrics.history_jsonl import JsonlPart
+from muster.observe.metrics.names import WANDB_HISTORY as HISTORY
+from muster.observe.metrics.names import WANDB_RUN as FOLDER
+from muster.observe.metrics.names import WANDB_SUMMARY as SUMMARY
 from muster.observe.metrics.wandb import WandbPart
 from muster.observe.metrics.wandb_frames import HEADER_BYTES
 from muster.observe.metrics.whole_json import WholeJson, only_row
 from muster.ports.metrics import MetricReader
-
-FOLDER = re.compile(r"(?:offline-)?run-\d{8}_\d{6}-(?P<id>.+)\Z")
-HISTORY, SUMMARY = "wandb-history.jsonl", "wandb-summary.json"
 
 
 def wandb_sources(around: Around, root: str, passed: dict[str, list[str]]) -> list[Source]:
@@ -30,17 +30,27 @@ def wandb_sources(around: Around, root: str, passed: dict[str, list[str]]) -> li
             folders[os.path.dirname(folder) if os.path.basename(folder) == "files" else folder].append(path)
     runs: dict[tuple[str, str], list[str]] = defaultdict(list)  # where they lie, id -> run folders
     for folder in folders:
-        found = FOLDER.search(os.path.basename(folder))
+        found = FOLDER.match(os.path.basename(folder))
         runs[os.path.dirname(folder), found["id"] if found else folder].append(folder)
     latest = {os.path.realpath(path) for path in around.links.values()}
     sources = []
     for (home, _), mine in sorted(runs.items()):
         alone = sum(each == home for each, _ in runs) == 1
-        owner = (
-            _owner(home, root) if alone or latest & {os.path.realpath(each) for each in mine} else max(mine, key=_began)
-        )
+        newest = alone or latest & {os.path.realpath(each) for each in mine}
+        owner = _within(root, _owner(home, root) if newest else max(mine, key=_began))
         sources.append(_source(sorted(mine, key=_began), folders, owner, passed))
     return sources
+
+
+def own_folders(around: Around) -> set[str]:
+    """The folders that W&B made for its runs: their name says so, and there are records in them."""
+    folders = {os.path.dirname(path) for path in around.files if path.endswith(".wandb")}
+    return {folder for folder in folders if FOLDER.match(os.path.basename(os.path.abspath(folder)))}  # noqa: PTH100
+
+
+def _within(root: str, owner: str) -> str:
+    """Whoever asks for the folder of one run by its name is told of nothing outside of it."""
+    return owner if owner == root or owner.startswith(root.rstrip(os.sep) + os.sep) else root
 
 
 def _began(folder: str) -> str:
