@@ -28,7 +28,7 @@ import sys
 from muster.observe.metrics.discover import discover
 from muster.observe.metrics.meter import Meter
 (run,) = discover(sys.argv[1]).runs
-meter = Meter(run.feeds(), curves=True)
+meter = Meter(run.feeds())
 meter.look()
 count = max(summary.count for summary in meter.measured().keys.values())
 peak = open("/proc/self/status").read().split("VmHWM:")[1].split()[0]  # what it was before exec does not count

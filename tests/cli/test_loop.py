@@ -190,6 +190,27 @@ def test_a_campaign_without_a_loop(camp: Camp) -> None:
     assert not (camp.root / ".muster").exists()
 
 
+PRINTS = """\
+import json, sys
+config = json.load(open(sys.argv[1]))
+for step in range(4):
+    print(f"step: {step} loss: {config['reg']}", flush=True)
+"""
+
+
+def test_what_runs_print_is_what_the_loop_sees(loop: Camp) -> None:
+    """A trainer that writes no file at all: `muster metrics` and the loop look at the same history."""
+    (loop.root / "train.py").write_text(PRINTS)
+    rules = 'last("ot.pi_sum") < 0.05'
+    loop.write(CAMPAIGN.replace(rules, 'last("loss") < 0.5').replace("rounds: 3", "rounds: 2"))
+    loop("loop", "run", code=0)
+    second, last = rounds(loop)
+    assert sorted((each["parent"], each["by"]) for each in second["variants"]) == [("a", "little"), ("b", "default")]
+    assert last["stopped"] == "all 2 rounds are done"
+    (source,) = {each["format"] for each in loop.json("metrics", "train/a", code=0)["sources"]}
+    assert source == "stdout"
+
+
 # -- one more variant, by a person
 
 

@@ -23,6 +23,7 @@ from muster.report.loop_report import loop_markdown
 from muster.report.stamp import Basis, footer
 from muster.wiring import looping
 from muster.wiring.desk import Desk
+from muster.wiring.histories import attempt_of, output_of
 
 FOLDER = f"{REPORTS}/loop"
 MADE, COMMAND = "loop", "muster loop report"
@@ -59,12 +60,11 @@ def after_round(desk: Desk, before: Sequence[Tried]) -> str:
 
 
 def _place(desk: Desk, cell: CellStatus) -> Place:
-    record = cell.record
-    attempt = record.completed or (record.attempts[-1] if record.attempts else None)
+    attempt = attempt_of(cell.record)
     if attempt is None:
         return Place()
     url = logged_url(str(attempt_folder(desk.state, *attempt.key)))
-    return Place(looping.output_of(desk, cell) or "", url)
+    return Place(output_of(desk.state, cell) or "", url)
 
 
 def _write(desk: Desk, status: Status, facts: LoopFacts) -> Written:

@@ -22,11 +22,7 @@ from muster.domain.attempt import CellRecord
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
 from muster.domain.wording import counted
-from muster.execute.paths import attempt_folder
 from muster.observe.code import code_identity
-from muster.observe.metrics.discover import run_of
-from muster.observe.metrics.meter import Meter
-from muster.observe.metrics.names import LOOKED_FOR
 from muster.plan.grow import grown
 from muster.ports.crash import reach
 from muster.rounds.config import UnreadableConfig, kind_of
@@ -35,6 +31,7 @@ from muster.rounds.rules import Ruling
 from muster.rounds.texts import read_config
 from muster.store import campaigns
 from muster.wiring.desk import Desk
+from muster.wiring.histories import history_of
 from muster.wiring.proposing import proposer_of, write_study
 from muster.wiring.survey import look
 
@@ -80,35 +77,15 @@ def _tried(desk: Desk, variant: Variant, cells: Sequence[CellStatus]) -> Tried:
 def _run(desk: Desk, cell: CellStatus) -> Run:
     record, verdict = cell.record, cell.verdict
     why = "" if record.done else verdict.reason
-    folder = output_of(desk, cell)
-    if folder is None:
-        return Run(record.cell.id, str(verdict.state), why, unread="it never ran")
-    found = run_of(folder).run
+    found = history_of(desk.state, cell)
     if found is None:
-        unread = f"nothing that it logged is in {folder}: {LOOKED_FOR}"
-        return Run(record.cell.id, str(verdict.state), why, unread=unread)
-    meter = Meter(found.feeds())
-    meter.look()
-    measured = meter.measured()
-    skipped = [text for said in measured.sources for text in said.skipped]
-    said = "; ".join([*measured.troubles, *skipped]) or f"no value in {found.sources[0].path}"
-    unread = "" if measured.keys else said
-    return Run(record.cell.id, str(verdict.state), why, measured.keys, unread, _pruned(record))
+        return Run(record.cell.id, str(verdict.state), why, unread="it never ran")
+    return Run(record.cell.id, str(verdict.state), why, found.keys, found.unread, _pruned(record))
 
 
 def _pruned(record: CellRecord) -> bool:
     cause = record.last.outcome.cause if record.last and record.last.outcome else None
     return not record.done and cause is not None and cause.kind == "pruned"
-
-
-def output_of(desk: Desk, cell: CellStatus) -> str | None:
-    """Of the attempt that counts, else of the newest."""
-    record = cell.record
-    attempt = record.completed or (record.attempts[-1] if record.attempts else None)
-    if attempt is None:
-        return None
-    declared = attempt.outcome.output if attempt.outcome else None
-    return declared or str(attempt_folder(desk.state, *attempt.key) / "out")
 
 
 def explained(desk: Desk, status: Status, name: str) -> tuple[Tried, tuple[Ruling, ...]]:

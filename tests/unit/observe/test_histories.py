@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from muster.observe.metrics import lines, wandb
 from muster.observe.metrics.chain import Chain
 from muster.observe.metrics.crc32c import Many, crc32c, masked
-from muster.observe.metrics.curve import Curve
 from muster.observe.metrics.history_csv import CsvPart
 from muster.observe.metrics.history_jsonl import JsonlPart
 from muster.observe.metrics.history_stdout import StdoutPart, pairs_in
@@ -347,7 +346,7 @@ def test_the_checksum_is_crc32c() -> None:
     assert crc32c(b"123456789") == 0xE3069283  # the check value of its definition
 
 
-# -- HF, curves
+# -- HF
 
 
 def test_a_half_written_state_leaves_what_was_read(tmp_path: Path) -> None:
@@ -361,21 +360,6 @@ def test_a_half_written_state_leaves_what_was_read(tmp_path: Path) -> None:
     rows = [{"step": 10, "loss": 2.0, "epoch": 0.1}, {"step": 20, "loss": 1.0, "epoch": 0.2}]
     path.write_text(json.dumps({"log_history": rows}))
     assert read(reader)["loss"] == [(20, 1)]
-
-
-def test_a_curve_keeps_its_ends_and_its_peaks_in_a_thousand_points() -> None:
-    curve = Curve()
-    for start in range(0, 1_000_000, 5000):
-        steps = [float(step) for step in range(start, start + 5000)]
-        curve.add_many(steps, [1e6 if step == 123_456 else math.sin(step / 9e4) for step in steps])
-    curve.add_many([1e6, 1e6 + 1], [math.nan, -0.5])
-    steps_, values = curve.points
-    assert len(steps_) == len(values) <= 1000
-    assert steps_[0] == 0.0
-    assert (steps_[-1], values[-1]) == (1e6 + 1, -0.5)
-    assert max(values) == 1e6
-    assert list(steps_) == sorted(steps_)
-    assert Curve().points == ((), ())
 
 
 def test_a_folder_that_may_not_be_read_says_so(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from muster.observe.metrics.curve import Curve
 from muster.ports.metrics import Ended, MetricReader, Rows, Said
 from muster.rounds.summary import Summarizer, Summary
 
@@ -19,6 +18,7 @@ class Measured:
     ended: Ended | None = None
     written: float | None = None  # wall time of the last value
     troubles: tuple[str, ...] = ()  # sources that can't be read
+    others: tuple[str, ...] = ()  # keys that nobody asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,11 @@ class Feed:
 class Meter:
     """Where two sources hold the same key, the first one counts: they are in the order of trust."""
 
-    def __init__(
-        self, feeds: Sequence[Feed], wanted: Callable[[str], bool] = lambda _: True, *, curves: bool = False
-    ) -> None:
+    def __init__(self, feeds: Sequence[Feed], wanted: Callable[[str], bool] = lambda _: True) -> None:
         self._feeds = list(feeds)
         self._wanted = wanted
-        self._curved = curves
         self._keys: list[dict[str, Summarizer]] = [{} for _ in feeds]
-        self._curves: list[dict[str, Curve]] = [{} for _ in feeds]
+        self._others: dict[str, None] = {}
         self._troubles: dict[int, str] = {}
 
     def look(self) -> None:
@@ -55,19 +52,15 @@ class Meter:
     def _take(self, at: int, rows: Rows) -> None:
         if rows.fresh:
             self._keys[at].clear()
-            self._curves[at].clear()
         for key, (steps, values) in rows.columns.items():
             name = self._feeds[at].prefix + key
             summarizer = self._keys[at].get(name)
             if summarizer is None:
                 if not self._wanted(name):
+                    self._others[name] = None
                     continue
                 summarizer = self._keys[at][name] = Summarizer(name)
-                if self._curved:
-                    self._curves[at][name] = Curve()
             summarizer.add_many(steps, values)
-            if self._curved:
-                self._curves[at][name].add_many(steps, values)
 
     def measured(self) -> Measured:
         keys: dict[str, Summary] = {}
@@ -76,10 +69,5 @@ class Meter:
         said = tuple(feed.reader.said for feed in self._feeds)
         ended = next((feed.reader.ended for feed in self._feeds if feed.reader.ended), None)
         times = [each.written for each, held in zip(said, self._keys, strict=True) if held and each.written is not None]
-        return Measured(said, keys, ended, max(times, default=None), tuple(self._troubles.values()))
-
-    def curves(self) -> dict[str, tuple[tuple[float, ...], tuple[float, ...]]]:
-        found: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {}
-        for held in self._curves:
-            found.update({key: curve.points for key, curve in held.items() if key not in found})
-        return found
+        troubles = tuple(self._troubles.values())
+        return Measured(said, keys, ended, max(times, default=None), troubles, tuple(self._others))
