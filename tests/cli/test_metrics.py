@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,50 @@ def test_nothing_found_says_what_was_looked_for(camp: Camp) -> None:
     assert "no values yet" in camp("metrics", "started", code=0).stdout
 
 
+def test_a_key_that_no_run_has_is_wrong_use(camp: Camp) -> None:
+    rows(camp.root / "out" / "metrics.jsonl", {"step": 1, "train/loss": 4.0, "lr": 0.1})
+    done = camp("metrics", "out", "--key", "train/los", code=2)
+    assert "no key fits --key train/los" in done.stderr
+    assert "did you mean train/loss? logged are: lr, step, train/loss" in done.stderr
+    assert done.stdout == ""
+    assert "no key fits --key a --key b" in camp("metrics", "out", "--key", "a", "--key", "b", "--json", code=2).stderr
+    rows(camp.root / "many" / "metrics.jsonl", {"step": 1, **{f"key{at:02}": 1.0 for at in range(20)}})
+    assert "key00, key01" in (told := camp("metrics", "many", "--key", "nope", code=2).stderr)
+    assert "key11 and 9 more" in told
+    some = camp("metrics", "out", "many", "--key", "lr", "--key", "nope", code=0).stdout
+    assert "none of its keys fits --key lr --key nope" in some, "of a run that has none while another has one"
+    assert "none of its keys fits --key nope\n" in some
+    assert "no values yet" not in some
+    (camp.root / "started").mkdir()
+    (camp.root / "started" / "metrics.jsonl").touch()
+    assert "no values yet" in camp("metrics", "started", "--key", "nope", code=0).stdout
+
+
+def test_one_of_several_without_a_run_is_noted_and_the_others_are_shown(camp: Camp) -> None:
+    rows(camp.root / "outs" / "a" / "metrics.jsonl", {"step": 1, "loss": 4.0})
+    (camp.root / "outs" / "b").mkdir()
+    for targets in (("outs/*",), ("outs/a", "outs/b")):
+        told = camp("metrics", *targets, code=0).stdout
+        assert "nothing that a run logged is in outs/b" in told
+        assert "loss" in told
+        found = json.loads(camp("metrics", *targets, "--json", code=0).stdout)
+        check(found)
+        assert [(each["run"], sorted(each["keys"])) for each in found] == [("outs/a", ["loss", "step"]), ("outs/b", [])]
+        assert found[1]["notes"] == ["nothing that a run logged is in outs/b"]
+    (camp.root / "outs" / "a" / "metrics.jsonl").unlink()
+    told = camp("metrics", "outs/*", code=1).stderr
+    assert "nothing that a run logged is in outs/a; nor does the other hold any" in told
+    assert "there is no nowhere" in camp("metrics", "outs/a", "nowhere", code=2).stderr
+
+
+def test_cells_that_have_not_run_are_noted_beside_those_that_have(camp: Camp) -> None:
+    camp.write(LOGGING)
+    camp("up", "--only", "seed=0")
+    logged, waiting = json.loads(camp("metrics", "train/*", "--json", code=0).stdout)
+    assert (logged["run"], logged["keys"]["loss"]["last"]) == ("train/0", 2.5)
+    assert (waiting["run"], waiting["notes"]) == ("train/1", ["train/1 has not run yet"])
+
+
 def test_cells_of_a_campaign(camp: Camp) -> None:
     camp.write(LOGGING)
     camp("up", code=0)
@@ -104,7 +149,7 @@ def server(camp: Camp) -> Camp:
     folder = camp.root.parent / "fake"
     folder.mkdir()
     (folder / "wandb.py").write_text(FAKE)
-    camp.environment["PYTHONPATH"] = str(folder)
+    camp.environment["PYTHONPATH"] = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return camp
 
 
@@ -123,6 +168,39 @@ def test_a_server_that_does_not_answer_and_a_name_that_is_none(server: Camp) -> 
     done = server("metrics", "--wandb-online", "me/other", code=1)
     assert "W&B does not give me/other: could not find project me/other" in done.stderr
     assert "ENTITY/PROJECT" in server("metrics", "--wandb-online", "project", code=2).stderr
+
+
+@pytest.mark.parametrize("where", ["Api", "runs", "scan_history"])
+def test_whatever_the_package_raises_is_one_clear_message(server: Camp, where: str) -> None:
+    """Without a key it has errors of its own, at one place or another."""
+    path = server.root.parent / "fake" / "wandb.py"
+    raising = "class CommError(Exception): pass\ndef fail(*_): raise CommError('no API key configured')\n"
+    target = {"Api": "Api", "runs": "Api.runs", "scan_history": "Run.scan_history"}[where]
+    path.write_text(f"{FAKE}{raising}{target} = fail\n")
+    done = server("metrics", "--wandb-online", "me/project", code=1)
+    assert "W&B does not give me/project: no API key configured" in done.stderr
+    assert "WANDB_API_KEY" in done.stderr
+    assert "mistake in Muster" not in done.stderr
+
+
+def test_more_runs_than_are_asked_for_are_told(server: Camp) -> None:
+    path = server.root.parent / "fake" / "wandb.py"
+    for count, cut in ((200, False), (201, True)):
+        path.write_text(FAKE.replace('[Run("a"), Run("b")]', f"(Run(str(at)) for at in range({count}))"))
+        found = json.loads(server("metrics", "--wandb-online", "me/project", "--json", code=0).stdout)
+        assert len(found) == 200
+        assert found[-1]["notes"] == (["only the first 200 runs of me/project were asked for"] if cut else [])
+        assert not any(each["notes"] for each in found[:-1])
+
+
+def test_a_server_tells_what_is_no_finite_number_as_a_text(server: Camp) -> None:
+    path = server.root.parent / "fake" / "wandb.py"
+    path.write_text(FAKE.replace('"t": "x"', '"t": "x", "bad": "NaN", "in": {"up": "Infinity", "down": "-Infinity"}'))
+    found = json.loads(server("metrics", "--wandb-online", "me/project/c", "--json", code=0).stdout)
+    assert {key: found["keys"][key]["nan"] for key in ("bad", "in.up", "in.down", "loss")} == {
+        "bad": 4, "in.up": 4, "in.down": 4, "loss": 0,
+    }  # fmt: skip
+    assert "t" not in found["keys"]
 
 
 def test_without_the_package_there_is_one_clear_message(server: Camp) -> None:

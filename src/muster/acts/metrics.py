@@ -18,11 +18,12 @@ class Block:
     """One run."""
 
     name: str  # as it was asked for, or its folder
-    sources: tuple[tuple[Said, str], ...]  # and why each was chosen
+    sources: tuple[tuple[Said, str], ...]  # and why each was chosen; none: nothing was found, and a note says so
     keys: Mapping[str, Summary]
     ended: Ended | None = None
     written: float | None = None  # wall time of the last value
     notes: tuple[str, ...] = ()  # what was left aside, or can't be read
+    others: tuple[str, ...] = ()  # keys that it logged, too, and that nobody asked for
 
 
 def as_json(block: Block, now: float) -> dict[str, Any]:

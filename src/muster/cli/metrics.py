@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,16 @@ from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
 from muster.domain.errors import UsageError
 from muster.wiring.desk import Desk, find_root
-from muster.wiring.measuring import Wanted, cells_named, of_cell, of_path, online, paths_meant, wanted
+from muster.wiring.measuring import (
+    Asked,
+    Wanted,
+    asked_cell,
+    asked_path,
+    cells_named,
+    of_all,
+    online,
+    paths_meant,
+)
 
 app = typer.Typer(add_completion=False)
 
@@ -52,10 +62,11 @@ def metrics(
     """First, last, best, delta, % and mean of each key, from whatever the run wrote. A folder needs no campaign."""
     if not targets and not wandb_online:
         raise UsageError("which run?", hint="for example: muster metrics outputs/train")
-    keys = wanted(key or [])
-    blocks = online(wandb_online, keys) if wandb_online else []
+    keys = Wanted(tuple(key or ()))
+    asked: list[Asked] = [(wandb_online, partial(online, wandb_online, keys))] if wandb_online else []
     for target in targets or []:
-        blocks += _blocks(target, open_folder(ctx), keys)
+        asked += _asked(target, open_folder(ctx), keys)
+    blocks = of_all(asked, keys)
     now = time.time()
     if as_json_:
         objects = [as_json(block, now) for block in blocks]
@@ -68,10 +79,10 @@ def metrics(
     return 0
 
 
-def _blocks(target: str, folder: Path, keys: Wanted) -> list[Block]:
+def _asked(target: str, folder: Path, keys: Wanted) -> list[Asked]:
     """A folder, or a cell; what exists as a path is a path."""
     if paths := paths_meant(target, folder):
-        return [block for path in paths for block in of_path(path, folder, keys)]
+        return [asked_path(path, folder, keys) for path in paths]
     try:
         find_root(folder)
     except UsageError:
@@ -79,7 +90,7 @@ def _blocks(target: str, folder: Path, keys: Wanted) -> list[Block]:
     desk = Desk.open(folder)
     status = looked(desk)
     names = resolve([target], declared(status.state), withdrawn(status.state))
-    return [of_cell(desk, cell, keys) for cell in cells_named(status, names)]
+    return [asked_cell(desk, cell, keys) for cell in cells_named(status, names)]
 
 
 def _show(block: Block, now: float, *, clocks: bool) -> None:
@@ -92,7 +103,8 @@ def _show(block: Block, now: float, *, clocks: bool) -> None:
         print(f"  {note}")
     table = rows(block, clocks=clocks)
     if not table:
-        print("  no values yet")
+        if block.sources and not block.others:
+            print("  no values yet")
         return
     _table([COLUMNS, *table])
     ended = f"; it ended with exit code {block.ended.code}" if block.ended else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,25 +15,29 @@ from muster.ports.metrics import Ended, HeldReader, Rows
 
 MOST_RUNS = 200
 BATCH = 5000
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _CODES = {"finished": 0, "crashed": 1, "failed": 1, "killed": 1}
 
 
-def online_runs(path: str) -> Iterator[tuple[str, HeldReader]]:
-    """(name, reader) of each run of ENTITY/PROJECT, or of the one run ENTITY/PROJECT/ID."""
-    api = _api()
+def online_runs(path: str) -> Iterator[tuple[str, HeldReader, bool]]:
+    """(name, reader, whether more follow that are not asked for) of each run of ENTITY/PROJECT, or of the one run
+    ENTITY/PROJECT/ID.
+    """
+    wandb = _package()
     try:
-        found = [api.run(path)] if path.count("/") == 2 else _some(api.runs(path))
-        for run in found:
-            yield f"{'/'.join(path.split('/')[:2])}/{run.id}", _reader(run)
-    except MusterError:
-        raise
+        api = wandb.Api()
+        found = [(api.run(path), False)] if path.count("/") == 2 else _some(api.runs(path))
+        for run, more in found:
+            yield f"{'/'.join(path.split('/')[:2])}/{run.id}", _reader(run), more
     except Exception as error:  # the package has its own errors for each way that a request may fail
         raise MusterError(
-            f"W&B does not give {path}: {error}", hint="is the name right, and are you logged in? `wandb login`"
+            f"W&B does not give {path}: {error or type(error).__name__}",
+            where=path,
+            hint="is the name right, and are you logged in? `wandb login`, or set WANDB_API_KEY",
         ) from None
 
 
-def _api() -> Any:
+def _package() -> Any:
     os.environ.setdefault("WANDB_SILENT", "true")
     try:
         import wandb
@@ -41,14 +46,19 @@ def _api() -> Any:
             "--wandb-online needs the package wandb, which is not installed",
             hint="pip install 'muster-ml[wandb]'; files on this machine are read without it: `muster metrics DIR`",
         ) from None
-    return wandb.Api()
+    return wandb
 
 
-def _some(runs: Iterable[Any]) -> Iterator[Any]:
-    for count, run in enumerate(runs):
-        if count >= MOST_RUNS:
+def _some(runs: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
+    """The last one that is asked for knows whether there are more."""
+    waiting = iter(runs)
+    run = next(waiting, None)
+    for count in range(1, MOST_RUNS + 1):
+        if run is None:
             return
-        yield run
+        following = next(waiting, None)
+        yield run, count == MOST_RUNS and following is not None
+        run = following
 
 
 def _reader(run: Any) -> HeldReader:
@@ -63,12 +73,19 @@ def _reader(run: Any) -> HeldReader:
     return HeldReader(str(getattr(run, "url", run.id)), "wandb-online", batches, ended, wall)
 
 
+def _told(value: Any) -> Any:
+    """The server sends what is no finite number as a text."""
+    if isinstance(value, Mapping):
+        return {key: _told(inner) for key, inner in value.items()}
+    return _NOT_FINITE.get(value, value) if isinstance(value, str) else value
+
+
 def _batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[Gathered]:
     gathered = Gathered()
     for number, row in enumerate(rows):
         step = row.get("_step")
         step = float(step) if isinstance(step, int | float) else float(number)
-        for key, value in leaves(dict(row)):
+        for key, value in leaves(_told(row)):
             gathered.add(key, step, value)
         gathered.count += 1
         if gathered.count >= BATCH:
