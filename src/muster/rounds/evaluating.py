@@ -44,20 +44,28 @@ class Metrics:
 
     def find(self, key: str) -> tuple[Summary | None, str]:
         """By its name, with `.` and `/` taken for the same where only one key is meant; else why there is none."""
-        if key in self.summaries:
-            return self.summaries[key], ""
-        alike = [name for name in self.summaries if _plain(name) == _plain(key)]
-        if len(alike) > 1:
-            return None, f'"{key}" may mean {" or ".join(sorted(alike))}: write which'
-        return (self.summaries[alike[0]], "") if alike else (None, self._nowhere(key))
+        meant = names_meant(key, self.summaries)
+        if len(meant) > 1:
+            return None, f'"{key}" may mean {" or ".join(sorted(meant))}: write which'
+        return (self.summaries[meant[0]], "") if meant else (None, self._nowhere(key))
 
     def _nowhere(self, key: str) -> str:
-        if any(_plain(name) == _plain(key) for name in self.known):
+        if any(alike(name, key) for name in self.known):
             return f'this run logged no "{key}"; others did'
         names = list(dict.fromkeys([*self.summaries, *self.known]))
         near = _near(key, names)
         hint = f'; did you mean "{near}"?' if near else "" if names else "; it logged nothing at all"
         return f'nothing logged "{key}"{hint}'
+
+
+def names_meant(key: str, names: Collection[str]) -> list[str]:
+    """The name that a key means: itself, else what is alike; several: nobody can tell."""
+    return [key] if key in names else [name for name in names if alike(name, key)]
+
+
+def alike(name: str, key: str) -> bool:
+    """Whether they are the same where `.` and `/` are."""
+    return _plain(name) == _plain(key)
 
 
 def _plain(key: str) -> str:

@@ -152,10 +152,11 @@ def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> 
     """Most campaigns prune nothing, and load nothing for it."""
     pruning: list[Hopeless] = []
 
-    def output_of(attempt: Attempt) -> str:
-        if attempt.outcome and attempt.outcome.output:
-            return attempt.outcome.output
-        return watches.output_of(attempt) or str(executor.folder(*attempt.key) / "out")
+    def places_of(attempt: Attempt) -> list[str]:
+        """Its output, and the folder with what it prints."""
+        folder = executor.folder(*attempt.key)
+        output = attempt.outcome.output if attempt.outcome else watches.output_of(attempt)
+        return [output or str(folder / "out"), str(folder)]
 
     def hopeless(state: CampaignState) -> Mapping[tuple[str, int], str]:
         if not (state.campaign.loop or {}).get("prune"):
@@ -163,7 +164,7 @@ def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> 
         if not pruning:
             from muster.wiring.pruning import Pruning
 
-            pruning.append(Pruning(output_of, clock))
+            pruning.append(Pruning(places_of, clock))
         return pruning[0](state)
 
     return hopeless

@@ -2,78 +2,167 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from muster.acts.loop_settings import loop_settings
 from muster.domain.attempt import Attempt
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS
+from muster.observe.metrics.around import Source
 from muster.observe.metrics.discover import run_of
 from muster.ports.clock import Clock
-from muster.ports.metrics import MetricReader
+from muster.ports.metrics import MetricReader, Rows
+from muster.rounds.evaluating import alike, names_meant
 from muster.rounds.pruning import PruneRule, Trail, hopeless
+from muster.wiring.histories import attempt_of
+from muster.wiring.shift import Shift
 
 EVERY_S = 5.0
+PATIENCE_S = 1.0  # for finding the files of one run; what lies near is found first
 Key = tuple[str, int]
 
 
 @dataclass(slots=True)
-class _Read:
-    """One run's trail, and the reader that goes on with it."""
+class _Followed:
+    """One source of a run, and the trails of those of its keys that the rule may mean."""
 
-    variant: str
-    trail: Trail
-    readers: tuple[MetricReader, ...] = ()
-    over: bool = False
+    reader: MetricReader
+    prefix: str
+    trails: dict[str, Trail] = field(default_factory=dict)
+    some: bool = False  # whether it has held any value
+
+    def read(self, rule: PruneRule) -> bool:
+        """What is new; False: it can't be read now. Raises nothing: a run may leave anything behind."""
+        try:
+            for rows in self.reader.read():
+                self._take(rows, rule)
+        except OSError:
+            return False
+        except Exception:  # no look will ever read it
+            return True
+        return True
+
+    def _take(self, rows: Rows, rule: PruneRule) -> None:
+        if rows.fresh:
+            self.trails.clear()
+        self.some |= bool(rows.columns)
+        for key, column in rows.columns.items():
+            name = self.prefix + key
+            if alike(name, rule.key):
+                self.trails.setdefault(name, Trail(rule.better)).add_many(*column)
+
+
+class Followed:
+    """One run: what it logged under the rule's key. Used by one thread at a time."""
+
+    def __init__(self, variant: str, rule: PruneRule) -> None:
+        self.variant = variant
+        self.over = False
+        self._rule = rule
+        self._sources: dict[tuple[str, str, str], _Followed] = {}  # in the order of trust
+
+    def look(self, places: Sequence[str], ended: bool) -> Trail:
+        """What is new is taken in. Raises nothing: what nobody can read prunes nobody and stops no controller."""
+        fine = False
+        try:
+            if self._meant() is None:
+                self._find(places)
+            fine = False not in [each.read(self._rule) for each in self._sources.values()]
+        except OSError:
+            pass  # its files are looked for again at the next look
+        except Exception:  # as above: whatever lies there
+            fine = True
+        self.over = ended and fine
+        return self.trail()
+
+    def trail(self) -> Trail:
+        """A copy: the next look may go on with the other one while this one is asked."""
+        meant = self._meant()
+        if meant is None:
+            return Trail(self._rule.better)
+        return Trail(meant.better, list(meant.steps), list(meant.bests), meant.last)
+
+    def _meant(self) -> Trail | None:
+        """Of the one key that the rule means, from the source that is trusted most; None: there is none yet."""
+        held = [each.trails for each in self._sources.values()]
+        names = names_meant(self._rule.key, {name: None for trails in held for name in trails})
+        return next((trails[names[0]] for trails in held if names[0] in trails), None) if len(names) == 1 else None
+
+    def _find(self, places: Sequence[str]) -> None:
+        """Anew, until the key was found: a run may begin with its log and open its metrics late."""
+        for place in filter(os.path.lexists, places):
+            run = run_of(place, PATIENCE_S).run
+            if run is None:
+                continue
+            self._sources = {_name(each): self._sources.get(_name(each)) or _follow(each) for each in run.sources}
+            for each in self._sources.values():
+                each.read(self._rule)
+            if any(each.some for each in self._sources.values()):
+                return  # as those read it who rank the runs: what was printed counts where nothing else does
+
+
+def _name(source: Source) -> tuple[str, str, str]:
+    return source.kind, source.path, source.prefix
+
+
+def _follow(source: Source) -> _Followed:
+    return _Followed(source.make(), source.prefix)
 
 
 @dataclass(slots=True)
 class Pruning:
-    output_of: Callable[[Attempt], str]
+    """`places_of`: where the numbers of an attempt may lie, the likeliest first."""
+
+    places_of: Callable[[Attempt], Sequence[str]]
     clock: Clock
-    _runs: dict[Key, _Read] = field(default_factory=dict)
+    _rule: PruneRule | None = None
+    _runs: dict[Key, Followed] = field(default_factory=dict)
     _next: float = 0.0
-    _found: Mapping[Key, str] = field(default_factory=dict)
+    _shift: Shift[Key, Trail] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin(None)
+
+    def _begin(self, rule: PruneRule | None) -> None:
+        """With nothing known: another rule may be about another key."""
+        self._rule, self._runs, self._next = rule, {}, 0.0
+        self._shift = Shift(self.clock)  # apart from the loop: a history may be long, a file system may hang
 
     def __call__(self, state: CampaignState) -> Mapping[Key, str]:
         rule = loop_settings(state.campaign.loop).prune if state.campaign.loop else None
         if rule is None:
             return {}
+        if rule != self._rule:
+            self._begin(rule)
         now = self.clock.boot()
         if now >= self._next:
             self._next = now + EVERY_S
             self._look(state, rule)
-            self._found = dict(self._hopeless(rule))
-        return self._found
+        return dict(self._hopeless(rule))
 
     def _look(self, state: CampaignState, rule: PruneRule) -> None:
+        asks: dict[Key, Callable[[], Trail]] = {}
         for cell in state.cells.values():
-            attempt = cell.open or cell.completed or cell.last
+            attempt = cell.open or attempt_of(cell)
             if attempt is None or cell.cell.job != (state.campaign.loop or {}).get("job"):
                 continue
             known = self._runs.get(attempt.key)
             if known is None:
-                known = self._runs[attempt.key] = _Read(cell.cell.value(AXIS).name, Trail(rule.better))
+                known = self._runs[attempt.key] = Followed(cell.cell.value(AXIS).name, rule)
             if not known.over:
-                with contextlib.suppress(OSError):  # what can't be read now is read at the next look
-                    self._read(known, attempt, rule.key)
-                    known.over = attempt.outcome is not None
-
-    def _read(self, known: _Read, attempt: Attempt, key: str) -> None:
-        if not known.readers and (found := run_of(self.output_of(attempt)).run):
-            known.readers = tuple(feed.reader for feed in found.feeds())
-        for reader in known.readers:
-            for rows in reader.read():
-                if rows.fresh:
-                    known.trail = Trail(known.trail.better)
-                if key in rows.columns:
-                    known.trail.add_many(*rows.columns[key])
+                asks[attempt.key] = partial(known.look, self.places_of(attempt), attempt.outcome is not None)
+        if asks:
+            self._shift.read(asks)
 
     def _hopeless(self, rule: PruneRule) -> Iterator[tuple[Key, str]]:
-        for key, mine in self._runs.items():
-            if not mine.over:
-                others = [each.trail for each in self._runs.values() if each.variant != mine.variant]
-                if why := hopeless(rule, mine.trail, others):
+        trails = {key: read.value for key, read in list(self._shift.newest.items())}
+        for key, mine in trails.items():
+            if not self._runs[key].over:
+                others = [
+                    each for other, each in trails.items() if self._runs[other].variant != self._runs[key].variant
+                ]
+                if why := hopeless(rule, mine, others):
                     yield key, why

@@ -1,0 +1,301 @@
+"""Histories of a loop's runs, read while they run: whatever they are called, wherever they lie, whenever they come."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import Campaign, Job
+from muster.domain.cell import all_cells
+from muster.domain.state import CampaignState, Intent
+from muster.domain.variants import LoopRecord, Variant
+from muster.domain.verdict import State
+from muster.observe.metrics.chain import Chain
+from muster.plan.grow import grown
+from muster.rounds.pruning import PruneRule
+from muster.wiring import pruning as module
+from muster.wiring.pruning import EVERY_S, PATIENCE_S, Followed, Pruning
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
+from history_files import board_bytes, wandb_bytes
+
+RULE = PruneRule("eval/loss", "lower", after=0, least=1)
+DONE = Outcome(State.DONE)
+
+
+def rows(*losses: float, key: str = "eval/loss") -> str:
+    return "".join(json.dumps({"step": at, key: loss}) + "\n" for at, loss in enumerate(losses))
+
+
+def follow(folder: Path, rule: PruneRule = RULE) -> Followed:
+    followed = Followed("a", rule)
+    followed.look([str(folder)], ended=False)
+    return followed
+
+
+def seen(followed: Followed, *places: Path, ended: bool = False) -> tuple[list[float], list[float]]:
+    trail = followed.look([str(place) for place in places], ended=ended)
+    return trail.steps, trail.bests
+
+
+# -- one run
+
+
+@pytest.mark.parametrize("key", ["eval/loss", "eval.loss"])
+@pytest.mark.parametrize("logged", [{"eval/loss": 3.0}, {"eval": {"loss": 3.0}}], ids=["slash", "nested"])
+def test_a_key_is_found_as_the_rules_find_it(tmp_path: Path, key: str, logged: dict[str, Any]) -> None:
+    (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 1, **logged}) + "\n")
+    assert seen(Followed("a", replace(RULE, key=key)), tmp_path) == ([1], [3])
+
+
+def test_the_key_itself_counts_before_one_that_is_alike_and_two_that_are_alike_mean_nothing(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text('{"step": 1, "eval": {"loss": 9.0}, "eval/loss": 3.0}\n')
+    assert seen(Followed("a", RULE), tmp_path) == ([1], [3])
+    odd = Followed("a", replace(RULE, key="a/b/c"))
+    log.write_text('{"step": 1, "a.b/c": 1.0, "a/b.c": 2.0}\n')
+    assert seen(odd, tmp_path) == ([], [])
+    with log.open("a") as file:
+        file.write('{"step": 2, "a/b/c": 4.0}\n')
+    assert seen(odd, tmp_path) == ([2], [4])
+
+
+def test_folders_of_one_run_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    for name, loss in (("train", 1.0), ("eval", 5.0)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "events.out.tfevents.1.host").write_bytes(board_bytes([{"step": 2, "loss": loss}]))
+    assert seen(Followed("a", RULE), tmp_path) == ([2], [5])
+
+
+def test_where_two_formats_hold_the_key_the_one_that_is_trusted_more_counts(tmp_path: Path) -> None:
+    (tmp_path / "run-x.wandb").write_bytes(wandb_bytes([{"step": at, "eval/loss": 1.0} for at in range(9)]))
+    (tmp_path / "metrics.jsonl").write_text(rows(4, 3))
+    assert seen(Followed("a", RULE), tmp_path) == ([0, 1], [4, 3])
+
+
+def test_metrics_that_appear_after_the_log(tmp_path: Path) -> None:
+    """Whatever was found first stayed for ever, and the trail empty."""
+    (tmp_path / "train.log").write_text("step: 1 lr: 0.5\n")
+    followed = follow(tmp_path)
+    assert seen(followed, tmp_path) == ([], [])
+    (tmp_path / "metrics.jsonl").write_text(rows(4, 3))
+    assert seen(followed, tmp_path) == ([0, 1], [4, 3])
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "eval/loss": 1.0}\n')
+    assert seen(followed, tmp_path) == ([0, 1, 2], [4, 3, 1])
+
+
+def test_files_are_looked_for_until_the_key_was_found_and_once_a_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+    found = module.run_of
+    monkeypatch.setattr(module, "run_of", lambda place, patience: asked.append(patience) or found(place, patience))
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "other": 1.0}\n')
+    followed = follow(tmp_path)
+    seen(followed, tmp_path)
+    assert asked == [PATIENCE_S] * 2
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "eval/loss": 1.0}\n')
+    for _ in range(3):
+        assert seen(followed, tmp_path) == ([2], [1])
+    assert len(asked) == 3
+    assert PATIENCE_S <= 1
+
+
+def test_what_is_printed_counts_where_nothing_else_does(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "stdout.log").write_text("step: 3 eval/loss: 0.5\n")
+    followed = follow(out)
+    assert seen(followed, out, tmp_path) == ([3], [0.5])
+    (out / "metrics.jsonl").write_text('{"step": 1, "other": 1.0}\n')
+    assert seen(Followed("a", RULE), out, tmp_path) == ([], []), "as for whoever ranks the runs"
+
+
+def test_a_file_that_was_replaced_counts_alone(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.write_text(rows(1, 1, 1))
+    followed = follow(tmp_path)
+    log.unlink()
+    log.write_text(rows(7))
+    assert seen(followed, tmp_path) == ([0], [7])
+
+
+@pytest.mark.parametrize("error", [ValueError("broken"), RecursionError(), MemoryError()])
+def test_a_broken_file_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    (tmp_path / "metrics.jsonl").write_text(rows(4))
+    followed = follow(tmp_path)
+
+    def fail(_: Chain) -> None:
+        raise error
+
+    monkeypatch.setattr(Chain, "read", fail)
+    assert seen(followed, tmp_path) == ([0], [4])
+    assert not followed.over
+    seen(followed, tmp_path, ended=True)
+    assert followed.over, "no look will ever read it"
+
+
+def test_a_walk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    followed = Followed("a", RULE)
+    for error, over in ((OSError("stale"), False), (ValueError("odd"), True)):
+
+        def fail(*_: object, error: Exception = error) -> None:
+            raise error
+
+        monkeypatch.setattr(module, "run_of", fail)
+        seen(followed, tmp_path, ended=True)
+        assert followed.over is over
+
+
+def test_what_can_not_be_read_now_is_read_at_the_next_look_and_holds_up_no_other(tmp_path: Path) -> None:
+    log = tmp_path / "metrics.jsonl"
+    log.mkdir()
+    (tmp_path / "progress.csv").write_text("step,eval/loss\n1,2.5\n")
+    (tmp_path / "scores.jsonl").symlink_to("metrics.jsonl")
+    assert seen(Followed("a", RULE), tmp_path) == ([1], [2.5])
+    log.rmdir()
+    log.write_text(rows(4))
+    followed = follow(tmp_path)
+    log.unlink()
+    os.mkfifo(log)
+    seen(followed, tmp_path, ended=True)
+    assert not followed.over
+    log.unlink()
+    log.write_text(rows(6))
+    assert seen(followed, tmp_path, ended=True) == ([0], [6])
+    assert followed.over
+
+
+# -- all of them
+
+
+class Hands:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def boot(self) -> float:
+        return self.now
+
+    wall = boot
+
+
+class World:
+    """Runs of a loop, each in a folder of its own."""
+
+    def __init__(self, root: Path, **prune: Any) -> None:
+        self.root = root
+        self.clock = Hands()
+        self.pruning = Pruning(self.places, self.clock)
+        self.prune = {"least": 1, **prune}
+        self.ended: dict[str, Outcome] = {}
+        self.names: list[str] = []
+
+    def run(self, name: str, text: str, *, ended: bool = False) -> None:
+        folder = self.root / name / "out"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "metrics.jsonl").write_text(text)
+        self.names = list(dict.fromkeys([*self.names, name]))
+        if ended:
+            self.ended[f"train/{name}"] = DONE
+
+    def places(self, attempt: Attempt) -> Sequence[str]:
+        folder = self.root / attempt.cell.partition("/")[2]
+        return [str(folder / "out"), str(folder)]
+
+    def state(self) -> CampaignState:
+        keep = {"by": 'last("eval/loss")', "better": "lower"}
+        plain = Campaign("c", (), (Job("train", (), ("x",)),), loop={"job": "train", "keep": keep, "prune": self.prune})
+        record = LoopRecord(tuple(Variant(name, f"/c/{name}.json", 1, name) for name in self.names), 1)
+        campaign = grown(plain, record.variants)
+        cells = {}
+        for at, cell in enumerate(all_cells(campaign)):
+            tries = (Attempt(cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=self.ended.get(cell.id)),)
+            cells[cell.id] = CellRecord(cell, at, attempts=tries)
+        return CampaignState(campaign, "h", "", Intent(), 1, (), cells, loop=record)
+
+    def look(self) -> Mapping[tuple[str, int], str]:
+        """The next one, and what came of it."""
+        self.clock.now += EVERY_S
+        self.pruning(self.state())
+        deadline = time.monotonic() + 30
+        while any(thread.name == "files" for thread in threading.enumerate()):
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+        return self.pruning(self.state())
+
+
+def test_who_is_behind_the_others_is_hopeless(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.run("a", rows(3, 2, 1), ended=True)
+    world.run("b", rows(9, 8))
+    assert {key: why.partition(",")[0] for key, why in world.look().items()} == {
+        ("train/b", 1): "its best eval/loss at step 1 is 8"
+    }
+    world.run("b", rows(9, 8, 0.5))
+    assert world.look() == {}
+    world.prune = {"least": 1, "key": "other"}
+    assert world.look() == {}, "another rule begins anew"
+    world.prune = {"least": 1}
+    world.run("b", rows(9, 8))
+    assert list(world.look()) == [("train/b", 1)]
+
+
+def test_a_run_whose_files_hang_holds_up_neither_the_controller_nor_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path)
+    for name, text in (("a", rows(9, 8)), ("b", rows(1, 1)), ("c", rows(9, 9))):
+        world.run(name, text)
+    gate, found = threading.Event(), module.run_of
+    entered = threading.Event()
+
+    def hang(place: str, patience: float) -> Any:
+        if f"{os.sep}a{os.sep}" in place:
+            entered.set()
+            gate.wait(30)
+        return found(place, patience)
+
+    monkeypatch.setattr(module, "run_of", hang)
+    try:
+        for _ in range(4):
+            world.clock.now += EVERY_S
+            began = time.monotonic()
+            told = world.pruning(world.state())
+            assert time.monotonic() - began < 5
+        deadline = time.monotonic() + 30
+        while not (told := world.pruning(world.state())):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        assert entered.is_set()
+        assert list(told) == [("train/c", 1)]
+    finally:
+        gate.set()
+    assert set(world.look()) == {("train/a", 1), ("train/c", 1)}
+
+
+def test_a_broken_run_prunes_nobody_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path)
+    world.run("a", rows(9, 8))
+    world.run("b", rows(1, 1))
+    world.run("c", rows(9, 9))
+    read = Chain.read
+
+    def fail(self: Chain) -> Any:
+        if f"{os.sep}a{os.sep}" in self.path:
+            raise ValueError("what is this?")
+        return read(self)
+
+    monkeypatch.setattr(Chain, "read", fail)
+    assert list(world.look()) == [("train/c", 1)]
