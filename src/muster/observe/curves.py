@@ -13,10 +13,13 @@ from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.origins import Points, Series
 from muster.observe.matches import newest_first
+from muster.observe.metrics.record_steps import OWN_STEP
 from muster.observe.proof import pattern_of
 from muster.observe.steps import look_up, number
 from muster.observe.sweep import sweep
+from muster.ports.metrics import Column
 
+RECORDED = ("wandb", "tensorboard")
 SHAPES = 256  # of rows that are remembered
 POINTS = 400  # of a curve: more can't be told apart on a slide
 _PREFIXES = ("eval_episode/", "eval/episode/", "episode/", "Metrics/Ep", "eval/", "test/", "train/", "rollout/ep_")
@@ -36,11 +39,11 @@ def read_curves(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> d
 def logs_of(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> Iterator[Log]:
     """The newest file of each source of steps, not read yet."""
     for source in job.progress if metrics else ():
-        if source.kind not in ("jsonl", "csv") or not source.step:
+        if source.kind not in RECORDED and (source.kind not in ("jsonl", "csv") or not source.step):
             continue
         pattern = pattern_of(job, cell, order, source.path)
         for path in newest_first(pattern)[:1] if pattern else ():
-            yield Log(source.kind, path, source.step, source.scale, metrics)
+            yield Log(source.kind, path, source.step or OWN_STEP, source.scale, metrics)
 
 
 class Log:
@@ -60,6 +63,8 @@ class Log:
         try:
             if self.kind == "jsonl":
                 sweep(self.path, [self])
+            elif self.kind in RECORDED:
+                self._read_records()
             else:
                 self._read_table()
         except (OSError, csv.Error):
@@ -69,6 +74,23 @@ class Log:
         with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as table:
             for row in csv.DictReader(line.replace("\0", "") for line in table):
                 self.take_row(row)
+
+    def _read_records(self) -> None:
+        from muster.observe.metrics.discover import records_of
+
+        for reader, prefix in records_of(self.path, self.kind):
+            for rows in reader.read():
+                self._take_columns(rows.columns, prefix)
+
+    def _take_columns(self, columns: Mapping[str, Column], prefix: str) -> None:
+        """Their steps are the writer's own; another counter stands in the same rows."""
+        own = self.kind != "wandb" or self._step == OWN_STEP
+        counted = None if own else dict(zip(*columns.get(self._step, ((), ())), strict=True))
+        for key in self._keys & {prefix + each for each in columns}:
+            for at, value in zip(*columns[key.removeprefix(prefix)], strict=True):
+                step = at if counted is None else counted.get(at)
+                if step is not None and math.isfinite(step) and math.isfinite(value):
+                    self._add(key, step, value)
 
     def forget(self) -> None:
         self._thinned.clear()
@@ -80,12 +102,14 @@ class Log:
             return
         for key in keys:
             value = number(row[key])
-            if value is None:
-                continue
-            thinned = self._thinned.get(key)
-            if thinned is None:
-                thinned = self._thinned[key] = Thinned()
-            thinned.add(step * self._scale, value)
+            if value is not None:
+                self._add(key, step, value)
+
+    def _add(self, key: str, step: float, value: float) -> None:
+        thinned = self._thinned.get(key)
+        if thinned is None:
+            thinned = self._thinned[key] = Thinned()
+        thinned.add(step * self._scale, value)
 
     def _asked(self, row: Mapping[str, Any]) -> list[str]:
         """Rows have few shapes: looked up, where it is known."""

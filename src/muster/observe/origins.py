@@ -89,7 +89,7 @@ def _read(job: Job, places: Places, logs: Sequence[Log]) -> dict[str, Found]:
             for log in mine:
                 log.forget()
     for log in logs:  # the first that has curves is the one that counts
-        if log.kind == "csv":
+        if log.kind != "jsonl":
             log.read()
         if log.curves():
             break

@@ -329,8 +329,23 @@ class _Reading:
             next(iter(self._existing(saves)), None),
             self.window,
             max(written, default=None),
-            tuple(logs),
+            (*logs, *self._records()),
         )
+
+    def _records(self) -> list[str]:
+        """The files that W&B and TensorBoard wrote their records into."""
+        recorded = [source for source in self.job.progress if source.kind in ("wandb", "tensorboard")]
+        if not recorded:
+            return []
+        from muster.observe.metrics.discover import records_of
+
+        return [
+            file
+            for source in recorded
+            for path in self._existing([source.path])
+            for reader, _ in records_of(path, source.kind)
+            for file in reader.files
+        ]
 
     def _existing(self, patterns: Sequence[str]) -> list[str]:
         """The newest file of each."""

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import sys
 import time
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +24,9 @@ from muster.observe import origins
 from muster.observe.curves import POINTS, candidates_for, read_curves
 from muster.observe.origins import read_origins
 from muster.observe.sweep import sweep
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
+from history_files import board_bytes, wandb_bytes
 
 CELL = Cell("train/full/0", "train", (("config", AxisValue("full", "full")), ("seed", AxisValue("0", 0))))
 LENGTH = 1000.0
@@ -215,6 +221,69 @@ def test_csv_and_nothing_at_all(order: Order) -> None:
     table = Job("train", (), ("true",), progress=(Progress("csv", "progress.csv", "step"),))
     assert curves(order, "score", asked=table)["score"] == ("Metrics/EpRet", ((1.0, 2.0), (2.5, 3.5)))
     assert curves(order, "score") == {}
+
+
+# -- curves in the records of W&B and TensorBoard
+
+
+def put_records(order: Order, name: str, data: bytes) -> str:
+    path = Path(order.out, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return str(path)
+
+
+def recorded(kind: str, path: str, **more: Any) -> Job:
+    return replace(job(), progress=(Progress(kind, path, **more),))
+
+
+ROWS = [{"step": at, "eval/score": float(at * at), "env/frames": 4.0 * at} for at in range(5)]
+
+
+def test_the_records_of_wandb_hold_learning_curves(order: Order) -> None:
+    older = put_records(order, "wandb/run-20260101_000000-x/run-x.wandb", wandb_bytes(ROWS[:2]))
+    newer = put_records(
+        order, "wandb/run-20260102_000000-x/run-x.wandb", wandb_bytes([*ROWS[2:], {"step": 9, "eval/score": math.nan}])
+    )
+    asked = recorded("wandb", "wandb", step="_step")
+    found = read(order, asked, metrics=("score",))
+    assert found.curves["score"] == ("eval/score", ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0, 4.0, 9.0, 16.0)))
+    assert found.tested["score"] == Series(0.0, 4.0, 0.0, 4.0)
+    assert found.files == {older: sha256(older), newer: sha256(newer)}, "no number without its origin"
+    assert read(order, asked, values=False).files == found.files
+    assert read(order, asked).curves == {}
+    latest = Path(order.out, "wandb/latest-run")
+    latest.symlink_to("run-20260102_000000-x")
+    for path in ("wandb/latest-run", "wandb/run-*/*.wandb"):
+        assert curves(order, "score", asked=recorded("wandb", path))["score"][1][0] == (2.0, 3.0, 4.0)
+
+
+def test_the_steps_of_a_curve_are_those_of_the_declared_counter(order: Order) -> None:
+    put_records(
+        order, "wandb/run-20260101_000000-x/run-x.wandb", wandb_bytes([{"step": 0, "eval/score": 7.0}, *ROWS[1:]])
+    )
+    asked = recorded("wandb", "wandb", step="env/frames", scale=0.5)
+    assert curves(order, "score", asked=asked)["score"][1] == ((2.0, 4.0, 6.0, 8.0), (1.0, 4.0, 9.0, 16.0))
+    assert curves(order, "score", asked=recorded("wandb", "wandb", step="nowhere")) == {}
+
+
+def test_event_files_hold_learning_curves(order: Order) -> None:
+    for name in ("train", "eval"):
+        put_records(
+            order, f"tb/{name}/events.out.tfevents.1.host", board_bytes([{"step": at, "score": at} for at in range(3)])
+        )
+    found = read(order, recorded("tensorboard", "tb", scale=10.0), metrics=("score",))
+    assert found.curves["score"] == ("eval/score", ((0.0, 10.0, 20.0), (0.0, 1.0, 2.0)))
+    assert [Path(path).parent.name for path in found.files] == ["eval", "train"]
+
+
+def test_records_that_are_broken_or_missing_have_no_curve(order: Order) -> None:
+    assert curves(order, "score", asked=recorded("wandb", "wandb")) == {}
+    put_records(order, "wandb/run-20260101_000000-x/run-x.wandb", b"no records")
+    assert curves(order, "score", asked=recorded("wandb", "wandb")) == {}
+    Path(order.out, "tb").mkdir()
+    os.mkfifo(Path(order.out, "tb", "events.out.tfevents.1.host"))
+    assert curves(order, "score", asked=recorded("tensorboard", "tb")) == {}
 
 
 def test_a_long_curve_is_thinned_out_and_keeps_its_ends(order: Order) -> None:
