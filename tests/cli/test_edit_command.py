@@ -56,6 +56,7 @@ def test_from_another_folder(camp: Camp, base: Path) -> None:
         (["base.yaml", "--change", "model.lr@mul=2"], ["Missing option '--reason'", "for example: muster edit"]),
         (["base.yaml", "--reason", "r"], ["Missing option '--change'"]),
         (["bas.yaml", "--change", "model.lr@mul=2", "--reason", "r"], ["there is no file bas.yaml", "did you mean base.yaml?"]),
+        ([".", "--change", "model.lr@mul=2", "--reason", "r"], [". is a folder", "name the config file in it"]),
         (["base.yaml", "--change", "model.l@mul=2", "--reason", "r"], ["model.l matches nothing", "model.lr"]),
         (["base.yaml", "--change", "a", "--change", "b", "--reason", "r"], ["2 of 2 changes can't be made", "'a' is no edit", "'b' is no edit"]),
         (["base.yaml", "--change", "model.lr@mul=1", "--reason", "r"], ["the variant would be the same config"]),

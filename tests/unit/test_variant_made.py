@@ -105,7 +105,8 @@ def test_all_that_is_wrong_is_told_at_once(base: Path) -> None:
     told = refused(base, "ot.windw@mul=2", "ot.reg@mul=2", "name@mul=2")
     assert told.message.splitlines() == [
         "2 of 3 changes can't be made:",
-        "  ot.windw matches nothing in the config; the nearest: ot.window",
+        "  ot.windw matches nothing in the config; the nearest: ot.window; an edit changes what is there: add a new key to the "
+        "config first",
         "  name@mul=2: name is a text, and @mul needs a number; @set= gives it another value",
     ]
     assert refused(base, "ot.window@mul=1@max=8").message == "the variant would be the same config: ot.window stays 8"

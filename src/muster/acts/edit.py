@@ -83,9 +83,9 @@ def make_variant(
 
 def _read(base: Path) -> _Base:
     try:
-        kind = kind_of(base.name)
         if base.is_dir():
             raise UsageError(f"{base} is a folder", where=str(base), hint="name the config file in it")
+        kind = kind_of(base.name)
         if not base.is_file() and base.exists():
             raise UsageError(f"{base} is no file", where=str(base), hint="name a config: .json, .yaml, .yml or .toml")
         size = base.stat().st_size

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from muster.rounds.edits import Edit, EditError
+from muster.rounds.edits import LARGEST, Edit, EditError, too_large
 
 LARGE = 1e300
+BY_HAND = "only a person can change it, in the file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,10 @@ def apply_to(edit: Edit, old: Any, where: str) -> Edited:
 def _reckoned(edit: Edit, old: Any, where: str) -> Edited:
     if isinstance(old, bool) or not isinstance(old, int | float):
         told = f"{edit.text}: {where} is {kind(old)}, and @{edit.verb} needs a number"
-        raise EditError(f"{told}; @set= gives it another value")
+        raise EditError(f"{told}; {'@set= gives it another value' if _settable(old) else BY_HAND}")
     if not math.isfinite(old):
-        raise EditError(f"{edit.text}: {where} is {old}, and stays it; @set= gives it another value")
+        told = f"{edit.text}: {where} is {old}, which @{edit.verb} can't change"
+        raise EditError(f"{told}; @set= gives it another value")
     change = exact(edit.value)
     made = exact(old) * change if edit.verb == "mul" else exact(old) + change
     return _bounded(edit, made, where, whole=isinstance(old, int))
@@ -52,11 +54,16 @@ def _set(edit: Edit, old: Any, where: str) -> Edited:
         return Edited(value)
     if isinstance(old, int | float):
         return _set_number(edit, old, where)
-    if not isinstance(old, list | dict):
-        raise EditError(f"{edit.text}: {where} is {kind(old)}; only a person can change it, in the file")
+    if not _settable(old):
+        raise EditError(f"{edit.text}: {where} is {kind(old)}; {BY_HAND}")
     if type(value) is not type(old):
         raise EditError(f"{edit.text}: {where} is {kind(old)}, and {edit.raw!r} is none; write it as JSON")
     return Edited(value)
+
+
+def _settable(old: Any) -> bool:
+    """Dates and bytes have too many forms in a file."""
+    return old is None or isinstance(old, str | bool | int | float | list | dict)
 
 
 def _set_number(edit: Edit, old: float, where: str) -> Edited:
@@ -64,7 +71,7 @@ def _set_number(edit: Edit, old: float, where: str) -> Edited:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise EditError(f"{edit.text}: {where} is a number ({old}), and {edit.raw!r} is none")
     if not math.isfinite(value):
-        return Edited(value)
+        return _endless(edit)
     if isinstance(old, float):
         return _bounded(edit, exact(value), where, whole=False)
     if isinstance(value, float) and not value.is_integer():
@@ -75,9 +82,18 @@ def _set_number(edit: Edit, old: float, where: str) -> Edited:
 
 def _held(edit: Edit, value: Any, where: str) -> Edited:
     """A value whose old type says nothing."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return Edited(value)
+    if not math.isfinite(value):
+        return _endless(edit)
     return _bounded(edit, exact(value), where, whole=isinstance(value, int))
+
+
+def _endless(edit: Edit) -> Edited:
+    """NaN and Infinity by their names; a number that became infinite only by its size was not meant so."""
+    if too_large(edit.raw):
+        raise EditError(f"{edit.text}: {edit.raw.strip()} is too large for a number; {LARGEST}")
+    return Edited(edit.value)
 
 
 def exact(number: float) -> Fraction:

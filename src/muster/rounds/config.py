@@ -22,6 +22,7 @@ class Config:
     tree: Any = None
     spans: dict[Where, tuple[int, int]] = field(default_factory=dict)
     shared: dict[Where, str] = field(default_factory=dict)  # values that stand elsewhere: aliases, merged keys
+    notes: dict[Where, str] = field(default_factory=dict)  # values that other readers take for something else
 
     def elsewhere(self, where: Where) -> str:
         """Why a change there would change other values, too."""

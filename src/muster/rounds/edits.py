@@ -11,10 +11,12 @@ from muster.rounds.paths import PathError, Pattern, parse_path
 
 VERBS = ("set", "mul", "add")
 BOUNDS = ("min", "max")
+LARGEST = "the largest is about 1.8e308"
 EXAMPLE = "for example: model.lr@mul=0.5, layers[0].width@set=64, window@mul=1.5@max=10"
 _MARKS = re.compile(rf"@({'|'.join((*VERBS, *BOUNDS))})=")
 _QUOTED = re.compile(r'\["(?:[^"\\]|\\.)*"\]')
 _NUMBER = re.compile(r"\s*[+-]?(?:[0-9]{1,400}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?\s*")
+_DIGITS = re.compile(r"\s*[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?\s*")
 _WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
@@ -99,7 +101,14 @@ def _is_number(raw: str) -> bool:
     return bool(_NUMBER.fullmatch(raw)) and abs(float(raw)) != float("inf")
 
 
+def too_large(raw: str) -> bool:
+    """Whether it is written as a number, and none can hold it."""
+    return bool(_DIGITS.fullmatch(raw)) and abs(float(raw)) == float("inf")
+
+
 def _number(raw: str, text: str, mark: str) -> float:
+    if too_large(raw):
+        raise EditError(f"{text!r} is no edit: {mark}={raw.strip()} is too large for a number; {LARGEST}")
     if not _is_number(raw):
         raise EditError(f"{text!r} is no edit: {mark} needs a number, not {raw!r}; {EXAMPLE}")
     return int(raw) if _WHOLE.fullmatch(raw) else float(raw)

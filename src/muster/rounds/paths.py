@@ -14,6 +14,7 @@ Step = str | int  # a key, or an index of a list
 Where = tuple[Step, ...]
 ANY, DEEP = "*", "**"
 NEAREST = 3
+ONLY_WHAT_IS_THERE = "an edit changes what is there: add a new key to the config first"
 MOST_KNOWN = 5000  # paths that are looked at for a hint
 LONGEST_INDEX = 18  # digits: no list is that long
 _PART = re.compile(
@@ -153,7 +154,7 @@ def _nothing(pattern: Pattern, tree: Any) -> str:
         return f"{pattern.text} leads nowhere: {stop} is a single value, there is nothing below it"
     near = nearest(pattern.text, tree)
     hint = f"; the nearest: {', '.join(near)}" if near else ""
-    return f"{pattern.text} matches nothing in the config{hint}"
+    return f"{pattern.text} matches nothing in the config{hint}; {ONLY_WHAT_IS_THERE}"
 
 
 def _scalar_on_the_way(pattern: Pattern, tree: Any) -> str:
@@ -167,16 +168,19 @@ def _scalar_on_the_way(pattern: Pattern, tree: Any) -> str:
 
 
 def nearest(text: str, tree: Any) -> list[str]:
-    """Existing paths that look like it: those that end with the same name, else those that are spelt alike."""
+    """Existing paths that look like it: those that end with the same name, else those that are spelt alike. Case does
+    not count."""
     known = list(dict.fromkeys(told(where) for where in leaves(tree)))[:MOST_KNOWN]
-    ends = {each: re.split(r"[.\[]", each)[-1] for each in known}
-    last = re.split(r"[.\[]", text)[-1]
+    asked, small = text.lower(), {each: each.lower() for each in known}
+    ends = {each: re.split(r"[.\[]", small[each])[-1] for each in known}
+    last = re.split(r"[.\[]", asked)[-1]
     same = [each for each in known if ends[each] == last]
     if same:
-        return sorted(same, key=lambda each: -difflib.SequenceMatcher(None, text, each).ratio())[:NEAREST]
-    close = difflib.get_close_matches(text, known, NEAREST, 0.6)
+        return sorted(same, key=lambda each: -difflib.SequenceMatcher(None, asked, small[each]).ratio())[:NEAREST]
+    close = difflib.get_close_matches(asked, small.values(), NEAREST, 0.6)
     alike = difflib.get_close_matches(last, ends.values(), 1, 0.6)
-    return list(dict.fromkeys([*close, *(each for each in known if ends[each] in alike)]))[:NEAREST]
+    by_path = [each for one in close for each in known if small[each] == one]
+    return list(dict.fromkeys([*by_path, *(each for each in known if ends[each] in alike)]))[:NEAREST]
 
 
 def at_place(tree: Any, where: Where) -> Any:

@@ -12,9 +12,12 @@ from muster.rounds.config import MOST_VALUES, Config, UnreadableConfig
 from muster.rounds.paths import Where
 
 TAG = "tag:yaml.org,2002:"
-MERGE, TIME = f"{TAG}merge", f"{TAG}timestamp"
+MERGE, TIME, TEXT = f"{TAG}merge", f"{TAG}timestamp", f"{TAG}str"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9:.]+(Z|[+-][0-9:]+)?)?")
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})
+_OLD_BOOL = re.compile(
+    r"(?:&\S+\s+)?(yes|Yes|YES|on|On|ON|no|No|NO|off|Off|OFF)"
+)  # as PyYAML has them: y and n are texts
 
 
 def read_yaml(text: str) -> Config:
@@ -84,10 +87,22 @@ class _Reader:
             return node.value
         if not node.tag.startswith(TAG):
             raise _wrong(node, f"the tag {node.tag} is known only to the program that it is for")
+        if node.tag == TEXT and (old := _OLD_BOOL.fullmatch(self._source(node))):
+            return self._old_bool(old[1], where)
         try:
             return self.constructor.construct_object(node)
         except (ValueError, ArithmeticError):
             raise _wrong(node, f"{node.value[:20]!r} is no {node.tag.removeprefix(TAG)}") from None
+
+    def _old_bool(self, word: str, where: Where) -> bool:
+        """A text in YAML 1.2, but most trainers read with PyYAML: what looks like a switch is one for them."""
+        value = word.lower() in ("yes", "on")
+        self.config.notes[where] = f"{word} is read as {str(value).lower()} by YAML 1.1 readers such as PyYAML"
+        return value
+
+    def _source(self, node: Any) -> str:
+        """As it is written, with quotes, tag and anchor."""
+        return self.config.text[node.start_mark.index : node.end_mark.index]
 
     def _mapping(self, node: Any, where: Where, own: bool) -> dict[str, Any]:
         found: dict[str, Any] = {}

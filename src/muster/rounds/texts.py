@@ -70,18 +70,24 @@ def edit_text(text: str, kind: str, edits: Sequence[str]) -> EditedText:
     """The text after these edits, one after the other. Raises with every mistake, and nothing is half done."""
     config = read_config(text, kind)
     before = copy.deepcopy(config.tree)
-    mistakes: list[str] = []
-    changes: list[Change] = []
-    for written in edits:
-        try:
-            changes += _carry_out(config, parse_edit(written))
-        except (EditError, PathError) as error:
-            mistakes.append(str(error))
+    changes, mistakes = carry_out(config, edits)
     if mistakes:
-        raise EditsRefused(mistakes)
+        raise EditsRefused(list(mistakes.values()))
     changed = tuple(differing(before, config.tree))
     made = _proven(config, _spliced(config, changed), changed) if changed else config.text
     return EditedText((BOM if text.startswith(BOM) else "") + made, config.tree, tuple(changes), changed)
+
+
+def carry_out(config: Config, edits: Sequence[str]) -> tuple[list[Change], dict[int, str]]:
+    """Changes the tree and not the text; the mistakes by the edit's number, from 0: those edits change nothing."""
+    changes: list[Change] = []
+    mistakes: dict[int, str] = {}
+    for at, written in enumerate(edits):
+        try:
+            changes += _carry_out(config, parse_edit(written))
+        except (EditError, PathError) as error:
+            mistakes[at] = str(error)
+    return changes, mistakes
 
 
 def _carry_out(config: Config, edit: Edit) -> list[Change]:
@@ -94,6 +100,7 @@ def _carry_out(config: Config, edit: Edit) -> list[Change]:
     for change in changes:
         parent = at_place(config.tree, change.where[:-1])
         parent[change.where[-1]] = copy.deepcopy(change.new)
+        config.notes.pop(change.where, None)
     return changes
 
 
@@ -104,7 +111,10 @@ def _all_changed(config: Config, edit: Edit, places: Sequence[Where]) -> list[Ch
         try:
             changes.append(_changed(config, edit, where))
         except EditError as error:
-            mistakes.append(str(error))
+            seen = config.notes.get(where)
+            mistakes.append(
+                f"{error}; {seen}: if a text is meant, put it in quotes in the file" if seen else str(error)
+            )
     if mistakes:
         more = f" (and so for {len(mistakes) - 1} more of {len(places)} places)" if len(mistakes) > 1 else ""
         raise EditError(mistakes[0] + more)
@@ -116,7 +126,8 @@ def _changed(config: Config, edit: Edit, where: Where) -> Change:
     made = apply_to(edit, old, told(where))
     if lacks := _lacks(config.kind, made.value):
         raise EditError(f"{edit.text}: {lacks}; give {told(where)} another value")
-    return Change(where, old, made.value, edit.text, made.note)
+    note = "; ".join(filter(None, [made.note, config.notes.get(where)]))
+    return Change(where, old, made.value, edit.text, note)
 
 
 def _lacks(kind: str, value: Any) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.rounds.edits import EXAMPLE
+from muster.rounds.edits import EXAMPLE, LARGEST
+from muster.rounds.paths import ONLY_WHAT_IS_THERE as NEW
 from muster.rounds.rules import Default, Rule, check_rules
 from muster.rounds.texts import EditsRefused, edit_text
 
@@ -20,7 +21,10 @@ EDITS = [
     ("model.lr@max=2", f"'model.lr@max=2' is no edit: @max bounds a change, and there is none before it; {EXAMPLE}"),
     ("model.lr@mul", f"'model.lr@mul' is no edit: @mul needs a value: @mul=...; {EXAMPLE}"),
     ("model.lr@mul=fast", f"'model.lr@mul=fast' is no edit: @mul needs a number, not 'fast'; {EXAMPLE}"),
-    ("model.lr@mul=1e999", f"'model.lr@mul=1e999' is no edit: @mul needs a number, not '1e999'; {EXAMPLE}"),
+    ("model.lr@mul=1e999", f"'model.lr@mul=1e999' is no edit: @mul=1e999 is too large for a number; {LARGEST}"),
+    ("model.lr@mul=2@max=1e99999", f"'model.lr@mul=2@max=1e99999' is no edit: @max=1e99999 is too large for a number; {LARGEST}"),
+    ("model.lr@set=1e400", f"model.lr@set=1e400: 1e400 is too large for a number; {LARGEST}"),
+    ("tag@set=-1e400", f"tag@set=-1e400: -1e400 is too large for a number; {LARGEST}"),
     ("model.lr@mul=2@max=", f"'model.lr@mul=2@max=' is no edit: @max needs a number, not ''; {EXAMPLE}"),
     ("model.lr@mul=2@max=1@max=3", "'model.lr@mul=2@max=1@max=3' is no edit: @max is given twice; keep one"),
     ("model.lr@mul=2@min=5@max=1", "'model.lr@mul=2@min=5@max=1' is no edit: @min=5 is above @max=1; exchange them"),
@@ -30,10 +34,12 @@ EDITS = [
     ("model.layers[x]@set=1", f"'model.layers[x]' is no path: '[x]' at character 13 is neither a key nor an index in brackets; {EXAMPLE}"),
     ("model.@set=1", f"'model.' is no path: it ends with a dot; {EXAMPLE}"),
     # edits that don't fit the config
-    ("model.learning_rate@mul=2", "model.learning_rate matches nothing in the config; the nearest: model.name"),
-    ("lr@mul=2", "lr matches nothing in the config; the nearest: model.lr, optimizer.lr"),
-    ("model.layers[2].dropout@mul=2", "model.layers[2].dropout matches nothing in the config; the nearest: model.layers[0].dropout, model.layers[1].dropout"),
-    ("model.layers.0.dropout@mul=2", "model.layers.0.dropout matches nothing in the config; the nearest: model.layers[0].dropout, model.layers[1].dropout"),
+    ("model.learning_rate@mul=2", f"model.learning_rate matches nothing in the config; the nearest: model.name; {NEW}"),
+    ("OPTIMIZER.LR@mul=2", f"OPTIMIZER.LR matches nothing in the config; the nearest: optimizer.lr, model.lr; {NEW}"),
+    ("fuzz@set=2", f"fuzz matches nothing in the config; {NEW}"),
+    ("lr@mul=2", f"lr matches nothing in the config; the nearest: model.lr, optimizer.lr; {NEW}"),
+    ("model.layers[2].dropout@mul=2", f"model.layers[2].dropout matches nothing in the config; the nearest: model.layers[0].dropout, model.layers[1].dropout; {NEW}"),
+    ("model.layers.0.dropout@mul=2", f"model.layers.0.dropout matches nothing in the config; the nearest: model.layers[0].dropout, model.layers[1].dropout; {NEW}"),
     ("model.lr.*@mul=2", "model.lr.* leads nowhere: model.lr is a single value, there is nothing below it"),
     ("seed[0]@set=2", "seed[0] leads nowhere: seed is a single value, there is nothing below it"),
     ("model.name@mul=2", "model.name@mul=2: model.name is a text, and @mul needs a number; @set= gives it another value"),

@@ -8,6 +8,7 @@ import tomllib
 import pytest
 
 from muster.rounds.config import UnreadableConfig, kind_of
+from muster.rounds.names import digest_of
 from muster.rounds.paths import find, leaves, parse_path, told
 from muster.rounds.texts import EditsRefused, edit_text, read_config
 
@@ -171,6 +172,11 @@ def test_yaml_keeps_comments_order_and_forms() -> None:
         ("a: !!float 1\n", "a@mul=3", "a: 3.0\n"),
         ("a: &x 1\nb: &x 2\nc: 3\n", "c@mul=2", "a: &x 1\nb: &x 2\nc: 6\n"),
         ("%YAML 1.1\n---\non: 010\n", "on@add=1", "%YAML 1.1\n---\non: 9\n"),
+        ("use: yes # OT\n", "use@set=false", "use: false # OT\n"),
+        ("use: &a Off # unused anchor\n", "use@set=true", "use: true # unused anchor\n"),
+        ("use: ['NO', NO]\n", "use[*]@set=true", "use: ['true', true]\n"),
+        ("use: !!str yes\n", "use@set=off", 'use: "off"\n'),
+        ("use: y\n", "use@set=n", 'use: "n"\n'),
         ("'键.a': {x: 1}\n", '["键.a"].x@add=1', "'键.a': {x: 2}\n"),
     ],
 )
@@ -196,6 +202,52 @@ def test_yaml_in_its_many_forms(text: str, edit: str, after: str) -> None:
 )
 def test_yaml_that_would_change_elsewhere_is_refused(text: str, edit: str, why: str) -> None:
     assert why in refusal(text, "yaml", edit)
+
+
+def test_a_switch_is_what_pyyaml_takes_it_for() -> None:
+    """`yes` is a text in YAML 1.2; a text in its place would be true for whoever asks `if config.use_ot`."""
+    yaml = pytest.importorskip("yaml")
+    text = "use_ot: yes\nother: [On, 'on', no]\n"
+    found = edit_text(text, "yaml", ["use_ot@set=false"])
+    assert read_config(text, "yaml").tree == yaml.safe_load(text) == {"use_ot": True, "other": [True, "on", False]}
+    assert yaml.safe_load(found.text) == {"use_ot": False, "other": [True, "on", False]}
+    assert found.changes[0].note == "yes is read as true by YAML 1.1 readers such as PyYAML"
+    assert edit_text(text, "yaml", ["use_ot@set=true"]).changed == ()
+    twice = edit_text(text, "yaml", ["use_ot@set=false", "use_ot@set=true"]).changes
+    assert twice[1].note == "", "what an edit wrote is true for everybody"
+
+
+def test_a_text_that_looks_like_a_switch_is_told() -> None:
+    why = "mode@set=slow: mode is false; it takes true or false, not 'slow'; off is read as false by YAML 1.1 readers such as "
+    assert (
+        refusal("mode: off\n", "yaml", "mode@set=slow")
+        == f"{why}PyYAML: if a text is meant, put it in quotes in the file"
+    )
+    assert made("mode: 'off'\n", "yaml", "mode@set=slow") == "mode: 'slow'\n"
+
+
+def test_configs_that_pyyaml_takes_for_the_same_have_one_digest() -> None:
+    digests = [digest_of(read_config(f"use: {word}\n", "yaml").tree) for word in ("yes", "on", "true", "'yes'", "no")]
+    assert digests[0] == digests[1] == digests[2]
+    assert len(set(digests)) == 3
+
+
+def test_small_numbers_are_numbers_for_old_readers_too() -> None:
+    yaml = pytest.importorskip("yaml")
+    assert yaml.safe_load("lr: 1e-3\n") == {"lr": "1e-3"}
+    assert yaml.safe_load(made("lr: 1e-3\n", "yaml", "lr@mul=0.001")) == {"lr": 1e-6}
+
+
+@pytest.mark.parametrize("edit", ["ot.loss.born@mul=2", "ot.loss.born@set=2025-01-01"])
+def test_a_date_of_toml_is_for_a_person_to_change(edit: str) -> None:
+    assert refusal(TOML, "toml", edit).endswith("; only a person can change it, in the file")
+
+
+@pytest.mark.parametrize(("value", "said"), [(".nan", "nan"), ("-.inf", "-inf")])
+def test_what_is_no_finite_number_can_only_be_set(value: str, said: str) -> None:
+    told_ = refusal(f"a: {value}\n", "yaml", "a@mul=2")
+    assert told_ == f"a@mul=2: a is {said}, which @mul can't change; @set= gives it another value"
+    assert made(f"a: {value}\n", "yaml", "a@set=2") == "a: 2.0\n"
 
 
 def test_toml_keeps_comments_tables_and_forms() -> None:

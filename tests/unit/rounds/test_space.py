@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.rounds.paths import ONLY_WHAT_IS_THERE
 from muster.rounds.space import (
     Dimension,
     Knob,
@@ -65,7 +66,7 @@ def test_every_misfit_is_told_with_what_lies_near() -> None:
     with pytest.raises(SpaceMisfit) as caught:
         fitted(space, TREE)
     assert caught.value.mistakes == {
-        "optim.lr": "optim.lr matches nothing in the config; the nearest: opt.lr",
+        "optim.lr": f"optim.lr matches nothing in the config; the nearest: opt.lr; {ONLY_WHAT_IS_THERE}",
         "b*": "batch sets batch, too",
         "act.x": "act.x leads nowhere: act is a single value, there is nothing below it",
     }
