@@ -40,7 +40,6 @@ class Metrics:
 
     summaries: Mapping[str, Summary]
     known: Collection[str] = ()
-    better: Mapping[str, str] | None = None  # key -> higher | lower, for best()
 
     def find(self, key: str) -> tuple[Summary | None, str]:
         """By its name, with `.` and `/` taken for the same where only one key is meant; else why there is none."""
@@ -95,23 +94,22 @@ def evaluate(node: Node, metrics: Metrics) -> Traced:
 def _metric(node: Metric, metrics: Metrics) -> Traced:
     summary, why = metrics.find(node.key)
     if node.function == "missing":
-        if summary is None and "may mean" in why:
+        if summary is None and names_meant(node.key, metrics.summaries):
             return Traced(node, None, why)
         return Traced(node, summary is None or summary.count == 0)
     if summary is None or summary.count == 0:
         return Traced(node, None, why or f'nothing logged "{node.key}"')
     if node.window:
         summary = summary.window(node.window)
-    better = (metrics.better or {}).get(summary.key)
-    value = _value(node.function, summary, better)
+    value = _value(node.function, summary)
     if value is None or not math.isfinite(value):
         return Traced(node, None, _why_none(node, summary, value))
     return Traced(node, float(value))
 
 
-def _value(function: str, summary: Summary, better: str | None) -> float | None:
+def _value(function: str, summary: Summary) -> float | None:
     if function == "best":
-        return summary.best(better)
+        return summary.best()
     found: Any = getattr(summary, "pct" if function == "delta_pct" else function)
     return None if found is None else float(found)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from metric_world import logged, of
+from metric_world import of
 
 from muster.rounds.evaluating import Metrics, as_json, evaluate, sentence
 from muster.rounds.expressions import keys_of, parse
@@ -142,9 +142,10 @@ def test_a_run_that_logged_nothing() -> None:
     assert evaluate(parse('last("x") > 1'), Metrics({})).why == 'nothing logged "x"; it logged nothing at all'
 
 
-def test_best_goes_by_what_was_declared() -> None:
-    metrics = Metrics(logged(flat=[2.0, 4.0]).summaries, better={"flat": "higher"})
-    assert value('best("flat")', metrics) == 4.0
+def test_missing_is_unknown_only_where_several_keys_may_be_meant() -> None:
+    assert evaluate(parse('missing("p.q.r")'), RUN).value is None
+    assert evaluate(parse('missing("what it may mean")'), RUN).value is True
+    assert evaluate(parse('missing("a.b")'), RUN).value is False
 
 
 @pytest.mark.parametrize(
