@@ -90,9 +90,9 @@ def test_wrong_types_all_at_once(camp: Camp) -> None:
     )
     refused(
         camp,
-        "campaign.yaml:2:11: error: expected text",
+        "campaign.yaml:2:11: error: campaign: expected text",
         "campaign.yaml:3:14: error:",
-        "campaign.yaml:4:24: error: expected a whole number, found text 'many'",
+        "campaign.yaml:4:24: error: slots.cpus: expected a whole number, found text 'many'",
         "3 mistakes; nothing was changed",
     )
 

@@ -78,5 +78,5 @@ def test_a_budget_of_nothing(tmp_path: Path) -> None:
     assert not more
     with pytest.raises(CampaignInvalid) as refused:
         noticed(tmp_path, "money: {price: 2, budget: -3}\n")
-    assert [each.message for each in refused.value.mistakes] == ["must be at least 0, found -3"]
+    assert [each.message for each in refused.value.mistakes] == ["money.budget must be at least 0, found -3"]
     assert noticed(tmp_path, "money: {price: 2, budget: 0.5}\n") == []

@@ -38,7 +38,9 @@ def wrong(what: str, hint: str = "") -> PydanticCustomError:
 
 
 def expected(kind: str, value: object, hint: str = "") -> PydanticCustomError:
-    return wrong(f"expected {kind}, found {describe(value)}", hint or hint_for(value))
+    """The message is about the key, which whoever raises this does not know."""
+    context = {"kind": kind, "found": describe(value), "hint": hint or hint_for(value)}
+    return PydanticCustomError("muster_expected", "expected {kind}, found {found}", context)
 
 
 def hint_for(value: object) -> str:

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from muster.domain.errors import Mistake
 from muster.spec.document import Document, Path, Table, describe, dotted
 from muster.spec.fields import LIST, MAP, ONE, closest, hint_for
-from muster.spec.shape import known_keys
+from muster.spec.shape import example_of, known_keys
 
 _TAGS = {LIST, MAP, ONE}
 _SHAPES = {"model_type": "a mapping", "dict_type": "a mapping", "list_type": "a list"}
@@ -49,8 +49,13 @@ def _mistake(item: Any, document: Document) -> Mistake:
     if kind == "extra_forbidden":
         return _unknown(path, document, known_keys(path[:-1]))
     line, column = document.place(path)
-    what, hint = _words(kind, context, item["msg"], document.get(path) or item.get("input"))
-    return Mistake(what, line, column, hint, dotted(path))
+    what, hint = _words(dotted(path), kind, context, item["msg"], document.get(path) or item.get("input"))
+    return Mistake(what, line, column, hint or _example(path), dotted(path))
+
+
+def _example(path: Path) -> str:
+    example = example_of(path)
+    return f"for example `{path[-1]}: {example}`" if example else ""
 
 
 def _missing(path: Path, document: Document) -> Mistake:
@@ -74,20 +79,22 @@ def _unknown(path: Path, document: Document, known: list[str]) -> Mistake:
     )
 
 
-def _words(kind: str, context: Mapping[str, Any], text: str, value: object) -> tuple[str, str]:
-    if "what" in context:
+def _words(key: str, kind: str, context: Mapping[str, Any], text: str, value: object) -> tuple[str, str]:
+    if kind == "muster":
         return str(context["what"]), str(context["hint"])
+    if kind == "muster_expected":
+        return f"{key}: {text}", str(context["hint"])
     if kind == "muster_form":
         kinds, _, hint = text.partition("\n")
-        return f"expected {kinds}, found {describe(value)}", hint_for(value) or hint
+        return f"{key}: expected {kinds}, found {describe(value)}", hint_for(value) or hint
     if kind in _SHAPES:
-        return f"expected {_SHAPES[kind]}, found {describe(value)}", hint_for(value) or _shape_hint(kind, value)
+        return f"{key}: expected {_SHAPES[kind]}, found {describe(value)}", hint_for(value) or _shape_hint(kind, value)
     if kind in _BOUNDS:
         words, bound = _BOUNDS[kind]
-        return f"must be {words} {context[bound]:g}, found {_number(value)}", ""
+        return f"{key} must be {words} {context[bound]:g}, found {_number(value)}", ""
     if kind == "too_short":
-        return "the list is empty", "give it one entry at least"
-    return f"this value is not right here: {describe(value)}", ""
+        return f"{key}: the list is empty", "give it one entry at least"
+    return f"{key}: this value is not right here: {describe(value)}", ""
 
 
 def _shape_hint(kind: str, value: object) -> str:

@@ -12,11 +12,24 @@ from muster.spec.model import CampaignFile
 
 def known_keys(path: Path) -> list[str]:
     """The keys of the mapping at a path, in the order of the reference; none where any key may stand."""
+    models = _models_at(path)
+    return keys_of(models[0]) if models else []
+
+
+def example_of(path: Path) -> str:
+    """How the key at a path may be written; "" where it has no example, or is no key of a model."""
+    for model in _models_at(path[:-1]):
+        for name, info in model.model_fields.items():
+            if (info.alias or name) == path[-1]:
+                return str((info.examples or [""])[0])
+    return ""
+
+
+def _models_at(path: Path) -> list[type[Model]]:
     kinds: list[Any] = [CampaignFile]
     for part in path:
         kinds = [inner for kind in kinds for inner in _below(kind, part)]
-    models = [model for kind in kinds for model in models_in(kind)]
-    return keys_of(models[0]) if models else []
+    return [model for kind in kinds for model in models_in(kind)]
 
 
 def keys_of(model: type[Model]) -> list[str]:

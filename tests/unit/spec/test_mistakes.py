@@ -49,32 +49,32 @@ def test_notation(text: str, expected: str) -> None:
 
 TOP = [
     ("campaign: c\n" + JOB, "1:1 the key 'muster' is missing"),
-    ("muster: one\ncampaign: c\n" + JOB, "1:9 expected a whole number, found text 'one'"),
+    ("muster: one\ncampaign: c\n" + JOB, "1:9 muster: expected a whole number, found text 'one'"),
     (HEAD + "campaign: d\n" + JOB, "3:1 the key 'campaign' is written twice, first on line 2"),
     (HEAD + JOB + "slot: {}\n", "4:1 unknown key 'slot'"),
     (HEAD, "1:1 the key 'jobs' is missing"),
     (HEAD + "job: {}\n", "3:1 unknown key 'job'"),
     (HEAD + "jobs: {}\n", "3:1 there is no job"),
-    (HEAD + "jobs:\n", "3:1 expected a mapping, found nothing"),
-    (HEAD + JOB + "language: fr\n", "4:11 expected one of zh, en, found text 'fr'"),
-    (HEAD + JOB + "env: {A: true}\n", "4:10 expected text or a number, found true"),
-    (HEAD + JOB + "env: {A: }\n", "4:7 expected text or a number, found nothing"),
+    (HEAD + "jobs:\n", "3:1 jobs: expected a mapping, found nothing"),
+    (HEAD + JOB + "language: fr\n", "4:11 language: expected one of zh, en, found text 'fr'"),
+    (HEAD + JOB + "env: {A: true}\n", "4:10 env.A: expected text or a number, found true"),
+    (HEAD + JOB + "env: {A: }\n", "4:7 env.A: expected text or a number, found nothing"),
     (HEAD + JOB + "env: {A-B: 1}\n", "4:7 'A-B' can't be the name of an environment variable"),
     (HEAD + JOB + "env: {MUSTER_X: 1}\n", "4:7 MUSTER_X is Muster's own"),
     (HEAD + JOB + "env: {A: on}\n", "4:10 on is read as the text 'on'; YAML 1.1 readers take it for true"),
     (
         HEAD + JOB + "slots: {gpus: 2}\n",
-        "4:15 expected auto, a list of GPU indexes such as [0, 1], or 0, found the number 2",
+        "4:15 slots.gpus: expected auto, a list of GPU indexes such as [0, 1], or 0, found the number 2",
     ),
     (HEAD + JOB + "slots: {gpus: [0, 0]}\n", "4:15 a GPU is listed twice"),
-    (HEAD + JOB + "slots: {per_gpu: 0}\n", "4:18 must be at least 1, found 0"),
+    (HEAD + JOB + "slots: {per_gpu: 0}\n", "4:18 slots.per_gpu must be at least 1, found 0"),
     (HEAD + JOB + "slots: {gpus: 0, cpus: 0}\n", "3:8 job 't' uses no GPU, and the campaign has no CPU slot"),
-    (HEAD + JOB + "money: {price: -1}\n", "4:16 must be at least 0, found -1"),
+    (HEAD + JOB + "money: {price: -1}\n", "4:16 money.price must be at least 0, found -1"),
     (HEAD + JOB + "money: {budget: 10}\n", "4:8 a budget without a price can't be enforced"),
-    (HEAD + JOB + "money: {at_cap: halt}\n", "4:17 expected one of hold, stop, found text 'halt'"),
+    (HEAD + JOB + "money: {at_cap: halt}\n", "4:17 money.at_cap: expected one of hold, stop, found text 'halt'"),
     (HEAD + JOB + "money: {since: 2026-02-22T02:00}\n", "4:16 2026-02-22T02:00 has no time zone"),
-    (HEAD + JOB + "notify: [[]]\n", "4:10 expected text or a mapping, found a list"),
-    (HEAD + JOB + "finish: {shutdown: yes}\n", "4:20 expected true or false, found text 'yes'"),
+    (HEAD + JOB + "notify: [[]]\n", "4:10 notify.0: expected text or a mapping, found a list"),
+    (HEAD + JOB + "finish: {shutdown: yes}\n", "4:20 finish.shutdown: expected true or false, found text 'yes'"),
     (HEAD + JOB + 'finish: {run: ["a \'b"]}\n', "4:16 a quote is opened and never closed"),
 ]
 
@@ -95,11 +95,11 @@ AXES = [
     ('{seed: [1, "a\\nb"]}', "3:18 axis value 'a\\nb' has a control character or line break"),
     ("{seed: [" + "x" * 201 + "]}", "3:15 an axis value of 201 bytes is too long, 200 fit"),
     ("{seed: []}", "3:8 axis 'seed' has no values"),
-    ("{seed: 5}", "3:14 expected a list of values, or a mapping value -> settings, found the number 5"),
+    ("{seed: 5}", "3:14 axes.seed: expected a list of values, or a mapping value -> settings, found the number 5"),
     ("{seed: {a: {arg: x}}}", "3:19 unknown key 'arg' in axes.seed.a"),
-    ("{seed: {a: 5}}", "3:18 expected a mapping, found the number 5"),
+    ("{seed: {a: 5}}", "3:18 axes.seed.a: expected a mapping, found the number 5"),
     ("{seed: {a: {edits: [x]}}}", "3:27 'x' is no edit: it says no @set=, @mul= or @add="),
-    ("{seed: [{a: 1}]}", "3:15 expected a value (text, a number, true or false), found a mapping"),
+    ("{seed: [{a: 1}]}", "3:15 axes.seed.0: expected a value (text, a number, true or false), found a mapping"),
     ("{seed: [1], gpu: [0]}", "3:19 an axis can't be named 'gpu': {gpu} means something else"),
     ("{seed: [1], t: [0]}", "3:19 't' is the name of an axis and of a job"),
     ("{seed: [1], 1st: [0]}", "3:19 '1st' can't be the name of an axis"),
@@ -143,13 +143,13 @@ JOBS = [
     ("axes: [seed], comand: run", "4:26 unknown key 'comand' in jobs.t"),
     ("axes: [seed]", "4:8 'command' is missing in jobs.t"),
     ("command: run", "4:8 'axes' is missing in jobs.t"),
-    ("axes: seed, command: run", "4:18 expected a list, found text 'seed'"),
+    ("axes: seed, command: run", "4:18 jobs.t.axes: expected a list, found text 'seed'"),
     ("axes: [sed], command: run", "4:19 there is no axis 'sed'"),
     ("axes: [seed, seed], command: run", "4:25 axis 'seed' is listed twice"),
     ("axes: [seed], command: ''", "4:35 the command is empty"),
     ("axes: [seed], command: []", "4:35 the command is empty"),
     ('axes: [seed], command: "a \'b"', "4:35 a quote in 'command' is opened and never closed"),
-    ("axes: [seed], command: {out}", "4:35 expected text, found a mapping"),
+    ("axes: [seed], command: {out}", "4:35 jobs.t.command: expected text, found a mapping"),
     ("axes: [seed], command: 'run {sed}'", "4:40 unknown placeholder {sed}"),
     ("axes: [seed], command: 'run {split}'", "4:40 {split}: 'split' is not an axis of job 't'"),
     ("axes: [seed], command: 'run {split.args}'", "4:40 {split.args}: 'split' is not an axis of job 't'"),
@@ -163,22 +163,25 @@ JOBS = [
     ("axes: [seed], command: run, shell: true, cwd: '{seed}'", "4:58 cwd takes no placeholders, found {seed}"),
     ("axes: [seed], command: [a, b], shell: true", "4:35 with `shell: true` the command is one text, found a list"),
     ("axes: [seed], command: run, output: 'o/{sed}'", "4:51 unknown placeholder {sed}"),
-    ("axes: [seed], command: run, output: {out}", "4:48 expected text, found a mapping"),
+    ("axes: [seed], command: run, output: {out}", "4:48 jobs.t.output: expected text, found a mapping"),
     ("axes: [seed], command: run, artifacts: ['{x}']", "4:53 unknown placeholder {x}"),
-    ("axes: [seed], command: run, steps: 1e5", "4:47 expected a whole number, found the number 1e5"),
-    ("axes: [seed], command: run, steps: 120_000", "4:47 expected a whole number, found text '120_000'"),
+    ("axes: [seed], command: run, steps: 1e5", "4:47 jobs.t.steps: expected a whole number, found the number 1e5"),
+    ("axes: [seed], command: run, steps: 120_000", "4:47 jobs.t.steps: expected a whole number, found text '120_000'"),
     ("axes: [seed], command: run, steps: 010", "4:47 010 has a leading zero, which some readers take for octal"),
-    ("axes: [seed], command: run, steps: '5'", "4:47 expected a whole number, found text '5'"),
-    ("axes: [seed], command: run, steps: abc", "4:47 expected a whole number, found text 'abc'"),
-    ("axes: [seed], command: run, steps: 0", "4:47 must be at least 1, found 0"),
+    ("axes: [seed], command: run, steps: '5'", "4:47 jobs.t.steps: expected a whole number, found text '5'"),
+    ("axes: [seed], command: run, steps: abc", "4:47 jobs.t.steps: expected a whole number, found text 'abc'"),
+    ("axes: [seed], command: run, steps: 0", "4:47 jobs.t.steps must be at least 1, found 0"),
     ("axes: [seed], command: run, grace: 60", "4:47 60 has no unit"),
     (
         "axes: [seed], command: run, grace: 1:30",
-        "4:47 expected a duration such as 30s, 45m, 12h, 2d or 1h30m, found text '1:30'",
+        "4:47 jobs.t.grace: expected a duration such as 30s, 45m, 12h, 2d or 1h30m, found text '1:30'",
     ),
-    ("axes: [seed], command: run, timeout: 0s", "4:49 must be more than 0, found 0s"),
-    ("axes: [seed], command: run, mkdir: no", "4:47 expected true or false, found text 'no'"),
-    ("axes: [seed], command: run, on_stall: kill", "4:50 expected one of notify, restart, found text 'kill'"),
+    ("axes: [seed], command: run, timeout: 0s", "4:49 jobs.t.timeout must be more than 0, found 0s"),
+    ("axes: [seed], command: run, mkdir: no", "4:47 jobs.t.mkdir: expected true or false, found text 'no'"),
+    (
+        "axes: [seed], command: run, on_stall: kill",
+        "4:50 jobs.t.on_stall: expected one of notify, restart, found text 'kill'",
+    ),
     ("axes: [seed], command: run, exclude: [{sed: 1}]", "4:51 'sed' is not an axis of job 't'"),
     ("axes: [seed], command: run, exclude: [{seed: 9}]", "4:57 axis 'seed' has no value '9'"),
     ("axes: [seed], command: run, exclude: [{}]", "4:50 an empty exclusion would leave out every cell"),
@@ -225,7 +228,7 @@ JOBS = [
     ),
     (
         "axes: [seed], command: run, results: {a: {csv: r, key: k, reduce: median}}",
-        "4:78 expected one of last, mean, min, max, found text 'median'",
+        "4:78 jobs.t.results.a.reduce: expected one of last, mean, min, max, found text 'median'",
     ),
     (
         "axes: [seed], command: run, results: {a: {csv: r, key: k, reduce: {at: {best: b}}}}",
@@ -303,7 +306,7 @@ SECTIONS = [
     ),
     (
         "decision: {primary: {metric: score, split: ood, better: up}, baseline: a}",
-        "5:57 expected one of higher, lower, found text 'up'",
+        "5:57 decision.primary.better: expected one of higher, lower, found text 'up'",
     ),
     (
         "decision: {primary: {metric: score, split: ood, better: lower}, baseline: c}",
@@ -315,7 +318,7 @@ SECTIONS = [
     ),
     (
         "decision: {primary: {metric: score, split: ood, better: lower}, baseline: a, alpha: 1}",
-        "5:85 must be less than 1, found 1",
+        "5:85 decision.alpha must be less than 1, found 1",
     ),
     (
         "decision: {primary: {metric: score, split: ood, better: lower}, baseline: a, factors: {c: {u: 1}}}",
@@ -327,7 +330,7 @@ SECTIONS = [
     ),
     (
         "decision: {primary: {metric: score, split: ood, better: lower}, baseline: a, checkpoint: best}",
-        "5:90 expected one of last, found text 'best'",
+        "5:90 decision.checkpoint: expected one of last, found text 'best'",
     ),
     ("report: {columns: [score]}", "5:20 expected SPLIT/RESULT or JOB/RESULT, found 'score'"),
     ("report: {columns: [odd/score]}", "5:20 'odd' is neither a job nor a value of axis 'split'"),
@@ -367,11 +370,11 @@ SECTIONS = [
     ("gates: {g: {job: t, read: {jsonl: a}, success: [{key: k}]}}", "5:49 a criterion needs a bound"),
     (
         "gates: {g: {job: t, read: {jsonl: a}, success: [{key: k, min: 1, window: 4}]}}",
-        "5:74 expected a window such as `median 4` (median, mean, min or max, and how many), found the number 4",
+        "5:74 gates.g.success.0.window: expected a window such as `median 4` (median, mean, min or max, and how many), found the number 4",
     ),
     (
         "gates: {g: {job: t, read: {jsonl: a}, act: kill, success: [{key: k, min: 1}]}}",
-        "5:44 expected one of notify, stop, prune, found text 'kill'",
+        "5:44 gates.g.act: expected one of notify, stop, prune, found text 'kill'",
     ),
     ("gates: {g: {job: t, read: {jsonl: a}, schedule: 'x:a', success: [{key: k, min: 1}]}}", "5:49 'x:a' is no stage"),
 ]
@@ -422,10 +425,10 @@ def test_all_mistakes_at_once() -> None:
         "3:1 unknown key 'langage' [did you mean 'language'?]",
         "5:15 axis value 'a' is written twice, first on line 5 [keep one]",
         "6:10 seed 1.0 is not a whole number [write 1]",
-        "7:15 expected auto, a list of GPU indexes such as [0, 1], or 0, found the number 2 [name the GPUs: [0, 1]]",
-        "8:16 expected a number, found text 'cheap' []",
+        "7:15 slots.gpus: expected auto, a list of GPU indexes such as [0, 1], or 0, found the number 2 [name the GPUs: [0, 1]]",
+        "8:16 money.price: expected a number, found text 'cheap' [for example `price: 1.98`]",
         "11:20 there is no axis 'sed' [did you mean 'seed'?]",
-        "12:12 expected a whole number, found the number 1e5 [write 100000]",
+        "12:12 jobs.train.steps: expected a whole number, found the number 1e5 [write 100000]",
         "13:30 unknown placeholder {conf} [did you mean {config}?]",
         "14:12 60 has no unit [write 60s, 60m, 60h or 60d]",
         "17:13 there is no job 'tran' [did you mean 'train'?]",
@@ -438,7 +441,7 @@ def test_missing_keys_do_not_hide_the_rest() -> None:
         "1:1 the key 'campaign' is missing",
         "1:1 the key 'muster' is missing",
         "3:18 unknown placeholder {x}",
-        "4:12 expected a whole number, found text 'a'",
+        "4:12 jobs.t.steps: expected a whole number, found text 'a'",
     ]
 
 
@@ -475,14 +478,30 @@ def test_repeats_beside_an_axis_of_seeds() -> None:
     assert shown(text) == ["5:41 there is an axis 'seed' already"]
 
 
+@pytest.mark.parametrize(
+    ("loop", "hint"),
+    [
+        ("rounds: 0", "for example `rounds: 3`"),
+        ("rounds: three", "for example `rounds: 3`"),
+        ('keep: {by: last("x"), better: max}', "for example `better: higher`"),
+        (
+            'keep: {by: last("x")}, search: {space: [lr]}',
+            'for example `space: {"optimizer.lr": {low: 1e-5, high: 1e-2, log: true}}`',
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_kind_is_mended_by_example(loop: str, hint: str) -> None:
+    assert [each.hint for each in mistakes(f"{HEAD}{JOB}loop: {{job: t, base: [a], {loop}}}\n")] == [hint]
+
+
 LOOP = f"{HEAD}{JOB}loop: {{job: t, base: [a], keep: {{by: 'last(\"x\")'}}, "
 SEARCHES = [
     ("search: {}}", "4:52 'space' is missing in loop.search"),
     ("search: {space: {}}}", "4:68 the space is empty"),
-    ("search: {space: {lr: 1}}}", "4:73 expected a mapping, found the number 1"),
+    ("search: {space: {lr: 1}}}", "4:73 loop.search.space.lr: expected a mapping, found the number 1"),
     ("search: {space: {lr: {}}}}", "4:73 a path needs `low` and `high`, or `values`"),
     ("search: {space: {lr: {low: 1}}}}", "4:73 a path needs `low` and `high`, or `values`"),
-    ("search: {space: {lr: {low: x, high: 1}}}}", "4:79 expected a number, found text 'x'"),
+    ("search: {space: {lr: {low: x, high: 1}}}}", "4:79 loop.search.space.lr.low: expected a number, found text 'x'"),
     ("search: {space: {lr: {low: 1, high: 1}}}}", "4:73 low 1 is not below high 1"),
     ("search: {space: {lr: {low: 0, high: 1, log: true}}}}", "4:73 with `log` low must be above 0, found 0"),
     ("search: {space: {lr: {low: 1, high: 9, step: 2, log: true}}}}", "4:73 `log` and `step` don't go together"),
@@ -491,10 +510,10 @@ SEARCHES = [
     ("search: {space: {lr: {low: 1, high: 2, values: [1, 2]}}}}", "4:73 it has both a range and values"),
     ("search: {space: {lr: {values: [1]}}}}", "4:82 there is nothing to choose from"),
     ("search: {space: {lr: {values: [1, 2, 1.0]}}}}", "4:82 '1.0' is there twice"),
-    ("search: {space: {lr: {values: 3}}}}", "4:82 expected a list of values, found the number 3"),
+    ("search: {space: {lr: {values: 3}}}}", "4:82 loop.search.space.lr.values: expected a list of values, found the number 3"),
     ("search: {space: {lr.: {low: 0, high: 1}}}}", "4:69 'lr.' is no path: it ends with a dot"),
-    ("search: {space: {lr: {low: 0, high: 1}}, sampler: tpee}}", "4:102 expected one of tpe, gp, random, found text 'tpee'"),
-    ("search: {space: {lr: {low: 0, high: 1}}, trials_per_round: 0}}", "4:111 must be at least 1, found 0"),
+    ("search: {space: {lr: {low: 0, high: 1}}, sampler: tpee}}", "4:102 loop.search.sampler: expected one of tpe, gp, random, found text 'tpee'"),
+    ("search: {space: {lr: {low: 0, high: 1}}, trials_per_round: 0}}", "4:111 loop.search.trials_per_round must be at least 1, found 0"),
     ("search: {space: {lr: {low: 0, high: 1}}, trials: 3}}", "4:93 unknown key 'trials' in loop.search"),
     ("search: {space: {lr: {low: 0, high: 1}}}, variants_per_run: 2}", "4:94 a search proposes for a round, not for each run"),
     ("search: {space: {lr: {low: 0, high: 1}}}, default: {edit: [a@set=1], reason: r}}",
