@@ -134,7 +134,10 @@ def test_no_proposals_are_explained(loop: Camp) -> None:
 
 
 def test_repeats_are_seeds(loop: Camp) -> None:
-    loop.write(CAMPAIGN.replace("rounds: 3", "rounds: 2\n  repeats: 2"))
+    repeated = CAMPAIGN.replace("rounds: 3", "rounds: 2\n  repeats: 2")
+    loop.write(repeated)
+    assert "campaign.yaml:10:12: error: all 2 runs of a variant would be the same run" in loop("up", code=2).stderr
+    loop.write(repeated.replace("{out}", "{out} {seed}"))
     loop("loop", "run", code=0)
     assert sorted(loop.cells())[:2] == ["train/a/0", "train/a/1"]
     assert len(loop.cells()) == 8
@@ -167,6 +170,16 @@ def test_a_proposer_that_is_killed_repeats_and_loses_nothing(loop: Camp, point: 
         f"{name}.json" for name in tried(loop)
     )
     assert len(loop.cells()) == 4
+
+
+def test_rules_that_could_not_work_are_told_before_anything_runs(loop: Camp) -> None:
+    rules = '    - {when: last("x") > 1, edit: ["regg@mul=2"], reason: r, name: little}\n  default'
+    loop.write(CAMPAIGN.replace("  default", rules))
+    for words in (("check",), ("up",)):
+        told = loop(*words, code=2).stderr
+        assert "campaign.yaml:12:68: error: rule 1 is called little, too\n    mend: give it another name" in told
+        assert "campaign.yaml:12:36: error: regg matches nothing in the config (in every base)" in told
+    assert not (loop.root / ".muster" / "decisions.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 from muster.domain.errors import Mistake
 from muster.domain.variants import LoopRecord, Variant
+from muster.rounds.applying import kind as kind_of_value
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
@@ -31,11 +32,20 @@ def base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Variant], l
             if file in found:
                 continue
             try:
+                _refuse_no_mapping(file)
                 found[file] = variant_of(file, {each.name for each in found.values()})
             except (OSError, UnreadableConfig) as error:
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(Mistake(f"{_told(file, root)}: {said}", path=place, hint="it must be a config file"))
     return list(found.values()), mistakes
+
+
+def _refuse_no_mapping(file: Path) -> None:
+    """A list or a lone value can be read and is no config: no path of an edit has a name in it."""
+    tree = read_config(base_text(file), kind_of(file.name)).tree
+    if not isinstance(tree, dict):
+        found = "it is empty" if tree is None else f"it is {kind_of_value(tree)}, not a mapping"
+        raise UnreadableConfig(f"{found}: a config has keys")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +122,12 @@ def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iter
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        mistakes.append(Mistake(f"the list {_told(file, root)} can't be read: {said}", path=place))
+        hint = "save it as UTF-8, one name on each line"
+        if isinstance(error, FileNotFoundError | NotADirectoryError):
+            hint = near_config(_told(file, root), root)
+        elif isinstance(error, OSError):
+            hint = "@ stands before a text file with the name of one config on each line"
+        mistakes.append(Mistake(f"the list {_told(file, root)} can't be read: {said}", path=place, hint=hint))
         return
     for number, line in enumerate(lines, 1):
         name = line.strip()

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muster.domain.template import split_words
+from muster.domain.template import placeholders, split_words
 from muster.rounds.edits import EditError, parse_edit
+from muster.rounds.expressions import Metric, parse
 from muster.rounds.paths import PathError, parse_path
 from muster.rounds.pruning import key_of
+from muster.rounds.summary import direction_of
 from muster.spec.document import Path, shorten
-from muster.spec.lint import Lint
+from muster.spec.lint import Lint, written_values
 from muster.spec.lint_jobs import SHELL_WORDS
 from muster.spec.model_after import Limit, Loop, Primary, Prune
 from muster.spec.model_search import Search
 
+KEEP = 'add `keep: {by: last("eval/loss"), better: lower}`'
+RESERVED = ("base", "default", "a person")  # what a lineage says of variants that no rule made
+SEARCHED = "search:"
 PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
 
 
@@ -121,22 +126,61 @@ def _loop(lint: Lint) -> None:
     if loop is None:
         return
     _job(lint, ("loop", "job"), loop.job)
-    if loop.repeats > 1 and "seed" in lint.model.axes:
-        lint.add(
-            ("loop", "repeats"), "there is an axis 'seed' already", "give it as many values, and leave `repeats` out"
-        )
+    if loop.repeats > 1:
+        _seeds(lint, loop)
     _proposer(lint, loop)
+    _better(lint, loop)
+    _rule_names(lint, loop)
+    if loop.stop.no_gain is not None and loop.keep is None and not lint.wrong_below(("loop", "keep")):
+        what = "a gain can't be told: nothing says which of two runs is better"
+        lint.add(("loop", "stop", "no_gain"), what, KEEP)
     if loop.prune:
         _prune(lint, loop, loop.prune)
     if loop.search:
         _search(lint, loop, loop.search)
 
 
+def _rule_names(lint: Lint, loop: Loop) -> None:
+    for index, rule in enumerate(loop.rules):
+        if rule.name is not None and (rule.name in RESERVED or rule.name.startswith(SEARCHED)):
+            what = f"{shorten(rule.name)} can't be the name of a rule: the lineage calls variants so that no rule made"
+            lint.add(("loop", "rules", index, "name"), what, "choose another name")
+
+
+def _seeds(lint: Lint, loop: Loop) -> None:
+    """Runs of one config with nothing to tell them apart are one run, paid several times."""
+    place: Path = ("loop", "repeats")
+    if "seed" in lint.model.axes:
+        lint.add(place, "there is an axis 'seed' already", "give it as many values, and leave `repeats` out")
+        return
+    job = lint.model.jobs.get(loop.job)
+    if job is None or "seed" in lint.axes or lint.wrong_below(("jobs", loop.job)):
+        return
+    texts = [text for words in (job.command, job.resume, job.within) if words for text in words.texts]
+    axes = [axis for axis in job.axes or () if axis in lint.model.axes]
+    texts += [each.settings.args for axis in axes for each in written_values(lint.model, lint.document, axis)]
+    names = {name for text in texts for name in placeholders(text)}
+    if names & {"seed", "cell"} or "seed" in placeholders(job.output) or any("MUSTER_CELL" in text for text in texts):
+        return
+    what = f"all {loop.repeats} runs of a variant would be the same run: job '{loop.job}' has no {{seed}}"
+    hint = "put {seed} where the trainer takes its seed, as in `--seed {seed}`; or leave `repeats` out"
+    lint.add(place, what, hint)
+
+
+def _better(lint: Lint, loop: Loop) -> None:
+    """`higher` is the default, and what is called a loss is better low."""
+    if loop.keep is None or lint.whole.has(("loop", "keep", "better")):
+        return
+    node = parse(loop.keep.by, "number")
+    if isinstance(node, Metric) and node.function not in ("count", "nan") and direction_of(node.key) == "lower":
+        what = f"`better` is not said, so higher counts as better; by its name {loop.keep.by} is better low"
+        lint.warn(("loop", "keep", "by"), what, "add `better: lower`, or `better: higher` if that is meant")
+
+
 def _prune(lint: Lint, loop: Loop, prune: Prune) -> None:
     if loop.keep is None:
         if not lint.wrong_below(("loop", "keep")):
-            hint = 'add `keep: {by: last("eval/loss"), better: lower}`'
-            lint.add(("loop", "prune"), "which of two runs is better is not said", hint, key=True)
+            lint.add(("loop", "prune"), "which of two runs is better is not said", KEEP, key=True)
     elif prune.key is None and key_of(loop.keep.by) is None:
         what = f"{loop.keep.by} is not about one metric alone: say by which to prune"
         lint.add(("loop", "prune"), what, "add `key: eval/loss`", key=True)
@@ -151,17 +195,17 @@ def _proposer(lint: Lint, loop: Loop) -> None:
             "a loop proposes by rules, by a search or by a function, not by all of them"
         )  # fmt: skip
         lint.add(("loop", keys[-1]), what, f"keep one of {', '.join(f'`{key}`' for key in keys)}", key=True)
-    if not (loop.rules or loop.use or loop.default or loop.search or loop.propose) and not lint.wrong_below(("loop",)):
-        hint = "without them no round follows the first; or let a `search` or a function propose"
-        lint.add(("loop",), "the loop has neither rules nor a default", hint, key=True)
+    proposed = loop.rules or loop.use or loop.default or loop.search or loop.propose
+    if loop.rounds > 1 and not proposed and not lint.wrong_below(("loop",)):
+        hint = "without them no round follows the first; or let a `search` or a function propose, or write `rounds: 1`"
+        lint.add(("loop", "rounds"), f"{loop.rounds} rounds, and the loop has neither rules nor a default", hint)
 
 
 def _search(lint: Lint, loop: Loop, search: Search) -> None:
     place: Path = ("loop", "search")
     if loop.keep is None:
         if not lint.wrong_below(("loop", "keep")):
-            hint = 'add `keep: {by: last("eval/loss"), better: lower}`'
-            lint.add(place, "a search needs a score to go by", hint, key=True)
+            lint.add(place, "a search needs a score to go by", KEEP, key=True)
     elif loop.keep.top is not None:
         lint.warn(("loop", "keep", "top"), "a search learns from every run: `top` has no effect", "leave it out")
     if lint.whole.has(("loop", "variants_per_run")):

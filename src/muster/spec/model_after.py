@@ -236,11 +236,13 @@ class Loop(Model):
     )
     rounds: Whole = field(1, "Rounds at most.", "3", ge=1)
     variants_per_run: Whole = field(1, "Proposals from each run.", "1", ge=1)
-    repeats: Whole = field(1, "Seeds per variant.", "1", ge=1)
+    repeats: Whole = field(1, "Seeds per variant, for `{seed}` in the command.", "1", ge=1)
     keep: Keep | None = field(
         None, "Which runs the next round builds on. Default: all.", '{top: 4, by: last("eval/success")}'
     )
-    use: ReadySet | None = field(None, "A rule set that comes with Muster, tried after the rules below.", "act_ot")
+    use: ReadySet | None = field(
+        None, "A rule set that comes with Muster, tried after the rules below of the same priority.", "act_ot"
+    )
     rules: list[Rule] = field([], "Rules, tried in order.", "")
     default: DefaultRule | None = field(None, "What is proposed where no rule fires.", "")
     search: Search | None = field(None, "Instead of rules: a search of a space.", "")

@@ -337,7 +337,38 @@ SECTIONS = [
     ("report: {columns: [ood/cost]}", "5:20 no job has a result 'cost'"),
     ("report: {columns: [ood/score, t/score]}", "5:31 job 't' has splits"),
     ("loop: {job: u, base: [a], default: {edit: [a@set=1], reason: r}}", "5:13 there is no job 'u'"),
-    ("loop: {job: t, base: [a]}", "5:1 the loop has neither rules nor a default"),
+    ("loop: {job: t, base: [a], rounds: 2}", "5:35 2 rounds, and the loop has neither rules nor a default"),
+    ("loop: {job: t, base: [a], rounds: 1}", ""),
+    ("loop: {job: t, base: [a]}", ""),
+    ("loop: {job: t, base: []}", "5:22 loop.base: the list is empty"),
+    ("loop: {job: t, base: [a], rounds: 0}", "5:35 loop.rounds must be at least 1, found 0"),
+    ("loop: {job: t, base: [a], rounds: three}", "5:35 loop.rounds: expected a whole number, found text 'three'"),
+    (
+        'loop: {job: t, base: [a], keep: {by: last("x"), better: max}}',
+        "5:57 loop.keep.better: expected one of higher, lower, found text 'max'",
+    ),
+    (
+        'loop: {job: t, base: [a], keep: {by: last("eval/loss")}}',
+        '5:38 `better` is not said, so higher counts as better; by its name last("eval/loss") is better low',
+    ),
+    ('loop: {job: t, base: [a], keep: {by: last("eval/loss"), better: higher}}', ""),
+    ('loop: {job: t, base: [a], keep: {by: -last("eval/loss")}}', ""),
+    ('loop: {job: t, base: [a], keep: {by: count("eval/loss")}}', ""),
+    ('loop: {job: t, base: [a], keep: {by: last("eval/success")}}', ""),
+    (
+        "loop: {job: t, base: [a], stop: {no_gain: 2}}",
+        "5:43 a gain can't be told: nothing says which of two runs is better",
+    ),
+    ('loop: {job: t, base: [a], stop: {no_gain: 2}, keep: {by: last("eval/success")}}', ""),
+    ('loop: {job: t, base: [a], stop: {target: last("eval/success") > 1}}', ""),
+    (
+        "loop: {job: t, base: [a], rules: [{when: 1 < 2, edit: [a@mul=2], reason: r, name: a person}]}",
+        "5:83 'a person' can't be the name of a rule: the lineage calls variants so that no rule made",
+    ),
+    (
+        "loop: {job: t, base: [a], rules: [{when: 1 < 2, edit: [a@mul=2], reason: r, name: 'search:tpe'}]}",
+        "5:83 'search:tpe' can't be the name of a rule: the lineage calls variants so that no rule made",
+    ),
     (
         "loop: {job: t, base: [a], rules: [{when: 1 < 2, edit: [a@mul=b], reason: r}]}",
         "5:56 'a@mul=b' is no edit: @mul needs a number, not 'b'",
@@ -476,6 +507,32 @@ def test_repeats_beside_an_axis_of_seeds() -> None:
         "loop: {job: t, base: [a.json], repeats: 2, default: {edit: [a@set=1], reason: r}}\n"
     )
     assert shown(text) == ["5:41 there is an axis 'seed' already"]
+
+
+@pytest.mark.parametrize(
+    "job",
+    ["command: 'run {seed}'", "command: [run, '--seed={seed}']", "command: run, within: 'env SEED={seed}'", "command: 'run {cell}'",
+     "command: run, output: 'runs/{variant}/{seed}'", "command: 'run $MUSTER_CELL', shell: true"],
+)  # fmt: skip
+def test_repeats_need_something_that_tells_them_apart(job: str) -> None:
+    loop = "loop: {job: t, base: [a.json], repeats: 3}\n"
+    assert shown(f"{HEAD}jobs: {{t: {{axes: [], {job}}}}}\n{loop}") == []
+    (told,) = mistakes(f"{HEAD}jobs: {{t: {{axes: [], command: 'run {{config_file}} {{out}}'}}}}\n{loop}")
+    assert told == Mistake(
+        "all 3 runs of a variant would be the same run: job 't' has no {seed}",
+        4,
+        41,
+        "put {seed} where the trainer takes its seed, as in `--seed {seed}`; or leave `repeats` out",
+        "loop.repeats",
+    )
+
+
+def test_an_axis_may_bring_the_seed() -> None:
+    text = (
+        f"{HEAD}axes: {{x: {{a: {{args: '--seed {{seed}}'}}}}}}\njobs: {{t: {{axes: [x], command: 'run {{x.args}}'}}}}\n"
+        "loop: {job: t, base: [a.json], repeats: 3}\n"
+    )
+    assert shown(text) == []
 
 
 @pytest.mark.parametrize(
