@@ -146,7 +146,7 @@ class _Reader:
             last = node.value[-1]
             return self._end(last[1] if isinstance(last, tuple) else last)
         start, end = int(node.start_mark.index), int(node.end_mark.index)
-        return start + len(self.config.text[start:end].rstrip())
+        return start + len(self.config.text[start:end].rstrip(" \t\r\n"))
 
 
 def _wrong(node: Any, why: str) -> UnreadableConfig:
