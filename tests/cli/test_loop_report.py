@@ -66,6 +66,7 @@ def test_the_report_is_there_when_the_loop_has_stopped(loop: Camp) -> None:
         ("b", 1, 0),
     ]
     (made,) = told["variants"][2:]
+    assert [each["source"] for each in told["variants"]] == ["configs/a.json", "configs/b.json", None]
     assert (made["parent"], made["by"], made["edits"]) == ("a", "little", ["reg@mul=1.5"])
     assert told["best"]["variant"] == made["name"]
     assert told["best"]["against"]["base"] == "a"
@@ -90,6 +91,35 @@ def test_the_report_is_there_when_the_loop_has_stopped(loop: Camp) -> None:
     said = loop("loop", "report", code=0).stdout
     assert f'best so far: {made["name"]}: last("success") = 0.105 ± 0.0071 (2 seeds)' in said
     assert "2 runs failed or left no history" in said
+
+
+def test_the_report_leads_to_its_runs_and_is_stale_when_a_history_changed(loop: Camp) -> None:
+    loop("loop", "run", code=3)
+    text = (loop.root / "reports" / "loop" / "summary.md").read_text("utf-8")
+    assert "PARTIAL" not in text  # that runs died is told; no later report will have more of them
+    found = loop.json("trace", "reports/loop/summary.md", code=0)
+    cells = {each["cell"]: each for each in found["cells"]}
+    assert set(cells) == set(loop.cells())
+    assert (found["state"], found["k"], found["n"]) == ("fresh", len(cells), len(cells))
+    for name, cell in cells.items():
+        paths = {Path(each["path"]).name: each["sha256"] for each in cell["files"]}
+        assert ("metrics.jsonl" in paths) == (not name.startswith("train/b/"))
+        assert any(each.endswith(".json") for each in paths)  # its config
+        assert all(len(digest) == 64 for digest in paths.values())
+        assert (cell["attempt"], cell["command"].split()[:2]) == (1, ["python3", "train.py"])
+    told = loop("trace", "reports/loop/summary.md", code=0).stdout
+    assert "and 1 more cell" not in told
+    assert "--claim" not in told
+    log = loop.folder("train/a/1") / "out" / "metrics.jsonl"
+    with log.open("a") as file:
+        file.write('{"step": 20, "success": 1.0}\n')
+    states = loop.json("verify", code=1)["files"]
+    assert {each["state"] for each in states} == {"stale"}
+    assert all(f"train/a/1: {log} was changed" in each["because"] for each in states)
+    loop("loop", "report", code=0)
+    config = next(each["path"] for each in cells["train/a/0"]["files"] if each["path"].endswith(".json"))
+    Path(config).write_text('{"reg": 0.3}')
+    assert {each["state"] for each in loop.json("verify", code=1)["files"]} == {"stale"}
 
 
 def test_a_round_does_not_fail_for_its_report(loop: Camp) -> None:

@@ -69,7 +69,8 @@ def loop_facts(state: CampaignState, tried: Sequence[Tried], settings: LoopSetti
 def _variant(of: Tried, by: str, asked: Asked) -> LoopVariant:
     found = score(of, by) if by else None
     values = found.values if found else ()
-    return LoopVariant(of.variant, _from(asked.root, of.variant.config), (), values, found.why if found else "")
+    variant = replace(of.variant, source=_from(asked.root, of.variant.source)) if of.variant.source else of.variant
+    return LoopVariant(variant, _from(asked.root, of.variant.config), (), values, found.why if found else "")
 
 
 def _run(run: Run, asked: Asked) -> LoopRun:

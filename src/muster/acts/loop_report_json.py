@@ -72,6 +72,7 @@ def _variant(of: LoopVariant, facts: LoopFacts) -> dict[str, Any]:
     return {
         **asdict(of.variant),
         "config": of.config,
+        "source": of.variant.source or None,
         "score": _score(of) | {"because": (of.unscored or None) if facts.by else None},
         "gain": of.gain,
         "runs": [_run(run, facts) for run in of.runs],

@@ -118,8 +118,8 @@ def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
         yield from _cell_lines(cell)
     if len(shown) < len(found.cells):
         more = counted(len(found.cells) - len(shown), "more cell")
-        one = "FILE:LINE those of one row" if found.file.kind == TABLE else "--claim E1 those of one sentence"
-        yield f"  and {more}: --all shows them, {one}"
+        one = ", FILE:LINE those of one row" if found.file.kind == TABLE else ", --claim E1 those of one sentence"
+        yield f"  and {more}: --all shows them{one if found.claims else ''}"
 
 
 def _cell_lines(cell: CellStamp) -> Iterator[str]:

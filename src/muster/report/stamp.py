@@ -18,7 +18,7 @@ class CheckpointStamp:
 
 @dataclass(frozen=True, slots=True)
 class CellStamp:
-    """A DONE cell, the attempt that made it so, and the files its numbers are read from."""
+    """A cell, the attempt that counts, and the files its numbers are read from. Of a loop also one that is not DONE."""
 
     cell: str
     attempt: int

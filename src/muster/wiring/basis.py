@@ -151,8 +151,12 @@ def done_cells(status: Status) -> Iterator[CellRecord]:
     return (cell.record for cell in status.cells if cell.record.done and cell.record.cell.job in jobs)
 
 
-def stamp_of(desk: Desk, record: CellRecord, found: Origins, order: Order | None, needs: tuple[str, ...]) -> CellStamp:
-    attempt = record.completed
+def stamp_of(
+    desk: Desk, record: CellRecord, found: Origins, order: Order | None, needs: tuple[str, ...],
+    attempt: Attempt | None = None,
+) -> CellStamp:  # fmt: skip
+    """`attempt`: another one than that which made the cell DONE."""
+    attempt = attempt or record.completed
     if attempt is None:
         raise LookupError(record.cell.id)
     outcome, saved = attempt.outcome, found.checkpoint

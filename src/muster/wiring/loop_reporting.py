@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,16 @@ from muster.acts.status import CellStatus, Status
 from muster.acts.tried import Tried
 from muster.domain.errors import MusterError
 from muster.execute.paths import attempt_folder
+from muster.observe.hashes import HashCache
 from muster.observe.metrics.wandb_url import logged_url
 from muster.report.loop_facts import LoopFacts
 from muster.report.loop_pictures import curve, tree
 from muster.report.loop_report import loop_markdown
-from muster.report.stamp import Basis, footer
+from muster.report.stamp import Basis, CellStamp, footer
 from muster.wiring import looping
 from muster.wiring.desk import Desk
 from muster.wiring.histories import attempt_of, output_of
+from muster.wiring.loop_basis import loop_cells
 
 FOLDER = f"{REPORTS}/loop"
 MADE, COMMAND = "loop", "muster loop report"
@@ -40,12 +42,13 @@ class Written:
 def report(desk: Desk, status: Status, known: Sequence[Tried] = ()) -> Written:
     """`known`: variants whose runs have been read already, and are over."""
     settings = looping.settings_of(status)
+    cells = loop_cells(desk, status, HashCache(desk.state))  # first: what is logged from here on makes it stale
     found = looping.tried(desk, status, known)
     asked = Asked(
         status.as_of, muster.__version__, str(desk.root), most_rounds(status.state), status.controller.alive,
         {cell.record.cell.id: _place(desk, cell) for cell in status.cells if cell.record.cell.job == settings.job},
     )  # fmt: skip
-    return _write(desk, status, loop_facts(status.state, found, settings, asked))
+    return _write(desk, status, loop_facts(status.state, found, settings, asked), cells)
 
 
 def after_round(desk: Desk, before: Sequence[Tried]) -> str:
@@ -67,7 +70,7 @@ def _place(desk: Desk, cell: CellStatus) -> Place:
     return Place(output_of(desk.state, cell) or "", url)
 
 
-def _write(desk: Desk, status: Status, facts: LoopFacts) -> Written:
+def _write(desk: Desk, status: Status, facts: LoopFacts, cells: Mapping[str, CellStamp]) -> Written:
     pictures, undrawn = tree(facts), ""
     try:
         pictures |= curve(facts)
@@ -75,7 +78,7 @@ def _write(desk: Desk, status: Status, facts: LoopFacts) -> Written:
         undrawn = f"{type(error).__name__}: {error}"
     files = [f"{FOLDER}/{name}" for name in ("summary.md", "summary.json", *pictures)]
     summary = summary_json(facts, files)
-    basis = _basis(desk, status, facts)
+    basis = _basis(desk, status, facts, cells)
     text = (
         f"{loop_markdown(facts, list(pictures), undrawn)}\n---\n{footer(basis, facts.version, files[0])}; {facts.at}\n"
     )
@@ -89,8 +92,12 @@ def _write(desk: Desk, status: Status, facts: LoopFacts) -> Written:
     return Written(facts, summary, kept.written, undrawn)
 
 
-def _basis(desk: Desk, status: Status, facts: LoopFacts) -> Basis:
+def _basis(desk: Desk, status: Status, facts: LoopFacts, cells: Mapping[str, CellStamp]) -> Basis:
+    """Missing is what is not over: a run that died is told of, and no later report will have more of it.
+
+    Of campaign.yaml that counts which was taken in, and `state` has its hash.
+    """
     told = digest_of(status.state, words_of_people(desk.store.events()))
-    missing = tuple(run.cell for run in facts.runs if run.verdict != "DONE")
+    missing = tuple(run.cell for run in facts.runs if not run.over)
     every = len(facts.runs)
-    return Basis(facts.campaign, {}, {}, every - len(missing), every, missing, state=told)
+    return Basis(facts.campaign, {}, cells, every - len(missing), every, missing, state=told)

@@ -10,10 +10,12 @@ from muster.acts.docs_stamp import bound_numbers_changed
 from muster.acts.stamping import stamps
 from muster.acts.verify import FileState, verify
 from muster.observe.hashes import HashCache
-from muster.report.stamp import Stamp
+from muster.report.stamp import Basis, Stamp
 from muster.wiring.basis import basis_now, needs_now
 from muster.wiring.desk import Desk
+from muster.wiring.survey import look
 
+LOOP = "loop"  # as its stamp is called
 OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "loop/*.*", "cost.md",
         "record.md")  # fmt: skip
 
@@ -43,7 +45,7 @@ def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
     needs = needs_now(desk)
     found = []
     for stamp in made:
-        states = list(verify(stamp, now, hash_of, edited))
+        states = list(verify(stamp, _with_loop(desk, stamp, now, hashes), hash_of, edited))
         more = [name for name in needs.get(stamp.cell, ()) if name not in stamp.basis.cells] if stamp.cell else []
         if more:
             because = f"{stamp.cell} ran before {more[0]} was done" + (f" and {len(more) - 1} more" if more[1:] else "")
@@ -53,6 +55,15 @@ def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
         found += states
     hashes.save()
     return found
+
+
+def _with_loop(desk: Desk, stamp: Stamp, now: Basis, hashes: HashCache) -> Basis:
+    """A loop's runs are no part of a matrix with results; only its own report names them."""
+    if stamp.made != LOOP:
+        return now
+    from muster.wiring.loop_basis import loop_cells
+
+    return replace(now, cells=loop_cells(desk, look(desk), hashes, stamp.basis.cells))
 
 
 def stale(root: Path) -> list[str]:

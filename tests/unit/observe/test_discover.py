@@ -124,6 +124,19 @@ def test_event_files_follow_each_other_by_their_time(tmp_path: Path) -> None:
     assert meter.measured().keys["loss"].last_step == 9
 
 
+def test_every_file_that_holds_the_numbers_of_a_run_is_named(tmp_path: Path) -> None:
+    """A folder of event files, or one W&B run in two folders: whoever hashes a history needs all of it, and no more."""
+    board = [put(tmp_path / "a" / f"events.out.tfevents.{at}00.host", board_bytes(ROWS)) for at in (1, 2)]
+    put(tmp_path / "a" / "model.safetensors", b"large")
+    folders = ("offline-run-20260101_000000-x", "run-20260102_000000-x")
+    resumed = [put(tmp_path / "b" / "wandb" / each / "run-x.wandb", wandb_bytes(ROWS)) for each in folders]
+    state = put(tmp_path / "c" / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS))
+    for folder, files in (("a", board), ("b", resumed), ("c", [state])):
+        run = run_of(str(tmp_path / folder)).run
+        assert run is not None
+        assert run.files() == [str(path) for path in files]
+
+
 def test_the_newest_trainer_state_holds_all(tmp_path: Path) -> None:
     put(tmp_path / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS[:2]))
     put(tmp_path / "checkpoint-100" / "trainer_state.json", hf_bytes(ROWS))

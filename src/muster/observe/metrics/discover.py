@@ -47,6 +47,15 @@ class Run:
     def feeds(self) -> list[Feed]:
         return [Feed(source.make(), source.prefix) for source in self.sources]
 
+    def files(self) -> list[str]:
+        """All that hold its numbers: of a history in several files each of them."""
+        readers = [(source, source.make()) for source in self.sources]
+        return [
+            path
+            for source, reader in readers
+            for path in (reader.files if isinstance(reader, Chain) else [source.path])
+        ]
+
 
 @dataclass(slots=True)
 class Discovered:
