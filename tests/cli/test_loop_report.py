@@ -90,7 +90,7 @@ def test_the_report_is_there_when_the_loop_has_stopped(loop: Camp) -> None:
     assert {key: again[key] for key in again if key != "as_of"} == {key: told[key] for key in told if key != "as_of"}
     said = loop("loop", "report", code=0).stdout
     assert f'best so far: {made["name"]}: last("success") = 0.105 ± 0.0071 (2 seeds)' in said
-    assert "2 runs failed or left no history" in said
+    assert "2 runs failed or left no history; they are named in the report" in said
 
 
 def test_the_report_leads_to_its_runs_and_is_stale_when_a_history_changed(loop: Camp) -> None:
@@ -120,6 +120,12 @@ def test_the_report_leads_to_its_runs_and_is_stale_when_a_history_changed(loop: 
     config = next(each["path"] for each in cells["train/a/0"]["files"] if each["path"].endswith(".json"))
     Path(config).write_text('{"reg": 0.3}')
     assert {each["state"] for each in loop.json("verify", code=1)["files"]} == {"stale"}
+
+
+def test_one_run_that_failed_is_told_as_one(loop: Camp) -> None:
+    loop.write(CAMPAIGN.replace("repeats: 2", "repeats: 1").replace("{seed}", "0"))
+    loop("loop", "run", code=3)
+    assert "1 run failed or left no history; it is named in the report" in loop("loop", "report", code=0).stdout
 
 
 def test_a_round_does_not_fail_for_its_report(loop: Camp) -> None:

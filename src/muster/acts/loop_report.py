@@ -17,10 +17,12 @@ from muster.report.loop_facts import OVER, Against, LoopFacts, LoopRun, LoopVari
 from muster.rounds.evaluating import Metrics
 from muster.rounds.expressions import Metric, keys_of, parse
 from muster.rounds.rules import DEFAULT
-from muster.rounds.summary import direction_of
+from muster.rounds.summary import Summary, direction_of
 from muster.stats.compare import difference
 from muster.stats.sample import Sample
 
+SEARCH = "search:"  # how the names of searches begin
+STEPS = frozenset({"step", "_step", "global_step", "globalstep"})
 SHOWN = 8  # keys in the text; all of them are in the JSON
 
 
@@ -76,7 +78,8 @@ def _variant(of: Tried, by: str, asked: Asked) -> LoopVariant:
 def _run(run: Run, asked: Asked) -> LoopRun:
     place = asked.places.get(run.cell, Place())
     output = _from(asked.root, place.output) if place.output else ""
-    return LoopRun(run.cell, run.verdict, run.why, run.unread, output, place.url, run.summaries, run.pruned)
+    why, unread = (each.replace(f"{asked.root}/", "") for each in (run.why, run.unread))
+    return LoopRun(run.cell, run.verdict, why, unread, output, place.url, run.summaries, run.pruned)
 
 
 def _from(root: str, path: str) -> str:
@@ -141,9 +144,19 @@ def _rules(variants: Sequence[LoopVariant], settings: LoopSettings) -> tuple[Rul
     declared = {rule.id: rule.reason for rule in settings.rules}
     if settings.default:
         declared[DEFAULT] = settings.default.reason
-    others = {each.variant.by: each.variant.reason for each in variants if not each.is_base}
-    every = declared | {by: why for by, why in others.items() if by not in declared}
+    others: dict[str, list[str]] = {}
+    for each in variants:
+        if not each.is_base and each.variant.by not in declared:
+            others.setdefault(each.variant.by, []).append(each.variant.reason)
+    every = declared | {by: _general(by, reasons) for by, reasons in others.items()}
     return tuple(_pays(rule, reason, variants) for rule, reason in every.items())
+
+
+def _general(by: str, reasons: Sequence[str]) -> str:
+    """One reason for all that it made: a search has another one for each round."""
+    if by.startswith(SEARCH):
+        return f"points of the space, drawn by {by.removeprefix(SEARCH)}"
+    return reasons[0] if len(set(reasons)) == 1 else "each for a reason of its own"
 
 
 def _pays(rule: str, reason: str, variants: Sequence[LoopVariant]) -> RulePays:
@@ -157,12 +170,19 @@ def _pays(rule: str, reason: str, variants: Sequence[LoopVariant]) -> RulePays:
 
 
 def _keys(tried: Sequence[Tried], settings: LoopSettings) -> tuple[tuple[str, ...], int]:
-    """What ranks first, then what the rules ask for, then the others, less what W&B adds by itself: `_runtime`."""
+    """What ranks first, then what the rules ask for, then the others, less steps and what W&B adds: `_runtime`."""
     logged = dict.fromkeys(key for each in tried for run in each.runs for key in run.summaries)
     every = Metrics({key: summary for each in tried for run in each.runs for key, summary in run.summaries.items()})
     named = [found.key for key in _asked_for(settings) if (found := every.find(key)[0])]
-    keys = list(dict.fromkeys([*named, *(key for key in logged if not key.startswith("_"))]))[:SHOWN]
+    others = [key for key in logged if not key.startswith("_") and not _counts(every.summaries[key])]
+    keys = list(dict.fromkeys([*named, *others]))[:SHOWN]
     return tuple(keys), len(logged) - len(keys)
+
+
+def _counts(summary: Summary) -> bool:
+    """By its name, or because it is the very column that tells the step of each row."""
+    name = summary.key.replace("/", ".").rpartition(".")[2].lower()
+    return name in STEPS or (summary.count > 1 and summary.tail == summary.tail_steps)
 
 
 def _asked_for(settings: LoopSettings) -> list[str]:

@@ -170,7 +170,9 @@ def _report_lines(made: Written) -> Iterator[str]:
         yield f"no round {made.facts.round + 1}: {made.facts.stopped}"
     trouble = made.summary["trouble"]
     if trouble:
-        yield paint(f"{counted(len(trouble), 'run')} failed or left no history; they are named in the report", "yellow")
+        named = "it is" if len(trouble) == 1 else "they are"
+        many = counted(len(trouble), "run")
+        yield paint(f"{many} failed or left no history; {named} named in the report", "yellow")
     if made.undrawn:
         yield paint(f"best_so_far could not be drawn: {made.undrawn}", "yellow")
     yield f"{counted(len(made.files), 'file')}: {', '.join(made.files)}"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from muster.report.escape import markdown
 from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant
-from muster.report.loop_say import Say
+from muster.report.loop_say import Say, whole_words
 from muster.report.numbers import p_value
-from muster.report.record_wording import code, plain, short
+from muster.report.record_wording import LONGEST, code, grouped
 from muster.stats.sample import LEAST_FOR_INTERVAL
 
-NAMED = 20  # runs in trouble that are told one by one
+NAMED = 20  # causes that are told one by one
 
 
 def bottom(facts: LoopFacts, say: Say) -> Iterator[str]:
@@ -32,44 +31,58 @@ def _best(facts: LoopFacts, say: Say) -> list[str]:
     if best is None:
         why = next((each.unscored for each in facts.variants if each.unscored), "")
         if facts.over and facts.runs:
-            return [say("loop.no_score_why", by=code(facts.by), why=plain(why))]
+            return [say("loop.no_score_why", by=code(facts.by), why=say.recorded(why))]
         return [say("loop.no_score", by=code(facts.by))]
     named = say(
         "loop.best", name=code(best.name), round=best.variant.round, by=code(facts.by), score=say.score(best),
         better=say(f"loop.{facts.better}"),
     )  # fmt: skip
     scored = sum(bool(each.values) for each in facts.variants)
-    return [
-        named,
-        _sure(facts, best, say),
-        _top(facts, best, say),
-        say("loop.chosen", n=scored) if scored > 1 else "",
-        say("loop.died", n=bad) if (bad := sum(run.verdict != "DONE" and run.over for run in best.runs)) else "",
-    ]
+    sure, top = _sure(facts, best, say), _top(facts, best, say)
+    few = say("loop.few") if _few(facts, best) else ""
+    return [named, sure, top, few, say("loop.chosen", n=scored) if scored > 1 else "", _died(best, say)]
 
 
 def _sure(facts: LoopFacts, best: LoopVariant, say: Say) -> str:
     if best.is_base:
-        others = sum(bool(each.values) for each in facts.variants if each is not best)
-        return say("loop.is_base" if best.n > 1 else "loop.is_base_one") if others else ""
+        others = [each for each in facts.variants if each.values and each is not best]
+        if all(each.is_base for each in others):
+            return say("loop.only_bases_one") if others and best.n == 1 else ""
+        return say("loop.is_base" if best.n > 1 else "loop.is_base_one")
     found = facts.against
     if found is None:
         return say("loop.no_base")
     base = facts.variant(found.base)
-    parts = {"base": code(found.base), "score": say.short(base), "gain": say.gain_format(found.difference)}
+    parts = {"base": code(found.base), "score": say.inner(base), "gain": say.gain_format(found.difference)}
     if found.beyond is not None and found.interval is not None:
         interval = say.gain_format.interval(found.interval)
         return say("loop.beyond" if found.beyond else "loop.within", interval=interval, p=p_value(found.p), **parts)
     return say("loop.no_spread" if best.n > 1 and base.n > 1 else "loop.one_seed", **parts)
 
 
+def _better_mean(facts: LoopFacts, best: LoopVariant) -> LoopVariant | None:
+    top = facts.top
+    return None if top is None or top is best or top.mean == best.mean else top
+
+
 def _top(facts: LoopFacts, best: LoopVariant, say: Say) -> str:
     """A better mean that is not beyond the noise is told: somebody will see it in the table."""
-    top = facts.top
-    if top is None or top is best or top.mean == best.mean:
+    top = _better_mean(facts, best)
+    return say("loop.top", name=code(top.name), score=say.inner(top)) if top else ""
+
+
+def _few(facts: LoopFacts, best: LoopVariant) -> bool:
+    """What was said of the noise rests on two seeds somewhere. Of one it is told on the spot."""
+    against = facts.variant(facts.against.base) if facts.against and facts.against.p is not None else None
+    compared = [each for each in (against, _better_mean(facts, best)) if each]
+    return bool(compared) and 1 < min(each.n for each in (best, *compared)) < LEAST_FOR_INTERVAL
+
+
+def _died(best: LoopVariant, say: Say) -> str:
+    bad = sum(run.verdict != "DONE" and run.over for run in best.runs)
+    if not bad:
         return ""
-    few = min(top.n, best.n) < LEAST_FOR_INTERVAL
-    return say("loop.top_few" if few else "loop.top", name=code(top.name), score=say.short(top))
+    return say("loop.died_all" if bad == len(best.runs) else "loop.died", n=bad, all=len(best.runs))
 
 
 # -- what comes next
@@ -102,15 +115,28 @@ def _trouble(facts: LoopFacts, say: Say) -> Iterator[str]:
         return
     every = len(found) == len(facts.runs)
     yield f"- {say('loop.trouble_all' if every else 'loop.trouble', n=len(found), all=len(facts.runs))}"
-    for run in found[:NAMED]:
-        yield f"  - {say('loop.trouble_run', cell=code(run.cell), verdict=run.verdict, why=_why(run, say))}"
-    if len(found) > NAMED:
-        yield f"  - … +{len(found) - NAMED}"
+    alike: dict[tuple[str, str], list[str]] = {}
+    for run in found:
+        alike.setdefault((run.verdict, _why(run, say)), []).append(run.cell)
+    for (verdict, why), cells in list(alike.items())[:NAMED]:
+        named = say("comma").join(code(each) for each in grouped(cells))
+        yield f"  - {say('loop.told', head=named, text=say('loop.told', head=verdict, text=why))}"
+    if len(alike) > NAMED:
+        left = sum(len(cells) for cells in list(alike.values())[NAMED:])
+        yield f"  - {say('loop.trouble_more', n=left)}"
+
+
+def why_of(run: LoopRun, say: Say, most: int) -> str:
+    """Its cause, or that it left no history. The JSON has both in full."""
+    if run.why:
+        return say.recorded(whole_words(run.why, most))
+    return say("loop.no_cause" if run.summaries else "loop.left_none")
 
 
 def _why(run: LoopRun, say: Say) -> str:
-    """Its cause; where that tells nothing, where its history was looked for. The JSON has both in full."""
-    if run.why:
-        left = "" if run.summaries else say("semicolon") + say("loop.left_none")
-        return plain(short(run.why)) + left
-    return say("loop.no_history", why=plain(short(run.unread))) if run.unread else markdown(run.verdict)
+    """Where the cause tells nothing of it, what became of its history, too."""
+    if not run.why and run.unread and not run.summaries:
+        unread = run.unread.replace(run.output, "its output") if run.output else run.unread
+        return say("loop.no_history", why=say.recorded(whole_words(unread, LONGEST)))
+    left = say("semicolon") + say("loop.left_none") if run.why and not run.summaries else ""
+    return why_of(run, say, LONGEST) + left

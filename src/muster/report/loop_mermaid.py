@@ -27,7 +27,8 @@ def mermaid(facts: LoopFacts, say: Say) -> Iterator[str]:
     for each in facts.variants:
         parent = ids.get(each.variant.parent or "")
         if parent:
-            words = f'|"{safe(_short(each.variant.reason))}"|' if len(ids) <= LABELLED and each.variant.reason else ""
+            reason = _short(say.in_picture(each.variant.reason)) if len(ids) <= LABELLED else ""
+            words = f'|"{safe(reason)}"|' if reason else ""
             yield f"  {parent} -->{words} {ids[each.name]}"
     if facts.best:
         yield f"  style {ids[facts.best.name]} stroke-width:4px"
@@ -46,7 +47,7 @@ def score(facts: LoopFacts, of: LoopVariant, say: Say) -> str:
         return say("loop.not_yet")
     bad = dict.fromkeys(run.verdict for run in of.runs if run.trouble)
     if bad:
-        return f"{say('loop.without')}: {', '.join(bad)}"
+        return say("loop.told", head=say("loop.without"), text=", ".join(bad))
     return say("loop.without") if facts.by else say("loop.unranked")
 
 
@@ -56,8 +57,11 @@ def lacking(facts: LoopFacts, of: LoopVariant) -> bool:
 
 
 def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
+    """Between two words, where there are any."""
+    if len(text) <= LONGEST:
+        return text
+    head, _, _ = text[:LONGEST].rpartition(" ")
+    return (head if len(head) > LONGEST // 2 else text[: LONGEST - 1]).rstrip(" ,;:") + "…"
 
 
 def safe(text: str) -> str:

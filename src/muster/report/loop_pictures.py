@@ -11,6 +11,17 @@ def tree(facts: LoopFacts) -> dict[str, bytes]:
     return {"lineage.svg": lineage_svg(facts)}
 
 
+def unnamed(facts: LoopFacts) -> list[str]:
+    """Names that the curve leaves out."""
+    if not facts.course:
+        return []
+    from muster.report.figures.loading import bundled_fonts_only
+
+    with bundled_fonts_only():
+        from muster.report.figures import best_so_far
+    return best_so_far.unnamed(facts)
+
+
 def curve(facts: LoopFacts) -> dict[str, bytes]:
     """Nothing where no variant has a score."""
     if not facts.course:

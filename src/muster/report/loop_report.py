@@ -6,28 +6,29 @@ import math
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
-from muster.report.escape import markdown, one_line
-from muster.report.loop_bottom import bottom
+from muster.report.escape import markdown
+from muster.report.loop_bottom import bottom, why_of
 from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant
 from muster.report.loop_mermaid import mermaid
-from muster.report.loop_say import Say
+from muster.report.loop_say import Say, in_cell
 from muster.report.record_wording import code
 from muster.rounds.summary import Summary
 
 SHORT = 90  # characters of a cause in a table
+LARGEST = 1e6  # percent that are told: the first value was next to nothing
 CURVE, TREE = "best_so_far", "lineage.svg"
 SAME = "″"
 
 
-def loop_markdown(facts: LoopFacts, drawn: Sequence[str] = (), undrawn: str = "") -> str:
-    """`drawn`: the pictures that lie beside it. `undrawn`: why the curve does not."""
+def loop_markdown(facts: LoopFacts, drawn: Sequence[str] = (), undrawn: str = "", unnamed: Sequence[str] = ()) -> str:
+    """`drawn`: the pictures that lie beside it. `undrawn`: why the curve does not; `unnamed`: what it can't spell."""
     say = Say(facts)
     parts = [
         [f"# {_title(facts, say)}"],
         list(bottom(facts, say)),
         list(_runs(facts, say)),
         list(_lineage(facts, say, drawn)),
-        list(_curve(facts, say, drawn, undrawn)),
+        list(_curve(facts, say, drawn, undrawn, unnamed)),
         list(_rules(facts, say)),
         list(_logged(facts, say)),
     ]
@@ -37,10 +38,8 @@ def loop_markdown(facts: LoopFacts, drawn: Sequence[str] = (), undrawn: str = ""
 def _title(facts: LoopFacts, say: Say) -> str:
     rounds, variants = say.count("loop_round", facts.round), say.count("loop_variant", len(facts.variants))
     title = say("loop.title", campaign=markdown(facts.campaign), rounds=rounds, variants=variants)
-    if facts.over:
-        return title
-    over = sum(run.over for run in facts.runs)
-    return say("marked", title=title, mark=say("loop.unfinished", k=over, n=len(facts.runs)))
+    mark = say.unfinished(facts)
+    return say("marked", title=title, mark=mark) if mark else title
 
 
 # -- a row for each run
@@ -54,16 +53,18 @@ def _runs(facts: LoopFacts, say: Say) -> Iterator[str]:
     yield ""
     rows = [row for each in facts.variants for row in _rows(facts, each, say, urls=urls)]
     yield from table([*(say(f"loop.{name}") for name in names), *([say("loop.wandb")] if urls else [])], rows)
-    if facts.by:
+    note = say("loop.runs_note", by=code(facts.by), better=say(f"loop.{facts.better}")) if facts.by else ""
+    same = say("loop.same") if any(len(each.runs) > 1 for each in facts.variants) else ""
+    if note or same:
         yield ""
-        yield say("loop.runs_note", by=code(facts.by), better=say(f"loop.{facts.better}"))
+        yield say.sentences(note, same)
 
 
 def _rows(facts: LoopFacts, of: LoopVariant, say: Say, *, urls: bool) -> Iterator[list[str]]:
     variant = of.variant
     config = link(of.config.rpartition("/")[2], of.config)
     parent = markdown(variant.parent) if variant.parent else say("loop.base")
-    told = [parent, markdown(variant.reason) or "—", markdown(", ".join(variant.edits)) or "—", config]
+    told = [parent, _reason(variant.reason, say) or "—", markdown(", ".join(variant.edits)) or "—", config]
     for at, run in enumerate(of.runs or (LoopRun("", "PENDING"),)):
         name = markdown(run.cell) if run.cell else markdown(variant.name)
         score = [_score(of, say) if not at else SAME] if facts.by else []
@@ -75,16 +76,19 @@ def _rows(facts: LoopFacts, of: LoopVariant, say: Say, *, urls: bool) -> Iterato
 
 def _score(of: LoopVariant, say: Say) -> str:
     if not of.values:
-        return f"— ({say('loop.not_yet')})" if of.state == "waiting" else "—"
-    gain = f"; {say('loop.gain', gain=say.signed(of.gain))}" if of.gain is not None else ""
-    return say.short(of) + gain
+        return say("marked", title="—", mark=say("loop.not_yet")) if of.state == "waiting" else "—"
+    return say.short(of) + (say("semicolon") + say.gain(of.gain) if of.gain is not None else "")
 
 
 def _verdict(run: LoopRun, say: Say) -> str:
     if not run.trouble:
         return run.verdict
-    why = one_line(run.why) or say("loop.no_history", why=one_line(run.unread))
-    return f"{run.verdict}: {markdown(why if len(why) <= SHORT else why[: SHORT - 1] + '…')}"
+    return say("loop.told", head=run.verdict, text=in_cell(why_of(run, say, SHORT)))
+
+
+def _reason(reason: str, say: Say) -> str:
+    """People's words as they are; those of a search in this language."""
+    return in_cell(say.known(reason)) or markdown(reason)
 
 
 def link(text: str, target: str) -> str:
@@ -116,7 +120,7 @@ def _lineage(facts: LoopFacts, say: Say, drawn: Sequence[str]) -> Iterator[str]:
     yield from mermaid(facts, say)
 
 
-def _curve(facts: LoopFacts, say: Say, drawn: Sequence[str], undrawn: str) -> Iterator[str]:
+def _curve(facts: LoopFacts, say: Say, drawn: Sequence[str], undrawn: str, unnamed: Sequence[str]) -> Iterator[str]:
     if not facts.course:
         return
     yield f"## {say('loop.curve')}"
@@ -129,7 +133,9 @@ def _curve(facts: LoopFacts, say: Say, drawn: Sequence[str], undrawn: str) -> It
     if f"{CURVE}.png" in drawn:
         yield f"![{say('loop.curve')}]({CURVE}.png)"
         yield ""
-    yield say("loop.caption" if repeated else "loop.caption_one", **words)
+    caption = say("loop.caption" if repeated else "loop.caption_one", **words)
+    left_out = say("loop.unnamed", names=say("comma").join(map(code, unnamed))) if unnamed else ""
+    yield say.sentences(caption, left_out)
 
 
 # -- rules
@@ -144,7 +150,7 @@ def _rules(facts: LoopFacts, say: Say) -> Iterator[str]:
     names = ["rule", "reason", "made", *(["scored", "won", "mean_gain"] if facts.by else [])]
     rows = []
     for each in facts.rules:
-        row = [markdown(each.rule), markdown(each.reason), str(each.made) if each.made else say("loop.never")]
+        row = [markdown(each.rule), _reason(each.reason, say), str(each.made)]
         if facts.by:
             gain = "—" if each.mean is None else say.signed(each.mean)
             gain += f" {say.gain_format.interval(each.interval)}" if each.interval else ""
@@ -155,7 +161,7 @@ def _rules(facts: LoopFacts, say: Say) -> Iterator[str]:
     if not facts.by:
         yield say("loop.rules_unranked")
         return
-    yield say("loop.rules_note", by=code(facts.by))
+    yield say("loop.rules_note", by=code(facts.by), better=say(f"loop.{facts.better}"))
     yield ""
     if facts.noise is None:
         yield say("loop.noise_one")
@@ -178,7 +184,8 @@ def _logged(facts: LoopFacts, say: Say) -> Iterator[str]:
     for key in facts.keys:
         yield ""
         better = facts.directions.get(key)
-        yield f"### {code(key)}" + (f" ({say(f'loop.{better}')})" if better else "")
+        head = code(key)
+        yield f"### {say('marked', title=head, mark=say(f'loop.{better}')) if better else head}"
         yield ""
         names = ["run", "first", "last", "best_value" if better else "range", "delta", "percent"]
         rows = [_numbers(run, run.summaries.get(key), better, say) for run in facts.runs if run.summaries]
@@ -190,7 +197,7 @@ def _numbers(run: LoopRun, summary: Summary | None, better: str | None, say: Say
     if summary is None or not summary.count:
         return [name, *["—"] * 5]
     if summary.nan:
-        name += f" ({say('loop.nans', n=summary.nan, all=summary.count)})"
+        name = say("marked", title=name, mark=say("loop.nans", n=summary.nan, all=summary.count))
     best = number(summary.best(better)) if better else f"{number(summary.min)} … {number(summary.max)}"
     percent = _percent(summary.pct)
     delta = "—" if summary.delta is None else f"{summary.delta:+.4g}"
@@ -198,7 +205,12 @@ def _numbers(run: LoopRun, summary: Summary | None, better: str | None, say: Say
 
 
 def _percent(value: float | None) -> str:
-    return "—" if value is None else f"{value:+.1f}" if abs(value) < 1000 else f"{value:+.3g}"
+    if value is None:
+        return "—"
+    if abs(value) >= LARGEST:
+        return f"{'<' if value < 0 else '>'} {math.copysign(LARGEST, value):+,.0f}"
+    shown = f"{value:+,.1f}"
+    return "+0.0" if shown == "-0.0" else shown
 
 
 def number(value: float | None) -> str:

@@ -19,7 +19,7 @@ from muster.execute.paths import attempt_folder
 from muster.observe.hashes import HashCache
 from muster.observe.metrics.wandb_url import logged_url
 from muster.report.loop_facts import LoopFacts
-from muster.report.loop_pictures import curve, tree
+from muster.report.loop_pictures import curve, tree, unnamed
 from muster.report.loop_report import loop_markdown
 from muster.report.stamp import Basis, CellStamp, footer
 from muster.wiring import looping
@@ -71,17 +71,17 @@ def _place(desk: Desk, cell: CellStatus) -> Place:
 
 
 def _write(desk: Desk, status: Status, facts: LoopFacts, cells: Mapping[str, CellStamp]) -> Written:
-    pictures, undrawn = tree(facts), ""
+    pictures, undrawn, left_out = tree(facts), "", list[str]()
     try:
         pictures |= curve(facts)
+        left_out = unnamed(facts)
     except Exception as error:  # a text without its picture is better than none
         undrawn = f"{type(error).__name__}: {error}"
     files = [f"{FOLDER}/{name}" for name in ("summary.md", "summary.json", *pictures)]
     summary = summary_json(facts, files)
     basis = _basis(desk, status, facts, cells)
-    text = (
-        f"{loop_markdown(facts, list(pictures), undrawn)}\n---\n{footer(basis, facts.version, files[0])}; {facts.at}\n"
-    )
+    text = loop_markdown(facts, list(pictures), undrawn, left_out)
+    text += f"\n---\n{footer(basis, facts.version, files[0])}; {facts.at}\n"
     data = json.dumps(summary, ensure_ascii=False, indent=1, allow_nan=False)
     derived = [
         Derived(files[0], text.encode("utf-8", "replace"), "text"),

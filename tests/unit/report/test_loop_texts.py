@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from loop_scenes import LARGE, LITTLE, SETTINGS, facts, large, run, seeds, small, summary, tried
+from loop_scenes import LARGE, LITTLE, ROOT, SETTINGS, facts, large, run, seeds, small, summary, tried
 from markdown_it import MarkdownIt
 
 from muster.acts.loop_report_json import summary_json
@@ -20,7 +20,8 @@ from muster.acts.tried import Run
 from muster.report.figures.lineage import BOX, HIGH, lineage_svg, placed
 from muster.report.loop_facts import LoopFacts
 from muster.report.loop_mermaid import mermaid, safe
-from muster.report.loop_pictures import curve, tree
+from muster.report.loop_pictures import curve, tree, unnamed
+from muster.report.loop_recorded import FORMS
 from muster.report.loop_report import loop_markdown, number
 from muster.report.loop_say import Say
 
@@ -79,6 +80,14 @@ def test_one_seed_is_told_as_such() -> None:
     assert "One seed each" in text(made).partition("## Which rules pay")[2]
 
 
+def test_before_anything_was_proposed_no_variant_is_spoken_of() -> None:
+    bases = [tried(name, 1, [run(f"train/{name}", value)], by="base") for name, value in (("a", 0.5), ("b", 0.6))]
+    assert "One seed: a difference can't be told from noise" in bottom(facts(bases))
+    assert "no variant" not in bottom(facts(bases))
+    assert "| little_mass | OT mass too small | 0 | 0 | 0 | — |" in text(facts(bases))
+    assert "noise" not in bottom(facts(bases[:1]))
+
+
 def test_a_better_mean_within_the_noise_takes_no_place() -> None:
     made = facts([
         tried("a", 1, seeds("a", 0.50, 0.40, 0.45), by="base"), tried("b", 2, seeds("b", 0.49, 0.39, 0.44), **LITTLE_MADE),
@@ -87,7 +96,8 @@ def test_a_better_mean_within_the_noise_takes_no_place() -> None:
     assert made.best.name == "a"
     assert made.against is None
     assert "no variant is better beyond the noise" in bottom(made)
-    assert "`b` has the better mean (0.440 ± 0.050 (n = 3)), but not beyond the noise" in bottom(made)
+    assert "`b` has the better mean (0.440 ± 0.050, n = 3), but not beyond the noise" in bottom(made)
+    assert "two seeds" not in bottom(made)
 
 
 def test_two_seeds_are_too_few_and_that_is_told() -> None:
@@ -96,7 +106,25 @@ def test_two_seeds_are_too_few_and_that_is_told() -> None:
     )
     assert made.best
     assert made.best.name == "a"
-    assert "`b` has the better mean (0.470 ± 0.014 (n = 2)), but two seeds hardly ever tell" in bottom(made)
+    assert "`b` has the better mean (0.470 ± 0.014, n = 2), but not beyond the noise of the seeds." in bottom(made)
+    assert "rests on two seeds" in bottom(made)
+
+
+def test_what_two_seeds_show_is_doubted_once_for_all_of_it() -> None:
+    """A gain beyond the noise beside one that is not: both were judged by two seeds."""
+    made = facts([
+        tried("a", 1, seeds("a", 0.512, 0.538), by="base"),
+        tried("b", 2, seeds("b", 0.316, 0.336), **LITTLE_MADE),
+        tried("c", 3, seeds("c", 0.195, 0.249), **LITTLE_MADE),
+    ])  # fmt: skip
+    assert made.best
+    assert made.best.name == "b"
+    lines = bottom(made).splitlines()
+    at = next(at for at, line in enumerate(lines) if "beyond the noise of the seeds." in line)
+    assert "it is better by 0.199" in lines[at]
+    assert "`c` has the better mean" in lines[at + 1]
+    assert lines[at + 2].startswith("  - All of this rests on two seeds, which show the noise only roughly")
+    assert "hardly ever" not in bottom(made)
 
 
 def test_seeds_without_a_spread_are_doubted() -> None:
@@ -118,6 +146,20 @@ def test_higher_may_be_better() -> None:
     assert made.variant("b").gain == pytest.approx(0.7)
 
 
+@pytest.mark.parametrize(("better", "said"), [("lower", "better"), ("higher", "worse")])
+def test_a_gain_is_told_in_words_whichever_direction_is_better(better: str, said: str) -> None:
+    made = facts(
+        [tried("a", 1, [run("train/a", 0.5)], by="base"), tried("b", 2, [run("train/b", 0.3)], **LITTLE_MADE)],
+        replace(SETTINGS, better=better),
+    )
+    assert f"| 0.3000; {said} than its parent by 0.2000 |" in text(made)
+    assert f"({better} is better); below zero it is worse" in text(made)
+    alike = facts(
+        [tried("a", 1, [run("train/a", 0.5)], by="base"), tried("b", 2, [run("train/b", 0.5)], **LITTLE_MADE)]
+    )
+    assert "| 0.5000; as good as its parent |" in text(alike)
+
+
 def test_without_an_expression_to_rank_by_nothing_is_called_the_best() -> None:
     made = facts([tried("a", 1, [run("train/a", 0.5)], by="base")], replace(SETTINGS, by=""))
     assert made.best is None
@@ -128,10 +170,14 @@ def test_without_an_expression_to_rank_by_nothing_is_called_the_best() -> None:
     assert summary_json(made)["best"] is None
 
 
-def test_a_best_one_that_died_is_told() -> None:
-    died = replace(run("train/a", 0.3), verdict="DEAD", why="exit code 1")
-    made = facts([tried("a", 1, [died], by="base"), tried("b", 1, [run("train/b", 0.5)], by="base")])
-    assert "did not end well" in bottom(made)
+def test_runs_of_the_best_one_that_died_are_told() -> None:
+    died = replace(run("train/a/2", 0.3), verdict="DEAD", why="exit code 1")
+    runs = [*seeds("a", 0.3, 0.31), died]
+    made = facts([tried("a", 1, runs, by="base"), tried("b", 1, seeds("b", 0.5, 0.51), by="base")])
+    assert "1 of its 3 runs did not end well and does not count." in bottom(made)
+    dead = tuple(replace(each, verdict="DEAD") for each in made.variants[0].runs)
+    every = replace(made, variants=(replace(made.variants[0], runs=dead), *made.variants[1:]))
+    assert "All 3 of its runs ended badly" in bottom(every)
 
 
 # -- what comes next
@@ -148,8 +194,14 @@ def test_what_comes_next_is_told() -> None:
     assert "**Round 2 of 3 is over**" in bottom(waiting("DEAD"))
     assert "nobody has to do anything" in bottom(replace(waiting("PENDING"), busy=True))
     assert "`muster release`" in bottom(replace(waiting("PENDING"), intent="held"))
-    assert "(not finished: 1 of 2 runs are over)" in text(waiting("PENDING")).splitlines()[0]
-    assert "not finished" not in text(waiting("DEAD")).splitlines()[0]
+
+
+def test_what_is_not_over_says_partial_in_every_title() -> None:
+    assert text(waiting("PENDING")).splitlines()[0].endswith("(PARTIAL 1/2: 1 of 2 runs are over)")
+    assert "(PARTIAL 1/2: " in lineage_svg(waiting("PENDING")).decode()
+    assert b"PARTIAL 1/2" in curve(waiting("PENDING"))["best_so_far.svg"]
+    over = waiting("DEAD")
+    assert "PARTIAL" not in text(over) + lineage_svg(over).decode() + curve(over)["best_so_far.svg"].decode()
 
 
 @pytest.mark.parametrize(
@@ -158,14 +210,67 @@ def test_what_comes_next_is_told() -> None:
         ("the one round is done", "唯一的一轮已完成"),
         ('the target is reached: last("l1") < 0.1 holds for a_1', '`a_1` 满足 `last("l1") < 0.1`'),
         ('no gain in 2 rounds: last("l1") is still best with a (0.51)', '连续 2 轮没有提升：按 `last("l1")` 最好的仍是 `a`（0.51）'),
-        ("no proposals because 1 of 1 run left no history", "没有新的提案，原因：1 of 1 run left no history"),
-        ("something new", "something new"),
+        ("no proposals because 1 of 1 run left no history", "没有新的提案，原因：「1 of 1 run left no history」。"),
+        ('no proposals because small: last("l1") = 0.5 > 1: false; and so on',
+         '原因：规则「small」没有触发：`last("l1") = 0.5 > 1` 不成立；「and so on」。'),
+        ("something new", "「something new」"),
     ],
 )  # fmt: skip
 def test_every_stop_is_told_in_the_campaigns_language(recorded: str, said: str) -> None:
     assert said in bottom(facts([tried("a", 1, [run("train/a", 0.5)], by="base")], language="zh", stopped=recorded))
     english = bottom(facts([tried("a", 1, [run("train/a", 0.5)], by="base")], stopped=recorded))
     assert f"has stopped**: {recorded}." in english.replace("`", "")
+
+
+def test_runs_without_a_history_are_named_once() -> None:
+    """Those in trouble are named below, each with its cause."""
+    silent = [Run(f"train/a/{at}", "DONE", unread="nothing") for at in range(2)]
+    recorded = "no proposals because 2 of 2 runs left no readable history: train/a/0: x; train/a/1: y; and 3 more; z"
+    made = [tried("a", 1, silent, by="base")]
+    assert "no proposals because 2 of 2 runs left no readable history; z." in bottom(facts(made, stopped=recorded))
+    told = bottom(facts(made, stopped=recorded, language="zh"))
+    assert "没有新的提案，原因：2 个运行中有 2 个没有留下可读的历史；「z」。" in told
+
+
+@pytest.mark.parametrize(
+    ("recorded", "said"),
+    [
+        ("it ended with exit code 3", "命令以退出码 3 结束"),
+        ("the command exited with 137; 128+9: a shell reports a killed child this way", "命令以退出码 137 结束"),
+        ("it ended with RuntimeError: no luck", "以 RuntimeError 结束：「no luck」"),
+        ("killed by signal 9 (SIGKILL); who sent it is not known", "被信号 9（SIGKILL）终止"),
+        ("the GPU's memory did not suffice", "显存不足"),
+        ("a cause that nobody knows", "「a cause that nobody knows」"),
+    ],
+)
+def test_why_a_run_died_is_told_in_the_campaigns_language(recorded: str, said: str) -> None:
+    dead = [tried("a", 1, [Run("train/a", "DEAD", recorded)], by="base")]
+    assert f"DEAD：{said}" in bottom(facts(dead, language="zh"))
+    assert f"| DEAD：{said}" in text(facts(dead, language="zh"))
+    assert f"`train/a`: DEAD: {recorded}" in bottom(facts(dead))
+
+
+def test_every_form_of_a_recorded_reason_has_chinese_words() -> None:
+    say = Say(small("zh"))
+    for name, form in FORMS:
+        assert "{" not in say(f"recorded.{name}", **dict.fromkeys(form.groupindex, "1"))
+
+
+@pytest.mark.parametrize("stopped", ["", 'no proposals because x: last("a") = 1 > 2: false; odd', "odd"])
+def test_chinese_sentences_have_their_own_punctuation(stopped: str) -> None:
+    little = LITTLE_MADE | {"by": "search:tpe", "reason": "tpe of 9 scores, the best 0.2 of a"}
+    made = facts(
+        [
+            tried("a", 1, seeds("a", 0.5, 0.52), by="base"),
+            tried("b", 2, [*seeds("b", 0.4), Run("train/b/1", "PENDING")], **little),
+            tried("c", 2, [Run("train/c/0", "DEAD", "odd"), Run("train/c/1", "DONE", unread="it never ran")], **little),
+        ],
+        language="zh", stopped=stopped,
+    )  # fmt: skip
+    words = re.sub(r"`[^`]*`|「[^」]*」|\(n = \d\)|\[[^]]*\]\([^)]*\)", "", text(made) + text(small("zh")))
+    assert not re.findall(r".*[\u4e00-\u9fff] ?[(),;:].*|.*[(),;:] ?[\u4e00-\u9fff].*", words)
+    assert "第 1 轮：1 个变体" in lineage_svg(made).decode()
+    assert "tpe 依据 9 个分数抽取，其中最好的是 a 的 0.2" in "".join(mermaid(made, Say(made))).replace("…", "")
 
 
 def test_runs_in_trouble_are_named_with_their_cause() -> None:
@@ -175,12 +280,38 @@ def test_runs_in_trouble_are_named_with_their_cause() -> None:
         [tried(name, 1, [one], by="base") for name, one in (("a", run("train/a", 0.5)), ("b", silent), ("c", lost))]
     )
     assert "**2 of 3 runs failed or left no history**" in bottom(made)
+    assert "went on" not in bottom(made)
     assert "`train/b`: DONE: no readable history: nothing that it logged is in out" in bottom(made)
     assert "`train/c`: UNKNOWN: the host does not answer" in bottom(made)
+    dead = replace(run("train/a", 0.5), verdict="DEAD")
+    assert "| DEAD: no cause is recorded |" in text(facts([tried("a", 1, [dead], by="base")]))
     nothing = facts([tried("b", 1, [silent], by="base")])
     assert "**The only run failed or left no history**" in bottom(nothing)
     assert "**No variant has a score**" in bottom(nothing)
     assert "Nothing was logged." in text(nothing)
+
+
+def test_runs_with_the_same_cause_are_told_together_and_no_name_is_cut() -> None:
+    folder = "outputs/train/silent_and_with_a_name_that_is_long_enough_to_be_cut_somewhere_in_its_middle"
+    looked = "*.jsonl, progress.csv, metrics.csv, and whatever else there is in the world of training runs"
+    silent = [
+        Run(f"{folder[8:]}/{at}", "DONE", unread=f"nothing that it logged is in {ROOT}/{folder}/{at}: {looked}")
+        for at in range(3)
+    ]
+    dead = Run("train/b", "DEAD", f"it ended with OSError: no such file: /data/{'very_' * 20}long/name.bin of the set")
+    made = facts([tried("a", 1, silent, by="base"), tried("b", 1, [dead], by="base")])
+    told = bottom(made)
+    assert f"`{folder[8:]}/{{0,1,2}}`: DONE: no readable history: nothing that it logged is in its output" in told
+    assert f"looked for: `{looked}`" in told
+    rows = text(made).partition("## Runs")[2].partition("## Lineage")[0]
+    assert rows.count("DONE: it left no readable history |") == 3
+    assert f"/data/{'very_' * 20}long/name.bin … |" in rows
+
+
+def test_what_the_same_as_above_means_is_told_where_it_is_used() -> None:
+    one = facts([tried("a", 1, [run("train/a", 0.5)], by="base")])
+    assert "″" not in text(one)
+    assert text(small()).count("″: as in the row above.") == 1
 
 
 # -- rules
@@ -203,7 +334,24 @@ def test_which_rules_pay() -> None:
     assert (found["large_gradient"].made, found["large_gradient"].gains) == (1, ())
     assert found["default"].made == 0
     assert found["a person"].gains == pytest.approx([-0.2])
-    assert "| default | mild OT | never fired |" in text(made)
+    assert "| default | mild OT | 0 |" in text(made)
+
+
+def test_what_a_search_made_is_told_in_general() -> None:
+    """Each round of it has another reason."""
+    base = tried("a", 1, [run("train/a", 0.5)], by="base")
+    reasons = ["drawn at random, tpe begins with 5 scores", "tpe of 9 scores, the best 0.2222 of b"]
+    drawn = [
+        tried(f"b{at}", 2 + at, [run(f"train/b{at}", 0.4)], parent="a", by="search:tpe", reason=reason)
+        for at, reason in enumerate(reasons)
+    ]
+    asked = [tried(f"c{at}", 2, [run(f"train/c{at}", 0.4)], parent="a", by="f.py:f", reason=f"{at}") for at in range(2)]
+    made = facts([base, *drawn, *asked], replace(SETTINGS, rules=(), default=None))
+    assert "| search:tpe | points of the space, drawn by tpe | 2 |" in text(made)
+    assert "| f.py:f | each for a reason of its own | 2 |" in text(made)
+    chinese = text(facts([base, *drawn], replace(SETTINGS, rules=(), default=None), language="zh"))
+    assert "| search:tpe | 搜索空间中的点，由 tpe 抽取 | 2 |" in chinese
+    assert "随机抽取，有 5 个分数后 tpe 才开始" in chinese
 
 
 # -- numbers
@@ -227,6 +375,26 @@ def test_the_keys_that_rank_and_rule_come_first_and_eight_are_shown() -> None:
     assert made.more_keys == 4
     assert "4 more keys are in summary.json" in text(made)
     assert set(summary_json(made)["variants"][0]["runs"][0]["metrics"]) == set(logged)
+
+
+def test_the_column_that_counts_steps_has_no_table() -> None:
+    logged = {key: summary(key, 0.0, 1.0, 2.0) for key in ("step", "trainer/global_step", "_step", "ticks")}
+    logged["loss"] = summary("loss", 3.0, 2.0, 1.0)
+    logged["global_step"] = summary("global_step", 10.0, 20.0, 30.0)
+    one = tried("a", 1, [Run("train/a", "DONE", summaries=logged)], by="base")
+    made = facts([one])
+    assert made.keys == ("loss",)
+    assert made.more_keys == 5
+    asked = replace(SETTINGS, rules=(replace(LITTLE, when='last("step") < 9'),))
+    assert facts([one], asked).keys == ("step", "loss")
+
+
+def test_percentages_have_one_form() -> None:
+    pairs = {"a": (0.02734, 0.2617), "b": (0.02734, 0.4414), "c": (1.0, 0.99999), "d": (1e-9, 5.0), "e": (1e-9, -5.0)}
+    logged = {key: summary(key, *values) for key, values in pairs.items()}
+    made = facts([tried("a", 1, [Run("train/a", "DONE", summaries=logged)], by="base")])
+    shown = re.findall(r"\| train/a \|.*\| (.+) \|\n", text(made).partition("## What the runs logged")[2])
+    assert shown == ["+857.2", "+1,514.5", "+0.0", "> +1,000,000", "< -1,000,000"]
 
 
 # -- pictures
@@ -253,6 +421,15 @@ def test_the_lineage_is_drawn_without_overlaps(made: LoopFacts) -> None:
         parent = by_name.get(spot.of.variant.parent or "")
         between = [one for one in spots if parent and one.row == spot.row and parent.column < one.column < spot.column]
         assert not between
+
+
+def test_what_the_curve_can_not_spell_is_told() -> None:
+    assert unnamed(small()) == []
+    chinese = replace(small("zh"), campaign="中文循环")
+    assert unnamed(chinese) == ["中文循环"]
+    told = loop_markdown(chinese, ["best_so_far.png"], unnamed=unnamed(chinese))
+    assert "没有写出 `中文循环`：图的字体缺少这些字。" in told
+    assert "字体" not in text(small("zh"))
 
 
 def test_strange_names_and_reasons_stay_well_formed() -> None:

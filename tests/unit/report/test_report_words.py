@@ -12,6 +12,8 @@ from muster.report.words import TEXTS, Words
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # English takes a flag's sentence from `stats`, where it is made.
 ONLY_CHINESE = {key for key in TEXTS["zh"] if key.startswith("flag.") and not key.startswith("flag.means.")}
+# English tells what was recorded in English as it is.
+ONLY_CHINESE |= {key for key in TEXTS["zh"] if key.startswith("recorded.") and key not in TEXTS["en"]}
 NOT_WORDS = {"and", "comma", "semicolon", "between", "stop", "marked", "caption.marked"}
 
 

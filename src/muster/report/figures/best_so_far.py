@@ -65,7 +65,7 @@ def _picture(facts: LoopFacts) -> Picture:
     ground = _ground(facts)
     figure = Figure(figsize=(WIDTH, HEIGHT))
     shown = facts.by if drawable(facts.by) else "score"
-    title = f"Best so far: {shown}"
+    title = f"Best so far: {shown}" + ("" if facts.over else f" ({_partial(facts)})")
     write(figure, EDGE, HEIGHT - 0.45, title, fitting(title, TITLE, WIDTH - 2 * EDGE))
     how = _bottom_line(facts)
     write(figure, EDGE, HEIGHT - 0.78, how, fitting(how, SMALL + 0.5, WIDTH - 2 * EDGE), color=QUIET)
@@ -83,6 +83,16 @@ def _picture(facts: LoopFacts) -> Picture:
     told = f"campaign {facts.campaign}; {over}; muster {facts.version}"
     cells = tuple(run.cell for run in facts.runs)
     return Picture(NAME, title, told, "", cells, figure)
+
+
+def _partial(facts: LoopFacts) -> str:
+    return f"PARTIAL {sum(run.over for run in facts.runs)}/{len(facts.runs)}"
+
+
+def unnamed(facts: LoopFacts) -> list[str]:
+    """What the picture has to leave out: its font lacks the letters."""
+    names = [facts.campaign, facts.by, *([facts.best.name] if facts.best else [])]
+    return [name for name in names if not drawable(name)]
 
 
 def _bottom_line(facts: LoopFacts) -> str:

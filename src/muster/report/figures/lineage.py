@@ -47,7 +47,8 @@ def lineage_svg(facts: LoopFacts) -> bytes:
     spots = placed(facts)
     columns = max((spot.column for spot in spots.values()), default=0) + 1
     rows = max((spot.row for spot in spots.values()), default=0) + 1
-    title = say("loop.picture", campaign=facts.campaign)
+    title, mark = say("loop.picture", campaign=facts.campaign), say.unfinished(facts)
+    title = say("marked", title=title, mark=mark) if mark else title
     note = say("loop.lineage_note")
     width = max(2 * EDGE + columns * (BOX + GAP) - GAP, 2 * EDGE + int(max(_width(title, 18), _width(note, SMALL))) + 8)
     height = HEAD + rows * ROW - (ROW - HIGH) + EDGE
@@ -89,7 +90,7 @@ def placed(facts: LoopFacts) -> dict[str, Spot]:
 
 def _column(number: int, facts: LoopFacts, say: Say) -> str:
     count = say.count("loop_variant", len(facts.of_round(number)))
-    text = f"{say('loop.round')} {number}: {count}"
+    text = say("loop.column", round=number, variants=count)
     return _words(EDGE + (number - 1) * (BOX + GAP), HEAD - 14, text, TEXT, bold=True)
 
 
@@ -114,7 +115,7 @@ def _box(spot: Spot, facts: LoopFacts, say: Say) -> Iterator[str]:
     room = BOX - 20
     yield _words(spot.x + 10, spot.y + 20, _fitted(of.name, NAME, room), NAME, bold=True)
     yield _words(spot.x + 10, spot.y + 38, _fitted(score(facts, of, say), TEXT, room), TEXT, _tint(of))
-    reason = one_line(of.variant.reason) or (say("loop.base") if of.variant.parent is None else of.variant.by)
+    reason = say.in_picture(of.variant.reason) or (say("loop.base") if of.variant.parent is None else of.variant.by)
     yield _words(spot.x + 10, spot.y + 54, _cut(reason, SMALL, room), SMALL, QUIET)
     yield "</g>"
 

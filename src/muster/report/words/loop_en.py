@@ -4,12 +4,14 @@ from __future__ import annotations
 
 TEXTS = {
     "loop.title": "Rounds of {campaign}: {rounds}, {variants}",
-    "loop.unfinished": "not finished: {k} of {n} {n:run is|runs are} over",
+    "loop.unfinished": "PARTIAL {k}/{n}: {k} of {n} {n:run is|runs are} over",
     "count.loop_round": "{n} round|{n} rounds",
     "count.loop_variant": "{n} variant|{n} variants",
     "count.loop_seed": "{n} seed|{n} seeds",
     "loop.higher": "higher is better",
     "loop.lower": "lower is better",
+    "loop.told": "{head}: {text}",
+    "loop.recorded": "{text}",  # a reason that was recorded in English
     # bottom line
     "loop.best": "**Best so far: {name}** (round {round}): {by} = {score}; {better}.",
     "loop.no_rank": "**No best variant can be named**: nothing is declared to rank by. `keep: {{top: 4, by: "
@@ -18,6 +20,7 @@ TEXTS = {
     "loop.no_score_why": "**No variant has a score** by {by}: {why}.",
     "loop.score": "{mean} ± {sd} (mean ± sd, {seeds})",
     "loop.score_one": "{mean} (one seed)",
+    "loop.inner": "{score}, n = {n}",
     "loop.beyond": "Against its base {base} ({score}) it is better by {gain}, 95 % interval {interval}, p = {p} "
     "(Welch): beyond the noise of the seeds.",
     "loop.within": "Against its base {base} ({score}) it is better by {gain}, 95 % interval {interval}, p = {p} "
@@ -29,13 +32,15 @@ TEXTS = {
     "loop.is_base": "It is one of the configs that the loop began with: no variant is better beyond the noise.",
     "loop.is_base_one": "It is one of the configs that the loop began with: no variant scored better. One seed: a "
     "difference can't be told from noise; `repeats: 3` would show it.",
+    "loop.only_bases_one": "One seed: a difference can't be told from noise; `repeats: 3` would show it.",
     "loop.no_base": "The base that it comes from has no score to compare with.",
     "loop.top": "{name} has the better mean ({score}), but not beyond the noise of the seeds.",
-    "loop.top_few": "{name} has the better mean ({score}), but two seeds hardly ever tell a gain from noise; "
-    "`repeats: 3` or more would.",
-    "loop.chosen": "It was chosen as the best of {n} that have a score, so that score flatters it: run it again with "
+    "loop.few": "All of this rests on two seeds, which show the noise only roughly: what stands out may be luck, what "
+    "does not may be real; `repeats: 3` or more would tell.",
+    "loop.chosen": "It was chosen as the best of {n} that have a score, so this score flatters it: run it again with "
     "other seeds before you show it.",
-    "loop.died": "{n:One of its runs|{n} of its runs} did not end well: the score is of what was logged until then.",
+    "loop.died": "{n} of its {all} runs did not end well and {n:does|do} not count.",
+    "loop.died_all": "{n:Its only run|All {n} of its runs} ended badly: the score is of what was logged until then.",
     "loop.stopped": "**The loop has stopped**: {why}.",
     "loop.next_running": "**Round {round} of {most} is under way**: {k} of {n} {n:run is|runs are} over.",
     "loop.next_ready": "**Round {round} of {most} comes next**: {variants}; {how}.",
@@ -44,9 +49,10 @@ TEXTS = {
     "loop.how_idle": "`muster loop run` goes on",
     "loop.how_held": "the campaign is held: `muster release`, then `muster loop run`",
     "loop.how_down": "the campaign is down: `muster loop run` goes on",
-    "loop.trouble": "**{n} of {all} {all:run|runs} failed or left no history**, and the loop went on without them:",
+    "loop.trouble": "**{n} of {all} {all:run|runs} failed or left no history**:",
     "loop.trouble_all": "**{n:The only run|All {n} runs} failed or left no history**:",
-    "loop.trouble_run": "{cell}: {verdict}: {why}",
+    "loop.trouble_more": "{n} more {n:run|runs}: see the table",
+    "loop.no_cause": "no cause is recorded",
     "loop.fine": "No run failed, and each left a history.",
     "loop.fine_so_far": "No run has failed so far.",
     "loop.left_none": "it left no readable history",
@@ -57,7 +63,8 @@ TEXTS = {
     "loop.stop.target": "the target is reached: {target} holds for {name}",
     "loop.stop.no_gain": "no gain in {n} {n:round|rounds}: {by} is still best with {name} ({score})",
     "loop.stop.open": "round {round} is not over, {k} of {n} {n:run has|runs have} no end yet: {why}",
-    "loop.stop.none": "no proposals because {why}",
+    "loop.stop.none": "no proposals because {none}",
+    "loop.stop.silent": "{k} of {n} {n:run|runs} left no readable history",
     # runs
     "loop.runs": "Runs",
     "loop.run": "run",
@@ -71,11 +78,15 @@ TEXTS = {
     "loop.output": "output",
     "loop.wandb": "W&B",
     "loop.base": "base",
-    "loop.gain": "{gain} against the parent",
-    "loop.runs_note": "score: {by}, {better}. ″: as in the row above.",
+    "loop.gain_better": "better than its parent by {gain}",
+    "loop.gain_worse": "worse than its parent by {gain}",
+    "loop.gain_none": "as good as its parent",
+    "loop.runs_note": "score: {by}, {better}.",
+    "loop.same": "″: as in the row above.",
     # lineage
     "loop.lineage": "Lineage",
     "loop.lineage_note": "Thick frame: the best so far. ▲ better and ▼ worse than its parent. Dashed: no score.",
+    "loop.column": "round {round}: {variants}",
     "loop.lineage_large": "{n} variants are too many for a diagram in a text: see lineage.svg.",
     "loop.picture": "Lineage of {campaign}",
     "loop.not_yet": "not over yet",
@@ -89,16 +100,16 @@ TEXTS = {
     "loop.caption_one": "Each dot is a run, by {by} ({better}). The line is the best variant after each round. One "
     "seed each: a gain can't be told from noise.",
     "loop.undrawn": "It could not be drawn: {why}.",
+    "loop.unnamed": "The picture leaves {names} out: its font has not all of the letters.",
     # rules
     "loop.rules": "Which rules pay",
     "loop.rule": "rule",
     "loop.made": "variants made",
     "loop.scored": "with a score",
     "loop.won": "better than the parent",
-    "loop.mean_gain": "mean gain",
-    "loop.never": "never fired",
-    "loop.rules_note": "Gain: the score of a variant less that of its parent, by {by}; above zero is better. In "
-    "brackets the 95 % t interval of the mean gain, from three variants on.",
+    "loop.mean_gain": "mean gain (+ is better)",
+    "loop.rules_note": "Gain: by how much a variant is better than its parent, by {by} ({better}); below zero it is "
+    "worse. In brackets the 95 % t interval of the mean gain, from three variants on.",
     "loop.noise": "The seeds of one variant differ by {sd} (sd, pooled): a gain of one pair of variants has a noise of "
     "{pair} by itself.",
     "loop.noise_one": "One seed each: every gain has the noise of two seeds in it, and nothing here says how large "
@@ -118,4 +129,6 @@ TEXTS = {
     "loop.delta": "delta",
     "loop.percent": "%",
     "loop.nans": "{n} of {all} not finite",
+    # what is recorded in English is told as it is, but for this one
+    "recorded.nothing": "nothing that it logged is in its output; looked for: {files}",
 }
