@@ -415,12 +415,40 @@ def test_the_lineage_is_drawn_without_overlaps(made: LoopFacts) -> None:
     assert {spot.of.name for spot in spots} == {each.name for each in made.variants}
     assert len({(spot.column, spot.row) for spot in spots}) == len(spots)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
-    assert all(spot.x + BOX <= width and spot.y + HIGH <= height for spot in spots)
+    assert all(spot.x + spot.wide <= width and spot.y + HIGH <= height for spot in spots)
     by_name = placed(made)
     for spot in spots:  # a line runs along the child's row: no box between
         parent = by_name.get(spot.of.variant.parent or "")
         between = [one for one in spots if parent and one.row == spot.row and parent.column < one.column < spot.column]
         assert not between
+
+
+def test_no_word_of_the_lineage_leaves_its_box() -> None:
+    """By the widest of the fonts that are usual."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextPath
+
+    name = "WWWMMM_act_fr3_ot_BASELINE_WITH_A_LONG_NAME"
+    reason = f"{'W' * 18} the OT mass is far too small and the gradient norm is far too large"
+    dead = Run("train/d", "DEAD", "exit code 1")
+    made = facts([
+        tried(name, 1, seeds("a", 0.5, 0.51), by="base"),
+        tried(f"{name}_1c9f3a", 2, seeds("b", 0.4, 0.41), parent=name, reason=reason, by="x"),
+        tried("mmmmmmmmmmmmmmmmmmmmmmmm", 2, [dead], parent=name, reason=reason.lower(), by="x"),
+    ])  # fmt: skip
+    spots = placed(made)
+    places = {(spot.x + 10, spot.y): spot.x + spot.wide for spot in spots.values()}
+    root = ElementTree.fromstring(lineage_svg(made))
+    seen = 0
+    for words in (each for each in root.iter() if each.tag.endswith("text") and each.text):
+        x, y, size = (float(words.attrib[key]) for key in ("x", "y", "font-size"))
+        font = FontProperties(family="DejaVu Sans", weight="bold" if "font-weight" in words.attrib else "normal")
+        end = x + TextPath((0, 0), words.text, size=size, prop=font).get_extents().x1
+        right = next((edge for (left, top), edge in places.items() if left == x and top < y < top + HIGH), None)
+        assert end < (right or float(root.attrib["width"])), words.text
+        seen += right is not None
+    assert seen == 9
+    assert all(spot.wide > BOX for spot in spots.values())
 
 
 def test_what_the_curve_can_not_spell_is_told() -> None:

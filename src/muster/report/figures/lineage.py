@@ -15,10 +15,12 @@ from muster.report.loop_facts import LoopFacts, LoopVariant
 from muster.report.loop_mermaid import lacking, score
 from muster.report.loop_say import Say
 
-BOX, HIGH = 236, 62  # of a variant
+BOX, WIDEST, HIGH = 236, 340, 62  # of a variant: as wide as the longest name asks for
+INSIDE = 20  # of a box, that no letter may use
 GAP, ROW = 58, 76  # between columns; from row to row
 EDGE, HEAD = 20, 92  # around all; what lies above the first row
-NAME, TEXT, SMALL = 14, 13, 12  # font sizes
+HEADLINE, NAME, TEXT, SMALL = 18, 14, 13, 12  # font sizes
+BROAD, NARROW = "WMmw@%&—…", "fijlrtI .,:;'|!()[]/-"  # letters, by how much room they take
 BETTER, WORSE = "#00664A", "#8A4B00"  # dark enough for words
 FONT = "system-ui, 'Segoe UI', 'Helvetica Neue', 'DejaVu Sans', 'Noto Sans CJK SC', 'Microsoft YaHei', sans-serif"
 
@@ -28,10 +30,11 @@ class Spot:
     of: LoopVariant
     column: int
     row: int
+    wide: int = BOX
 
     @property
     def x(self) -> int:
-        return EDGE + self.column * (BOX + GAP)
+        return _left(self.column, self.wide)
 
     @property
     def y(self) -> int:
@@ -47,19 +50,21 @@ def lineage_svg(facts: LoopFacts) -> bytes:
     spots = placed(facts)
     columns = max((spot.column for spot in spots.values()), default=0) + 1
     rows = max((spot.row for spot in spots.values()), default=0) + 1
+    wide = _box_width(facts)
     title, mark = say("loop.picture", campaign=facts.campaign), say.unfinished(facts)
     title = say("marked", title=title, mark=mark) if mark else title
     note = say("loop.lineage_note")
-    width = max(2 * EDGE + columns * (BOX + GAP) - GAP, 2 * EDGE + int(max(_width(title, 18), _width(note, SMALL))) + 8)
+    above = max(_width(title, HEADLINE, bold=True), _width(note, SMALL))
+    width = max(_left(columns, wide) - GAP, EDGE + int(above) + 8) + EDGE
     height = HEAD + rows * ROW - (ROW - HIGH) + EDGE
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
         f'role="img" font-family={quoteattr(FONT)}>',
         f"<title>{_clean(title)}</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
-        _words(EDGE, 30, title, 18, bold=True),
+        _words(EDGE, 30, title, HEADLINE, bold=True),
         _words(EDGE, 50, note, SMALL, QUIET),
-        *(_column(number, facts, say) for number in range(1, facts.round + 1)),
+        *(_column(number, facts, say, wide) for number in range(1, facts.round + 1)),
         *(_edge(spots[spot.of.variant.parent], spot) for spot in spots.values() if spot.of.variant.parent in spots),
         *(line for spot in spots.values() for line in _box(spot, facts, say)),
         "</svg>",
@@ -75,27 +80,27 @@ def placed(facts: LoopFacts) -> dict[str, Spot]:
         parent = each.variant.parent if each.variant.parent in known else None
         children.setdefault(parent, []).append(each)
     found: dict[str, Spot] = {}
-    row = 0
+    row, wide = 0, _box_width(facts)
     left = [(root, -1) for root in reversed(children.get(None, []))]
     while left:
         of, at = left.pop()
         if at < 0:
             at, row = row, row + 1
-        found[of.name] = Spot(of, max(0, of.variant.round - 1), at)
+        found[of.name] = Spot(of, max(0, of.variant.round - 1), at, wide)
         mine = children.get(of.name, [])
         left += [(child, -1) for child in reversed(mine[1:])]
         left += [(child, at) for child in mine[:1]]
     return found
 
 
-def _column(number: int, facts: LoopFacts, say: Say) -> str:
+def _column(number: int, facts: LoopFacts, say: Say, wide: int) -> str:
     count = say.count("loop_variant", len(facts.of_round(number)))
     text = say("loop.column", round=number, variants=count)
-    return _words(EDGE + (number - 1) * (BOX + GAP), HEAD - 14, text, TEXT, bold=True)
+    return _words(_left(number - 1, wide), HEAD - 14, _cut(text, TEXT, wide + INSIDE), TEXT, bold=True)
 
 
 def _edge(parent: Spot, child: Spot) -> str:
-    start, end = parent.x + BOX, child.x
+    start, end = parent.x + parent.wide, child.x
     bend = start + GAP // 2
     path = f"M{start} {parent.middle}H{bend}V{child.middle}H{end - 2}"
     tip = f"M{end - 8} {child.middle - 4}L{end - 1} {child.middle}L{end - 8} {child.middle + 4}"
@@ -109,11 +114,11 @@ def _box(spot: Spot, facts: LoopFacts, say: Say) -> Iterator[str]:
     dashes = ' stroke-dasharray="6 4"' if lacking(facts, of) else ""
     yield f"<g><title>{_clean(_told(of))}</title>"
     yield (
-        f'<rect x="{spot.x}" y="{spot.y}" width="{BOX}" height="{HIGH}" rx="7" fill="{fill}" stroke="{edge}" '
+        f'<rect x="{spot.x}" y="{spot.y}" width="{spot.wide}" height="{HIGH}" rx="7" fill="{fill}" stroke="{edge}" '
         f'stroke-width="{wide}"{dashes}/>'
     )
-    room = BOX - 20
-    yield _words(spot.x + 10, spot.y + 20, _fitted(of.name, NAME, room), NAME, bold=True)
+    room = spot.wide - INSIDE
+    yield _words(spot.x + 10, spot.y + 20, _fitted(of.name, NAME, room, bold=True), NAME, bold=True)
     yield _words(spot.x + 10, spot.y + 38, _fitted(score(facts, of, say), TEXT, room), TEXT, _tint(of))
     reason = say.in_picture(of.variant.reason) or (say("loop.base") if of.variant.parent is None else of.variant.by)
     yield _words(spot.x + 10, spot.y + 54, _cut(reason, SMALL, room), SMALL, QUIET)
@@ -143,22 +148,44 @@ def _clean(text: str) -> str:
     return escape("".join(each if each.isprintable() else " " for each in text))
 
 
-def _width(text: str, size: int) -> float:
-    """About: the reader's font is not known here. On the safe side."""
-    return sum(size * (1.02 if unicodedata.east_asian_width(each) in "WF" else 0.61) for each in text)
+def _left(column: int, wide: int) -> int:
+    return EDGE + column * (wide + GAP)
 
 
-def _fitted(text: str, size: int, room: int) -> str:
+def _box_width(facts: LoopFacts) -> int:
+    longest = max((_width(one_line(each.name), NAME, bold=True) for each in facts.variants), default=0.0)
+    return min(WIDEST, max(BOX, int(longest) + INSIDE + 1))
+
+
+def _width(text: str, size: int, *, bold: bool = False) -> float:
+    """About: the reader's font is not known here. As wide as the widest of the usual ones."""
+    return sum(map(_share, text)) * size * (1.1 if bold else 1.0)
+
+
+def _share(letter: str) -> float:
+    """Of the font size."""
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 1.02
+    if letter in BROAD:
+        return 1.0
+    if letter in NARROW:
+        return 0.42
+    return 0.77 if letter.isupper() or not letter.isascii() else 0.64
+
+
+def _fitted(text: str, size: int, room: int, *, bold: bool = False) -> str:
     """Its beginning and its end: names differ there."""
     longest = len(text)
-    while longest > 8 and _width(shorten(text, longest), size) > room:
+    while longest > 8 and _width(shorten(text, longest), size, bold=bold) > room:
         longest -= 1
     return shorten(text, longest)
 
 
 def _cut(text: str, size: int, room: int) -> str:
+    """Between two words, where there are any."""
     if _width(text, size) <= room:
         return text
     while text and _width(text + "…", size) > room:
         text = text[:-1]
-    return text.rstrip() + "…"
+    head, _, _ = text.rpartition(" ")
+    return (head if 2 * len(head) > len(text) else text).rstrip(" ,;:，；：") + "…"
