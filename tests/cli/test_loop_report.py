@@ -103,7 +103,8 @@ def test_the_report_leads_to_its_runs_and_is_stale_when_a_history_changed(loop: 
     assert (found["state"], found["k"], found["n"]) == ("fresh", len(cells), len(cells))
     for name, cell in cells.items():
         paths = {Path(each["path"]).name: each["sha256"] for each in cell["files"]}
-        assert ("metrics.jsonl" in paths) == (not name.startswith("train/b/"))
+        died = name.startswith("train/b/")  # what it printed is all that there is of it
+        assert ("metrics.jsonl" in paths, "stderr.log" in paths) == (not died, died)
         assert any(each.endswith(".json") for each in paths)  # its config
         assert all(len(digest) == 64 for digest in paths.values())
         assert (cell["attempt"], cell["command"].split()[:2]) == (1, ["python3", "train.py"])

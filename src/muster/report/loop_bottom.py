@@ -68,7 +68,7 @@ def _better_mean(facts: LoopFacts, best: LoopVariant) -> LoopVariant | None:
 def _top(facts: LoopFacts, best: LoopVariant, say: Say) -> str:
     """A better mean that is not beyond the noise is told: somebody will see it in the table."""
     top = _better_mean(facts, best)
-    return say("loop.top", name=code(top.name), score=say.inner(top)) if top else ""
+    return say("loop.top" if top.n > 1 else "loop.top_one", name=code(top.name), score=say.inner(top)) if top else ""
 
 
 def _few(facts: LoopFacts, best: LoopVariant) -> bool:
@@ -80,9 +80,7 @@ def _few(facts: LoopFacts, best: LoopVariant) -> bool:
 
 def _died(best: LoopVariant, say: Say) -> str:
     bad = sum(run.verdict != "DONE" and run.over for run in best.runs)
-    if not bad:
-        return ""
-    return say("loop.died_all" if bad == len(best.runs) else "loop.died", n=bad, all=len(best.runs))
+    return say("loop.died", n=bad, all=len(best.runs)) if bad else ""
 
 
 # -- what comes next

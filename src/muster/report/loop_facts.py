@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.domain.variants import Variant
 from muster.rounds.summary import Summary
+from muster.rounds.tried import mean_of
 
 LIVELY = frozenset({"PENDING", "RUNNING", "QUIET", "BLOCKED", "HELD"})  # not over, and nothing is wrong with it
 OVER = frozenset({"DONE", "DEAD", "GIVEN_UP"})
@@ -60,7 +60,7 @@ class LoopVariant:
 
     @property
     def mean(self) -> float:
-        return statistics.fmean(self.values) if self.values else math.nan
+        return mean_of(self.values)
 
     @property
     def sd(self) -> float | None:

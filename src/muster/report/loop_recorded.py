@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+_NO_NUMBER = "what it printed holds no number"
 _NAME = r"(?P<name>\S+)"
 FORMS = tuple(
     (name, re.compile(form, re.DOTALL))
@@ -22,9 +23,11 @@ FORMS = tuple(
         ("disk", r"no space was left where it wrote, or a quota was reached"),
         ("not_finite", r"a number that it computes with became NaN or infinite.*"),
         ("proof", r"exit 0, but its proof fails: (?P<said>.+)"),
-        # wiring/looping.py, rounds/evaluating.py
+        ("ended", r"(?P<cell>\S+) is (?P<kind>[A-Z_]+): (?P<why>.+)"),
+        # wiring/looping.py, wiring/histories.py, rounds/evaluating.py
         ("never_ran", r"it never ran"),
-        ("nothing", r"nothing that it logged is in [^:]+: (?P<files>.+)"),
+        ("nothing", r"nothing that it logged is in [^:]+: (?P<files>[^;]+)"),
+        ("nothing_printed", rf"nothing that it logged is in [^:]+: (?P<files>[^;]+); {_NO_NUMBER}"),
         ("no_value", r"no value in (?P<path>\S+)"),
         ("not_logged", r'nothing logged "(?P<metric>[^"]+)"(?:; .+)?'),
         # acts/next_round.py

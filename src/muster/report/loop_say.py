@@ -35,7 +35,7 @@ class Say(Words):
         gains = [each.gain for each in facts.variants if each.gain is not None]
         finest = max(self.format.decimals, column_format([_sample(gains)]).decimals if gains else 0)
         self.gain_format = Format(min(finest, self.format.decimals + 1), self.format.scientific)
-        self._cells = {run.cell for run in facts.runs}
+        self._named = tuple(run.cell + end for run in facts.runs for end in (": ", " is "))
 
     def unfinished(self, facts: LoopFacts) -> str:
         """`PARTIAL 3/12: ...`; empty: every run is over."""
@@ -107,7 +107,7 @@ class Say(Words):
         if key == "none":
             return self._no_proposals(text)
         if key == "why":
-            return self.recorded(text)
+            return self("semicolon").join(map(self.recorded, text.split("; ")))
         return plain(text) if key in ("score", "reason", "said", "kind") else code(text)
 
     def _no_proposals(self, why: str) -> str:
@@ -116,7 +116,7 @@ class Say(Words):
         naming = False
         for part in why.split("; "):
             silent = _SILENT.fullmatch(part)
-            named = part.partition(": ")[0] in self._cells or _MORE.fullmatch(part)
+            named = part.startswith(self._named) or _MORE.fullmatch(part)
             if silent:
                 told.append(self("loop.stop.silent", k=int(silent["k"]), n=int(silent["n"])))
             elif not (naming and named):

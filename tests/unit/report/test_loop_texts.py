@@ -175,9 +175,17 @@ def test_runs_of_the_best_one_that_died_are_told() -> None:
     runs = [*seeds("a", 0.3, 0.31), died]
     made = facts([tried("a", 1, runs, by="base"), tried("b", 1, seeds("b", 0.5, 0.51), by="base")])
     assert "1 of its 3 runs did not end well and does not count." in bottom(made)
-    dead = tuple(replace(each, verdict="DEAD") for each in made.variants[0].runs)
-    every = replace(made, variants=(replace(made.variants[0], runs=dead), *made.variants[1:]))
-    assert "All 3 of its runs ended badly" in bottom(every)
+    assert made.variants[0].n == 2
+
+
+def test_the_one_seed_that_is_left_of_several_is_told_as_one() -> None:
+    dead = [Run(f"train/b/{at}", "DEAD", "exit code 1") for at in (1, 2)]
+    made = facts([
+        tried("a", 1, seeds("a", 0.5, 0.51, 0.52), by="base"), tried("b", 2, [*seeds("b", 0.1), *dead], **LITTLE_MADE),
+    ])  # fmt: skip
+    assert made.best
+    assert made.best.name == "a"
+    assert "`b` has the better score (0.100), but of one seed: that can't be told from noise." in bottom(made)
 
 
 # -- what comes next
@@ -225,7 +233,9 @@ def test_every_stop_is_told_in_the_campaigns_language(recorded: str, said: str) 
 def test_runs_without_a_history_are_named_once() -> None:
     """Those in trouble are named below, each with its cause."""
     silent = [Run(f"train/a/{at}", "DONE", unread="nothing") for at in range(2)]
-    recorded = "no proposals because 2 of 2 runs left no readable history: train/a/0: x; train/a/1: y; and 3 more; z"
+    recorded = (
+        "no proposals because 2 of 2 runs left no readable history: train/a/0: x; train/a/1 is DEAD: y; and 3 more; z"
+    )
     made = [tried("a", 1, silent, by="base")]
     assert "no proposals because 2 of 2 runs left no readable history; z." in bottom(facts(made, stopped=recorded))
     told = bottom(facts(made, stopped=recorded, language="zh"))
@@ -240,6 +250,7 @@ def test_runs_without_a_history_are_named_once() -> None:
         ("it ended with RuntimeError: no luck", "以 RuntimeError 结束：「no luck」"),
         ("killed by signal 9 (SIGKILL); who sent it is not known", "被信号 9（SIGKILL）终止"),
         ("the GPU's memory did not suffice", "显存不足"),
+        ("train/b is DEAD: the command exited with 3", "`train/b` 为 DEAD：命令以退出码 3 结束"),
         ("a cause that nobody knows", "「a cause that nobody knows」"),
     ],
 )
@@ -303,6 +314,9 @@ def test_runs_with_the_same_cause_are_told_together_and_no_name_is_cut() -> None
     told = bottom(made)
     assert f"`{folder[8:]}/{{0,1,2}}`: DONE: no readable history: nothing that it logged is in its output" in told
     assert f"looked for: `{looked}`" in told
+    printed = replace(silent[0], unread=f"{silent[0].unread}; what it printed holds no number")
+    told = bottom(facts([tried("a", 1, [printed], by="base")]))
+    assert f"in its output, and what it printed holds no number; looked for: `{looked}`" in told
     rows = text(made).partition("## Runs")[2].partition("## Lineage")[0]
     assert rows.count("DONE: it left no readable history |") == 3
     assert f"/data/{'very_' * 20}long/name.bin … |" in rows

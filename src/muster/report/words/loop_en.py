@@ -35,12 +35,12 @@ TEXTS = {
     "loop.only_bases_one": "One seed: a difference can't be told from noise; `repeats: 3` would show it.",
     "loop.no_base": "The base that it comes from has no score to compare with.",
     "loop.top": "{name} has the better mean ({score}), but not beyond the noise of the seeds.",
+    "loop.top_one": "{name} has the better score ({score}), but of one seed: that can't be told from noise.",
     "loop.few": "All of this rests on two seeds, which show the noise only roughly: what stands out may be luck, what "
     "does not may be real; `repeats: 3` or more would tell.",
     "loop.chosen": "It was chosen as the best of {n} that have a score, so this score flatters it: run it again with "
     "other seeds before you show it.",
     "loop.died": "{n} of its {all} runs did not end well and {n:does|do} not count.",
-    "loop.died_all": "{n:Its only run|All {n} of its runs} ended badly: the score is of what was logged until then.",
     "loop.stopped": "**The loop has stopped**: {why}.",
     "loop.next_running": "**Round {round} of {most} is under way**: {k} of {n} {n:run is|runs are} over.",
     "loop.next_ready": "**Round {round} of {most} comes next**: {variants}; {how}.",
@@ -129,6 +129,8 @@ TEXTS = {
     "loop.delta": "delta",
     "loop.percent": "%",
     "loop.nans": "{n} of {all} not finite",
-    # what is recorded in English is told as it is, but for this one
+    # what is recorded in English is told as it is, but for these
     "recorded.nothing": "nothing that it logged is in its output; looked for: {files}",
+    "recorded.nothing_printed": "nothing that it logged is in its output, and what it printed holds no number; looked "
+    "for: {files}",
 }
