@@ -109,6 +109,11 @@ def test_where_the_best_have_nothing_new_the_next_ones_get_their_turn() -> None:
     assert [each.variant.parent for each in step(best, other, settings=settings).proposed] == ["b"]
 
 
+def test_a_loop_without_rules_says_that_nothing_proposes() -> None:
+    found = step(tried("a", run("train/a")), settings=replace(SETTINGS, rules=(), default=None))
+    assert found.stopped == "no proposals because the campaign has neither rules nor a default to propose anything by"
+
+
 def test_what_a_run_had_reached_when_it_died_is_no_score() -> None:
     died = replace(run("train/a", success=0.99), verdict="DEAD", why="exit_code(3)")
     assert score(tried("a", died), SETTINGS.by) == Score((), "train/a is DEAD: exit_code(3)")

@@ -17,6 +17,8 @@ class RuleProposer:
     default: Default | None = None
 
     def propose(self, board: Board) -> Proposals:
+        if not self.rules and not self.default:
+            return Proposals(why=("the campaign has neither rules nor a default to propose anything by",))
         tried = {each.digest: each.name for each in board.record.variants}
         return Proposals(tuple((each.variant.name, self._rulings(board, each, tried)) for each in board.parents))
 
