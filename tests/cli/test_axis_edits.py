@@ -89,11 +89,9 @@ def test_another_base_changes_the_cells_that_use_it(grid: Camp) -> None:
 def test_mistakes_are_told_and_nothing_is_written(grid: Camp, old: str, new: str, said: list[str]) -> None:
     assert old in CAMPAIGN
     grid.write(CAMPAIGN.replace(old, new))
-    for command in ("check", "up"):
-        answer = grid(command, code=2)
-        told = answer.stdout + answer.stderr
-        for each in said:
-            assert each in told, told
+    told = grid("up", code=2).stderr
+    for each in said:
+        assert each in told, told
     assert not (grid.root / ".muster").exists()
 
 

@@ -164,6 +164,7 @@ def test_a_run_that_advances(camp: Camp, runs: Runs) -> None:
     assert set(found["cadence"]) == {"metrics.jsonl", "replay/*.npz"}
 
 
+@pytest.mark.slow  # the pure tests below are its siblings in CI
 def test_its_folder_is_enough_and_so_is_its_pid(camp: Camp, runs: Runs) -> None:
     process = runs.train("both")
     by_folder = camp("look", "run", "--for", "2s", code=4).stdout
@@ -217,6 +218,7 @@ def test_a_deadlock_is_presumed_by_file_times(camp: Camp, runs: Runs) -> None:
     assert process.poll() is None
 
 
+@pytest.mark.slow  # the pure tests below are its siblings in CI
 def test_a_busy_run_without_any_progress_file(camp: Camp, runs: Runs) -> None:
     (camp.root / "empty").mkdir()
     busy = runs.start(BUSY, cwd=camp.root / "empty")
@@ -270,6 +272,7 @@ def test_output_through_tee(camp: Camp, runs: Runs) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+@pytest.mark.slow  # the pure tests below are its siblings in CI
 def test_who_merely_sits_there_is_not_the_run(camp: Camp, runs: Runs) -> None:
     rows(camp.root / "run" / "metrics.jsonl", {"step": 1}, {"step": 2})
     os.utime(camp.root / "run" / "metrics.jsonl", (1.7e9, 1.7e9))
@@ -457,6 +460,7 @@ def nobody() -> int:
         return process.pid
 
 
+@pytest.mark.slow  # the pure tests below are its siblings in CI
 def test_a_folder_goes_on_where_the_process_is_gone(camp: Camp, runs: Runs) -> None:
     gone = nobody()
     process = runs.train("both")

@@ -249,6 +249,7 @@ def test_edit_runs_one_variant_and_nothing_else(loop: Camp) -> None:
     assert loop.json("why", f"train/{name}", code=0)["attempt_count"] == 1
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_edit_joins_a_campaign_that_is_going_on(loop: Camp) -> None:
     gate = loop.root / "gate"
     os.mkfifo(gate)
@@ -262,6 +263,7 @@ def test_edit_joins_a_campaign_that_is_going_on(loop: Camp) -> None:
     assert rounds(loop)[-1]["stopped"] == "the one round is done", "the rounds that were asked for stay"
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_edit_after_the_last_round(loop: Camp) -> None:
     loop("loop", "run", "--rounds", "1", code=0)
     loop(*EDIT, code=0)
@@ -295,6 +297,7 @@ def test_a_filter_keeps_the_next_round_back_and_says_so(loop: Camp) -> None:
     assert "no round 2: round 1 is not over, 1 of 2 runs has no end yet: train/b is PENDING: left out by --only" in told
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_a_budget_that_is_spent_is_told_as_the_reason(loop: Camp) -> None:
     base(loop, "a", reg=0.2)
     loop.write(CAMPAIGN.replace("jobs:", "money: {price: 3600000, budget: 0.001, per: gpu}\njobs:"))
@@ -364,8 +367,6 @@ def test_a_hopeless_run_is_pruned_and_the_loop_goes_on(loop: Camp) -> None:
     told = loop.json("loop", "report", code=0)
     assert told["trouble"] == []
     assert {each["name"]: each["score"] for each in told["variants"]}["z"]["values"] == []
-    loop("retry", "train/z", "--because", "I want to see its end", code=0)
-    assert loop.cells()["train/z"] != "GIVEN_UP"
 
 
 # -- it never stops without a word
@@ -419,6 +420,7 @@ def test_up_beside_a_round_that_is_taken_in_loses_nothing(loop: Camp, monkeypatc
     assert len(loop.cells()) == 4
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_a_round_that_is_asked_for_by_number_is_taken_in_once(loop: Camp) -> None:
     loop("loop", "run", "--rounds", "1", code=0)
     for number in ("3", "7"):
@@ -430,6 +432,7 @@ def test_a_round_that_is_asked_for_by_number_is_taken_in_once(loop: Camp) -> Non
     assert rounds(loop) == [*before, before[-1]]
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_the_next_round_may_be_looked_at_whatever_was_asked_for(loop: Camp) -> None:
     loop("loop", "run", "--rounds", "1", code=0)
     shown = loop("loop", "propose", code=0).stdout
@@ -443,6 +446,7 @@ def test_the_next_round_may_be_looked_at_whatever_was_asked_for(loop: Camp) -> N
 # -- bases
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_each_file_runs_once_whatever_its_name(loop: Camp) -> None:
     for folder in ("x", "y"):
         (loop.root / folder).mkdir()
@@ -468,6 +472,7 @@ def test_a_base_that_is_edited_while_others_wait_changes_no_run(loop: Camp) -> N
     assert json.loads(Path(child["config"]).read_text())["reg"] == pytest.approx(0.3)
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_a_base_that_comes_later_joins_the_newest_round(loop: Camp) -> None:
     loop("loop", "run", "--rounds", "2", code=0)
     base(loop, "late", reg=0.1)
@@ -475,6 +480,7 @@ def test_a_base_that_comes_later_joins_the_newest_round(loop: Camp) -> None:
     assert "late" in {each["parent"] for each in rounds(loop)[-2]["variants"]}
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_a_config_that_is_broken_is_told_and_stops_nobody(loop: Camp) -> None:
     loop("loop", "run", "--rounds", "1", code=0)
     (broken,) = (loop.root / "loop" / "round-1").glob("a_*.json")
@@ -486,6 +492,7 @@ def test_a_config_that_is_broken_is_told_and_stops_nobody(loop: Camp) -> None:
     assert {each["parent"] for each in rounds(loop)[-2]["variants"]} == {"b"}
 
 
+@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_a_variant_that_was_only_made_is_taken_up_by_run(loop: Camp) -> None:
     loop(*EDIT[:-1], code=0)
     told = loop.json(*EDIT, code=0)

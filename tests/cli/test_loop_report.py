@@ -123,12 +123,14 @@ def test_the_report_leads_to_its_runs_and_is_stale_when_a_history_changed(loop: 
     assert {each["state"] for each in loop.json("verify", code=1)["files"]} == {"stale"}
 
 
+@pytest.mark.slow  # the first test here is its sibling in CI
 def test_one_run_that_failed_is_told_as_one(loop: Camp) -> None:
     loop.write(CAMPAIGN.replace("repeats: 2", "repeats: 1").replace("{seed}", "0"))
     loop("loop", "run", code=3)
     assert "1 run failed or left no history; it is named in the report" in loop("loop", "report", code=0).stdout
 
 
+@pytest.mark.slow  # the first test here is its sibling in CI
 def test_a_round_does_not_fail_for_its_report(loop: Camp) -> None:
     (loop.root / "reports").write_text("a file stands here")
     loop("loop", "run", code=3)
