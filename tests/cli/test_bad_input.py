@@ -67,6 +67,7 @@ def test_an_empty_file(camp: Camp) -> None:
             commands=("check", "up", "plan", "adopt"))  # fmt: skip
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_not_yaml(camp: Camp) -> None:
     camp.write("campaign: [a, b\njobs: }")
     refused(camp, "campaign.yaml:2:", "error: this is not YAML:", "1 mistake; nothing was changed")
@@ -77,6 +78,7 @@ def test_not_even_text(camp: Camp) -> None:
     refused(camp, "campaign.yaml:2:1: error: the file is not UTF-8 text", "mend: save it as UTF-8")
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_a_binary_file(camp: Camp) -> None:
     (camp.root / "campaign.yaml").write_bytes(bytes(range(128)) * 20)
     refused(camp, "campaign.yaml:1:1: error: a control character")
@@ -97,6 +99,7 @@ def test_wrong_types_all_at_once(camp: Camp) -> None:
     )
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_unknown_keys(camp: Camp) -> None:
     camp.write(GOOD.replace("slots:", "slot:").replace("command:", "comand:"))
     refused(
@@ -107,11 +110,13 @@ def test_unknown_keys(camp: Camp) -> None:
     )
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_duplicate_cells(camp: Camp) -> None:
     camp.write(GOOD.replace("[0, 1]", '[0, 1, "0"]'))
     refused(camp, "campaign.yaml:3:21: error: axis value '0' gives the same cell name twice, first on line 3")
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_a_missing_command(camp: Camp) -> None:
     camp.write(GOOD.replace(', command: "true {seed}"', ""))
     refused(camp, "campaign.yaml:6:3: error: 'command' is missing in jobs.train")
@@ -138,11 +143,13 @@ def test_a_folder_that_is_not_there(camp: Camp) -> None:
     refused(camp, f"job train: its folder {camp.root}/elsewhere does not exist", commands=("check", "up"))
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_a_placeholder_that_stands_for_nothing(camp: Camp) -> None:
     camp.write(GOOD.replace("{seed}", "{sed}"))
     refused(camp, "campaign.yaml:6:", "{sed}", "did you mean")
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_a_value_of_300_characters(camp: Camp) -> None:
     camp.write(GOOD.replace("[0, 1]", f"[{'x' * 300}]"))
     refused(
@@ -247,6 +254,7 @@ def test_commands_before_the_first_up(camp: Camp) -> None:
 ODD = ["with space", "a/b", "ünïcödé-实验", ".hidden", "100%", "quote'\"s", "$HOME;|&", "-dash", "*?[x]", "{{brace}}"]
 
 
+@pytest.mark.slow  # tests/unit/spec is its sibling in CI
 def test_odd_names_run_and_can_be_asked_for(camp: Camp) -> None:
     values = ", ".join(json.dumps(name, ensure_ascii=False) for name in ODD)
     camp.write(f"""\

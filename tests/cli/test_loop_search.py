@@ -67,6 +67,7 @@ def loss(config: str) -> float:
     return float((math.log10(found["opt"]["lr"]) + 3) ** 2 + ((found["window"] - 7) / 3) ** 2)
 
 
+@pytest.mark.slow  # tests/contract/test_proposers.py is its sibling in CI
 def test_tpe_improves_over_four_rounds(loop: Camp) -> None:
     write(loop, rounds=5)
     loop("loop", "run")
@@ -106,6 +107,7 @@ def _the_study_has_it_all(loop: Camp, count: int) -> None:
     assert study.best_value == pytest.approx(min(t.value for t in study.trials if t.value is not None))
 
 
+@pytest.mark.slow  # tests/contract/test_proposers.py is its sibling in CI
 def test_a_search_that_is_killed_proposes_the_same_again(loop: Camp, tmp_path: Path) -> None:
     """Held after round 1, so that nobody else proposes; and without the study: the decisions are the truth."""
     write(loop)

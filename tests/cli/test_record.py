@@ -117,6 +117,7 @@ def test_the_record_of_what_happened(story: Camp) -> None:
         assert Path(path.partition("campaign.yaml:")[0]).exists(), path
 
 
+@pytest.mark.slow  # the first test here is its sibling in CI
 def test_the_proposed_commands_work(story: Camp) -> None:
     """Word for word, but for what only a person knows."""
     fix = story.json("record", code=0)["fix"]
@@ -149,6 +150,7 @@ def test_json_and_where_it_goes(story: Camp) -> None:
     assert "there is no folder" in story("record", "--out", "nowhere/Record.md", code=2).stderr
 
 
+@pytest.mark.slow  # the first test here is its sibling in CI
 def test_one_record_does_not_replace_another(story: Camp) -> None:
     mine = ("Record.md", "Second.md", "reports/a_b.md", "reports/a/b.md", "../Outside.md")
     (story.root / "reports" / "a").mkdir(parents=True)

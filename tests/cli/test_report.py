@@ -200,6 +200,7 @@ def test_an_edited_result_is_told_by_the_next_report_too(done: Camp) -> None:
     assert [flag["code"] for flag in made["flags"] if flag["level"] == "ERROR"] == ["changed_result"]
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_a_decision_that_is_changed_after_the_results_were_seen_says_so(done: Camp) -> None:
     changed_campaign(done)
     codes = [flag["code"] for flag in done.json("report", code=0)["flags"]]
@@ -277,6 +278,7 @@ def test_all_seeds_identical(camp: Camp) -> None:
     assert {flag["code"] for flag in made["flags"] if flag["level"] == "ERROR"} >= {"same_seeds", "same_values"}
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_zero_variance_of_counted_costs_is_no_error(camp: Camp) -> None:
     rng = random.Random(3)
     data(camp, lambda config, *_: {"score": 5 + 2 * (config == "new") + rng.gauss(0, 0.3), "cost": 20})
@@ -305,6 +307,7 @@ def test_no_results_and_no_campaign(camp: Camp) -> None:
     assert "nothing was derived yet" in camp("verify", code=0).stdout
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_a_report_where_nothing_can_be_written(done: Camp) -> None:
     shutil.rmtree(done.root / "reports")
     (done.root / "reports").write_text("in the way")
@@ -313,6 +316,7 @@ def test_a_report_where_nothing_can_be_written(done: Camp) -> None:
     assert "Traceback" not in told
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_two_splits_and_no_decision(camp: Camp) -> None:
     data(camp)
     camp.write(CAMPAIGN.partition("decision:")[0])
@@ -322,6 +326,7 @@ def test_two_splits_and_no_decision(camp: Camp) -> None:
     assert "declared" in made["reason"]
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_files_of_a_persons_own_job_are_stamped_too(camp: Camp) -> None:
     data(camp)
     once = """\
@@ -366,6 +371,7 @@ def test_bound_texts_carry_a_stamp_and_may_be_edited_but_for_their_numbers(done:
     assert "changed by hand" in states(done)["talk.md"][1]
 
 
+@pytest.mark.slow  # its siblings here and the pure tests of tests/unit/report are in CI
 def test_a_replaced_checkpoint_makes_everything_stale_that_rests_on_it(done: Camp) -> None:
     replaced_checkpoint(done)
     assert states(done)["reports/tables/main.csv"][0] == "stale"
