@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# where it is set, each of the thousands of processes that the tests start would compile all of Muster anew
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup demo test test-all bench lint docs clean
 
