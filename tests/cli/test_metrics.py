@@ -146,6 +146,7 @@ def test_cells_of_a_campaign(camp: Camp) -> None:
 
 @pytest.fixture
 def server(camp: Camp) -> Camp:
+    camp.environment["PYTHONDONTWRITEBYTECODE"] = "1"  # tests write the fake anew within a second
     folder = camp.root.parent / "fake"
     folder.mkdir()
     (folder / "wandb.py").write_text(FAKE)
