@@ -17,8 +17,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/muster demo
 
+# three at a time on two cores: much of a test is waiting for processes
 test: $(READY)
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadgroup
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow

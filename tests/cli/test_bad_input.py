@@ -438,6 +438,7 @@ def within(camp: Camp, mount: str, script: str) -> dict[str, Any]:
 
 
 @needs_mounts
+@pytest.mark.slow  # its siblings here are in CI
 @pytest.mark.root
 def test_a_folder_that_can_only_be_read(camp: Camp) -> None:
     camp.write(GOOD)

@@ -71,6 +71,7 @@ def test_the_accounts_of_a_campaign_that_runs(priced: Camp) -> None:
     assert eta["train/0"] is None
 
 
+@pytest.mark.slow  # the other tests here are its siblings in CI
 def test_a_campaign_without_money_has_hours(camp: Camp) -> None:
     camp.write(CAMPAIGN.format(language="en", money=""))
     camp.gates(0, 1, 2)

@@ -349,6 +349,7 @@ json.dump({"score": value}, open(path, "w"))
 """
 
 
+@pytest.mark.slow  # the sprint story is its sibling in CI
 def test_a_real_campaign_from_its_results_to_the_text(camp: Camp) -> None:
     camp.write(CAMPAIGN)
     (camp.root / "make.py").write_text(MAKE)

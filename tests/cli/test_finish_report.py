@@ -83,6 +83,7 @@ def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
     assert (sprint.root / "off").read_text() == "off\n"
 
 
+@pytest.mark.slow  # tests/unit/test_shutdown.py is its sibling in CI
 def test_every_reason_against_a_shutdown_is_named_at_once(sprint: Camp) -> None:
     """Steps that failed or wait, and files that are not fresh: nobody should mend the one to hear of the next."""
     (sprint.root / "works").touch()
