@@ -65,6 +65,15 @@ def test_each_combination_runs_with_its_own_config(grid: Camp) -> None:
     assert (grid.root / "configs" / "base.json").read_text() == BASE
 
 
+def test_values_of_two_axes_may_have_the_same_name(grid: Camp) -> None:
+    grid.write(CAMPAIGN.replace("some:", "twice:").replace("seed: [0, 1]", "seed: [0]"))
+    grid("up", code=0)
+    found = {cell: each["score"] for cell, each in results(grid).items()}
+    assert found == {
+        "train/base/none/0": 0.5, "train/twice/none/0": 1.0, "train/base/twice/0": 1.75, "train/twice/twice/0": 3.5,
+    }  # fmt: skip
+
+
 def test_another_base_changes_the_cells_that_use_it(grid: Camp) -> None:
     grid("up", code=0)
     assert "would change" not in grid("plan", code=0).stdout

@@ -46,39 +46,56 @@ def with_configs(campaign: Campaign, root: Path) -> EditedConfigs:
 
 
 def _job(campaign: Campaign, job: Job, root: Path, texts: dict[str, str], mistakes: list[Mistake]) -> Job:
-    place = f"jobs.{job.name}.config"
     try:
-        text, kind = base_text(Path(job.config)), kind_of(job.config)
-        base = _Base(job.config, text, kind, digest_of(read_config(text, kind).tree))
+        base = _read(job.config)
     except (OSError, UnreadableConfig) as error:
-        said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        name = os.path.relpath(job.config, root)
-        hint = near_config(name, root) if isinstance(error, OSError) else "it must be a config: JSON, YAML or TOML"
-        mistakes.append(Mistake(f"job {job.name}: {name}: {said}", path=place, hint=hint))
+        mistakes.append(_unreadable(job, root, error))
         return job
     wrong = list(_alone(campaign, job, base))
     if wrong:
         mistakes += wrong
         return job
     configs: dict[str, str] = {}
-    digests: dict[str, str] = {base.digest: "the base"}
-    for values in itertools.product(*(campaign.axis(name).values for name in job.axes)):
-        key = edit_key(values)
-        if key in configs:
-            continue
+    digests = {base.digest: "the base"}
+    for key, edits in _combinations(campaign, job):
         try:
-            made = edit_text(base.text, base.kind, [edit for value in values for edit in value.edits])
+            made = edit_text(base.text, base.kind, edits)
         except EditsRefused as refused:
-            mistakes += [Mistake(f"job {job.name}, {key}: {each}", path=place) for each in refused.mistakes]
+            mistakes += [Mistake(f"job {job.name}, {key}: {each}", path=_place(job)) for each in refused.mistakes]
             continue
-        digest = digest_of(made.tree)
-        if key and (first := digests.setdefault(digest, key)) != key:
+        if key and (first := digests.setdefault(digest_of(made.tree), key)) != key:
             what = f"job {job.name}: {key} runs with the very config of {first}"
             hint = "two names for one config give the same numbers twice; change an edit, or drop one"
-            mistakes.append(Mistake(what, path=place, hint=hint, level="warning"))
+            mistakes.append(Mistake(what, path=_place(job), hint=hint, level="warning"))
         configs[key] = _path(root, base, made.text)
         texts[configs[key]] = made.text
     return replace(job, configs=configs)
+
+
+def _read(path: str) -> _Base:
+    text, kind = base_text(Path(path)), kind_of(path)
+    return _Base(path, text, kind, digest_of(read_config(text, kind).tree))
+
+
+def _place(job: Job) -> str:
+    return f"jobs.{job.name}.config"
+
+
+def _unreadable(job: Job, root: Path, error: Exception) -> Mistake:
+    name, missing = os.path.relpath(job.config, root), isinstance(error, OSError)
+    said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+    hint = near_config(name, root) if missing else "it must be a config: JSON, YAML or TOML"
+    return Mistake(f"job {job.name}: {name}: {said}", path=_place(job), hint=hint)
+
+
+def _combinations(campaign: Campaign, job: Job) -> Iterator[tuple[str, list[str]]]:
+    """Each once, with its edits in the order of the job's axes."""
+    seen: set[str] = set()
+    for point in itertools.product(*(campaign.axis(name).values for name in job.axes)):
+        key = edit_key(zip(job.axes, point, strict=True))
+        if key not in seen:
+            seen.add(key)
+            yield key, [edit for value in point for edit in value.edits]
 
 
 def _alone(campaign: Campaign, job: Job, base: _Base) -> Iterator[Mistake]:

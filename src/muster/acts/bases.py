@@ -64,8 +64,10 @@ def kept(bases: Sequence[Variant], record: LoopRecord, root: Path) -> Kept:
     names = {each.name for each in record.variants}
     for base in bases:
         known = (*record.variants, *variants)
-        if told := _standing(base, known, root):
-            warnings += [told] if told.message else []
+        own = next((each for each in known if each.source == base.config), None)
+        same = next((each for each in known if each.digest == base.digest), None)
+        if own or same:
+            warnings += _told_again(base, own, same, root)
             continue
         name = base.name if base.name not in names else f"{base.name}-{base.digest[:6]}"
         names.add(name)
@@ -75,19 +77,18 @@ def kept(bases: Sequence[Variant], record: LoopRecord, root: Path) -> Kept:
     return Kept(tuple(variants), texts, tuple(warnings))
 
 
-def _standing(base: Variant, known: Sequence[Variant], root: Path) -> Mistake | None:
-    """None: it is new. A mistake without words: it was taken in before."""
+def _told_again(base: Variant, own: Variant | None, same: Variant | None, root: Path) -> Iterator[Mistake]:
+    """Of a file that was taken in before (`own`), or whose values are another's (`same`)."""
     file = _told(Path(base.config), root)
-    own = next((each for each in known if each.source == base.config), None)
     if own and own.digest != base.digest:
         what = f"{file} has changed since it was taken in: {own.name} stays as it was"
         hint = f"it runs with {_told(Path(own.config), root)}; to try the new values give the file another name"
-        return Mistake(what, path="loop.base", hint=hint, level="warning")
-    same = next((each for each in known if each.digest == base.digest), None)
-    if own or same is None or same.source == "":  # as proposed, or as a person made it: the file is its own
-        return Mistake("", level="warning") if own or same else None
-    what = f"{file} is the same config as {_told(Path(same.source), root)}, and is not run again"
-    return Mistake(what, path="loop.base", hint="drop one of them", level="warning")
+        yield Mistake(what, path="loop.base", hint=hint, level="warning")
+    elif (
+        own is None and same and same.source
+    ):  # one without a source was proposed, or made by a person: it is that file
+        what = f"{file} is the same config as {_told(Path(same.source), root)}, and is not run again"
+        yield Mistake(what, path="loop.base", hint="drop one of them", level="warning")
 
 
 def copied(variant: Variant, root: Path) -> Variant:

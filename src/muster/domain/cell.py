@@ -38,9 +38,9 @@ def cell_id(job: str, values: Sequence[AxisValue]) -> str:
     return "/".join([job, *(escape(value.name) for value in values)])
 
 
-def edit_key(values: Iterable[AxisValue]) -> str:
-    """Which combination of edits a cell has; "": none."""
-    return "/".join(escape(value.name) for value in values if value.edits)
+def edit_key(values: Iterable[tuple[str, AxisValue]]) -> str:
+    """Which combination of edits a cell has; "": none. Values of two axes may have the same name."""
+    return ", ".join(f"{axis} {value.name}" for axis, value in values if value.edits)
 
 
 def cells_of(campaign: Campaign, job: Job) -> Iterator[Cell]:

@@ -49,9 +49,8 @@ def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
 
 def _config_file(job: Job, cell: Cell) -> str:
     """A variant's own, or the job's with the edits of the cell's values."""
-    values = [value for _, value in cell.values]
-    own = next((value.config for value in values if value.config), "")
-    return own or job.configs.get(edit_key(values), job.config)
+    own = next((value.config for _, value in cell.values if value.config), "")
+    return own or job.configs.get(edit_key(cell.values), job.config)
 
 
 def command(job: Job, filled: Mapping[str, str]) -> list[str]:
