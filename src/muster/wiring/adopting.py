@@ -19,9 +19,10 @@ from muster.plan.outlook import as_if_taken_in
 from muster.ports.clock import iso
 from muster.store import campaigns
 from muster.store.place import refuse_bad_place
+from muster.wiring.config_files import write_configs
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.planning import was_begun
-from muster.wiring.taking import Read, read, taken_data, up_to_date, write_configs
+from muster.wiring.taking import Read, read, taken_data, up_to_date
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def _refuse_unknown(job: str | None, state: CampaignState) -> None:
 def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
     found = up_to_date(found, before)
-    write_configs(found)
+    write_configs(found.configs)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     data = taken_data(desk, found, hashed, before)
     if found.bases:

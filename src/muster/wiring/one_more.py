@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from muster.domain.cell import Cell
 from muster.domain.errors import Mistake, UsageError
 from muster.domain.state import CampaignState, Only
 from muster.domain.variants import AXIS, LoopRecord, Variant
+from muster.plan.grow import grown
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.fitting import fit, known_state
 from muster.wiring.survey import look
-from muster.wiring.taking import Read, checked, take_in, with_variant
+from muster.wiring.taking import Read, checked, take_in
 
 BY = "a person"
 
@@ -69,7 +71,7 @@ def run_variant(ready: Ready, made: Made) -> Joined:
     only = _also(ready.before.only, variant.name) if going_on and ready.before else ({AXIS: (variant.name,)},)
     found = ready.found
     if variant not in known:
-        found = with_variant(found, variant, made.path.read_text(encoding="utf-8"), known)
+        found = _with_variant(found, variant, made.path.read_text(encoding="utf-8"), known)
     warnings = (*found.warnings, *fit(ready.root, found, only))
     take_in(desk, found, only, rounds=ready.loop.most or None)
     return Joined(desk, variant.name, warnings, going_on)
@@ -85,6 +87,13 @@ def _variant(ready: Ready, made: Made) -> Variant:
         notes=notes,
     )  # fmt: skip
     return copied(found, ready.root)
+
+
+def _with_variant(found: Read, variant: Variant, text: str, known: Sequence[Variant]) -> Read:
+    """The campaign with one more variant, which a person made; ahead of the bases, one of which its file may be."""
+    fresh = (variant, *(each for each in found.fresh if each.name != variant.name))
+    configs = {**found.configs, variant.config: text}
+    return replace(found, campaign=grown(found.campaign, [*known, *fresh]), fresh=fresh, configs=configs)
 
 
 def _also(only: Only, name: str) -> Only:

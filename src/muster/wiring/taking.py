@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,11 +26,9 @@ from muster.observe.code import code_identity
 from muster.plan import wandb
 from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
-from muster.rounds.config import UnreadableConfig, kind_of
-from muster.rounds.names import digest_of
-from muster.rounds.texts import read_config
 from muster.store import campaigns
 from muster.store.fold import OUTRUN
+from muster.wiring.config_files import write_configs
 from muster.wiring.desk import Desk
 
 TRIES = 5  # rounds that may be taken in while a campaign is
@@ -121,40 +119,10 @@ def parse_only(campaign: Campaign, texts: list[str]) -> Only:
     return tuple(only)
 
 
-def write_configs(found: Read) -> None:
-    for path, text in found.configs.items():
-        if _other_values(Path(path), text):
-            what = "a config with this name is there already, and it is another one; nothing was changed"
-            raise MusterError(what, where=path, hint="was it changed by hand? Move it away, and try again")
-        campaigns.write_durably(Path(path), text.encode(), 0o644, "campaign.write")
-
-
-def _other_values(path: Path, text: str) -> bool:
-    """Comments may differ."""
-    try:
-        there = path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        return False
-    except (OSError, UnicodeDecodeError):
-        return True
-    kind = kind_of(path.name)
-    try:
-        return there != text and digest_of(read_config(there, kind).tree) != digest_of(read_config(text, kind).tree)
-    except UnreadableConfig:
-        return True
-
-
 def recorded_environment(campaign: Campaign) -> dict[str, str]:
     """What every attempt gets, whoever starts it: what we were called in, and W&B's defaults beneath it."""
     own = {key: value for key, value in os.environ.items() if key not in OURS}
     return {**wandb.defaults(campaign.wandb), **own}
-
-
-def with_variant(found: Read, variant: Variant, text: str, known: Sequence[Variant]) -> Read:
-    """The campaign with one more variant, which a person made; ahead of the bases, one of which its file may be."""
-    fresh = (variant, *(each for each in found.fresh if each.name != variant.name))
-    configs = {**found.configs, variant.config: text}
-    return replace(found, campaign=grown(found.campaign, [*known, *fresh]), fresh=fresh, configs=configs)
 
 
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -> Changes:
@@ -166,6 +134,8 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -
         what, refused = _take_in(desk, up_to_date(found, before), only, before, rounds)
         if refused != OUTRUN:
             break
+    if refused == OUTRUN:
+        raise MusterError(f"{refused}, and again; nothing was changed", where=str(desk.root), hint="try again")
     if refused:
         raise held(refused)
     return what
@@ -174,7 +144,7 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None) -
 def _take_in(
     desk: Desk, found: Read, only: Only, before: CampaignState | None, rounds: int | None
 ) -> tuple[Changes, str]:
-    write_configs(found)
+    write_configs(found.configs)
     hashed = hashes(found.campaign, str(desk.root), code_identity)
     what = changes(before, hashed) if before else Changes()
     data = taken_data(desk, found, hashed, before) | {"with_up": True}
