@@ -12,16 +12,14 @@ from muster.acts.loop_settings import LoopSettings
 from muster.acts.next_round import gains
 from muster.acts.tried import ALPHA, Run, Tried, score
 from muster.domain.state import CampaignState
-from muster.domain.variants import LoopRecord
-from muster.report.loop_facts import OVER, Against, LoopFacts, LoopRun, LoopVariant, RoundBest, RulePays
+from muster.domain.variants import DEFAULT, SEARCH, LoopRecord
+from muster.report.loop_facts import Against, LoopFacts, LoopRun, LoopVariant, RoundBest, RulePays
 from muster.rounds.evaluating import Metrics
 from muster.rounds.expressions import Metric, keys_of, parse
-from muster.rounds.rules import DEFAULT
 from muster.rounds.summary import Summary, direction_of
 from muster.stats.compare import difference
 from muster.stats.sample import Sample
 
-SEARCH = "search:"  # how the names of searches begin
 STEPS = frozenset({"step", "_step", "global_step", "globalstep"})
 SHOWN = 8  # keys in the text; all of them are in the JSON
 
@@ -47,7 +45,7 @@ class Asked:
 
 
 def loop_facts(state: CampaignState, tried: Sequence[Tried], settings: LoopSettings, asked: Asked) -> LoopFacts:
-    over = [replace(each, runs=tuple(run for run in each.runs if run.verdict in OVER)) for each in tried]
+    over = [replace(each, runs=tuple(run for run in each.runs if run.over)) for each in tried]
     variants = _with_gains([_variant(each, settings.by, asked) for each in over], settings.better)
     shown = tuple(
         replace(new, runs=tuple(_run(run, asked) for run in each.runs))

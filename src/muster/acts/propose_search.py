@@ -14,7 +14,7 @@ from typing import Any
 
 from muster.acts import study
 from muster.acts.study import STARTUP, Trial
-from muster.domain.variants import Variant
+from muster.domain.variants import SEARCH, Variant
 from muster.domain.wording import counted
 from muster.ports.proposer import Board, Proposals
 from muster.rounds.config import UnreadableConfig
@@ -61,7 +61,7 @@ class SearchProposer:
 
     @property
     def by(self) -> str:
-        return f"search:{self.search.sampler}"
+        return f"{SEARCH}{self.search.sampler}"
 
     def propose(self, board: Board) -> Proposals:
         pools, why = self.pools(board)

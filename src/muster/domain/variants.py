@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 AXIS = "variant"
+BASE, DEFAULT, PERSON, SEARCH = "base", "default", "a person", "search:"  # what made a variant, where no rule did
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +19,7 @@ class Variant:
     parent: str | None = None  # the variant it was made from; None: a base
     edits: tuple[str, ...] = ()
     reason: str = ""
-    by: str = "base"  # base, default, a rule's name, a proposer's, or a person
+    by: str = BASE  # or DEFAULT, a rule's name, a search's, or PERSON
     notes: tuple[str, ...] = ()  # what the edits say: rounded, held at a bound
     source: str = ""  # of a base: the file that it is a copy of
 

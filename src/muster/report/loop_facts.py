@@ -6,12 +6,11 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from muster.domain.variants import Variant
+from muster.domain.variants import BASE, Variant
 from muster.rounds.summary import Summary
-from muster.rounds.tried import mean_of
+from muster.rounds.tried import OVER, mean_of
 
 LIVELY = frozenset({"PENDING", "RUNNING", "QUIET", "BLOCKED", "HELD"})  # not over, and nothing is wrong with it
-OVER = frozenset({"DONE", "DEAD", "GIVEN_UP"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class LoopVariant:
 
     @property
     def is_base(self) -> bool:
-        return self.variant.by == "base"
+        return self.variant.by == BASE
 
     @property
     def n(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from muster.domain.variants import DEFAULT
 from muster.rounds.edits import EditError, parse_edit
 from muster.rounds.evaluating import Metrics, Traced, evaluate, sentence
 from muster.rounds.expressions import parse
@@ -13,7 +14,6 @@ from muster.rounds.names import digest_of
 from muster.rounds.texts import EditedText, EditsRefused, edit_text, shown
 from muster.rounds.tokens import ExpressionError
 
-DEFAULT = "default"
 NONE: Mapping[str, str] = MappingProxyType({})
 
 

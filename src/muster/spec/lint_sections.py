@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from muster.domain.template import placeholders, split_words
+from muster.domain.variants import BASE, DEFAULT, PERSON, SEARCH
 from muster.rounds.edits import EditError, parse_edit
 from muster.rounds.expressions import Metric, parse
 from muster.rounds.paths import PathError, parse_path
@@ -17,8 +18,6 @@ from muster.spec.model_after import Limit, Loop, Primary, Prune
 from muster.spec.model_search import Search
 
 KEEP = 'add `keep: {by: last("eval/loss"), better: lower}`'
-RESERVED = ("base", "default", "a person")  # what a lineage says of variants that no rule made
-SEARCHED = "search:"
 PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
 
 
@@ -142,7 +141,7 @@ def _loop(lint: Lint) -> None:
 
 def _rule_names(lint: Lint, loop: Loop) -> None:
     for index, rule in enumerate(loop.rules):
-        if rule.name is not None and (rule.name in RESERVED or rule.name.startswith(SEARCHED)):
+        if rule.name is not None and (rule.name in (BASE, DEFAULT, PERSON) or rule.name.startswith(SEARCH)):
             what = f"{shorten(rule.name)} can't be the name of a rule: the lineage calls variants so that no rule made"
             lint.add(("loop", "rules", index, "name"), what, "choose another name")
 

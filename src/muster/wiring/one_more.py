@@ -11,14 +11,12 @@ from muster.acts.edit import Made
 from muster.domain.cell import Cell
 from muster.domain.errors import Mistake, UsageError
 from muster.domain.state import CampaignState, Only
-from muster.domain.variants import AXIS, LoopRecord, Variant
+from muster.domain.variants import AXIS, PERSON, LoopRecord, Variant
 from muster.plan.grow import grown
 from muster.wiring.desk import FILE, Desk, find_root
 from muster.wiring.fitting import fit, known_state
 from muster.wiring.survey import look
 from muster.wiring.taking import Read, checked, take_in
-
-BY = "a person"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def _variant(ready: Ready, made: Made) -> Variant:
     notes = tuple(f"{each.path}: {each.note}" for each in made.changes if each.note)
     found = replace(
         variant_of(made.path.absolute(), names), round=max(1, ready.loop.round), edits=made.edits, reason=made.reason,
-        parent=next((each.name for each in reversed(every) if each.digest == made.parent_digest), None), by=BY,
+        parent=next((each.name for each in reversed(every) if each.digest == made.parent_digest), None), by=PERSON,
         notes=notes,
     )  # fmt: skip
     return copied(found, ready.root)
