@@ -1,0 +1,233 @@
+"""What a gate decided at one iteration, and why: put into words only when somebody asks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from muster.stages.criteria import OTHERWISE, WORDS, reach
+from muster.stages.settings import GateSettings
+from muster.stages.windows import LAST, Window
+
+ADVANCE, HOLD, FAILURE_HOLD, FALL_BACK, FROZEN = "advance", "hold", "failure_hold", "fall_back", "frozen"
+STATES = (ADVANCE, HOLD, FAILURE_HOLD, FALL_BACK, FROZEN)
+SUCCESS, FAILURE, BOTH, NEITHER, UNKNOWN = "success", "failure", "both", "neither", "unknown"
+
+
+class Check(NamedTuple):
+    """One bound of one criterion, as it applies in a stage."""
+
+    side: str  # success | failure
+    key: str
+    window: Window
+    bound: str  # min | max | above | below
+    threshold: float
+
+    @property
+    def reach(self) -> float:
+        """The number that is just enough: what is strict, and what a sum's rounding does, is in it."""
+        return reach(self.window, self.bound, self.threshold)
+
+    def holds(self, value: float) -> bool:
+        return value >= self.reach if self.bound in ("min", "above") else value <= self.reach
+
+
+class Seen(NamedTuple):
+    """A check, and what it saw."""
+
+    check: Check
+    value: float  # NaN: it can't be judged
+    holds: bool | None
+    lacks: int = 0  # values that its window lacks
+
+    def row(self) -> dict[str, Any]:
+        check = self.check
+        return {
+            "side": check.side, "key": check.key, "window": str(check.window), "bound": check.bound,
+            "threshold": check.threshold, "value": plain(self.value), "holds": self.holds,
+        }  # fmt: skip
+
+    def name(self) -> str:
+        window = self.check.window
+        return self.check.key if window == LAST else f"{self.check.key} ({window})"
+
+    def said(self) -> str:
+        """`first_death_p10 83 is below 95`"""
+        check = self.check
+        if self.holds is None:
+            return f"{self.name()} can't be judged: {self.lacking()}"
+        relation = WORDS[check.bound] if self.holds else OTHERWISE[check.bound]
+        return f"{self.name()} {short(self.value)} is {relation} {short(check.threshold)}"
+
+    def lacking(self) -> str:
+        more = self.lacks
+        if self.check.window == LAST:
+            return "it is not a number"
+        return f"{more} more value{'s' if more != 1 else ''} to come"
+
+    def needed(self) -> str:
+        """What would have to be otherwise for a success."""
+        check = self.check
+        if self.holds is None:
+            return f"{self.name()}: {self.lacking()}"
+        return f"{self.name()} {WORDS[check.bound]} {short(check.threshold)}, found {short(self.value)}"
+
+
+class Decision:
+    """`phase`, `streak` and `failures` are as they stand after it."""
+
+    __slots__ = (
+        "before", "broken", "failures", "frozen_until", "iteration", "lacks", "phase", "program", "seen", "settings",
+        "spent", "stage", "state", "streak", "values", "verdict",
+    )  # fmt: skip
+
+    def __init__(
+        self, settings: GateSettings, iteration: int, stage: str, state: str, verdict: str, phase: int, streak: int,
+        before: int, failures: int, spent: int, frozen_until: int, values: Mapping[str, Any], program: Sequence[Check],
+        seen: Sequence[float], lacks: Mapping[int, int], broken: bool,
+    ) -> None:  # fmt: skip
+        self.settings = settings
+        self.iteration = iteration
+        self.stage = stage
+        self.state = state
+        self.verdict = verdict
+        self.phase = phase
+        self.streak = streak  # successes in a row
+        self.before = before  # the streak before this one
+        self.failures = failures  # in a row
+        self.spent = spent  # failures of the phase, in all
+        self.frozen_until = frozen_until
+        self.values = values  # as they were observed
+        self.program = program  # what was checked
+        self.seen = seen  # what each check saw
+        self.lacks = lacks  # by check: values that its window lacks
+        self.broken = broken  # more failures than are borne
+
+    @property
+    def required(self) -> int:
+        return self.settings.required
+
+    @property
+    def tolerance(self) -> int:
+        """Failures in a row that are borne in this stage."""
+        return self.settings.borne(self.stage)
+
+    def checks(self) -> Iterator[Seen]:
+        for at, (check, value) in enumerate(zip(self.program, self.seen, strict=True)):
+            holds = None if math.isnan(value) else check.holds(value)
+            yield Seen(check, value, holds, self.lacks.get(at, 0))
+
+    def failed_by(self) -> list[Seen]:
+        return [each for each in self.checks() if each.check.side == FAILURE and each.holds]
+
+    def unmet(self) -> list[Seen]:
+        """Success criteria that do not hold, or that can't be judged."""
+        return [each for each in self.checks() if each.check.side == SUCCESS and not each.holds]
+
+    @property
+    def broke(self) -> str:
+        """What ended a streak; "": there was none, or it goes on."""
+        if not self.before or self.streak or self.state == ADVANCE:
+            return ""
+        because = self.failed_by() or self.unmet()
+        return "; ".join(each.said() for each in because)
+
+    @property
+    def missing(self) -> list[str]:
+        """What would have to come for the gate to advance."""
+        if self.state in (ADVANCE, FALL_BACK):
+            return []
+        if self.state == FROZEN:
+            return [f"nothing is decided until iteration {self.frozen_until}"]
+        found = [each.needed() for each in self.unmet()]
+        if self.verdict in (BOTH, FAILURE):
+            found += [f"no failure: {each.said()}" for each in self.failed_by()]
+        more = self.required - self.streak
+        return [*found, f"{more} more success{'es in a row' if more > 1 else ''}"] if more > 0 else found
+
+    @property
+    def why(self) -> str:
+        return _WORDS[self.state](self)
+
+    def row(self) -> dict[str, Any]:
+        """One row of `gate_trace.jsonl`."""
+        return {
+            "iteration": self.iteration, "stage": self.stage, "phase": self.phase, "state": self.state,
+            "verdict": self.verdict, "streak": self.streak, "required": self.required, "failures": self.failures,
+            "spent": self.spent, "tolerance": self.tolerance, "broken": self.broken,
+            "frozen_until": self.frozen_until if self.state in (ADVANCE, FALL_BACK, FROZEN) else None,
+            "values": {key: plain(value) for key, value in self.values.items()},
+            "criteria": [each.row() for each in self.checks()],
+            "broke": self.broke, "missing": self.missing, "why": self.why,
+        }  # fmt: skip
+
+    def line(self) -> str:
+        import json  # a script that only asks need not pay for it
+
+        return json.dumps(self.row(), ensure_ascii=False, allow_nan=False)
+
+    def scalars(self, prefix: str = "gate") -> Iterator[tuple[str, float]]:
+        """For TensorBoard and the like."""
+        yield f"{prefix}/phase", self.phase
+        yield f"{prefix}/streak", self.streak
+        yield f"{prefix}/failures", self.failures
+        yield f"{prefix}/state", STATES.index(self.state)
+
+    def add_to(self, writer: Any, prefix: str = "gate") -> None:
+        """`writer`: whatever has `add_scalar(tag, value, step)`."""
+        for tag, value in self.scalars(prefix):
+            writer.add_scalar(tag, value, self.iteration)
+
+
+def plain(value: Any) -> Any:
+    """As JSON has it; what is no finite number is a text, so that a replay sees what was seen."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(float(value))
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    try:
+        return plain(float(value)) if not isinstance(value, float) else float(value)
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def short(number: float) -> str:
+    return f"{number:.6g}"
+
+
+def _advance(found: Decision) -> str:
+    streak = f"{found.required} successes in a row" if found.required > 1 else "a success"
+    return f"{streak}: on to phase {found.phase}"
+
+
+def _fall_back(found: Decision) -> str:
+    return f"{_reasons(found)}; more failures than are borne ({found.tolerance}): back to phase {found.phase}"
+
+
+def _frozen(found: Decision) -> str:
+    return f"nothing is decided until iteration {found.frozen_until}"
+
+
+def _failure_hold(found: Decision) -> str:
+    both = " although every success criterion holds, because failure wins" if found.verdict == BOTH else ""
+    borne = "more than are borne" if found.broken else "borne"
+    return f"failure{both}: {_reasons(found)}; failure {found.failures} in a row, {found.tolerance} borne here: {borne}"
+
+
+def _hold(found: Decision) -> str:
+    if found.verdict in (SUCCESS, BOTH):
+        if found.streak >= found.required:
+            return "success, and this is the last phase"
+        return f"success {found.streak} of {found.required} in a row"
+    if found.verdict == UNKNOWN:
+        return "it can't be judged: " + "; ".join(each.said() for each in found.checks() if each.holds is None)
+    unmet = "; ".join(each.said() for each in found.unmet())
+    return f"neither success nor failure{': ' + unmet if unmet else ''}"
+
+
+def _reasons(found: Decision) -> str:
+    return "; ".join(each.said() for each in found.failed_by())
+
+
+_WORDS = {ADVANCE: _advance, HOLD: _hold, FAILURE_HOLD: _failure_hold, FALL_BACK: _fall_back, FROZEN: _frozen}

@@ -1,0 +1,202 @@
+"""A gate over a metric stream: may the difficulty rise, must it fall? Cheap enough to be asked at every step.
+
+The training script asks it with its own numbers, the controller with what a run wrote: the same code, the same trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from operator import ge, le
+from typing import Any
+
+from muster.stages.criteria import Criterion
+from muster.stages.decision import (
+    ADVANCE,
+    BOTH,
+    FAILURE,
+    FAILURE_HOLD,
+    FALL_BACK,
+    FROZEN,
+    HOLD,
+    NEITHER,
+    SUCCESS,
+    UNKNOWN,
+    Check,
+    Decision,
+    plain,
+)
+from muster.stages.errors import GateError
+from muster.stages.settings import GateSettings
+from muster.stages.windows import LAST, NAN, Ring, ring_of
+
+_NOTHING: Mapping[int, int] = {}
+
+
+class _Side:
+    """The checks of success or of failure: least values first, greatest ones behind them."""
+
+    def __init__(self, checks: list[tuple[Check, Ring]]) -> None:
+        lower = [each for each in checks if each[0].bound in ("min", "above")]
+        upper = [each for each in checks if each[0].bound in ("max", "below")]
+        self.checks = [check for check, _ in (*lower, *upper)]
+        self.rings = [ring for _, ring in (*lower, *upper)]
+        self.lows = [ring.low for _, ring in lower]
+        self.highs = [ring.high for _, ring in upper]
+        self.least = [check.reach for check, _ in lower]
+        self.most = [check.reach for check, _ in upper]
+
+
+class Gate:
+    """Phases count from 0. Iterations must grow: a resumed run resumes its gate too (`state`, `resume`)."""
+
+    def __init__(self, settings: GateSettings) -> None:
+        self.settings = settings
+        self.phase = 0
+        self.streak = 0  # successes in a row
+        self.failures = 0  # in a row
+        self.spent = 0  # failures of this phase, in all
+        self.iteration = 0  # the last one that was observed
+        self.frozen_until = 0
+        self._rings: dict[tuple[str, str], Ring] = {}
+        self._programs = {stage: self._program(stage) for stage in ("", *settings.stages())}
+        # every window sees every value, whatever the stage
+        self._pushes = [(ring.key, ring.push) for ring in self._rings.values()]
+
+    def observe(self, iteration: int, values: Mapping[str, Any], stage: str = "") -> Decision:
+        if iteration <= self.iteration:
+            raise GateError(
+                f"iteration {iteration} was observed after {self.iteration}: a streak must not count anything twice. "
+                "A resumed run resumes its gate: Gate.resume(settings, checkpoint['gate'])"
+            )
+        self.iteration = iteration
+        if iteration <= self.frozen_until:
+            return self._decision(stage, FROZEN, UNKNOWN, self.streak, values)
+        for key, push in self._pushes:
+            value = values.get(key)
+            push(value if type(value) is float else _number(value))
+        wins, fails = self._programs.get(stage) or self._programs[""]
+        lows, highs = [read() for read in wins.lows], [read() for read in wins.highs]
+        success: bool | None = all(map(ge, lows, wins.least)) and all(map(le, highs, wins.most))
+        seen = lows + highs
+        lows, highs = [read() for read in fails.lows], [read() for read in fails.highs]
+        failure: bool | None = True in map(ge, lows, fails.least) or True in map(le, highs, fails.most)
+        seen += lows + highs
+        lacks = _NOTHING
+        total = sum(seen)
+        if total != total:  # noqa: PLR0124  one of them is NaN
+            rings = wins.rings + fails.rings
+            lacks = {at: rings[at].lacks() for at, value in enumerate(seen) if isnan(value)}
+            success = _told(wins.checks, seen, every=True)
+            failure = _told(fails.checks, seen[len(wins.checks) :], every=False)
+        return self._step(
+            stage, success and bool(wins.checks), failure, values, wins.checks + fails.checks, seen, lacks
+        )
+
+    def _step(
+        self, stage: str, success: bool | None, failure: bool | None, values: Mapping[str, Any],
+        checks: Sequence[Check], seen: Sequence[float], lacks: Mapping[int, int],
+    ) -> Decision:  # fmt: skip
+        before, settings = self.streak, self.settings
+        verdict = _verdict(success, failure)
+        if verdict == SUCCESS or (verdict == BOTH and settings.wins == SUCCESS):
+            self.streak, self.failures = before + 1, 0
+            state = self._advance() if self.streak >= settings.required else HOLD
+            return self._decision(stage, state, verdict, before, values, checks, seen, lacks)
+        self.streak = 0
+        if not failure:
+            self.failures = 0
+            return self._decision(stage, HOLD, verdict, before, values, checks, seen, lacks)
+        self.failures += 1
+        self.spent += 1
+        allowed = settings.allowed(self.phase)
+        broken = self.failures > settings.borne(stage) or (allowed is not None and self.spent > allowed)
+        state = self._fall_back() if broken and self.phase else FAILURE_HOLD
+        return self._decision(stage, state, verdict, before, values, checks, seen, lacks, broken)
+
+    def _advance(self) -> str:
+        if self.settings.phases is not None and self.phase + 1 >= self.settings.phases:
+            return HOLD
+        self._change(self.phase + 1, self.settings.freeze.advance)
+        return ADVANCE
+
+    def _fall_back(self) -> str:
+        self._change(self.phase - 1, self.settings.freeze.fall_back)
+        return FALL_BACK
+
+    def _change(self, phase: int, freeze: int) -> None:
+        """What was seen before is about another difficulty: it is forgotten."""
+        self.phase, self.frozen_until = phase, self.iteration + freeze
+        self.streak = self.failures = self.spent = 0
+        for ring in self._rings.values():
+            ring.clear()
+
+    def _decision(
+        self, stage: str, state: str, verdict: str, before: int, values: Mapping[str, Any],
+        checks: Sequence[Check] = (), seen: Sequence[float] = (), lacks: Mapping[int, int] = _NOTHING,
+        broken: bool = False,
+    ) -> Decision:  # fmt: skip
+        return Decision(
+            self.settings, self.iteration, stage, state, verdict, self.phase, self.streak, before, self.failures,
+            self.spent, self.frozen_until, dict(values), checks, seen, lacks, broken,
+        )  # fmt: skip
+
+    def _program(self, stage: str) -> tuple[_Side, _Side]:
+        settings = self.settings
+        success = [check for each in settings.success for check in self._checks(SUCCESS, each, stage)]
+        failure = [check for each in settings.failure for check in self._checks(FAILURE, each, stage)]
+        return _Side(success), _Side(failure)
+
+    def _checks(self, side: str, criterion: Criterion, stage: str) -> list[tuple[Check, Ring]]:
+        limits = criterion.at(stage)
+        window = limits.window or LAST
+        place = (criterion.key, str(window))
+        ring = self._rings.get(place)
+        if ring is None:
+            ring = self._rings[place] = ring_of(criterion.key, window)
+        return [(Check(side, criterion.key, window, *bound), ring) for bound in limits.bounds().items()]
+
+    def state(self) -> dict[str, Any]:
+        """Everything that a later decision rests on, as JSON can hold it: put it into the checkpoint."""
+        return {
+            "settings": self.settings.mapping(),
+            "phase": self.phase, "streak": self.streak, "failures": self.failures, "spent": self.spent,
+            "iteration": self.iteration, "frozen_until": self.frozen_until,
+            "windows": [[*place, [plain(value) for value in ring.values()]] for place, ring in self._rings.items()],
+        }  # fmt: skip
+
+    @classmethod
+    def resume(cls, settings: GateSettings, state: Mapping[str, Any]) -> Gate:
+        """Goes on where `state` was taken. Other settings would read old streaks by new rules: GateError."""
+        if state.get("settings") != settings.mapping():
+            raise GateError("the checkpoint's gate has other settings: begin a new gate, or give it those of the run")
+        gate = cls(settings)
+        for name in ("phase", "streak", "failures", "spent", "iteration", "frozen_until"):
+            setattr(gate, name, int(state[name]))
+        for key, window, values in state["windows"]:
+            gate._rings[key, window].load([_number(value) for value in values])
+        return gate
+
+
+def _told(checks: Sequence[Check], seen: Sequence[float], *, every: bool) -> bool | None:
+    """Whether all hold, or any does, where some values are none. None: the others don't settle it."""
+    held = [None if isnan(value) else check.holds(value) for check, value in zip(checks, seen, strict=False)]
+    if (not every) in held:
+        return not every
+    return None if None in held else every
+
+
+def _verdict(success: bool | None, failure: bool | None) -> str:
+    if failure:
+        return BOTH if success else FAILURE
+    if success is None or failure is None:
+        return UNKNOWN
+    return SUCCESS if success else NEITHER
+
+
+def _number(value: Any) -> float:
+    """NaN where it is none: a metric may be missing, or a text."""
+    try:
+        return NAN if value is None or isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return NAN

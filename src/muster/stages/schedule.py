@@ -1,0 +1,197 @@
+"""The stages of a training in their order: which one at an iteration, and what is left of each type.
+
+Iterations count from 1. A stage draws its hard starts ("tail seeds") from a file.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+from muster.stages.errors import Problem, SpecError
+from muster.stages.forms import Form, entries
+from muster.stages.notation import Piece, Reader, pieces
+
+NAME = "schedule"
+EXAMPLE = "8:a.json|type=ne;15:b.json|type=main (iterations:path|type=NAME)"
+NONE: Mapping[str, str] = {}
+_KEYS = ("iterations", "file", "type", "from", "to")
+
+
+class Stage(NamedTuple):
+    length: int  # in iterations
+    source: str  # the file of its tail seeds
+    type: str  # ne, main, ...
+    first: int  # its first iteration
+    place: int  # in the schedule, from 0
+    marks: Mapping[str, str] = NONE  # further `|name=value` of the notation
+
+    @property
+    def last(self) -> int:
+        return self.first + self.length - 1
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.first}-{self.last}"
+
+
+class Schedule(NamedTuple):
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Schedule:
+        """`8:a.json|type=ne;15:b.json|type=main`"""
+        reader = Reader(NAME, text)
+        found: list[Stage] = []
+        for piece in reader.parts(";", EXAMPLE):
+            stage = _stage(reader, piece, found)
+            if stage is not None:
+                found.append(stage)
+        reader.done()
+        return cls(tuple(found))
+
+    @classmethod
+    def of(cls, written: str | Sequence[Mapping[str, Any]]) -> Schedule:
+        """As in YAML: the notation, or a list of `{iterations: 8, file: a.json, type: ne}`; `from` and `to` are
+        checked where they are given, and may stand for `iterations`."""
+        if isinstance(written, str):
+            return cls.parse(written)
+        form = Form(NAME)
+        found: list[Stage] = []
+        for name, entry in entries(form, written, "{iterations: 8, file: a.json, type: ne}"):
+            stage = _from_mapping(form, name, entry, found)
+            if stage is not None:
+                found.append(stage)
+        form.done()
+        return cls(tuple(found))
+
+    @property
+    def total(self) -> int:
+        return self.stages[-1].last
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.type for each in self.stages))
+
+    def stage_at(self, iteration: int) -> Stage:
+        """After the end: the last one."""
+        if iteration < 1:
+            raise ValueError(f"iterations count from 1, found {iteration}")
+        return self.stages[min(bisect_left(self.stages, iteration, key=attrgetter("last")), len(self.stages) - 1)]
+
+    def lengths(self, within: int | None = None) -> dict[str, int]:
+        """Iterations of each type, in a run of so many."""
+        return self.remaining(0, within)
+
+    def remaining(self, iteration: int, within: int | None = None) -> dict[str, int]:
+        """Iterations of each type that come after this one, in a run of so many."""
+        end = self.total if within is None else min(within, self.total)
+        left = dict.fromkeys(self.types, 0)
+        for each in self.stages:
+            left[each.type] += max(0, min(each.last, end) - max(each.first, iteration + 1) + 1)
+        return left
+
+    def remaining_ratio(self, iteration: int, within: int | None = None) -> dict[str, float]:
+        whole = self.lengths(within)
+        return {name: left / whole[name] if whole[name] else 0.0 for name, left in
+                self.remaining(iteration, within).items()}  # fmt: skip
+
+    def reinjections(self, iteration: int) -> dict[str, int]:
+        """How often a type has come back: its stages that have begun, less the first."""
+        begun = dict.fromkeys(self.types, 0)
+        for each in self.stages:
+            begun[each.type] += each.first <= iteration
+        return {name: max(0, count - 1) for name, count in begun.items()}
+
+    def runs_out(self, within: int) -> dict[str, int]:
+        """The last iteration of each type that ends before the run does."""
+        found = {}
+        for name in self.types:
+            last = max((min(each.last, within) for each in self.stages if each.type == name and each.first <= within),
+                       default=0)  # fmt: skip
+            if last < min(within, self.total):
+                found[name] = last
+        return found
+
+    def beyond(self, within: int) -> Iterator[Stage]:
+        """Stages that a run of so many iterations never reaches."""
+        return (each for each in self.stages if each.first > within)
+
+    def text(self) -> str:
+        return ";".join(_written(each) for each in self.stages)
+
+    def mappings(self) -> list[dict[str, Any]]:
+        return [{"iterations": each.length, "file": each.source, "type": each.type} | dict(each.marks)
+                for each in self.stages]  # fmt: skip
+
+
+def _stage(reader: Reader, piece: Piece, before: Sequence[Stage]) -> Stage | None:
+    pair = reader.pair(piece, "ITERATIONS:FILE|type=NAME")
+    if pair is None:
+        return None
+    length = reader.count(pair[0], "iterations")
+    source, *marks = pieces(pair[1].text, "|", pair[1].at)
+    if not source.text:
+        reader.wrong("the file is missing", source.at, "write ITERATIONS:FILE|type=NAME")
+    read: dict[str, str] = {}
+    for mark in marks:
+        name, equals, value = (part.strip() for part in mark.text.partition("="))
+        if not equals or not name or not value:
+            reader.wrong(f"'{mark.text}' is no mark", mark.at, "write |type=NAME")
+        elif name in read:
+            reader.wrong(f"'{name}' is there twice", mark.at)
+        else:
+            read[name] = value
+    if length is None or not source.text:
+        return None
+    return _make(length, source.text, read, before)
+
+
+def _from_mapping(form: Form, name: str, entry: Mapping[str, Any], before: Sequence[Stage]) -> Stage | None:
+    marks = {key: value for key, value in entry.items() if key not in _KEYS}
+    for key, value in marks.items():
+        if not isinstance(value, str | int | float):
+            form.wrong(name, f"{key}: expected text, found {value!r}")
+    source = form.text(name, entry, "file")
+    first = before[-1].last + 1 if before else 1
+    length = _length(form, name, entry, first)
+    if "type" in entry:
+        marks = {"type": form.text(name, entry, "type")} | marks
+    return None if length is None else _make(length, source, {key: str(marks[key]) for key in marks}, before)
+
+
+def _length(form: Form, name: str, entry: Mapping[str, Any], first: int) -> int | None:
+    begins = form.whole(f"{name}: from", entry["from"], 1) if "from" in entry else first
+    if begins is None:
+        return None
+    if begins != first:
+        how = "overlaps the stage before it" if begins < first else "leaves a gap behind the stage before it"
+        form.wrong(name, f"it begins at {begins} and {how}, which ends at {first - 1}", f"write from: {first}")
+    if "to" not in entry:
+        return form.count(name, entry, "iterations")
+    ends = form.whole(f"{name}: to", entry["to"], 1)
+    if ends is None:
+        return None
+    if ends < begins:
+        form.wrong(name, f"it ends at {ends}, before it begins at {begins}")
+        return None
+    length = form.count(name, entry, "iterations") if "iterations" in entry else ends - begins + 1
+    if length is not None and length != ends - begins + 1:
+        form.wrong(name, f"{begins} to {ends} is {ends - begins + 1} iterations, and not {length}", "leave one out")
+    return length
+
+
+def _make(length: int, source: str, marks: Mapping[str, str], before: Sequence[Stage]) -> Stage:
+    """A stage without a type is called as its file is."""
+    others = {name: value for name, value in marks.items() if name != "type"}
+    kind = marks.get("type") or source.rpartition("/")[2].partition(".")[0]
+    return Stage(length, source, kind, before[-1].last + 1 if before else 1, len(before), others)
+
+
+def _written(stage: Stage) -> str:
+    marks = {"type": stage.type} | dict(stage.marks)
+    for part in (stage.source, *marks, *marks.values()):
+        if any(sign in part for sign in ";|"):
+            raise SpecError(NAME, [Problem(f"'{part}' can't be written in the notation: ';' and '|' part it")])
+    return f"{stage.length}:{stage.source}" + "".join(f"|{name}={value}" for name, value in marks.items())

@@ -1,0 +1,122 @@
+"""A gate's settings: what counts as success and as failure, and what follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from muster.stages.criteria import Criterion, read_criteria
+from muster.stages.forms import Form
+
+DEFAULT = "default"
+NONE: Mapping[str, int] = {}
+KEYS = ("success", "failure", "required", "tolerance", "allowance", "freeze", "phases", "wins")
+ELSEWHERE = ("job", "read", "stage", "schedule", "curriculum", "iterations", "act", "lets", "warn")  # of the campaign
+
+
+class Freeze(NamedTuple):
+    """Iterations after a change in which nothing is decided, and nothing that is seen counts."""
+
+    advance: int = 0
+    fall_back: int = 0
+
+
+class GateSettings(NamedTuple):
+    success: tuple[Criterion, ...] = ()  # all of them must hold
+    failure: tuple[Criterion, ...] = ()  # any of them is enough
+    required: int = 1  # successes in a row that advance
+    tolerance: Mapping[str, int] = NONE  # failures in a row that are borne, by stage
+    allowance: tuple[int, ...] = ()  # failures that a phase bears in all, by phase; (): as many as come
+    freeze: Freeze = Freeze()
+    phases: int | None = None  # how many there are; None: no last one
+    wins: str = "failure"  # where both hold
+
+    @classmethod
+    def of(cls, written: Mapping[str, Any]) -> GateSettings:
+        """As under a gate's name in a campaign file. All mistakes at once: SpecError."""
+        form = Form("gate")
+        form.known("", written, (*KEYS, *ELSEWHERE))
+        success = tuple(read_criteria(form, "success", written.get("success") or ()))
+        failure = tuple(read_criteria(form, "failure", written.get("failure") or ()))
+        if not success and not failure:
+            form.wrong("", "it needs success or failure criteria", "add success: [{key: ..., min: ...}]")
+        wins = written.get("wins") or "failure"
+        if wins not in ("failure", "success"):
+            form.wrong("wins", f"expected failure or success, found {wins!r}")
+        phases = written.get("phases")
+        required = form.whole("required", written.get("required", 1), 1)
+        found = cls(
+            success,
+            failure,
+            required or 1,
+            _tolerance(form, written.get("tolerance")),
+            _allowance(form, written.get("allowance")),
+            _freeze(form, written.get("freeze")),
+            form.whole("phases", phases, 2) if phases is not None else None,
+            str(wins),
+        )
+        form.done()
+        return found
+
+    def borne(self, stage: str) -> int:
+        return self.tolerance.get(stage, self.tolerance.get(DEFAULT, 0))
+
+    def allowed(self, phase: int) -> int | None:
+        """The last one holds for all later phases. None: no limit."""
+        return self.allowance[min(phase, len(self.allowance) - 1)] if self.allowance else None
+
+    def keys(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(each.key for each in (*self.success, *self.failure)))
+
+    def stages(self) -> tuple[str, ...]:
+        """Those it names."""
+        named = [stage for each in (*self.success, *self.failure) for stage in each.by_stage]
+        return tuple(dict.fromkeys([*named, *(stage for stage in self.tolerance if stage != DEFAULT)]))
+
+    def mapping(self) -> dict[str, Any]:
+        """As `of` reads it."""
+        found: dict[str, Any] = {
+            "success": [each.mapping() for each in self.success],
+            "failure": [each.mapping() for each in self.failure],
+            "required": self.required,
+        }
+        if self.tolerance:
+            found["tolerance"] = dict(self.tolerance)
+        if self.allowance:
+            found["allowance"] = list(self.allowance)
+        if self.freeze != Freeze():
+            found["freeze"] = {"advance": self.freeze.advance, "fall_back": self.freeze.fall_back}
+        if self.phases is not None:
+            found["phases"] = self.phases
+        return found | ({"wins": self.wins} if self.wins != "failure" else {})
+
+
+def _tolerance(form: Form, written: object) -> dict[str, int]:
+    if written is None:
+        return {}
+    if not isinstance(written, Mapping):
+        found = form.whole("tolerance", written)
+        return {DEFAULT: found} if found else {}
+    read = {str(stage): form.whole(f"tolerance.{stage}", value) for stage, value in written.items()}
+    return {stage: value for stage, value in read.items() if value is not None}
+
+
+def _allowance(form: Form, written: object) -> tuple[int, ...]:
+    if written is None:
+        return ()
+    each = list(written) if isinstance(written, list | tuple) else [written]
+    if not each:
+        form.wrong("allowance", "the list is empty", "give a number for each phase, or leave it out")
+    read = [form.whole(f"allowance[{at}]", value) for at, value in enumerate(each)]
+    return tuple(value for value in read if value is not None)
+
+
+def _freeze(form: Form, written: object) -> Freeze:
+    if written is None:
+        return Freeze()
+    if isinstance(written, Mapping):
+        form.known("freeze", written, ("advance", "fall_back"))
+        advance, back = (form.whole(f"freeze.{name}", written.get(name, 0)) for name in ("advance", "fall_back"))
+        return Freeze(advance or 0, back or 0)
+    found = form.whole("freeze", written) or 0
+    return Freeze(found, found)
