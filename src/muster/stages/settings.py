@@ -65,7 +65,7 @@ class GateSettings(NamedTuple):
         """The last one holds for all later phases. None: no limit."""
         return self.allowance[min(phase, len(self.allowance) - 1)] if self.allowance else None
 
-    def keys(self) -> tuple[str, ...]:
+    def watched(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(each.key for each in (*self.success, *self.failure)))
 
     def stages(self) -> tuple[str, ...]:
