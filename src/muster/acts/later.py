@@ -7,15 +7,8 @@ from collections.abc import Iterator, Mapping
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
 
-SECTIONS = {
-    "gates": "no gate is evaluated",
-}
-
 
 def not_yet(campaign: Campaign) -> Iterator[Mistake]:
-    for name, meaning in SECTIONS.items():
-        if getattr(campaign, name):
-            yield _warning(name, f"`{name}:` is read and checked, but this version does not act on it: {meaning}")
     silent = [channel for channel in campaign.notify if not (isinstance(channel, Mapping) and channel.get("run"))]
     if silent:
         yield _warning(

@@ -18,10 +18,6 @@ def field(default: Any, meaning: str, example: str, **more: Any) -> Any:
     return Field(default, description=meaning, examples=[example] if example else None, **more)
 
 
-def later(meaning: str) -> str:
-    return f"{meaning} (read and checked; this version does not act on it yet)"
-
-
 def forms(expected: str, hint: str = "") -> Discriminator:
     """For a key that takes a text, a list or a mapping: only the form at hand is read, so there is one message."""
     # the two go together as one text: the context that pydantic offers would make the annotation unhashable

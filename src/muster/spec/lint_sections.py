@@ -1,4 +1,4 @@
-"""Decision, report, loop, gates, finish: the names in them must stand for something."""
+"""Decision, report, loop, finish: the names in them must stand for something."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ def lint_sections(lint: Lint) -> None:
     _decision(lint)
     _report(lint)
     _loop(lint)
-    for name, gate in lint.model.gates.items():
-        _job(lint, ("gates", name, "job"), gate.job)
     _finish(lint)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
 
-from muster.spec.base import Model, field, forms, later
+from muster.spec.base import Model, field, forms
 from muster.spec.document import Scalar
 from muster.spec.fields import (
     LIST,
@@ -27,7 +27,8 @@ from muster.spec.fields import (
     read_whole,
     wrong,
 )
-from muster.spec.model_after import Decision, Finish, Gate, Loop, Notice, Report
+from muster.spec.model_after import Decision, Finish, Loop, Notice, Report
+from muster.spec.model_gate import Gate
 from muster.spec.model_job import Env, Job
 
 WANDB_MODES = ("offline", "online", "disabled")
@@ -167,7 +168,7 @@ class CampaignFile(Model):
     )
     report: Report | None = field(None, "Tables and documents.", "{columns: [id/score, ood/score]}")
     loop: Loop | None = field(None, "Rounds of proposed configs.", "")
-    gates: dict[str, Gate] = field({}, later("Decisions over the metric stream of a run, by name."), "")
+    gates: dict[str, Gate] = field({}, "Decisions over the metric stream of a run, by name.", "")
     notify: list[Notice] = field(
         [],
         "Whom to tell of deaths, stalls and ends: `{run: COMMAND}` gets each notice as JSON on stdin.",

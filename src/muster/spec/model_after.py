@@ -1,9 +1,8 @@
-"""What is made of the runs, in the campaign file: decision, report, loop, gates, notices, finish."""
+"""What is made of the runs, in the campaign file: decision, report, loop, notices, finish."""
 
 from __future__ import annotations
 
 import itertools
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
@@ -11,7 +10,6 @@ from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model
 from muster.spec.base import Model, field, forms
 from muster.spec.document import Scalar, shorten
 from muster.spec.fields import (
-    LIST,
     MAP,
     ONE,
     Duration,
@@ -32,8 +30,6 @@ from muster.spec.model_search import Entry, Search
 
 ReadySet = Annotated[Literal["act_ot"], BeforeValidator(choice("act_ot"))]
 Better = Annotated[Literal["higher", "lower"], BeforeValidator(choice("higher", "lower"))]
-_WINDOW = re.compile(r"(median|mean|min|max) [1-9]\d*")
-_STAGE = re.compile(r"\s*(?P<length>[^:]*):(?P<file>[^|]+)(?P<marks>(\|[^|=]+=[^|]*)*)\s*")
 _SCALAR_SCHEMA: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
 
@@ -71,22 +67,6 @@ def _parsed(text: str, kind: Literal["truth", "number"]) -> str:
     return text
 
 
-def _read_window(value: object) -> str:
-    kind = "a window such as `median 4` (median, mean, min or max, and how many)"
-    if not isinstance(value, Scalar) or not _WINDOW.fullmatch(value.text):
-        raise expected(kind, value)
-    return value.text
-
-
-def _read_schedule(value: object) -> str:
-    text = read_text(value)
-    for part in text.strip().strip(";").split(";"):
-        match = _STAGE.fullmatch(part)
-        if match is None or not match["length"].isdecimal() or int(match["length"][:9]) < 1:
-            raise wrong(f"{shorten(part)} is no stage", 'a stage is LENGTH:FILE|type=NAME, as in "8:a.json|type=ne"')
-    return text
-
-
 def _read_shutdown(value: object) -> bool | str:
     if not isinstance(value, Scalar) or value.value is None:
         raise expected("true, false or a command", value)
@@ -108,7 +88,6 @@ Shutdown = Annotated[
 Plain = Annotated[Any, PlainValidator(_read_scalar), WithJsonSchema(_SCALAR_SCHEMA), Shown("value")]
 Condition = Annotated[str, BeforeValidator(_read_condition), Shown("condition")]
 Expression = Annotated[str, BeforeValidator(_read_expression), Shown("expression")]
-Window = Annotated[str, BeforeValidator(_read_window), Shown("window")]
 Notice = Annotated[
     Annotated[Text, Tag(ONE)] | Annotated[dict[str, Anything], Tag(MAP)],
     forms("text or a mapping"),
@@ -249,82 +228,6 @@ class Loop(Model):
     propose: Entry | None = field(None, "Instead of rules: a function of your own.", "my_rules.py:propose")
     stop: Stop = field(Stop(), "When to stop before the last round.", "{no_gain: 2}")
     prune: Prune | None = field(None, "When to stop a run before its end.", "{after: 500}")
-
-
-class GateRead(Model):
-    """The metric stream that a gate reads."""
-
-    jsonl: Text | None = field(None, "A file with one JSON object per line.", "eval_multi_history.jsonl")
-    csv: Text | None = field(None, "A CSV file with a header.", "progress.csv")
-    wandb: Text | None = field(None, "A folder with W&B runs.", "wandb")
-    tensorboard: Text | None = field(None, "A folder with TensorBoard event files.", "tb")
-    step: Text = field("step", "The key that holds the step.", "iter")
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> GateRead:
-        kinds = ("jsonl", "csv", "wandb", "tensorboard")
-        if sum(getattr(self, kind) is not None for kind in kinds) != 1:
-            raise wrong(f"exactly one of {', '.join(kinds)} is needed")
-        return self
-
-
-class Bounds(Model):
-    """Bounds of a criterion."""
-
-    min: Number | None = field(None, "At least.", "70")
-    max: Number | None = field(None, "At most.", "0.1")
-    above: Number | None = field(None, "More than.", "0")
-    below: Number | None = field(None, "Less than.", "95")
-    window: Window | None = field(None, "Taken over the last values.", "median 4")
-
-
-class Criterion(Bounds):
-    """A condition on one key of the stream."""
-
-    key: Text = field(..., "The key.", "first_death_p10")
-    by_stage: dict[str, Bounds] = field({}, "Other bounds in some stages.", "{main: {min: 100}}")
-
-    @model_validator(mode="after")
-    def _some_bound(self) -> Criterion:
-        bounds = [self, *self.by_stage.values()]
-        if all(b.min is None and b.max is None and b.above is None and b.below is None for b in bounds):
-            raise wrong("a criterion needs a bound", "add min, max, above or below")
-        return self
-
-
-Tolerance = Annotated[
-    Annotated[Whole, Tag(ONE)] | Annotated[dict[str, Whole], Tag(MAP)],
-    forms("a whole number, or a mapping stage -> whole number"),
-    Shown("whole number, or mapping stage -> whole number"),
-]
-Schedule = Annotated[
-    Annotated[str, BeforeValidator(_read_schedule), Tag(ONE)] | Annotated[list[dict[str, Anything]], Tag(LIST)],
-    forms('text such as "8:a.json|type=ne;15:b.json|type=main", or a list of mappings'),
-    Shown("text, or list of mappings"),
-]
-
-
-class Gate(Model):
-    """A decision over the metric stream of a run: advance, hold, fall back."""
-
-    job: Text = field(..., "The job whose runs it watches.", "train")
-    read: GateRead = field(..., "The metric stream.", "{jsonl: eval_multi_history.jsonl, step: iter}")
-    stage: Text | None = field(None, "The key that holds the stage's name.", "stage")
-    schedule: Schedule | None = field(None, "The stages in order.", '"8:a.json|type=ne;15:a.json|type=main"')
-    success: list[Criterion] = field([], "All must hold for a success.", "[{key: first_death_p10, min: 70}]")
-    failure: list[Criterion] = field([], "Any of them is a failure.", "[{key: first_death_p10, below: 95}]")
-    required: Whole = field(1, "Successes in a row that advance.", "2", ge=1)
-    tolerance: Tolerance = field(0, "Failures in a row that are borne, overall or by stage.", "{default: 2, main: 3}")
-    freeze: Whole = field(0, "Steps after a decision in which nothing is decided.", "5", ge=0)
-    act: Annotated[Literal["notify", "stop", "prune"], BeforeValidator(choice("notify", "stop", "prune"))] = field(
-        "notify", "What a failure leads to.", "stop"
-    )
-
-    @model_validator(mode="after")
-    def _something_to_decide(self) -> Gate:
-        if not self.success and not self.failure:
-            raise wrong("a gate needs success or failure criteria", "add `success: [{key: ..., min: ...}]`")
-        return self
 
 
 class Finish(Model):

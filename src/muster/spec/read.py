@@ -33,6 +33,10 @@ def read(text: str, *, file: str, folder: str) -> Parsed:
         lint_jobs(lint)
         lint_cells(lint)
         lint_sections(lint)
+        if model.gates:
+            from muster.spec.lint_gates import lint_gates  # few campaigns have any
+
+            lint_gates(lint)
     if model is None or any(mistake.level == "error" for mistake in mistakes):
         raise _invalid(file, mistakes)
     return Parsed(campaign_of(model, document, folder), _ordered(mistakes))

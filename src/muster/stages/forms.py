@@ -56,8 +56,10 @@ class Form:
     def whole(self, where: str, value: object, least: int = 0) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int):
             self.wrong(where, f"expected a whole number, found {value!r}")
-        elif not least <= value <= MOST:
+        elif value < least:
             self.wrong(where, f"must be at least {least}, found {value}")
+        elif value > MOST:
+            self.wrong(where, f"must be at most {MOST}, found {value}")
         else:
             return value
         return None

@@ -27,7 +27,7 @@ class Facts(NamedTuple):
     curriculum: Curriculum | None = None
     iterations: int | None = None
     interval: int | None = None  # iterations from one evaluation to the next
-    rows: Sequence[Row] = ()  # evaluations of a past run
+    runs: Sequence[Sequence[Row]] = ()  # evaluations of past runs
 
 
 def lint(facts: Facts) -> list[Finding]:
@@ -39,21 +39,21 @@ def _lint(facts: Facts) -> Iterator[Finding]:
         yield from lint_curriculum(facts.curriculum, facts.iterations)
     if facts.schedule:
         yield from lint_schedule(facts.schedule, facts.iterations)
-        yield from (Finding(WARNING, "label", str(each)) for each in mislabelled(facts.rows, facts.schedule))
+        for rows in facts.runs:
+            yield from (Finding(WARNING, "label", str(each)) for each in mislabelled(rows, facts.schedule))
     if facts.gate:
         yield from _regions(facts.gate, _stages(facts))
         yield from _names(facts.gate, facts.schedule)
         yield from _lengths(facts.gate, facts)
-        if facts.rows:
-            yield from _past(facts.gate, facts.rows)
+        if facts.runs:
+            yield from _past(facts.gate, facts.runs)
 
 
 def _stages(facts: Facts) -> list[str]:
-    """Those that the gate names, and one for all others; a stage that the schedule lacks is told elsewhere."""
-    named = facts.gate.stages() if facts.gate else ()
-    types = facts.schedule.types if facts.schedule else named
-    others = not facts.schedule or any(each not in named for each in types)
-    return [*([EVERYWHERE] if others or not named else []), *(each for each in named if each in types)]
+    """The schedule's; without one those that the gate names, and one that stands for all others."""
+    if facts.schedule:
+        return list(facts.schedule.types)
+    return [EVERYWHERE, *(facts.gate.stages() if facts.gate else ())]
 
 
 def _regions(gate: GateSettings, stages: Sequence[str]) -> Iterator[Finding]:
@@ -172,16 +172,14 @@ def _window(criterion: Criterion, stage: str) -> Window:
     return criterion.at(stage).window or LAST
 
 
-def _past(gate: GateSettings, rows: Sequence[Row]) -> Iterator[Finding]:
+def _past(gate: GateSettings, runs: Sequence[Sequence[Row]]) -> Iterator[Finding]:
     """What past evaluations say: thresholds that nothing ever met, keys that nobody wrote."""
-    lacking = absent(gate, rows)
+    lacking = absent(gate, [row for rows in runs for row in rows])
     for key in lacking:
         yield Finding(WARNING, "no_such_key", f"{key}: no evaluation has it; its criterion could not be judged")
-    judged = without(gate, lacking)
-    if not judged.success and not judged.failure:
-        return
+    judged = without(gate, lacking)._replace(required=10**9, allowance=())
     seen: dict[Check, list[tuple[float, bool]]] = {}
-    for decision in replay(judged._replace(required=10**9, allowance=()), rows):
+    for decision in (each for rows in runs for each in replay(judged, rows)):
         for each in decision.checks():
             if each.holds is not None:
                 seen.setdefault(each.check, []).append((each.value, each.holds))

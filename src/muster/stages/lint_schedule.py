@@ -38,7 +38,7 @@ def lint_schedule(schedule: Schedule, iterations: int | None) -> Iterator[Findin
         last = schedule.stages[-1]
         told = f"the last stage ({last.type}) goes on for {iterations - schedule.total} more"
         what = f"the schedule has {schedule.total} iterations, the run {iterations}: {told}"
-        yield Finding(WARNING, "schedule_too_short", what)
+        yield Finding(WARNING, "schedule_too_short", what, "lengthen it; if a step is no iteration, say `iterations:`")
     for notice in early_notices(schedule, iterations):
         yield Finding(WARNING, "runs_out", notice)
 

@@ -11,7 +11,18 @@ from muster.stages.forms import Form
 DEFAULT = "default"
 NONE: Mapping[str, int] = {}
 KEYS = ("success", "failure", "required", "tolerance", "allowance", "freeze", "phases", "wins")
-ELSEWHERE = ("job", "read", "stage", "schedule", "curriculum", "iterations", "act", "lets", "warn")  # of the campaign
+ELSEWHERE = (
+    "job",
+    "read",
+    "stage",
+    "schedule",
+    "curriculum",
+    "iterations",
+    "every",
+    "act",
+    "lets",
+    "warn",
+)  # of the campaign
 
 
 class Freeze(NamedTuple):
@@ -105,8 +116,6 @@ def _allowance(form: Form, written: object) -> tuple[int, ...]:
     if written is None:
         return ()
     each = list(written) if isinstance(written, list | tuple) else [written]
-    if not each:
-        form.wrong("allowance", "the list is empty", "give a number for each phase, or leave it out")
     read = [form.whole(f"allowance[{at}]", value) for at, value in enumerate(each)]
     return tuple(value for value in read if value is not None)
 

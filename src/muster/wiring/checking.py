@@ -14,6 +14,7 @@ from typing import Any
 from muster import __version__
 from muster.acts.check import Check, Machine, advise, locate
 from muster.acts.environments import Environment, as_record, environments, judge
+from muster.acts.gate_check import gate_mistakes
 from muster.acts.later import not_yet
 from muster.acts.looks import exact_test
 from muster.acts.periods import period_warnings
@@ -28,6 +29,7 @@ from muster.ports.clock import Clock, SystemClock, iso
 from muster.store.place import refuse_bad_place
 from muster.wiring.desk import FILE
 from muster.wiring.fitting import jobs_to_do, known_state
+from muster.wiring.gate_rows import past_rows
 from muster.wiring.taking import Read, read
 
 RECORD = "preflight.json"
@@ -60,6 +62,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
     return [
         *preflight(campaign, str(root), os.environ),
         *not_yet(campaign),
+        *gate_mistakes(campaign, lambda name: past_rows(campaign, state, name)),
         *proposer_mistakes(campaign.loop, found.bases, root),
         *advise(campaign, machine, jobs_to_do(campaign, state)),
         *period_warnings(campaign, str(root), state.declared if state else ()),

@@ -11,6 +11,7 @@ from typing import Any
 from muster.acts.axis_edits import with_configs
 from muster.acts.bases import base_variants, kept
 from muster.acts.check import locate
+from muster.acts.gate_check import gate_mistakes
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
 from muster.acts.proposer_check import proposer_mistakes
@@ -88,6 +89,7 @@ def checked(file: Path) -> Read:
     noticed = [
         *preflight(found.campaign, str(file.parent), os.environ),
         *not_yet(found.campaign),
+        *gate_mistakes(found.campaign),
         *proposer_mistakes(found.campaign.loop, found.bases, file.parent),
     ]
     mistakes = [each for each in noticed if each.level == "error"]

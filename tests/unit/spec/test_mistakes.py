@@ -401,13 +401,33 @@ SECTIONS = [
     ("gates: {g: {job: t, read: {jsonl: a}, success: [{key: k}]}}", "5:49 a criterion needs a bound"),
     (
         "gates: {g: {job: t, read: {jsonl: a}, success: [{key: k, min: 1, window: 4}]}}",
-        "5:74 gates.g.success.0.window: expected a window such as `median 4` (median, mean, min or max, and how many), found the number 4",
+        "5:74 gates.g.success.0.window: expected a window such as `median 4` (mean, median, min, max, all or p10, and how many) or `last`, found the number 4",
     ),
     (
         "gates: {g: {job: t, read: {jsonl: a}, act: kill, success: [{key: k, min: 1}]}}",
         "5:44 gates.g.act: expected one of notify, stop, prune, found text 'kill'",
     ),
-    ("gates: {g: {job: t, read: {jsonl: a}, schedule: 'x:a', success: [{key: k, min: 1}]}}", "5:49 'x:a' is no stage"),
+    (
+        "gates: {g: {job: t, read: {jsonl: a}, schedule: 'x:a', success: [{key: k, min: 1}]}}",
+        "5:49 schedule: character 1: 'x' is no whole number of iterations",
+    ),
+    ("gates: {g: {job: t, read: {jsonl: a}, lets: [u], success: [{key: k, min: 1}]}}", "5:46 there is no job 'u'"),
+    (
+        "gates: {g: {job: t, read: {jsonl: a}, lets: [t], success: [{key: k, min: 1}]}}",
+        "5:46 the job 't' does not need 't': no gate of it can let it start",
+    ),
+    (
+        "gates: {g: {job: t, read: {jsonl: a}, schedule: '8:a', tolerance: {b: 1}, success: [{key: k, min: 1}]}}",
+        "5:9 a setting for the stage 'b', which the schedule does not have",
+    ),
+    (
+        "gates: {g: {job: t, read: {jsonl: a}, schedule: [{from: 1, to: 8, file: a}, {from: 6, to: 9, file: b}], success: [{key: k, min: 1}]}}",
+        "5:12 schedule: [1]: it begins at 6 and overlaps the stage before it, which ends at 8",
+    ),
+    (
+        "gates: {g: {job: t, read: {jsonl: a}, curriculum: '15:0,x:3', success: [{key: k, min: 1}]}}",
+        "5:51 curriculum: character 4: 0 iterations is zero; character 6: 'x' is no finite number",
+    ),
 ]
 
 

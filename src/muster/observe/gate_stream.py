@@ -1,0 +1,168 @@
+"""The rows that a gate reads, as a run writes them: what is new since the last look."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from muster.observe.metrics.discover import run_of
+from muster.observe.metrics.growing import BLOCK, Growing
+from muster.ports.metrics import MetricReader
+from muster.stages.notation import number_of
+from muster.stages.rows import Row
+
+PATIENCE_S = 1.0
+LONGEST = 1 << 20  # bytes of a line that has not ended: what is longer is no row
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    rows: Sequence[Row]
+    fresh: bool = False  # the file was replaced: what was handed out before does not count any more
+
+
+class Stream(Protocol):
+    def look(self) -> News:
+        """Raises OSError where it is there and can't be read."""
+
+
+def stream_of(read: Mapping[str, Any], stage: str | None, base: str) -> Stream:
+    """`read`: as the gate declares it; `base`: the folder that its path is relative to."""
+    kind = next(name for name in ("jsonl", "csv", "wandb", "tensorboard") if read.get(name))
+    path = os.path.join(glob.escape(base), read[kind])  # noqa: PTH118  it may be a glob
+    if kind in ("jsonl", "csv"):
+        return TextStream(path, kind, read["step"], stage or "stage")
+    return RecordStream(path, kind)
+
+
+@dataclass(slots=True)
+class TextStream:
+    """Lines of JSON or CSV. The newest of the files that fit is read."""
+
+    pattern: str
+    kind: str
+    step: str
+    stage: str
+    _file: Growing | None = None
+    _names: list[str] = field(default_factory=list)  # of CSV: its header
+
+    def look(self) -> News:
+        path = _newest(self.pattern)
+        if path is None:
+            return News(())
+        other = self._file is not None and self._file.path != path
+        if self._file is None or other:
+            self._file, self._names = Growing(path), []
+        with self._file.opened() as replaced:
+            if replaced:
+                self._names = []
+            rows = [row for line in _lines(self._file) if (row := self._row(line)) is not None]
+        return News(rows, replaced or other)
+
+    def _row(self, line: str) -> Row | None:
+        entry = self._json(line) if self.kind == "jsonl" else self._csv(line)
+        at = entry.get(self.step)
+        if isinstance(at, bool) or not isinstance(at, int | float) or at != at or at != int(at):  # noqa: PLR0124
+            return None
+        label = entry.get(self.stage)
+        values = {name: value for name, value in entry.items() if name not in (self.step, self.stage)}
+        return Row(int(at), values, str(label) if label is not None else "")
+
+    def _json(self, line: str) -> dict[str, Any]:
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _csv(self, line: str) -> dict[str, Any]:
+        import csv
+
+        try:
+            cells = next(csv.reader([line]), [])
+        except csv.Error:
+            return {}
+        if not self._names:
+            self._names = [cell.strip() for cell in cells]
+            return {}
+        numbers = [number_of(cell.strip()) for cell in cells]
+        values = [cell if number is None else number for cell, number in zip(cells, numbers, strict=True)]
+        return dict(zip(self._names, values, strict=False))
+
+
+@dataclass(slots=True)
+class RecordStream:
+    """W&B and TensorBoard: each value has a step, and the values of one step are a row. They name no stage."""
+
+    folder: str
+    kind: str
+    _reader: MetricReader | None = None
+    _rows: dict[int, dict[str, float]] = field(default_factory=dict)
+    _told: int = 0  # rows that were handed out
+
+    def look(self) -> News:
+        if self._reader is None:
+            found = _newest(self.folder)
+            run = run_of(found, PATIENCE_S).run if found else None
+            source = next((each for each in run.sources if each.kind == self.kind), None) if run else None
+            if source is None:
+                return News(())
+            self._reader = source.make()
+        fresh = False
+        for rows in self._reader.read():
+            if rows.fresh:
+                self._rows, self._told, fresh = {}, 0, True
+            for key, (steps, values) in rows.columns.items():
+                for step, value in zip(steps, values, strict=True):
+                    if step == step and abs(step) < 2**53:  # noqa: PLR0124
+                        self._rows.setdefault(int(step), {})[key] = value
+        return News(self._whole(), fresh)
+
+    def _whole(self) -> list[Row]:
+        """The newest step may not be whole yet, and it is handed out with the next one; a gate judges a row once."""
+        steps = sorted(self._rows)
+        ready = steps[self._told : max(len(steps) - 1, self._told)]
+        self._told += len(ready)
+        return [Row(step, self._rows[step]) for step in ready]
+
+    def rest(self) -> list[Row]:
+        """Of a run that has ended: the newest step is whole."""
+        steps = sorted(self._rows)[self._told :]
+        self._told += len(steps)
+        return [Row(step, self._rows[step]) for step in steps]
+
+
+def _newest(pattern: str) -> str | None:
+    found = glob.glob(pattern)  # noqa: PTH207
+    if len(found) < 2:
+        return found[0] if found else None
+    return max(found, key=lambda path: (_time(path), path))
+
+
+def _time(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime  # noqa: PTH116
+    except OSError:
+        return 0.0
+
+
+def _lines(file: Growing) -> Iterator[str]:
+    """Those that have ended. One that is too long to be a row is passed over."""
+    rest = b""
+    at = file.offset
+    while at < file.size:
+        block = file.at(at, BLOCK)
+        if not block:
+            break
+        at += len(block)
+        *lines, rest = (rest + block).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line.decode("utf-8", "replace")
+        if len(rest) > LONGEST:
+            rest = b""
+        file.go_on(at - len(rest))

@@ -1,0 +1,148 @@
+"""Evaluations out of whatever holds them: JSON lines, a gate's trace, CSV, or a table in a Markdown document."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from muster.stages.errors import Problem, SpecError
+from muster.stages.notation import number_of
+from muster.stages.rows import Row, settled
+from muster.stages.settings import GateSettings
+from muster.stages.traces import read_trace
+
+STEPS = ("iteration", "iter", "step", "_step", "epoch")
+STAGES = ("stage", "stage_type", "tail_stage")
+_RULE = re.compile(r"\s*\|?\s*:?-{3,}:?\s*(\|\s*:?-{3,}:?\s*)*\|?\s*")
+_SHARE = re.compile(r"(-?[0-9.]+)\s*%")
+
+
+class Table(NamedTuple):
+    rows: list[Row]
+    kind: str  # trace | jsonl | csv | markdown
+    settings: GateSettings | None = None  # of a gate's trace
+    skipped: int = 0  # lines that are no row
+
+
+def read_table(text: str, *, step: str = "", stage: str = "") -> Table:
+    """`step`, `stage`: the columns that hold them; else the usual names. SpecError: there is no such table."""
+    body = text.lstrip("\ufeff \t\r\n")
+    if body.startswith("{"):
+        trace = read_trace(text)
+        if trace.rows and any("criteria" in each for each in trace.decided):
+            return Table(trace.rows, "trace", trace.settings, trace.skipped)
+        return _table("jsonl", _json_lines(text), step, stage)
+    if body.startswith("["):
+        return _table("jsonl", _json_list(body), step, stage)
+    tables = list(_markdown(text))
+    for found in tables:
+        if _column(found[0], step, STEPS) is not None:
+            return _table("markdown", found, step, stage)
+    if tables:
+        raise SpecError("table", [Problem(f"no table has a column for the iteration ({_wanted(step, STEPS)})")])
+    return _table("csv", _csv(text), step, stage)
+
+
+def fitted(rows: Sequence[Row], keys: Sequence[str]) -> list[Row]:
+    """Columns by the names that a gate knows them by: `early_death₁₀₀` is `early_death_100`."""
+    known = {_bare(key): key for key in keys}
+    return [row._replace(values={known.get(_bare(key), key): value for key, value in row.values.items()})
+            for row in rows]  # fmt: skip
+
+
+def _bare(name: str) -> str:
+    import unicodedata
+
+    return "".join(sign for sign in unicodedata.normalize("NFKC", name).lower() if sign.isalnum())
+
+
+def _table(kind: str, found: Sequence[Mapping[str, Any] | None], step: str, stage: str) -> Table:
+    entries = [each for each in found if each]
+    if not entries:
+        raise SpecError("table", [Problem("there is no row in it")])
+    names = dict.fromkeys(name for each in entries for name in each)
+    at = _column(names, step, STEPS)
+    if at is None:
+        raise SpecError("table", [Problem(f"no row has the iteration ({_wanted(step, STEPS)})",
+                                          hint=f"its columns are {', '.join(names)}")])  # fmt: skip
+    label = _column(names, stage, STAGES)
+    rows = [row for each in entries if (row := _row(each, at, label)) is not None]
+    if not rows:
+        raise SpecError("table", [Problem(f"no row has a whole number as its {at}")])
+    return Table(settled(rows), kind, None, len(found) - len(rows))
+
+
+def _row(entry: Mapping[str, Any], at: str, label: str | None) -> Row | None:
+    number = entry.get(at)
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != int(number):
+        return None
+    values = {name: value for name, value in entry.items() if name not in (at, label)}
+    return Row(int(number), values, str(entry.get(label) or "") if label else "")
+
+
+def _column(names: Mapping[str, Any], wanted: str, usual: Sequence[str]) -> str | None:
+    return next((name for name in ((wanted,) if wanted else usual) if name in names), None)
+
+
+def _wanted(wanted: str, usual: Sequence[str]) -> str:
+    return wanted or " or ".join(usual)
+
+
+def _json_lines(text: str) -> list[Mapping[str, Any] | None]:
+    found: list[Mapping[str, Any] | None] = []
+    for line in text.splitlines():
+        if line.strip():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                row = None
+            found.append(row if isinstance(row, dict) else None)
+    return found
+
+
+def _json_list(text: str) -> list[Mapping[str, Any] | None]:
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise SpecError("table", [Problem(f"it begins as a JSON list and is none: {error}")]) from None
+    return [each if isinstance(each, dict) else None for each in found]
+
+
+def _csv(text: str) -> list[Mapping[str, Any] | None]:
+    import csv
+
+    try:
+        return [{name: _value(cell) for name, cell in row.items() if name} for row in csv.DictReader(text.splitlines())]
+    except csv.Error as error:
+        raise SpecError("table", [Problem(f"it can't be read as CSV: {error}")]) from None
+
+
+def _markdown(text: str) -> Iterator[list[dict[str, Any]]]:
+    lines = text.splitlines()
+    for at in range(1, len(lines)):
+        if _RULE.fullmatch(lines[at]) and "|" in lines[at - 1]:
+            names = _cells(lines[at - 1])
+            body = []
+            for line in lines[at + 1 :]:
+                if "|" not in line:
+                    break
+                body.append({name: _value(cell) for name, cell in zip(names, _cells(line), strict=False)})
+            if body:
+                yield body
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
+
+
+def _value(cell: str | None) -> Any:
+    text = (cell or "").strip().strip("*`_ ")
+    share = _SHARE.fullmatch(text)
+    if share and (part := number_of(share[1])) is not None:
+        return part / 100
+    number = number_of(text)
+    if number is None and text.lower() in ("nan", "inf", "-inf"):
+        return float(text)
+    return text if number is None else number

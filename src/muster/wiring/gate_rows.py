@@ -1,0 +1,41 @@
+"""What past runs of a campaign wrote for a gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from muster.domain.campaign import Campaign
+from muster.domain.state import CampaignState
+from muster.observe.gate_stream import RecordStream, stream_of
+from muster.observe.outputs import folder_of
+from muster.stages.rows import Row, settled
+
+MOST_RUNS = 8  # the newest ones: what they never met, the next one hardly will
+
+
+def past_rows(campaign: Campaign, state: CampaignState | None, name: str) -> Sequence[Sequence[Row]]:
+    """One list for each run that has ended. What can't be read tells nothing."""
+    gate = (campaign.gates or {})[name]
+    if state is None:
+        return ()
+    ended = [
+        attempt.outcome
+        for record in state.cells.values()
+        if record.cell.job == gate["job"] and (attempt := record.completed or record.last) and attempt.outcome
+    ]
+    found = []
+    for outcome in ended[-MOST_RUNS:]:
+        if outcome.output and (rows := rows_in(gate, outcome.output)):
+            found.append(rows)
+    return found
+
+
+def rows_in(gate: Mapping[str, Any], output: str) -> list[Row]:
+    """Of a run that has ended."""
+    stream = stream_of(gate["read"], gate.get("stage"), folder_of(output))
+    try:
+        rows = list(stream.look().rows)
+    except OSError:
+        return []
+    return settled(rows + (stream.rest() if isinstance(stream, RecordStream) else []))
