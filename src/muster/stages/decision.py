@@ -202,7 +202,7 @@ def _advance(found: Decision) -> str:
 
 
 def _fall_back(found: Decision) -> str:
-    return f"{_reasons(found)}; more failures than are borne ({found.tolerance}): back to phase {found.phase}"
+    return f"{_failed(found)}: back to phase {found.phase}"
 
 
 def _frozen(found: Decision) -> str:
@@ -210,9 +210,7 @@ def _frozen(found: Decision) -> str:
 
 
 def _failure_hold(found: Decision) -> str:
-    both = " although every success criterion holds, because failure wins" if found.verdict == BOTH else ""
-    borne = "more than are borne" if found.broken else "borne"
-    return f"failure{both}: {_reasons(found)}; failure {found.failures} in a row, {found.tolerance} borne here: {borne}"
+    return _failed(found)
 
 
 def _hold(found: Decision) -> str:
@@ -226,8 +224,24 @@ def _hold(found: Decision) -> str:
     return f"neither success nor failure{': ' + unmet if unmet else ''}"
 
 
-def _reasons(found: Decision) -> str:
-    return "; ".join(each.said() for each in found.failed_by())
+def _failed(found: Decision) -> str:
+    reasons = "; ".join(each.said() for each in found.failed_by())
+    if found.verdict == BOTH:
+        told = f"failure although every success criterion holds, because failure wins: {reasons}"
+    else:
+        unmet = "; ".join(each.said() for each in found.unmet())
+        told = f"failure: {reasons}{f'; no success either: {unmet}' if unmet else ''}"
+    return f"{told} ({_borne(found)})"
+
+
+def _borne(found: Decision) -> str:
+    """A fall back has set the counts to 0."""
+    if found.state == FALL_BACK:
+        return "more failures than are borne"
+    limits = f"{found.tolerance} borne in a row here"
+    if found.broken and found.failures <= found.tolerance:
+        return f"{found.spent} in this phase, more than it is allowed"
+    return f"{found.failures} in a row, {'more than the ' if found.broken else ''}{limits}"
 
 
 _WORDS = {ADVANCE: _advance, HOLD: _hold, FAILURE_HOLD: _failure_hold, FALL_BACK: _fall_back, FROZEN: _frozen}

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from muster.domain.campaign import Campaign
+from muster.domain.errors import UsageError
 from muster.domain.state import CampaignState
+from muster.execute.paths import attempt_folder
 from muster.observe.gate_stream import RecordStream, stream_of
 from muster.observe.outputs import folder_of
 from muster.stages.rows import Row, settled
@@ -39,3 +42,18 @@ def rows_in(gate: Mapping[str, Any], output: str) -> list[Row]:
     except OSError:
         return []
     return settled(rows + (stream.rest() if isinstance(stream, RecordStream) else []))
+
+
+def cell_output(root: Path, name: str) -> str:
+    """Where the run of a cell writes; raises UsageError where there is neither such a cell nor such a path."""
+    from muster.wiring.fitting import known_state
+
+    state = known_state(root)
+    record = state.cells.get(name) if state else None
+    if record is None:
+        raise UsageError(f"{name} is neither a file, nor a folder, nor a cell", hint="name a trace, or a cell that ran")
+    attempt = record.completed or record.last
+    if attempt is None:
+        raise UsageError(f"{name} has not run yet", hint="`muster status` tells what has")
+    output = attempt.outcome.output if attempt.outcome else None
+    return output or str(attempt_folder(root / ".muster", *attempt.key) / "out")
