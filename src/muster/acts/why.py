@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from muster.acts.gate_trace import newest_rows
 from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, survey
 from muster.acts.verdict_json import cadence_json, turns_json
 from muster.domain.attempt import Attempt
@@ -30,7 +31,7 @@ MEANING = {
     "DEAD": "It is not running. What it wrote is kept.",
     "UNKNOWN": "It can't be told just now, so it is called neither running nor dead.",
     "PENDING": "It has not started yet. Nothing is wrong with it.",
-    "BLOCKED": "It has not started: other cells must be DONE first.",
+    "BLOCKED": "It has not started: other cells must be DONE first, or a gate must open.",
     "HELD": "It has not started: a person holds the campaign.",
     "GIVEN_UP": "A person gave it up. It counts as settled, and reports count it as missing.",
 }
@@ -83,6 +84,7 @@ class Story:
     timeline: tuple[Turn, ...]  # of the newest attempt
     needs: tuple[tuple[str, str], ...]  # (cell, its verdict)
     variant: Variant | None = None  # of a loop's run: where its config comes from
+    gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the newest decision of each over it
 
 
 def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: FolderOf) -> Story:
@@ -94,7 +96,8 @@ def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: 
     needs = tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed)
     names = {value.name for axis, value in record.cell.values if axis == AXIS}
     variant = next((each for each in status.state.loop.variants if each.name in names), None)
-    return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs, variant)
+    gates = newest_rows(folder_of(*record.last.key)) if record.last and status.state.campaign.gates else {}
+    return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs, variant, gates)
 
 
 def _timeline(attempt: Attempt | None, events: Sequence[Event]) -> Iterator[Turn]:
@@ -194,6 +197,7 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],
         "variant": _variant_json(told.variant),
+        "gates": {name: dict(row) for name, row in told.gates.items()},
     }
 
 

@@ -125,6 +125,9 @@ def _blocked_lines(blocked: Sequence[CellStatus], state: CampaignState) -> Itera
     lacking: dict[tuple[str, bool, bool], dict[str, None]] = {}
     for cell in blocked:
         lacks = unmet(cell.record.cell, state, needs)
+        if not lacks:  # a gate is shut
+            yield cell_line(cell)
+            continue
         hopeless = any(state.cells[need].given_up is not None for need in lacks)
         key = (cell.record.cell.job, hopeless, wanted(cell.record.cell, state.only))
         groups.setdefault(key, []).append(cell)

@@ -81,6 +81,8 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     if told.needs:
         yield _title("Needs")
         yield from (f"  {mark(state)} {need}  {state}" for need, state in told.needs)
+    if told.gates:
+        yield from _gates(told)
     if told.attempts:
         yield _title("Attempts")
         for each in told.attempts:
@@ -92,6 +94,14 @@ def lines(told: Story, status: Status) -> Iterator[str]:
 
 def _title(text: str) -> str:
     return "\n" + paint(text, "bold")
+
+
+def _gates(told: Story) -> Iterator[str]:
+    yield _title("Gates")
+    for gate, row in told.gates.items():
+        where = f"at iteration {row['iteration']}{f' ({stage})' if (stage := row['stage']) else ''}"
+        yield f"  {gate}: {row['state']} in phase {row['phase']} {where}: {row['why']}"
+        yield from (f"    missing: {each}" for each in row["missing"] or ())
 
 
 def _evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]:

@@ -47,7 +47,7 @@ class Fence:
 @dataclass(frozen=True, slots=True)
 class Stop:
     attempt: Attempt
-    cause: str  # user_stop | budget_stop | timeout | stalled | pruned
+    cause: str  # user_stop | budget_stop | timeout | stalled | pruned | gate_stop
     reason: str
     shim: bool = True  # there is one to carry it out, as far as is known; else the executor does
 

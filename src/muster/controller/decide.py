@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from muster.controller.actions import Action, End, Fence, HoldAll, Nudge, Relaunch, Settle, Start, Stop, Tell
 from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.gates import NO_NEWS, GateNews
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import SETTLED, State, Verdict
@@ -41,6 +42,7 @@ class View:
     recent: Sequence[Attempt] = ()  # ended ones, newest last
     purse: Purse | None = None  # None: no budget is declared
     hopeless: Mapping[Key, str] = field(default_factory=dict)  # to be stopped before their end, and why
+    gates: GateNews = NO_NEWS
 
 
 def decide(view: View, now: float) -> list[Action]:
@@ -62,7 +64,7 @@ def decide(view: View, now: float) -> list[Action]:
     actions.extend(_money_news(view, projected))
     if view.state.intent.wants_down:
         actions.extend(_leave(view, settled))
-    elif not starts and not _still_open(view, settled):
+    elif not starts and not _still_open(view, settled) and not _unread(view, settled):
         actions.extend(_end(view, projected, settled))
     return actions
 
@@ -142,6 +144,8 @@ def _stop(
     limit = job.timeout_s
     if attempt.key in view.hopeless:
         yield Stop(attempt, "pruned", view.hopeless[attempt.key], shim)
+    elif attempt.key in view.gates.stops:
+        yield Stop(attempt, *view.gates.stops[attempt.key], shim)
     elif limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
         yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s", shim)
     elif verdict.state == State.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
@@ -222,6 +226,12 @@ def _names(slots: Sequence[Slot], kind: str) -> list[str]:
 
 def _still_open(view: View, settled: Mapping[str, CellRecord]) -> bool:
     return any(attempt.cell not in settled for attempt in view.open)
+
+
+def _unread(view: View, settled: Mapping[str, CellRecord]) -> bool:
+    """A run has ended, and what a gate says of it is not known yet: something may start after all."""
+    still = {attempt.key for attempt in view.open if attempt.cell not in settled}
+    return bool(view.gates.left - still)
 
 
 def _leave(view: View, settled: Mapping[str, CellRecord]) -> Iterator[End]:

@@ -14,6 +14,7 @@ from muster.controller.news import News
 from muster.controller.watches import Watches
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
+from muster.domain.gates import NO_NEWS, GateNews, GateRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Verdict
@@ -64,6 +65,7 @@ class Loop:
     publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
     notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
     hopeless: Callable[[CampaignState], Mapping[Key, str]] = lambda _: {}  # attempts to stop before their end, and why
+    gates: Callable[[CampaignState], GateNews] = lambda _: NO_NEWS  # what the gates over running cells say
     rounds: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once nothing may start: a loop's next round
     finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
     agenda: Agenda = field(init=False)
@@ -72,6 +74,7 @@ class Loop:
     trouble: str = ""
     _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
+    _gated: GateNews = NO_NEWS
     _unpublished: bool = True
     _next_publish: float = 0.0
     _ended: bool = False
@@ -142,6 +145,7 @@ class Loop:
             self.watches.poll(self.state, sightings, self.ports.signals)
             self.purser.look_ahead(self.watches.remembered.histories)
         verdicts = self._judge(sightings)
+        self._hear_gates()
         self._record(self.news.take())
         now = self.ports.clock.boot()
         view = View(
@@ -158,6 +162,7 @@ class Loop:
             recent=self.agenda.recent,
             purse=self.purser.purse(sightings, looked),
             hopeless=self.hopeless(self.state) if polling else {},
+            gates=self._gated,
         )
         if self.purser.outdated:
             self._next_poll = 0.0  # look at all of them
@@ -193,6 +198,16 @@ class Loop:
                 self.news.changed(attempt, before, verdict)
             verdicts[key] = verdict
         return verdicts
+
+    def _hear_gates(self) -> None:
+        self._gated = self.gates(self.state)
+        told = []
+        for cell, n, event in self._gated.events:
+            known = self.state.gates.get(cell, {}).get(event.gate)
+            if known is None or (known.attempt, known.iteration) < (n, event.iteration):
+                told.append(self.news.gate(self.state.cells[cell].attempts[n - 1], event))
+        if told:
+            self._record([*told, *self.news.take()])
 
     def _record(self, decisions: Sequence[Decision]) -> None:
         """A verdict never changes without an event that says which reading changed it."""
@@ -329,12 +344,18 @@ class Loop:
                 self._look_soon(decision)
             if decision.kind == "budget" and not event.void:
                 self.state.told |= {(float(decision.data["budget"]), str(decision.data["level"]))}
+            if decision.kind == "gate" and decision.cell and not event.void:
+                self._take_gate(decision)
         if everything:
             self._reload()
         elif touched:
             records = self.ports.store.records(touched)
             self.agenda.update(records)
             self.purser.add(records)
+
+    def _take_gate(self, d: Decision) -> None:
+        record = GateRecord(d.attempt or 0, d.data["iteration"], d.data["state"], d.data["phase"], d.reason)
+        self.state.gates.setdefault(str(d.cell), {})[d.data["gate"]] = record
 
     def _look_soon(self, decision: Decision) -> None:
         record = self.state.cells.get(decision.cell or "")

@@ -8,6 +8,7 @@ from muster.controller.actions import Settle, Tell
 from muster.controller.carry import Carrier
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
+from muster.domain.gates import GateEvent
 from muster.domain.verdict import State, Verdict
 
 Sort = tuple[str, str | None, str]
@@ -48,6 +49,13 @@ class News:
     def budget(self, tell: Tell) -> list[Decision]:
         self._notice(tell.reason, "BUDGET", None)
         return [self.carrier.decision("budget", tell.reason, data={"level": tell.level, "budget": tell.budget})]
+
+    def gate(self, attempt: Attempt, event: GateEvent) -> Decision:
+        self._notice(
+            f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}", "GATE", attempt
+        )
+        data = {"gate": event.gate, "iteration": event.iteration, "state": event.state, "phase": event.phase}
+        return self.carrier.decision("gate", event.why, attempt=attempt, data=data)
 
     def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:
         self._add("notice", text, attempt, {"what": what})

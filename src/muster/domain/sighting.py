@@ -36,7 +36,9 @@ class Exit:
     duration_s: float
     core: bool = False
     exec_error: str | None = None
-    stop_reason: str | None = None  # a stop that was carried out: user_stop, timeout, budget_stop, stalled, pruned
+    stop_reason: str | None = (
+        None  # a stop that was carried out: user_stop, timeout, budget_stop, stalled, pruned, gate_stop
+    )
     orphans: tuple[int, ...] | None = None  # processes of the run that outlived it; None: can't be told
     log: str = ""  # last bytes of stderr
     out: str = ""  # and of stdout

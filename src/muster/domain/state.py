@@ -9,6 +9,7 @@ from typing import Literal
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Campaign, Job, Money
 from muster.domain.finish import FinishRecord
+from muster.domain.gates import GateRecord
 from muster.domain.variants import LoopRecord
 
 IntentKind = Literal["running", "down", "held"]
@@ -45,6 +46,7 @@ class CampaignState:
     prices: tuple[tuple[str, Money], ...] = ()  # what was declared when, oldest first
     told: frozenset[tuple[float, str]] = frozenset()  # (budget, level): what was told of it
     loop: LoopRecord = field(default_factory=LoopRecord)
+    gates: MutableMapping[str, dict[str, GateRecord]] = field(default_factory=dict)  # by cell, then by gate
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

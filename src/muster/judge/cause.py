@@ -72,7 +72,8 @@ def _stopped(case: Case) -> Finding | None:
     notes = {
         "budget_stop": f"stopped for the budget; it ended with {how}",
         "timeout": f"it ran longer than its timeout; it ended with {how}",
-        "pruned": f"stopped as hopeless beside the others; it ended with {how}",
+        "pruned": f"stopped as hopeless; it ended with {how}",
+        "gate_stop": f"its gate bore no more failures; it ended with {how}",
         "stalled": f"it was stopped because it had stalled; it ended with {how}",
     }
     sure = "probable" if reason == "stalled" else "proven"  # that it was stopped is sure; that it had to be is not
@@ -360,7 +361,14 @@ def _lines(found: Finding, case: Case) -> tuple[str, ...]:
     lines: list[str] = []
     for each in found.shows:
         lines += [shown(each)] if isinstance(each, str) else lines_of(case.log, each)
-    if not lines and found.cause.kind not in ("never_started", "user_stop", "budget_stop", "pruned", "unknown"):
+    if not lines and found.cause.kind not in (
+        "never_started",
+        "user_stop",
+        "budget_stop",
+        "pruned",
+        "gate_stop",
+        "unknown",
+    ):
         lines += lines_of(case.log, case.raised) if case.raised else last_lines(case.log)
     return tuple(dict.fromkeys(lines))[:8]
 

@@ -9,7 +9,7 @@ from muster.judge.cause_memory import kernel_kills, rose, rose_at_the_end
 from muster.judge.loglines import shown
 from muster.judge.tracebacks import Raised
 
-_STOPPED = ("never_started", "user_stop", "budget_stop", "pruned", "unknown")
+_STOPPED = ("never_started", "user_stop", "budget_stop", "pruned", "gate_stop", "unknown")
 
 
 def contributing_to(found: Finding, case: Case) -> tuple[str, ...]:

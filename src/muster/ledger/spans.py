@@ -25,7 +25,9 @@ RUNNING: Label = ("running", "")
 PRODUCTIVE: Label = ("productive", "")
 SUPERSEDED = "superseded"
 LEASE_S = 120.0  # a claim that nobody starts for longer has no lease any more
-STOPPED = frozenset({"user_stop", "budget_stop", "timeout", "stalled", "pruned"})  # ended by a person or by Muster
+STOPPED = frozenset(
+    {"user_stop", "budget_stop", "timeout", "stalled", "pruned", "gate_stop"}
+)  # ended by a person or by Muster
 
 
 @dataclass(frozen=True, slots=True)

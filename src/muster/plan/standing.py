@@ -41,6 +41,8 @@ def standing(record: CellRecord, state: CampaignState, needs: Needs, purse: Purs
     waiting = unmet(record.cell, state, needs)
     if waiting:
         return Standing(State.BLOCKED, f"needs {_few(waiting)}", _blocked_next(waiting, state))
+    if closed := shut(record.cell, state, needs):
+        return Standing(State.BLOCKED, closed, "starts when it opens; `muster gates replay` tells what keeps it shut")
     if not wanted(record.cell, state.only):
         return Standing(
             State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it"
@@ -77,6 +79,20 @@ def _dead(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse |
 def unmet(cell: Cell, state: CampaignState, needs: Needs) -> list[str]:
     """The needed cells that are not DONE."""
     return [need for need in needs.get(cell.id, ()) if not (need in state.cells and state.cells[need].done)]
+
+
+def shut(cell: Cell, state: CampaignState, needs: Needs) -> str:
+    """Why gates that let its job start have not: each of its runs must have come to a phase above 0, and be there."""
+    for name, gate in (state.campaign.gates or {}).items():
+        for need in needs.get(cell.id, ()) if cell.job in gate.get("lets", ()) else ():
+            record = state.cells.get(need)
+            if record is None or record.cell.job != gate["job"]:
+                continue
+            known, completed = state.gates.get(need, {}).get(name), record.completed
+            if known is None or completed is None or known.attempt != completed.n or known.phase < 1:
+                told = f": {known.why}" if known else ""
+                return f"needs the gate {name} of {need} to open, and it is shut{told}"
+    return ""
 
 
 def wanted(cell: Cell, only: Only) -> bool:

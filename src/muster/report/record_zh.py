@@ -44,6 +44,7 @@ TEXTS = {
     "cause.user_stop": "由人停止",
     "cause.budget_stop": "预算用尽",
     "cause.pruned": "提前剪枝",
+    "cause.gate_stop": "门控停止",
     "cause.timeout": "超时",
     "cause.stalled": "卡住",
     "cause.unknown": "原因不明",

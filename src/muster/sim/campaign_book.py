@@ -84,7 +84,7 @@ class Book:
         handler = getattr(self, f"_{decision.kind}", None)
         if handler is not None:
             handler(decision)
-        if decision.kind not in ("verdict", "notice", "found", "note", "budget"):
+        if decision.kind not in ("verdict", "notice", "found", "note", "budget", "gate"):
             self.end = decision if decision.kind == "end" else None
 
     def _epoch(self, d: Decision) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from muster.domain.decision import Decision
-from muster.store import fold_finish, fold_loop, fold_money
+from muster.store import fold_finish, fold_gates, fold_loop, fold_money
 from muster.store.sql import QUERIES
 
 
@@ -24,7 +24,7 @@ class Refused(Exception):
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
 OUTRUN = "a round of the loop was taken in meanwhile"
-STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown", "budget")
+STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown", "budget")  # a gate that opens may
 
 
 def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
@@ -256,6 +256,12 @@ def _finish(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused(why)
 
 
+def _gate(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    _cell(db, d)
+    if why := fold_gates.told(db, d):
+        raise Refused(why)
+
+
 def _cell(db: sqlite3.Connection, d: Decision) -> Any:
     row = db.execute(QUERIES["one_cell"], (d.cell,)).fetchone()
     if row is None:
@@ -294,5 +300,6 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "round": _round,
     "shutdown": _finish,
     "budget": lambda db, d, _: fold_money.told(db, d),
+    "gate": _gate,
     "end": lambda *_: None,
 }

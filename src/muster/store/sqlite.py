@@ -19,6 +19,7 @@ from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
 from muster.domain.finish import FinishRecord
+from muster.domain.gates import GateRecord
 from muster.domain.state import CampaignState, Intent
 from muster.domain.variants import LoopRecord
 from muster.ports.crash import reach
@@ -31,6 +32,7 @@ LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the 
 _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
 _loop = msgspec.json.Decoder(LoopRecord).decode
+_gates = msgspec.json.Decoder(dict[str, dict[str, GateRecord]]).decode
 
 
 class SqliteStore:
@@ -218,7 +220,7 @@ class SqliteStore:
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
             _prices(meta.get("prices", "[]")),
             frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
-            _loop(meta.get("loop", "{}")),
+            _loop(meta.get("loop", "{}")), _gates(meta.get("gates", "{}")),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:

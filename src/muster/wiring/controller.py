@@ -15,6 +15,7 @@ from muster.controller.loop import Loop, Policy, Ports
 from muster.controller.watches import Watches
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
+from muster.domain.gates import NO_NEWS, GateNews
 from muster.domain.state import CampaignState
 from muster.execute.local import LocalExecutor
 from muster.execute.orders import LocalComposer, Surroundings
@@ -145,6 +146,7 @@ def build(
     )
     loop.rounds, loop.finish = finishing.rounds, finishing
     loop.hopeless = _hopeless(executor, watches, clock)
+    loop.gates = _gates(executor, watches, clock)
     return loop
 
 
@@ -168,6 +170,22 @@ def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> 
         return pruning[0](state)
 
     return hopeless
+
+
+def _gates(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> Callable[[CampaignState], GateNews]:
+    """Most campaigns have none, and load nothing for them."""
+    gating: list[Callable[[CampaignState], GateNews]] = []
+
+    def gates(state: CampaignState) -> GateNews:
+        if not state.campaign.gates:
+            return NO_NEWS
+        if not gating:
+            from muster.wiring.gating import Gating, resumed_by
+
+            gating.append(Gating(executor.folder, watches.output_of, resumed_by(executor.folder), clock, poll_s()))
+        return gating[0](state)
+
+    return gates
 
 
 if __name__ == "__main__":

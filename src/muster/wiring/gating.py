@@ -1,0 +1,214 @@
+"""The gates of a campaign over the runs that it has: reads what they write, decides, and keeps a trace of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from muster.acts.gate_trace import TRACES
+from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.gates import GateEvent, GateNews
+from muster.domain.state import CampaignState
+from muster.observe.gate_stream import RecordStream, Stream, stream_of
+from muster.observe.outputs import folder_of
+from muster.ports.clock import Clock
+from muster.stages.decision import ADVANCE, FALL_BACK, Decision
+from muster.stages.gate import Gate
+from muster.stages.rows import Row, settled
+from muster.stages.schedule import Schedule
+from muster.stages.settings import GateSettings
+from muster.stages.traces import head
+from muster.wiring.histories import attempt_of
+from muster.wiring.shift import Shift
+
+TRIES = 3  # at what has ended and can't be read: nobody waits for it for ever
+Key = tuple[str, int, str]  # cell, attempt, gate
+_CAUSES = {"stop": "gate_stop", "prune": "pruned"}
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    events: tuple[GateEvent, ...] = ()
+    over: bool = False  # all that the run will ever write was read
+
+
+@dataclass(slots=True)
+class Watched:
+    """One gate over one attempt. Used by one thread at a time."""
+
+    name: str
+    settings: GateSettings
+    schedule: Schedule | None
+    stream: Stream
+    trace: Path
+    output: str
+    earlier: list[Row] = field(default_factory=list)  # of earlier attempts, where this one was resumed
+    rows: list[Row] = field(default_factory=list)
+    gate: Gate = field(init=False)
+    events: list[GateEvent] = field(default_factory=list)
+    _broken: bool = False
+    _failed: int = 0
+
+    def __post_init__(self) -> None:
+        self.gate = Gate(self.settings)
+
+    def look(self, ended: bool) -> Standing:
+        """What is new is taken in. Raises nothing: what nobody can read decides nothing and stops no controller."""
+        try:
+            news = self.stream.look()
+            fresh = list(news.rows) + (self.stream.rest() if ended and isinstance(self.stream, RecordStream) else [])
+            self._take(fresh, anew=news.fresh)
+            self._failed = 0
+        except OSError:
+            self._failed += 1
+        return Standing(tuple(self.events), ended and (not self._failed or self._failed >= TRIES))
+
+    def _take(self, fresh: list[Row], *, anew: bool) -> None:
+        if not fresh and not anew:
+            return
+        self.rows = settled(fresh if anew else [*self.rows, *fresh])
+        if anew or any(row.iteration <= self.gate.iteration for row in fresh) or not self.gate.iteration:
+            self._begin_anew()
+        else:
+            self._write([self._decide(row) for row in settled(fresh)], "a")
+
+    def _begin_anew(self) -> None:
+        """A run that goes back, or goes on from a checkpoint: its gate is made again from the rows that count."""
+        self.gate, self.events, self._broken = Gate(self.settings), [], False
+        first = self.rows[0].iteration if self.rows else 0
+        rows = settled([*self.earlier, *self.rows])
+        decided = [self._decide(row) for row in rows]
+        old = [each for each in self.events if each.iteration < first and self.earlier]  # told with its own attempt
+        self.events = [*old[-1:], *(each for each in self.events if each not in old)]
+        self._write(decided, "w")
+
+    def _decide(self, row: Row) -> Decision:
+        stage = row.stage
+        if not stage and self.schedule and row.iteration >= 1:
+            stage = self.schedule.stage_at(row.iteration).type
+        found = self.gate.observe(row.iteration, row.values, stage)
+        if found.state in (ADVANCE, FALL_BACK) or (found.broken and not self._broken):
+            self.events.append(GateEvent(self.name, row.iteration, found.state, found.phase, found.why))
+        self._broken = found.broken
+        return found
+
+    def _write(self, decided: Sequence[Decision], mode: str) -> None:
+        """For people, and for `gates replay`: what it says can be made again from what the run wrote."""
+        lines = [each.line() for each in decided]
+        try:
+            self.trace.parent.mkdir(exist_ok=True)
+            with self.trace.open(mode, encoding="utf-8") as file:
+                file.writelines(
+                    f"{line}\n" for line in ([head(self.settings, self.name)] if mode == "w" else []) + lines
+                )
+        except OSError:
+            pass
+
+
+@dataclass(slots=True)
+class Gating:
+    """`folder_of`: an attempt's own folder; `output_of`: where an open one writes, as far as is known."""
+
+    folder_of: Callable[[str, int], Path]
+    output_of: Callable[[Attempt], str | None]
+    resumed: Callable[[Attempt], bool]
+    clock: Clock
+    every_s: float = 5.0
+    _gates: Mapping[str, Any] = field(default_factory=dict)
+    _watched: dict[Key, Watched] = field(default_factory=dict)
+    _over: set[Key] = field(default_factory=set)  # those that were read to their end
+    _next: float = 0.0
+    _shift: Shift[Key, Standing] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._begin({})
+
+    def _begin(self, gates: Mapping[str, Any]) -> None:
+        """With nothing known: other settings decide otherwise."""
+        self._gates, self._watched, self._over, self._next = gates, {}, set(), 0.0
+        self._shift = Shift(self.clock)  # apart from the loop: a file system may hang
+
+    def __call__(self, state: CampaignState) -> GateNews:
+        gates = state.campaign.gates or {}
+        if gates != self._gates:
+            self._begin(gates)
+        left = {key: attempt for key, attempt, _ in self._followed(state)}
+        ended = any(attempt.outcome for attempt in left.values())
+        if left and (ended or self.clock.boot() >= self._next):
+            self._next = self.clock.boot() + self.every_s
+            self._shift.read(dict(self._asks(state)))
+        standing = {key: read.value for key, read in list(self._shift.newest.items())}
+        for key, found in standing.items():
+            if found.over:
+                self._over.add(key)
+                self._watched.pop(key, None)
+        return self._news(standing, left.keys() - self._over)
+
+    def _news(self, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> GateNews:
+        events = [(cell, n, event) for (cell, n, _), found in standing.items() for event in found.events]
+        return GateNews(events, dict(self._stops(standing, left)), frozenset(key[:2] for key in left))
+
+    def _stops(self, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> Iterator[tuple[tuple[str, int], Any]]:
+        for key, found in standing.items():
+            cause = _CAUSES.get(self._gates[key[2]]["act"])
+            failed = next((each for each in found.events if each.state not in (ADVANCE, FALL_BACK)), None)
+            if cause and failed and key in left:
+                yield key[:2], (cause, f"gate {key[2]} at iteration {failed.iteration}: {failed.why}")
+
+    def _followed(self, state: CampaignState) -> Iterator[tuple[Key, Attempt, CellRecord]]:
+        """Of each cell the attempt that counts, until all of it was read."""
+        for name, gate in self._gates.items():
+            for record in state.cells.values():
+                attempt = record.open or attempt_of(record)
+                if attempt and record.cell.job == gate["job"] and (key := (*attempt.key, name)) not in self._over:
+                    yield key, attempt, record
+
+    def _asks(self, state: CampaignState) -> Iterator[tuple[Key, Callable[[], Standing]]]:
+        for key, attempt, record in self._followed(state):
+            output, watched = self._output(attempt), self._watched.get(key)
+            if output and (watched is None or watched.output != output):
+                watched = self._watch(key, self._gates[key[2]], record, attempt, output)
+            if watched:
+                yield key, partial(watched.look, attempt.outcome is not None)
+
+    def _watch(self, key: Key, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, output: str) -> Watched:
+        schedule = Schedule.of(gate["schedule"]) if gate.get("schedule") else None
+        name = re.sub(r"[^\w.-]", "_", key[2])
+        trace = self.folder_of(*attempt.key) / TRACES / f"{name}.jsonl"
+        stream = stream_of(gate["read"], gate.get("stage"), folder_of(output))
+        before = self._before(gate, record, attempt)
+        found = Watched(key[2], GateSettings.of(gate), schedule, stream, trace, output, before)
+        self._watched[key] = found
+        return found
+
+    def _output(self, attempt: Attempt) -> str | None:
+        if attempt.outcome is None:
+            return self.output_of(attempt)  # None: where it writes is not known yet
+        return attempt.outcome.output or str(self.folder_of(*attempt.key) / "out")
+
+    def _before(self, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt) -> list[Row]:
+        """What earlier attempts wrote, where this one goes on from their checkpoint: a streak goes on too."""
+        from muster.wiring.gate_rows import rows_in
+
+        if attempt.n == 1 or not self.resumed(attempt):
+            return []
+        outputs = [output for each in record.attempts[: attempt.n - 1] if (output := self._output(each))]
+        return settled(row for output in dict.fromkeys(outputs) for row in rows_in(gate, output))
+
+
+def resumed_by(folder: Callable[[str, int], Path]) -> Callable[[Attempt], bool]:
+    def resumed(attempt: Attempt) -> bool:
+        import json
+
+        try:
+            order = json.loads((folder(*attempt.key) / "attempt.json").read_bytes())
+        except (OSError, ValueError):
+            return False
+        return bool(isinstance(order, dict) and order.get("resumed_from"))
+
+    return resumed
