@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf, nextafter
 from typing import Any, NamedTuple
 
-from muster.stages.forms import Form
+from muster.stages.forms import Form, found
 from muster.stages.windows import LAST, Window
 
 BOUNDS = ("min", "max", "above", "below")
@@ -58,7 +58,7 @@ _SIDE = {"min": {"min", "above"}, "above": {"min", "above"}, "max": {"max", "bel
 
 def read_criteria(form: Form, where: str, written: object) -> Iterator[Criterion]:
     if not isinstance(written, list | tuple):
-        form.wrong(where, f"expected a list of criteria, found {written!r}")
+        form.wrong(where, f"expected a list of criteria, found {found(written)}")
         return
     for at, each in enumerate(written):
         name = f"{where}[{at}]"
@@ -73,10 +73,10 @@ def _criterion(form: Form, name: str, entry: Mapping[str, Any]) -> Criterion:
     limits = _limits(form, name, entry)
     by_stage = {}
     for stage, other in (form.mapping(f"{name}.by_stage", entry.get("by_stage") or {}) or {}).items():
-        found = form.mapping(f"{name}.by_stage.{stage}", other)
-        if found is not None:
-            form.known(f"{name}.by_stage.{stage}", found, (*BOUNDS, "window"))
-            by_stage[str(stage)] = _limits(form, f"{name}.by_stage.{stage}", found)
+        own = form.mapping(f"{name}.by_stage.{stage}", other)
+        if own is not None:
+            form.known(f"{name}.by_stage.{stage}", own, (*BOUNDS, "window"))
+            by_stage[str(stage)] = _limits(form, f"{name}.by_stage.{stage}", own)
     if not any(each.bounds() for each in (limits, *by_stage.values())):
         form.wrong(name, "a criterion needs a bound", "add min, max, above or below")
     return Criterion(key, limits, by_stage)

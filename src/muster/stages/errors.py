@@ -43,8 +43,20 @@ def closest(name: str, known: Sequence[str]) -> str:
     return f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
 
 
+def clipped(text: str, most: int = 60) -> str:
+    """On one line, and no longer than this: a slip of the hand may be long."""
+    shown = "".join(sign if sign.isprintable() else " " for sign in text[:most])
+    return shown + "..." if len(text) > most else shown
+
+
 def _pointed(text: str, at: int) -> list[str]:
     first = max(0, min(at - _WIDTH // 2, len(text) - _WIDTH))
-    part = text[first : first + _WIDTH].replace("\n", " ").replace("\t", " ")
-    lead, tail = "..." if first else "", "..." if first + _WIDTH < len(text) else ""
-    return [f"  {lead}{part}{tail}", "  " + " " * (len(lead) + at - first) + "^"]
+    lead, part = "..." if first else "", clipped(text[first:], _WIDTH)
+    return [f"  {lead}{part}", "  " + " " * _columns(lead + part[: at - first]) + "^"]
+
+
+def _columns(text: str) -> int:
+    """How wide a terminal shows it: a Chinese character takes two columns, an accent of its own none."""
+    from unicodedata import combining, east_asian_width  # only where something is wrong already
+
+    return sum(0 if combining(sign) else 2 if east_asian_width(sign) in "WF" else 1 for sign in text)

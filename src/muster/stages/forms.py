@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from muster.stages.errors import Problem, SpecError, closest
+from muster.stages.errors import Problem, SpecError, clipped, closest
 from muster.stages.notation import MOST
 
 
@@ -32,7 +32,7 @@ class Form:
     def mapping(self, where: str, value: object) -> Mapping[str, Any] | None:
         if isinstance(value, Mapping):
             return value
-        self.wrong(where, f"expected a mapping, found {value!r}")
+        self.wrong(where, f"expected a mapping, found {found(value)}")
         return None
 
     def number(self, where: str, entry: Mapping[str, Any], key: str, *, needed: bool = True) -> int | float | None:
@@ -41,8 +41,8 @@ class Form:
             if needed:
                 self.wrong(where, f"'{key}' is missing")
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            self.wrong(where, f"{key}: expected a finite number, found {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not _finite(value):
+            self.wrong(where, f"{key}: expected a finite number, found {found(value)}")
             return None
         return value
 
@@ -55,11 +55,10 @@ class Form:
 
     def whole(self, where: str, value: object, least: int = 0) -> int | None:
         if isinstance(value, bool) or not isinstance(value, int):
-            self.wrong(where, f"expected a whole number, found {value!r}")
-        elif value < least:
-            self.wrong(where, f"must be at least {least}, found {value}")
-        elif value > MOST:
-            self.wrong(where, f"must be at most {MOST}, found {value}")
+            self.wrong(where, f"expected a whole number, found {found(value)}")
+        elif not least <= value <= MOST:
+            limit = f"least {least}" if value < least else f"most {MOST}"
+            self.wrong(where, f"must be at {limit}, found {found(value)}")
         else:
             return value
         return None
@@ -69,18 +68,33 @@ class Form:
         if value is None:
             self.wrong(where, f"'{key}' is missing")
         elif not isinstance(value, str) or not value.strip():
-            self.wrong(where, f"{key}: expected text, found {value!r}")
+            self.wrong(where, f"{key}: expected text, found {found(value)}")
         else:
             return value
         return ""
 
 
+def found(value: object) -> str:
+    """As Python shows it; it refuses whole numbers of thousands of digits."""
+    try:
+        return clipped(repr(value), 80)
+    except ValueError:
+        return "a number of thousands of digits"
+
+
+def _finite(value: float) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
+
+
 def entries(form: Form, written: object, example: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The mappings of a list, each with its name for messages: `2nd` would be vaguer than `[1]`."""
     if not isinstance(written, Sequence) or isinstance(written, str | bytes) or not written:
-        form.wrong("", f"expected a list of mappings such as [{example}], found {written!r}")
+        form.wrong("", f"expected a list of mappings such as [{example}], found {found(written)}")
         return
     for at, each in enumerate(written):
-        found = form.mapping(f"[{at}]", each)
-        if found is not None:
-            yield f"[{at}]", found
+        entry = form.mapping(f"[{at}]", each)
+        if entry is not None:
+            yield f"[{at}]", entry

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from muster.stages.errors import Problem, SpecError
+from muster.stages.errors import Problem, SpecError, clipped
 
 MOST = 10**9  # iterations: beyond that a number is a slip of the hand
 
@@ -20,9 +20,13 @@ def pieces(text: str, separator: str, start: int = 0) -> Iterator[Piece]:
     """The parts between separators, without the blanks around them."""
     at = start
     for part in text.split(separator):
-        bare = part.strip()
-        yield Piece(bare, at + (part.index(bare[0]) if bare else 0))
+        yield _bare(part, at)
         at += len(part) + len(separator)
+
+
+def _bare(part: str, at: int) -> Piece:
+    """Without the blanks around it; where there is nothing else, its place is that of what follows."""
+    return Piece(part.strip(), at + len(part) - len(part.lstrip()))
 
 
 class Reader:
@@ -49,17 +53,17 @@ class Reader:
             found.pop()
         for each in found:
             if not each.text:
-                self.wrong(f"there is nothing between two '{separator}'", each.at, "take one of them out")
+                self.wrong(f"there is nothing before this '{separator}'", each.at, "take it out")
         return [each for each in found if each.text]
 
     def pair(self, piece: Piece, form: str) -> tuple[Piece, Piece] | None:
         """What stands before and behind the first colon."""
         left, colon, right = piece.text.partition(":")
         if not colon:
-            self.wrong(f"'{piece.text}' has no ':'", piece.at, f"write {form}")
+            self.wrong(f"'{clipped(piece.text)}' has no ':'", piece.at, f"write {form}")
             return None
         behind = piece.at + len(left) + 1
-        one, other = next(pieces(left, "\0", piece.at)), next(pieces(right, "\0", behind))
+        one, other = _bare(left, piece.at), _bare(right, behind)
         if not one.text or not other.text:
             side = "before" if not one.text else "behind"
             self.wrong(f"there is nothing {side} the ':'", piece.at + len(left), f"write {form}")
@@ -74,17 +78,17 @@ class Reader:
         except ValueError:
             number = None
         if number is None:
-            self.wrong(f"'{text}' is no whole number of {of}", piece.at, _whole_hint(text))
+            self.wrong(f"'{clipped(text)}' is no whole number of {of}", piece.at, _whole_hint(text))
         elif not least <= number <= MOST:
             which = "negative" if number < 0 else "zero" if number == 0 else "too many"
-            self.wrong(f"{number} {of} is {which}", piece.at, f"write a whole number from {least} on")
+            self.wrong(f"{clipped(text)} {of} is {which}", piece.at, f"write a whole number from {least} to {MOST}")
             number = None
         return number
 
     def number(self, piece: Piece) -> int | float | None:
         found = number_of(piece.text)
         if found is None:
-            self.wrong(f"'{piece.text}' is no finite number", piece.at)
+            self.wrong(f"'{clipped(piece.text)}' is no finite number", piece.at)
         return found
 
 
@@ -93,16 +97,17 @@ def number_of(text: str) -> int | float | None:
     if not text.isascii() or "_" in text:
         return None
     try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
         found = float(text)
     except ValueError:
         return None
-    return found if math.isfinite(found) else None
+    if not math.isfinite(found):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return found
 
 
 def _whole_hint(text: str) -> str:
     found = number_of(text)
-    return f"write {int(found)}" if found is not None and found == int(found) else ""
+    return f"write {int(found)}" if found is not None and found == int(found) and abs(found) <= MOST else ""

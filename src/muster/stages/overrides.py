@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from muster.stages.errors import clipped
 from muster.stages.notation import Reader
 
 EXAMPLE = "ne:0.13,main:0.10 (stage:value)"
@@ -30,7 +31,7 @@ def _parse(text: str, name: str, *, whole: bool) -> dict[str, int | float]:
             continue
         stage, value = pair[0].text, reader.count(pair[1], "evaluations", 0) if whole else reader.number(pair[1])
         if stage in found:
-            reader.wrong(f"the stage '{stage}' is there twice", piece.at, "keep one of them")
+            reader.wrong(f"the stage '{clipped(stage)}' is there twice", piece.at, "keep one of them")
         elif value is not None:
             found[stage] = value
     reader.done()

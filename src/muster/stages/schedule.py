@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from muster.stages.errors import Problem, SpecError
+from muster.stages.errors import Problem, SpecError, clipped
 from muster.stages.forms import Form, entries
 from muster.stages.notation import Piece, Reader, pieces
 
@@ -138,9 +138,9 @@ def _stage(reader: Reader, piece: Piece, before: Sequence[Stage]) -> Stage | Non
     for mark in marks:
         name, equals, value = (part.strip() for part in mark.text.partition("="))
         if not equals or not name or not value:
-            reader.wrong(f"'{mark.text}' is no mark", mark.at, "write |type=NAME")
+            reader.wrong(f"'{clipped(mark.text)}' is no mark", mark.at, "write |type=NAME")
         elif name in read:
-            reader.wrong(f"'{name}' is there twice", mark.at)
+            reader.wrong(f"'{clipped(name)}' is there twice", mark.at)
         else:
             read[name] = value
     if length is None or not source.text:
