@@ -71,13 +71,14 @@ def _criterion(form: Form, name: str, entry: Mapping[str, Any]) -> Criterion:
     form.known(name, entry, ("key", *BOUNDS, "window", "by_stage"))
     key = form.text(name, entry, "key")
     limits = _limits(form, name, entry)
-    by_stage = {}
+    by_stage, written = {}, [entry]
     for stage, other in (form.mapping(f"{name}.by_stage", entry.get("by_stage") or {}) or {}).items():
         own = form.mapping(f"{name}.by_stage.{stage}", other)
         if own is not None:
+            written.append(own)
             form.known(f"{name}.by_stage.{stage}", own, (*BOUNDS, "window"))
             by_stage[str(stage)] = _limits(form, f"{name}.by_stage.{stage}", own)
-    if not any(each.bounds() for each in (limits, *by_stage.values())):
+    if not any(each.get(bound) is not None for each in written for bound in BOUNDS):
         form.wrong(name, "a criterion needs a bound", "add min, max, above or below")
     return Criterion(key, limits, by_stage)
 

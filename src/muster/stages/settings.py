@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from muster.stages.criteria import Criterion, read_criteria
-from muster.stages.forms import Form
+from muster.stages.forms import Form, found
 
 DEFAULT = "default"
 NONE: Mapping[str, int] = {}
@@ -46,17 +46,19 @@ class GateSettings(NamedTuple):
     def of(cls, written: Mapping[str, Any]) -> GateSettings:
         """As under a gate's name in a campaign file. All mistakes at once: SpecError."""
         form = Form("gate")
+        if form.mapping("", written) is None:
+            form.done()
         form.known("", written, (*KEYS, *ELSEWHERE))
         success = tuple(read_criteria(form, "success", written.get("success") or ()))
         failure = tuple(read_criteria(form, "failure", written.get("failure") or ()))
-        if not success and not failure:
+        if not written.get("success") and not written.get("failure"):
             form.wrong("", "it needs success or failure criteria", "add success: [{key: ..., min: ...}]")
         wins = written.get("wins") or "failure"
         if wins not in ("failure", "success"):
-            form.wrong("wins", f"expected failure or success, found {wins!r}")
+            form.wrong("wins", f"expected failure or success, found {found(wins)}")
         phases = written.get("phases")
         required = form.whole("required", written.get("required", 1), 1)
-        found = cls(
+        read = cls(
             success,
             failure,
             required or 1,
@@ -67,7 +69,7 @@ class GateSettings(NamedTuple):
             str(wins),
         )
         form.done()
-        return found
+        return read
 
     def borne(self, stage: str) -> int:
         return self.tolerance.get(stage, self.tolerance.get(DEFAULT, 0))
@@ -86,28 +88,28 @@ class GateSettings(NamedTuple):
 
     def mapping(self) -> dict[str, Any]:
         """As `of` reads it."""
-        found: dict[str, Any] = {
+        written: dict[str, Any] = {
             "success": [each.mapping() for each in self.success],
             "failure": [each.mapping() for each in self.failure],
             "required": self.required,
         }
         if self.tolerance:
-            found["tolerance"] = dict(self.tolerance)
+            written["tolerance"] = dict(self.tolerance)
         if self.allowance:
-            found["allowance"] = list(self.allowance)
+            written["allowance"] = list(self.allowance)
         if self.freeze != Freeze():
-            found["freeze"] = {"advance": self.freeze.advance, "fall_back": self.freeze.fall_back}
+            written["freeze"] = {"advance": self.freeze.advance, "fall_back": self.freeze.fall_back}
         if self.phases is not None:
-            found["phases"] = self.phases
-        return found | ({"wins": self.wins} if self.wins != "failure" else {})
+            written["phases"] = self.phases
+        return written | ({"wins": self.wins} if self.wins != "failure" else {})
 
 
 def _tolerance(form: Form, written: object) -> dict[str, int]:
     if written is None:
         return {}
     if not isinstance(written, Mapping):
-        found = form.whole("tolerance", written)
-        return {DEFAULT: found} if found else {}
+        every = form.whole("tolerance", written)
+        return {DEFAULT: every} if every else {}
     read = {str(stage): form.whole(f"tolerance.{stage}", value) for stage, value in written.items()}
     return {stage: value for stage, value in read.items() if value is not None}
 
@@ -127,5 +129,5 @@ def _freeze(form: Form, written: object) -> Freeze:
         form.known("freeze", written, ("advance", "fall_back"))
         advance, back = (form.whole(f"freeze.{name}", written.get(name, 0)) for name in ("advance", "fall_back"))
         return Freeze(advance or 0, back or 0)
-    found = form.whole("freeze", written) or 0
-    return Freeze(found, found)
+    both = form.whole("freeze", written) or 0
+    return Freeze(both, both)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
 
-_WRITTEN = re.compile(r"(?P<kind>mean|median|min|max|all|p\d{1,2}(?:\.\d+)?)\s+(?P<size>[1-9]\d{0,6})")
+_WRITTEN = re.compile(r"(?P<kind>mean|median|min|max|all|p\d{1,2}(?:\.\d+)?)\s+(?P<size>[1-9]\d{0,6})", re.ASCII)
 FORM = "`median 4` (mean, median, min, max, all or p10, and how many) or `last`"
 NAN = math.nan
 
