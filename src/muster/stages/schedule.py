@@ -11,13 +11,13 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from muster.stages.errors import Problem, SpecError, clipped
-from muster.stages.forms import Form, entries
+from muster.stages.forms import Form, entries, found
 from muster.stages.notation import Piece, Reader, pieces
 
 NAME = "schedule"
 EXAMPLE = "8:a.json|type=ne;15:b.json|type=main (iterations:path|type=NAME)"
 NONE: Mapping[str, str] = {}
-_KEYS = ("iterations", "file", "type", "from", "to")
+_OWN = ("iterations", "file", "from", "to")  # of the mappings: marks can't be called so
 
 
 class Stage(NamedTuple):
@@ -59,10 +59,11 @@ class Schedule(NamedTuple):
             return cls.parse(written)
         form = Form(NAME)
         found: list[Stage] = []
+        due: int | None = 1  # where the next one begins; None: the one before it can't be read
         for name, entry in entries(form, written, "{iterations: 8, file: a.json, type: ne}"):
-            stage = _from_mapping(form, name, entry, found)
-            if stage is not None:
-                found.append(stage)
+            stage = _from_mapping(form, name, entry, due, len(found))
+            due = stage.last + 1 if stage else None
+            found += [stage] if stage else []
         form.done()
         return cls(tuple(found))
 
@@ -137,37 +138,56 @@ def _stage(reader: Reader, piece: Piece, before: Sequence[Stage]) -> Stage | Non
     read: dict[str, str] = {}
     for mark in marks:
         name, equals, value = (part.strip() for part in mark.text.partition("="))
-        if not equals or not name or not value:
+        if not equals or not name or not value or name in _OWN:
             reader.wrong(f"'{clipped(mark.text)}' is no mark", mark.at, "write |type=NAME")
         elif name in read:
             reader.wrong(f"'{clipped(name)}' is there twice", mark.at)
         else:
             read[name] = value
+    if slip := _mistyped(read):
+        reader.wrong(f"'{clipped(slip)}' gives it no type", piece.at, "did you mean 'type'?")
     if length is None or not source.text:
         return None
-    return _make(length, source.text, read, before)
+    return _make(length, source.text, read, before[-1].last + 1 if before else 1, len(before))
 
 
-def _from_mapping(form: Form, name: str, entry: Mapping[str, Any], before: Sequence[Stage]) -> Stage | None:
-    marks = {key: value for key, value in entry.items() if key not in _KEYS}
-    for key, value in marks.items():
-        if not isinstance(value, str | int | float):
-            form.wrong(name, f"{key}: expected text, found {value!r}")
-    source = form.text(name, entry, "file")
-    first = before[-1].last + 1 if before else 1
-    length = _length(form, name, entry, first)
+def _from_mapping(form: Form, name: str, entry: Mapping[str, Any], due: int | None, place: int) -> Stage | None:
+    marks = _marks(form, name, entry)
     if "type" in entry:
-        marks = {"type": form.text(name, entry, "type")} | marks
-    return None if length is None else _make(length, source, {key: str(marks[key]) for key in marks}, before)
-
-
-def _length(form: Form, name: str, entry: Mapping[str, Any], first: int) -> int | None:
-    begins = form.whole(f"{name}: from", entry["from"], 1) if "from" in entry else first
+        marks["type"] = form.text(name, entry, "type").strip()
+    elif slip := _mistyped(marks):
+        form.wrong(name, f"'{slip}' gives it no type", "did you mean 'type'?")
+    source = form.text(name, entry, "file").strip()
+    begins = form.whole(f"{name}: from", entry["from"], 1) if "from" in entry else due or 1
     if begins is None:
         return None
-    if begins != first:
-        how = "overlaps the stage before it" if begins < first else "leaves a gap behind the stage before it"
-        form.wrong(name, f"it begins at {begins} and {how}, which ends at {first - 1}", f"write from: {first}")
+    if due and begins != due:
+        form.wrong(name, _misplaced(begins, due), f"write from: {due}")
+    length = _length(form, name, entry, begins)
+    return None if length is None else _make(length, source, marks, begins, place)
+
+
+def _marks(form: Form, name: str, entry: Mapping[str, Any]) -> dict[str, str]:
+    read = {}
+    for key, value in entry.items():
+        if key not in (*_OWN, "type"):
+            mark, text = str(key).strip(), str(value).strip()
+            if not isinstance(value, str | int | float) or not text:
+                form.wrong(name, f"{mark}: expected text, found {found(value)}")
+            if not mark or "=" in mark:
+                form.wrong(name, f"'{mark}' is no name of a mark")
+            read[mark] = text
+    return read
+
+
+def _misplaced(begins: int, due: int) -> str:
+    if due == 1:
+        return f"it begins at {begins}, and the run at 1"
+    how = "overlaps the stage before it" if begins < due else "leaves a gap behind the stage before it"
+    return f"it begins at {begins} and {how}, which ends at {due - 1}"
+
+
+def _length(form: Form, name: str, entry: Mapping[str, Any], begins: int) -> int | None:
     if "to" not in entry:
         return form.count(name, entry, "iterations")
     ends = form.whole(f"{name}: to", entry["to"], 1)
@@ -182,11 +202,20 @@ def _length(form: Form, name: str, entry: Mapping[str, Any], first: int) -> int 
     return length
 
 
-def _make(length: int, source: str, marks: Mapping[str, str], before: Sequence[Stage]) -> Stage:
+def _mistyped(marks: Mapping[str, str]) -> str:
+    """The name of a mark that was to be the type, by the looks of it."""
+    if not marks or "type" in marks:
+        return ""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches("type", list(marks), n=1)), "")
+
+
+def _make(length: int, source: str, marks: Mapping[str, str], first: int, place: int) -> Stage:
     """A stage without a type is called as its file is."""
     others = {name: value for name, value in marks.items() if name != "type"}
-    kind = marks.get("type") or source.rpartition("/")[2].partition(".")[0]
-    return Stage(length, source, kind, before[-1].last + 1 if before else 1, len(before), others)
+    kind = marks.get("type") or source.rpartition("/")[2].partition(".")[0] or source
+    return Stage(length, source, kind, first, place, others)
 
 
 def _written(stage: Stage) -> str:
