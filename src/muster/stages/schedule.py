@@ -86,11 +86,12 @@ class Schedule(NamedTuple):
         return self.remaining(0, within)
 
     def remaining(self, iteration: int, within: int | None = None) -> dict[str, int]:
-        """Iterations of each type that come after this one, in a run of so many."""
-        end = self.total if within is None else min(within, self.total)
+        """Iterations of each type that come after this one, in a run of so many; the last stage lasts until its end."""
+        end = self.total if within is None else within
         left = dict.fromkeys(self.types, 0)
         for each in self.stages:
-            left[each.type] += max(0, min(each.last, end) - max(each.first, iteration + 1) + 1)
+            last = min(each.last, end) if each is not self.stages[-1] else end
+            left[each.type] += max(0, last - max(each.first, iteration + 1) + 1)
         return left
 
     def remaining_ratio(self, iteration: int, within: int | None = None) -> dict[str, float]:
