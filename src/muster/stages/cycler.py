@@ -25,17 +25,22 @@ class Cycler:
         self._drawn = dict.fromkeys(self._seeds, 0)
 
     def draw(self, source: str, count: int = 1) -> list[Any]:
-        if source not in self._seeds:
-            raise GateError(f"no tail seeds were given for {source}; given: {', '.join(self._seeds) or 'none'}")
-        seeds, at = self._seeds[source], self._drawn[source]
+        if count < 0:
+            raise GateError(f"it can't hand out {count} seeds")
+        seeds, at = self._of(source), self._drawn[source]
         self._drawn[source] = at + count
         return [seeds[(at + k) // self._replay % len(seeds)] for k in range(count)]
 
     def replays(self, source: str) -> dict[int, int]:
         """How often each entry was handed out, by its place in the file."""
-        size, drawn = len(self._seeds[source]), self._drawn[source]
+        size, drawn = len(self._of(source)), self._drawn[source]
         rounds, rest = divmod(drawn, size * self._replay)
         return {at: rounds * self._replay + min(max(rest - at * self._replay, 0), self._replay) for at in range(size)}
+
+    def _of(self, source: str) -> tuple[Any, ...]:
+        if source not in self._seeds:
+            raise GateError(f"no tail seeds were given for {source}; given: {', '.join(self._seeds) or 'none'}")
+        return self._seeds[source]
 
     def drawn(self) -> dict[str, int]:
         return dict(self._drawn)
