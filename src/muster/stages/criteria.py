@@ -10,7 +10,7 @@ from muster.stages.forms import Form, found
 from muster.stages.windows import LAST, Window
 
 BOUNDS = ("min", "max", "above", "below")
-_ROUNDING = 1e-12  # relative: the mean of three times 0.1 is 0.1, whatever the sum says
+_ROUNDING = 1e-12  # the mean of three times 0.1 is 0.1, whatever the sum says; relative where it is above 1
 WORDS = {"min": "at least", "max": "at most", "above": "above", "below": "below"}
 OTHERWISE = {"min": "below", "max": "above", "above": "not above", "below": "not below"}
 
@@ -96,7 +96,7 @@ def _limits(form: Form, name: str, entry: Mapping[str, Any]) -> Limits:
 
 def reach(window: Window, bound: str, threshold: float) -> float:
     """The least (min, above) or the greatest (max, below) number that meets a bound."""
-    slack = _ROUNDING * max(1.0, abs(threshold)) if window.kind == "mean" else 0.0
+    slack = 0.0 if window.exact else _ROUNDING * max(1.0, abs(threshold))
     if bound == "min":
         return threshold - slack
     if bound == "max":

@@ -35,9 +35,15 @@ class Window(NamedTuple):
         return self.kind if self == LAST else f"{self.kind} {self.size}"
 
     @property
-    def share(self) -> float:
-        """Which quantile."""
-        return 0.5 if self.kind == "median" else float(self.kind[1:]) / 100
+    def exact(self) -> bool:
+        """Whether it is one of the values; the others are computed from several, and so rounded."""
+        return self.kind in _KINDS and self.kind != "mean"
+
+    @property
+    def place(self) -> float:
+        """Where a quantile lies among the values in order; divided last, so that p29 of 101 is the 29th exactly."""
+        percent = 50.0 if self.kind == "median" else float(self.kind[1:])
+        return percent * (self.size - 1) / 100
 
 
 LAST = Window()
@@ -139,19 +145,18 @@ class QuantileRing(SortedRing):
     __slots__ = ("_below", "_part")
 
     def __init__(self, key: str, window: Window) -> None:
-        place = window.share * (window.size - 1)
-        self._below = math.floor(place)
-        self._part = place - self._below
+        self._below = math.floor(window.place)
+        self._part = window.place - self._below
         super().__init__(key, window)
 
     def low(self) -> float:
         order = self._order
         if len(order) != self.size:
             return NAN
-        if not self._part:
-            return order[self._below]
         lower = order[self._below]
-        return lower + self._part * (order[self._below + 1] - lower)
+        if not self._part or lower == (upper := order[self._below + 1]):  # infinity less infinity is no number
+            return lower
+        return lower + self._part * (upper - lower)
 
     high = low
 
