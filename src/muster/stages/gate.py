@@ -48,7 +48,10 @@ class _Side:
 
 
 class Gate:
-    """Phases count from 0. Iterations must grow: a resumed run resumes its gate too (`state`, `resume`)."""
+    """Phases count from 0. Iterations must grow: a resumed run resumes its gate too (`state`, `resume`).
+
+    An iteration 0 is let pass: many a run evaluates before it trains.
+    """
 
     def __init__(self, settings: GateSettings) -> None:
         self.settings = settings
@@ -56,8 +59,8 @@ class Gate:
         self.streak = 0  # successes in a row
         self.failures = 0  # in a row
         self.spent = 0  # failures of this phase, in all
-        self.iteration = 0  # the last one that was observed
-        self.frozen_until = 0
+        self.iteration = -1  # the last one that was observed; -1: none yet
+        self.frozen_until = -1
         self._rings: dict[tuple[str, str], Ring] = {}
         self._programs = {stage: self._program(stage) for stage in ("", *settings.stages())}
         # every window sees every value, whatever the stage
@@ -65,10 +68,7 @@ class Gate:
 
     def observe(self, iteration: int, values: Mapping[str, Any], stage: str = "") -> Decision:
         if iteration <= self.iteration:
-            raise GateError(
-                f"iteration {iteration} was observed after {self.iteration}: a streak must not count anything twice. "
-                "A resumed run resumes its gate: Gate.resume(settings, checkpoint['gate'])"
-            )
+            raise GateError(_backwards(iteration, self.iteration))
         self.iteration = iteration
         if iteration <= self.frozen_until:
             return self._decision(stage, FROZEN, UNKNOWN, self.streak, values)
@@ -176,6 +176,15 @@ class Gate:
         for key, window, values in state["windows"]:
             gate._rings[key, window].load([_number(value) for value in values])
         return gate
+
+
+def _backwards(iteration: int, last: int) -> str:
+    if last < 0:
+        return f"an iteration can't be negative, found {iteration}"
+    return (
+        f"iteration {iteration} was observed after {last}: a streak must not count anything twice. "
+        "A resumed run resumes its gate: Gate.resume(settings, checkpoint['gate'])"
+    )
 
 
 def _told(checks: Sequence[Check], seen: Sequence[float], *, every: bool) -> bool | None:

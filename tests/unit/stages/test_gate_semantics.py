@@ -264,6 +264,13 @@ def test_iterations_must_grow(iteration: int) -> None:
     assert gate.observe(4, {"x": 10}).state == "advance", "what was refused has changed nothing"
 
 
+def test_a_run_may_evaluate_before_it_trains() -> None:
+    gate = gate_of(**TWO)
+    assert letters(fed(gate, [10, 10], start=0)) == "hA"
+    with pytest.raises(GateError, match="can't be negative, found -1"):
+        gate_of(**TWO).observe(-1, {"x": 10})
+
+
 def test_iterations_may_be_left_out() -> None:
     gate = gate_of(**TWO | {"freeze": 10})
     assert [gate.observe(at, {"x": 10}).state for at in (8, 16, 24, 26, 27)] == [
