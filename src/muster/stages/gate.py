@@ -98,7 +98,7 @@ class Gate:
         checks: Sequence[Check], seen: Sequence[float], lacks: Mapping[int, int],
     ) -> Decision:  # fmt: skip
         before, settings = self.streak, self.settings
-        verdict = _verdict(success, failure)
+        verdict = _verdict(success, failure, settings.wins)
         if verdict == SUCCESS or (verdict == BOTH and settings.wins == SUCCESS):
             self.streak, self.failures = before + 1, 0
             state = self._advance() if self.streak >= settings.required else HOLD
@@ -195,9 +195,11 @@ def _told(checks: Sequence[Check], seen: Sequence[float], *, every: bool) -> boo
     return None if None in held else every
 
 
-def _verdict(success: bool | None, failure: bool | None) -> str:
+def _verdict(success: bool | None, failure: bool | None, wins: str) -> str:
     if failure:
         return BOTH if success else FAILURE
+    if success and wins == SUCCESS:  # whatever the failure criteria would say
+        return SUCCESS
     if success is None or failure is None:
         return UNKNOWN
     return SUCCESS if success else NEITHER

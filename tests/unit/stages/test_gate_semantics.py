@@ -104,6 +104,10 @@ DECISIONS: list[tuple[str, dict[str, Any], list[Any], str]] = [
      [(10, "ne"), (10, "main")], "hA"),
     ("a value that is no number is in the window until it has left it",
      {"success": [{"key": "x", "min": 10, "window": "mean 2"}]}, [10, NAN, 10, 10], "hhhA"),
+    ("where failure wins, success waits until failure can be judged",
+     {"success": UP, "failure": [{"key": "y", "below": 5}]}, [{"x": 10}, {"x": 10, "y": 5}], "hA"),
+    ("where success wins, it need not wait", {"success": UP, "failure": [{"key": "y", "below": 5}], "wins": "success"},
+     [{"x": 10}], "A"),
     # by stage
     ("a bound by stage", {"success": [{"key": "x", "min": 10, "by_stage": {"main": {"min": 20}}}]},
      [(15, "main"), (20, "main"), (10, "ne"), 10], "hAAA"),
