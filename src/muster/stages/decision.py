@@ -39,7 +39,7 @@ class Seen(NamedTuple):
     check: Check
     value: float  # NaN: it can't be judged
     holds: bool | None
-    lacks: int = 0  # values that its window lacks
+    lacks: int = 0  # values that must come before its window can be judged
 
     def row(self) -> dict[str, Any]:
         check = self.check
@@ -58,34 +58,43 @@ class Seen(NamedTuple):
         if self.holds is None:
             return f"{self.name()} can't be judged: {self.lacking()}"
         relation = WORDS[check.bound] if self.holds else OTHERWISE[check.bound]
-        return f"{self.name()} {short(self.value)} is {relation} {short(check.threshold)}"
+        return f"{self.name()} {self.shown()} is {relation} {short(check.threshold)}"
+
+    def shown(self) -> str:
+        """With more digits where 94.9999999 would read as `95 is below 95`."""
+        value, threshold = self.value, self.check.threshold
+        if value == threshold or short(value) != short(threshold):
+            return short(value)
+        return repr(value) if self.check.window.exact else f"{value:.12g}"
 
     def lacking(self) -> str:
-        more = self.lacks
         if self.check.window == LAST:
-            return "it is not a number"
-        return f"{more} more value{'s' if more != 1 else ''} to come"
+            return "no number was given"
+        if not self.lacks:
+            return "it is infinite in both directions"
+        return f"{self.lacks} more value{'s' if self.lacks != 1 else ''} to come"
 
     def needed(self) -> str:
-        """What would have to be otherwise for a success."""
+        """What would have to be otherwise: for success to hold, or for failure not to."""
         check = self.check
         if self.holds is None:
             return f"{self.name()}: {self.lacking()}"
-        return f"{self.name()} {WORDS[check.bound]} {short(check.threshold)}, found {short(self.value)}"
+        relation = (WORDS if check.side == SUCCESS else OTHERWISE)[check.bound]
+        return f"{self.name()} {relation} {short(check.threshold)}, found {self.shown()}"
 
 
 class Decision:
     """`phase`, `streak` and `failures` are as they stand after it."""
 
     __slots__ = (
-        "before", "broken", "failures", "frozen_until", "iteration", "lacks", "phase", "program", "seen", "settings",
-        "spent", "stage", "state", "streak", "values", "verdict",
+        "before", "broken", "counts", "failures", "frozen_until", "iteration", "lacks", "phase", "program", "seen",
+        "settings", "spent", "stage", "state", "streak", "values", "verdict",
     )  # fmt: skip
 
     def __init__(
         self, settings: GateSettings, iteration: int, stage: str, state: str, verdict: str, phase: int, streak: int,
         before: int, failures: int, spent: int, frozen_until: int, values: Mapping[str, Any], program: Sequence[Check],
-        seen: Sequence[float], lacks: Mapping[int, int], broken: bool,
+        seen: Sequence[float], lacks: Mapping[int, int], broken: bool, counts: tuple[int, int],
     ) -> None:  # fmt: skip
         self.settings = settings
         self.iteration = iteration
@@ -101,8 +110,9 @@ class Decision:
         self.values = values  # as they were observed
         self.program = program  # what was checked
         self.seen = seen  # what each check saw
-        self.lacks = lacks  # by check: values that its window lacks
+        self.lacks = lacks  # by check: values that must come before it can be judged
         self.broken = broken  # more failures than are borne
+        self.counts = counts  # failures in a row, and of the phase, before a change begins them anew
 
     @property
     def required(self) -> int:
@@ -125,13 +135,25 @@ class Decision:
         """Success criteria that do not hold, or that can't be judged."""
         return [each for each in self.checks() if each.check.side == SUCCESS and not each.holds]
 
+    def unjudged(self) -> list[Seen]:
+        return [each for each in self.checks() if each.holds is None]
+
+    @property
+    def last_phase(self) -> bool:
+        return self.settings.phases is not None and self.phase + 1 >= self.settings.phases
+
+    @property
+    def can_succeed(self) -> bool:
+        """Whether there is a success criterion in this stage."""
+        return any(each.side == SUCCESS for each in self.program)
+
     @property
     def broke(self) -> str:
         """What ended a streak; "": there was none, or it goes on."""
         if not self.before or self.streak or self.state == ADVANCE:
             return ""
-        because = self.failed_by() or self.unmet()
-        return "; ".join(each.said() for each in because)
+        because = self.failed_by() or self.unmet() or self.unjudged()
+        return _said(because) or _NO_SUCCESS
 
     @property
     def missing(self) -> list[str]:
@@ -139,12 +161,14 @@ class Decision:
         if self.state in (ADVANCE, FALL_BACK):
             return []
         if self.state == FROZEN:
-            return [f"nothing is decided until iteration {self.frozen_until}"]
-        found = [each.needed() for each in self.unmet()]
-        if self.verdict in (BOTH, FAILURE):
-            found += [f"no failure: {each.said()}" for each in self.failed_by()]
+            return [_frozen(self)]
+        if self.last_phase:
+            return ["a further phase: this is the last one"]
+        found = [each.needed() for each in self.unmet()] if self.can_succeed else [_NO_SUCCESS]
+        if self.settings.wins == FAILURE:
+            found += [each.needed() for each in self.checks() if each.check.side == FAILURE and each.holds is not False]
         more = self.required - self.streak
-        return [*found, f"{more} more success{'es in a row' if more > 1 else ''}"] if more > 0 else found
+        return [*dict.fromkeys(found), f"{more} more success{'es in a row' if more > 1 else ''}"]
 
     @property
     def why(self) -> str:
@@ -156,7 +180,7 @@ class Decision:
             "iteration": self.iteration, "stage": self.stage, "phase": self.phase, "state": self.state,
             "verdict": self.verdict, "streak": self.streak, "required": self.required, "failures": self.failures,
             "spent": self.spent, "tolerance": self.tolerance, "broken": self.broken,
-            "frozen_until": self.frozen_until if self.state in (ADVANCE, FALL_BACK, FROZEN) else None,
+            "frozen_until": self.frozen_until if self.state == FROZEN or self.frozen_until > self.iteration else None,
             "values": {key: plain(value) for key, value in self.values.items()},
             "criteria": [each.row() for each in self.checks()],
             "broke": self.broke, "missing": self.missing, "why": self.why,
@@ -196,52 +220,66 @@ def short(number: float) -> str:
     return f"{number:.6g}"
 
 
+_NO_SUCCESS = "no success criterion applies in this stage"
+
+
 def _advance(found: Decision) -> str:
     streak = f"{found.required} successes in a row" if found.required > 1 else "a success"
-    return f"{streak}: on to phase {found.phase}"
+    return f"{streak}{_in_spite(found)}: on to phase {found.phase}"
 
 
 def _fall_back(found: Decision) -> str:
-    return f"{_failed(found)}: back to phase {found.phase}"
+    return f"{_failure(found)}: back to phase {found.phase}"
 
 
 def _frozen(found: Decision) -> str:
-    return f"nothing is decided until iteration {found.frozen_until}"
+    return f"nothing is decided before iteration {found.frozen_until + 1}"
 
 
 def _failure_hold(found: Decision) -> str:
-    return _failed(found)
+    return _failure(found) + (", and there is no phase to fall back to" if found.broken else "")
+
+
+def _failure(found: Decision) -> str:
+    both = " although every success criterion holds, because failure wins" if found.verdict == BOTH else ""
+    return f"failure{both}: {_reasons(found)}; {_borne(found)}"
+
+
+def _borne(found: Decision) -> str:
+    """`failure 3 in a row, 2 are borne here`, or that of the phase where it is this one that broke."""
+    in_a_row, in_all = found.counts
+    phase = found.phase + (found.state == FALL_BACK)
+    if found.broken and in_a_row <= found.tolerance:
+        return f"failure {in_all} of phase {phase}, {_so_many(found.settings.allowed(phase) or 0)} allowed"
+    return f"failure {in_a_row} in a row, {_so_many(found.tolerance)} borne here"
+
+
+def _so_many(count: int) -> str:
+    return f"{count} are" if count > 1 else "1 is" if count else "none is"
 
 
 def _hold(found: Decision) -> str:
     if found.verdict in (SUCCESS, BOTH):
-        if found.streak >= found.required:
-            return "success, and this is the last phase"
-        return f"success {found.streak} of {found.required} in a row"
+        if found.last_phase:
+            return f"success{_in_spite(found)}, and this is the last phase"
+        return f"success {found.streak} of {found.required} in a row{_in_spite(found)}"
     if found.verdict == UNKNOWN:
-        return "it can't be judged: " + "; ".join(each.said() for each in found.checks() if each.holds is None)
-    unmet = "; ".join(each.said() for each in found.unmet())
-    return f"neither success nor failure{': ' + unmet if unmet else ''}"
+        return _said(found.unjudged())
+    unmet = _said(found.unmet()) if found.can_succeed else _NO_SUCCESS
+    return f"neither success nor failure: {unmet}"
 
 
-def _failed(found: Decision) -> str:
-    reasons = "; ".join(each.said() for each in found.failed_by())
-    if found.verdict == BOTH:
-        told = f"failure although every success criterion holds, because failure wins: {reasons}"
-    else:
-        unmet = "; ".join(each.said() for each in found.unmet())
-        told = f"failure: {reasons}{f'; no success either: {unmet}' if unmet else ''}"
-    return f"{told} ({_borne(found)})"
+def _in_spite(found: Decision) -> str:
+    return f" although {_reasons(found)}, because success wins" if found.verdict == BOTH else ""
 
 
-def _borne(found: Decision) -> str:
-    """A fall back has set the counts to 0."""
-    if found.state == FALL_BACK:
-        return "more failures than are borne"
-    limits = f"{found.tolerance} borne in a row here"
-    if found.broken and found.failures <= found.tolerance:
-        return f"{found.spent} in this phase, more than it is allowed"
-    return f"{found.failures} in a row, {'more than the ' if found.broken else ''}{limits}"
+def _reasons(found: Decision) -> str:
+    return _said(found.failed_by())
+
+
+def _said(seen: Sequence[Seen]) -> str:
+    """Each once: success and failure may look at the same key."""
+    return "; ".join(dict.fromkeys(each.said() for each in seen))
 
 
 _WORDS = {ADVANCE: _advance, HOLD: _hold, FAILURE_HOLD: _failure_hold, FALL_BACK: _fall_back, FROZEN: _frozen}

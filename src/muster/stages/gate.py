@@ -111,8 +111,9 @@ class Gate:
         self.spent += 1
         allowed = settings.allowed(self.phase)
         broken = self.failures > settings.borne(stage) or (allowed is not None and self.spent > allowed)
+        counts = self.failures, self.spent
         state = self._fall_back() if broken and self.phase else FAILURE_HOLD
-        return self._decision(stage, state, verdict, before, values, checks, seen, lacks, broken)
+        return self._decision(stage, state, verdict, before, values, checks, seen, lacks, broken, counts)
 
     def _advance(self) -> str:
         if self.settings.phases is not None and self.phase + 1 >= self.settings.phases:
@@ -134,11 +135,11 @@ class Gate:
     def _decision(
         self, stage: str, state: str, verdict: str, before: int, values: Mapping[str, Any],
         checks: Sequence[Check] = (), seen: Sequence[float] = (), lacks: Mapping[int, int] = _NOTHING,
-        broken: bool = False,
+        broken: bool = False, counts: tuple[int, int] = (0, 0),
     ) -> Decision:  # fmt: skip
         return Decision(
             self.settings, self.iteration, stage, state, verdict, self.phase, self.streak, before, self.failures,
-            self.spent, self.frozen_until, dict(values), checks, seen, lacks, broken,
+            self.spent, self.frozen_until, dict(values), checks, seen, lacks, broken, counts,
         )  # fmt: skip
 
     def _program(self, stage: str) -> tuple[_Side, _Side]:

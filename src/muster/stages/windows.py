@@ -77,8 +77,8 @@ class Ring:
         return list(self._values)
 
     def lacks(self) -> int:
-        """How many of the values are none."""
-        return sum(map(math.isnan, self._values))
+        """How many values must come until the last one that is none has left."""
+        return max((at for at, value in enumerate(self._values, 1) if math.isnan(value)), default=0)
 
     def load(self, values: Iterable[float]) -> None:
         self.clear()
