@@ -12,6 +12,7 @@ from muster.stages.windows import LAST, Window
 
 ADVANCE, HOLD, FAILURE_HOLD, FALL_BACK, FROZEN = "advance", "hold", "failure_hold", "fall_back", "frozen"
 STATES = (ADVANCE, HOLD, FAILURE_HOLD, FALL_BACK, FROZEN)
+NO_NUMBER = (TypeError, ValueError, OverflowError, RuntimeError)  # the last one: a tensor of several numbers
 SUCCESS, FAILURE, BOTH, NEITHER, UNKNOWN = "success", "failure", "both", "neither", "unknown"
 
 
@@ -212,7 +213,7 @@ def plain(value: Any) -> Any:
         return value
     try:
         return plain(float(value)) if not isinstance(value, float) else float(value)
-    except (TypeError, ValueError):
+    except NO_NUMBER:
         return str(value)
 
 

@@ -20,6 +20,7 @@ from muster.stages.decision import (
     FROZEN,
     HOLD,
     NEITHER,
+    NO_NUMBER,
     SUCCESS,
     UNKNOWN,
     Check,
@@ -210,5 +211,5 @@ def _number(value: Any) -> float:
     """NaN where it is none: a metric may be missing, or a text."""
     try:
         return NAN if value is None or isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
+    except NO_NUMBER:
         return NAN
