@@ -1,0 +1,282 @@
+"""What must be so of every gate and every stream: against a plain model of it, over crashes, and through its trace."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+from gate_world import LETTERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from muster.stages import Decision, Gate, GateSettings
+from muster.stages.replay import replay
+from muster.stages.rows import Row, settled
+from muster.stages.traces import lines, read_trace, upto
+
+WINDOWS = ("last", "mean 2", "mean 3", "median 2", "median 3", "min 2", "max 3", "all 2", "all 3", "p10 4", "p75 3")
+STAGES = ("", "ne", "main")
+RANK = {"fall_back": 0, "failure_hold": 1, "hold": 2, "advance": 3}
+
+QUARTERS = st.integers(-8, 8).map(lambda number: number / 4)  # sums of them are exact
+ODD = st.sampled_from([None, math.nan, math.inf, -math.inf, "text", "0.5", "nan", True, 10**400, [1]])
+
+
+def criteria(*bounds: str, least: int = 0) -> st.SearchStrategy[list[dict[str, Any]]]:
+    limits = st.builds(
+        lambda bound, threshold, window: {bound: threshold, "window": window},
+        st.sampled_from(bounds), QUARTERS, st.sampled_from(WINDOWS),
+    )  # fmt: skip
+    one = st.builds(
+        lambda key, own, ne: {"key": key} | own | ({"by_stage": {"ne": ne}} if ne else {}),
+        st.sampled_from("xy"), limits, st.none() | limits,
+    )  # fmt: skip
+    return st.lists(one, min_size=least, max_size=3)
+
+
+def gates(success: tuple[str, ...], failure: tuple[str, ...]) -> st.SearchStrategy[GateSettings]:
+    return st.fixed_dictionaries(
+        {"success": criteria(*success, least=1), "failure": criteria(*failure)},
+        optional={
+            "required": st.integers(1, 3),
+            "tolerance": st.integers(0, 2)
+            | st.fixed_dictionaries({"default": st.integers(0, 2), "main": st.integers(0, 2)}),
+            "allowance": st.lists(st.integers(0, 3), min_size=1, max_size=3),
+            "freeze": st.fixed_dictionaries({"advance": st.integers(0, 3), "fall_back": st.integers(0, 3)}),
+            "phases": st.integers(2, 3),
+            "wins": st.sampled_from(["success", "failure"]),
+        },
+    ).map(GateSettings.of)
+
+
+ANY = ("min", "max", "above", "below")
+GATES = gates(ANY, ANY)
+HIGHER = gates(("min", "above"), ("max", "below"))  # higher is better in all of it
+
+
+def streams(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Row]]:
+    step = st.tuples(st.integers(1, 3), st.dictionaries(st.sampled_from("xyz"), values), st.sampled_from(STAGES))
+    return st.lists(step, max_size=14).map(_rows)
+
+
+def _rows(steps: list[tuple[int, dict[str, Any], str]]) -> list[Row]:
+    found, at = [], 0
+    for gap, values, stage in steps:
+        at += gap
+        found.append(Row(at, values, stage))
+    return found
+
+
+CLEAN = streams(QUARTERS)
+WILD = streams(QUARTERS | ODD)
+
+
+def rows_of(decisions: list[Decision]) -> list[dict[str, Any]]:
+    return [each.row() for each in decisions]
+
+
+class Model:
+    """The same gate as the words of its settings have it, without any haste."""
+
+    def __init__(self, gate: GateSettings) -> None:
+        self.gate = gate
+        self.seen: list[dict[str, float]] = []
+        self.phase = self.streak = self.failures = self.spent = 0
+        self.frozen_until = 0
+
+    def observe(self, row: Row) -> tuple[str, str, int, int, int]:
+        state, verdict = self.decide(row) if row.iteration > self.frozen_until else ("frozen", "unknown")
+        if state in ("advance", "fall_back"):
+            self.phase += 1 if state == "advance" else -1
+            freeze = self.gate.freeze.advance if state == "advance" else self.gate.freeze.fall_back
+            self.frozen_until = row.iteration + freeze
+            self.streak = self.failures = self.spent = 0
+            self.seen = []
+        return state, verdict, self.phase, self.streak, self.failures
+
+    def decide(self, row: Row) -> tuple[str, str]:
+        self.seen.append({key: number(value) for key, value in row.values.items()})
+        good = [held for each in self.gate.success for held in self.held(each, row.stage)]
+        bad = [held for each in self.gate.failure for held in self.held(each, row.stage)]
+        success = False if False in good or not good else None if None in good else True
+        failure = True if True in bad else None if None in bad else False
+        if success and (failure is False or self.gate.wins == "success"):
+            self.streak, self.failures = self.streak + 1, 0
+            last = self.gate.phases is not None and self.phase == self.gate.phases - 1
+            return (
+                "advance" if self.streak >= self.gate.required and not last else "hold",
+                "both" if failure else "success",
+            )
+        self.streak = 0
+        if not failure:
+            self.failures = 0
+            return "hold", "unknown" if None in (success, failure) else "neither"
+        self.failures, self.spent = self.failures + 1, self.spent + 1
+        allowed = self.gate.allowed(self.phase)
+        broken = self.failures > self.gate.borne(row.stage) or (allowed is not None and self.spent > allowed)
+        return "fall_back" if broken and self.phase else "failure_hold", "both" if success else "failure"
+
+    def held(self, criterion: Any, stage: str) -> list[bool | None]:
+        limits = criterion.at(stage)
+        kind, size = limits.window.kind, limits.window.size
+        last = [each.get(criterion.key, math.nan) for each in self.seen][-size:]
+        if len(last) < size or any(map(math.isnan, last)):
+            return [None] * len(limits.bounds())
+        return [holds(bound, threshold, kind, last) for bound, threshold in limits.bounds().items()]
+
+
+def holds(bound: str, threshold: float, kind: str, last: list[float]) -> bool | None:
+    if kind == "all":
+        return all(holds(bound, threshold, "last", [each]) for each in last)
+    with np.errstate(invalid="ignore"):
+        value = float(
+            last[-1] if kind == "last" else getattr(np, kind)(last) if kind in ("mean", "min", "max")
+            else interpolated(last, 50 if kind == "median" else float(kind[1:]))
+        )  # fmt: skip
+    if math.isnan(value):
+        return None
+    return {
+        "min": value >= threshold,
+        "max": value <= threshold,
+        "above": value > threshold,
+        "below": value < threshold,
+    }[bound]
+
+
+def interpolated(values: list[float], percent: float) -> float:
+    order, place = sorted(values), percent * (len(values) - 1) / 100
+    low, high = order[math.floor(place)], order[math.ceil(place)]
+    return low if low == high else low + (place % 1) * (high - low)
+
+
+def number(value: Any) -> float:
+    if value is None or isinstance(value, bool | list):
+        return math.nan
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return math.nan
+
+
+@settings(max_examples=300)
+@given(GATES, WILD)
+def test_a_gate_decides_as_its_settings_say(gate: GateSettings, rows: list[Row]) -> None:
+    model = Model(gate)
+    for decision, row in zip(replay(gate, rows), rows, strict=True):
+        found = (decision.state, decision.verdict, decision.phase, decision.streak, decision.failures)
+        assert found == model.observe(row), row
+
+
+@given(HIGHER, CLEAN, st.dictionaries(st.sampled_from("xy"), QUARTERS), QUARTERS.map(abs), st.sampled_from(STAGES))
+def test_a_better_value_never_turns_a_pass_into_a_fail(
+    gate: GateSettings, before: list[Row], values: dict[str, float], more: float, stage: str
+) -> None:
+    better = {key: value + more for key, value in values.items()}
+    state = through(gate, before).state()
+    at = state["iteration"] + 9  # beyond any freeze
+    worse_one = Gate.resume(gate, state).observe(at, values, stage)
+    better_one = Gate.resume(gate, state).observe(at, better, stage)
+    assert RANK[better_one.state] >= RANK[worse_one.state]
+    assert better_one.state == "advance" or better_one.streak >= worse_one.streak
+    assert better_one.failures <= worse_one.failures or worse_one.state == "fall_back"
+
+
+def through(gate: GateSettings, rows: list[Row]) -> Gate:
+    found = Gate(gate)
+    for row in rows:
+        found.observe(row.iteration, row.values, row.stage)
+    return found
+
+
+@given(HIGHER, CLEAN.filter(bool), st.data(), QUARTERS.map(abs))
+def test_a_better_value_anywhere_makes_no_later_verdict_worse(
+    gate: GateSettings, rows: list[Row], data: st.DataObject, more: float
+) -> None:
+    steady = gate._replace(required=10**9, tolerance={"default": 10**9}, allowance=())
+    at = data.draw(st.integers(0, len(rows) - 1))
+    raised = {key: value + more for key, value in rows[at].values.items()}
+    better = [*rows[:at], rows[at]._replace(values=raised), *rows[at + 1 :]]
+    for old, new in zip(replay(steady, rows), replay(steady, better), strict=True):
+        for one, other in zip(old.checks(), new.checks(), strict=True):
+            assert one.holds is other.holds or other.holds is (one.check.side == "success")
+
+
+@given(GATES, WILD, st.integers(0, 14))
+def test_no_window_reads_the_future(gate: GateSettings, rows: list[Row], cut: int) -> None:
+    assert rows_of(replay(gate, rows[:cut])) == rows_of(replay(gate, rows))[:cut]
+
+
+@given(GATES, WILD)
+def test_what_is_decided_rests_on_what_is_watched_and_on_nothing_else(gate: GateSettings, rows: list[Row]) -> None:
+    bare = [row._replace(values={key: row.values[key] for key in gate.watched() if key in row.values}) for row in rows]
+    assert [each.why for each in replay(gate, bare)] == [each.why for each in replay(gate, rows)]
+
+
+@given(GATES, WILD)
+def test_the_replay_of_a_trace_equals_the_live_decisions(gate: GateSettings, rows: list[Row]) -> None:
+    live = replay(gate, rows)
+    trace = read_trace(lines(gate, live, "penalty"))
+    assert (trace.settings, trace.name, trace.skipped) == (gate, "penalty", 0)
+    assert trace.decided == rows_of(live)
+    assert rows_of(replay(gate, trace.rows)) == rows_of(live)
+
+
+@given(GATES, WILD, st.integers(0, 14))
+def test_a_crash_and_a_resume_change_nothing(gate: GateSettings, rows: list[Row], cut: int) -> None:
+    checkpoint = json.dumps(through(gate, rows[:cut]).state(), allow_nan=False)
+    resumed = Gate.resume(GateSettings.of(gate.mapping()), json.loads(checkpoint))
+    rest = [resumed.observe(row.iteration, row.values, row.stage) for row in rows[cut:]]
+    whole = replay(gate, rows)
+    assert rows_of(rest) == rows_of(whole)[cut:]
+    assert resumed.state() == through(gate, rows).state()
+
+
+@given(GATES, WILD.filter(bool), st.data())
+def test_the_trace_of_a_run_that_was_killed_and_resumed_is_that_of_one_that_was_not(
+    gate: GateSettings, rows: list[Row], data: st.DataObject
+) -> None:
+    """Killed in the middle of a line, resumed from an earlier checkpoint."""
+    decided = replay(gate, rows)
+    whole = lines(gate, decided)
+    saved = data.draw(st.integers(0, len(rows)), label="rows in the checkpoint")
+    reached = data.draw(st.integers(saved, len(rows)), label="rows that were written")
+    written = whole.splitlines(keepends=True)[: reached + 1]
+    torn = "".join(written) + (data.draw(st.integers(0, 200).map(lambda size: whole[len("".join(written)) :][:size])))
+    at = rows[saved - 1].iteration if saved else 0
+    assert upto(torn, at) + "".join(each.line() + "\n" for each in decided[saved:]) == whole
+
+
+@given(st.lists(st.integers(0, 9)))
+def test_of_rows_that_go_backwards_the_later_ones_count(said: list[int]) -> None:
+    rows = [Row(at, {"order": order}) for order, at in enumerate(said)]
+    kept = [
+        row for order, row in enumerate(rows) if all(row.iteration < later.iteration for later in rows[order + 1 :])
+    ]
+    assert settled(rows) == kept
+    assert settled(settled(rows)) == kept
+
+
+@given(GATES, WILD, st.data())
+def test_a_replay_over_rows_that_go_backwards_is_that_of_the_settled_ones(
+    gate: GateSettings, rows: list[Row], data: st.DataObject
+) -> None:
+    again = data.draw(st.integers(0, len(rows)))
+    assert rows_of(replay(gate, [*rows, *rows[again:]])) == rows_of(replay(gate, rows))
+
+
+@given(GATES, WILD)
+def test_every_decision_can_be_told(gate: GateSettings, rows: list[Row]) -> None:
+    for each in replay(gate, rows):
+        assert each.state in LETTERS
+        assert each.why
+        assert not each.why.startswith((":", ";"))
+        assert ": ;" not in each.why
+        assert "; ;" not in each.why
+        assert bool(each.missing) == (each.state not in ("advance", "fall_back"))
+        assert bool(each.broke) == (each.before > 0 and not each.streak and each.state != "advance")
+        assert each.streak >= 0
+        assert each.phase >= 0
+        assert gate.phases is None or each.phase < gate.phases
+        assert not (each.streak and each.failures)
