@@ -199,7 +199,6 @@ MAPPINGS: list[tuple[Callable[[Any], Any], Any, list[str]]] = [
     (GateSettings.of, {"success": [OK], "required": 10**12}, ["required: must be at most"]),
     (GateSettings.of, {"success": [OK], "tolerance": -1}, ["tolerance: must be at least 0, found -1"]),
     (GateSettings.of, {"success": [OK], "tolerance": {"main": 1.5}}, ["tolerance.main: expected a whole number, found 1.5"]),
-    (GateSettings.of, {"success": [OK], "allowance": []}, ["allowance: the list is empty"]),
     (GateSettings.of, {"success": [OK], "allowance": [4, -1, "x"]}, ["allowance[1]: must be", "allowance[2]: expected"]),
     (GateSettings.of, {"success": [OK], "freeze": -5}, ["freeze: must be at least 0, found -5"]),
     (GateSettings.of, {"success": [OK], "freeze": {"advanced": 5}}, ["freeze: unknown key 'advanced'"]),
