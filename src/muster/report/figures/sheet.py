@@ -31,6 +31,7 @@ TOP = 4.6  # what lies above belongs to title and subtitle
 FOOT = 0.5  # what lies below to the footer
 TITLE, LABEL, SMALL = 18.0, 14.0, 12.0  # points
 LINE = 0.22  # from one line of small text to the next
+KINDS = ("png", "svg", "pdf")
 FONT = "DejaVu Sans"  # comes with matplotlib: the same on every machine
 
 STYLE: dict[Any, Any] = {
@@ -124,13 +125,14 @@ def axes_at(figure: Figure, left: float, bottom: float, width: float, height: fl
     return figure.add_axes((left / WIDTH, bottom / HEIGHT, width / WIDTH, height / HEIGHT))
 
 
-def files(picture: Picture) -> dict[str, bytes]:
+def files(picture: Picture, kinds: Sequence[str] = KINDS) -> dict[str, bytes]:
     """No dates in them: the same picture is the same bytes."""
-    return {
-        "png": _saved(picture, "png", {"Description": picture.description, "Software": "muster"}),
-        "svg": _saved(picture, "svg", {"Description": picture.description, "Creator": "muster", "Date": None}),
-        "pdf": _saved(picture, "pdf", {"Subject": picture.description, "Creator": "muster", "CreationDate": None}),
+    metadata: dict[str, dict[str, str | None]] = {
+        "png": {"Description": picture.description, "Software": "muster"},
+        "svg": {"Description": picture.description, "Creator": "muster", "Date": None},
+        "pdf": {"Subject": picture.description, "Creator": "muster", "CreationDate": None},
     }
+    return {kind: _saved(picture, kind, metadata[kind]) for kind in kinds}
 
 
 def _saved(picture: Picture, kind: str, metadata: dict[str, str | None]) -> bytes:

@@ -1,0 +1,159 @@
+"""Picture after picture; what goes wrong with one is noted, and the others are drawn all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from matplotlib.figure import Figure
+
+from muster.report.figures.names import file_names, shown
+from muster.report.figures.sheet import Picture, drawable, files, style
+from muster.report.figures.staged import events, survival, timeline, warned
+from muster.report.figures.staged.artifacts import Events, GateTrace, ScheduleTrace, StagedArtifacts
+from muster.report.figures.staged.ground import Stages, looks_of, short
+from muster.report.figures.staged.labels import Label, Wrong, bands_of, contradictions, edges, labels_of
+from muster.report.figures.staged.words import Say
+
+
+class Job(NamedTuple):
+    name: str
+    title: str
+    caption: Callable[[], str]
+    make: Callable[[], Figure]
+    rests_on: tuple[str, ...]  # files
+
+
+class Scene:
+    """What all pictures of one training share."""
+
+    def __init__(self, artifacts: StagedArtifacts, language: str, of: str, version: str) -> None:
+        self.artifacts = artifacts
+        self.say = Say(language)
+        self.of = of
+        self.version = version
+        self.wrong = contradictions(artifacts)
+        schedule = artifacts.schedule
+        types = {name: None for _, labels in labels_of(artifacts) for _, name in labels}
+        if schedule:
+            declared = schedule.schedule.types if schedule.schedule else ()
+            types = dict.fromkeys([*declared, *warned.types_of(schedule)]) | types
+        if artifacts.events:
+            types |= dict.fromkeys(artifacts.events.totals)
+        self.looks = looks_of(types)
+        self.names = {name: look.name for name, look in self.looks.items()}
+
+    def stages(self, rows: Sequence[tuple[str, Sequence[Label]]]) -> Stages:
+        """Behind a picture of these files' rows."""
+        at = [iteration for _, labels in rows for iteration, _ in labels]
+        schedule = self.artifacts.schedule
+        run = schedule.iterations if schedule and schedule.iterations else 0
+        low, high = min([1, *at]) if run or min(at) <= 0.2 * max(at) else min(at), max([run, *at])
+        bands = bands_of(self.artifacts, max((labels for _, labels in rows), key=_labelled), high)
+        air = max(0.5, 0.01 * (high - low))
+        return Stages(bands, self.looks, list(self._marks(rows, high - low)), low - air, high + air)
+
+    def _marks(self, rows: Sequence[tuple[str, Sequence[Label]]], whole: float) -> Iterator[tuple[float, float, Wrong]]:
+        marked: set[tuple[int, str]] = set()
+        for file, labels in rows:
+            at = [iteration for iteration, _ in labels]
+            spans = dict(zip(at, edges(at), strict=True))
+            for each in self.wrong:
+                row = each.found.row
+                if each.file == file and (row.iteration, row.stage) not in marked:
+                    marked.add((row.iteration, row.stage))
+                    yield *_thin(spans[row.iteration], whole), each
+
+    def foot(self, *files: str) -> str:
+        named = short(self.of, 48)
+        return f"{named}: {', '.join(files)}" if named else ", ".join(files)
+
+    def caption(self, what: str, wrong: Sequence[object]) -> Callable[[], str]:
+        return partial(self.say.caption, what, self.artifacts, bool(wrong), self.names)
+
+    def described(self, job: Job) -> str:
+        hashes = self.artifacts.hashes
+        rests = [f"{file} sha256 {hashes[file][:16]}" if file in hashes else file for file in job.rests_on]
+        return "; ".join(part for part in (self.of, *rests, f"muster {self.version}".strip()) if part)
+
+
+def _labelled(labels: Sequence[Label]) -> int:
+    return sum(bool(stage) for _, stage in labels)
+
+
+def _thin(span: tuple[float, float], whole: float) -> tuple[float, float]:
+    """A mark no wider than it must be, and never too narrow to be seen."""
+    middle, half = (span[0] + span[1]) / 2, min((span[1] - span[0]) / 2, max(0.5, 0.03 * whole))
+    half = max(half, 0.004 * whole)
+    return middle - half, middle + half
+
+
+def drawn(
+    artifacts: StagedArtifacts, language: str, of: str, version: str, kinds: Sequence[str], into: dict[str, bytes],
+    captions: dict[str, str],
+) -> tuple[list[str], list[str]]:  # fmt: skip
+    scene = Scene(artifacts, language, of, version)
+    notes = [scene.say.note(each) for each in artifacts.notes]
+    flagged = [scene.say.mislabelled(each) for each in scene.wrong]
+    for job in jobs_of(scene):
+        try:
+            with style():
+                picture = Picture(job.name, job.title, scene.described(job), "", (), job.make())
+                saved = files(picture, kinds)
+            captions[job.name] = job.caption()
+            into |= {f"{job.name}.{kind}": data for kind, data in saved.items()}
+        except Exception as error:  # a text without this picture is better than none
+            notes.append(scene.say("undrawn", name=job.name, why=f"{type(error).__name__}: {error}"))
+    return [*notes, *flagged], flagged
+
+
+def figures_of(scene: Scene) -> Iterator[tuple[str, Figure]]:
+    """Not saved, for whoever looks at what is on the axes."""
+    for job in jobs_of(scene):
+        with style():
+            yield job.name, job.make()
+
+
+def jobs_of(scene: Scene) -> Iterator[Job]:
+    artifacts = scene.artifacts
+    names = file_names(f"gate_timeline_{at}_{gate.name}" for at, gate in enumerate(artifacts.gates))
+    for gate, name in zip(artifacts.gates, names.values(), strict=True):
+        yield from _of_gate(scene, gate, "gate_timeline" if len(artifacts.gates) == 1 else name)
+    if artifacts.events and sum(artifacts.events.totals.values()) > 0:
+        yield _of_events(scene, artifacts.events)
+    if artifacts.schedule and artifacts.schedule.rows:
+        yield _of_schedule(scene, artifacts.schedule)
+    if survival.groups_of(artifacts.series):
+        yield _of_series(scene)
+
+
+def _of_gate(scene: Scene, gate: GateTrace, name: str) -> Iterator[Job]:
+    stages = scene.stages([(gate.file, [(row.iteration, row.stage) for row in gate.rows])])
+    for page in timeline.pages(gate):
+        make = partial(timeline.draw, gate, page, stages, scene.foot(gate.file), scene.version)
+        names = scene.names | shown("key", page.keys, drawable)
+        caption = partial(scene.say.gate, gate, scene.artifacts, bool(stages.wrong), names)
+        yield Job(f"{name}{page.ending}", f"Gate timeline: {gate.name}{page.part}", caption, make, (gate.file,))
+
+
+def _of_events(scene: Scene, counted: Events) -> Job:
+    wrong = [each for each in scene.wrong if each.file == counted.file]
+    make = partial(events.draw, counted, scene.looks, wrong, scene.foot(counted.file), scene.version)
+    return Job("stage_events", "Events by stage", scene.caption("stage_events", wrong), make, (counted.file,))
+
+
+def _of_schedule(scene: Scene, trace: ScheduleTrace) -> Job:
+    stages = scene.stages([(trace.file, [(row.iteration, row.stage) for row in trace.rows])])
+    make = partial(warned.draw, trace, stages, scene.foot(trace.file), scene.version)
+    return Job(
+        "stage_warnings", "Stages that run out", scene.caption("stage_warnings", stages.wrong), make, (trace.file,)
+    )
+
+
+def _of_series(scene: Scene) -> Job:
+    series = scene.artifacts.series
+    stages = scene.stages([(each.file, list(zip(each.at, each.stages, strict=True))) for each in series])
+    files = tuple(each.file for each in series)
+    make = partial(survival.draw, series, stages, scene.foot(*files), scene.version)
+    return Job("survival", "Survival and first death", scene.caption("survival", stages.wrong), make, files)

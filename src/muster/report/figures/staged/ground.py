@@ -1,0 +1,187 @@
+"""The sheet of a staged training's pictures: as tall as its panels need, with the stages behind them. Inches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import MaxNLocator
+
+from muster.report.figures.names import shorten, shown
+from muster.report.figures.palette import FAINT, HATCHES, QUIET, WARNING, colour, hatch, pale
+from muster.report.figures.scales import Short
+from muster.report.figures.sheet import EDGE, SMALL, TITLE, WIDTH, drawable, fitting, text_width, write
+from muster.report.figures.staged.labels import Band, Wrong
+
+LEFT = 1.75  # of all axes: room for the names of decisions
+HEAD = 1.0  # title and subtitle
+FOOT = 0.45
+STRIP = 0.27  # height of the stages' names
+PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}  # behind words on a hatch
+DASHES = ("-", "--", "-.", ":")
+WRONG = "xxx"  # hatch of what contradicts the schedule
+
+
+class Look(NamedTuple):
+    name: str  # as drawn
+    tint: str
+    hatch: str
+
+
+class Stages(NamedTuple):
+    """What all panels of a picture have behind them."""
+
+    bands: Sequence[Band]
+    looks: dict[str, Look]  # by type
+    wrong: Sequence[tuple[float, float, Wrong]]  # from where to where
+    low: float
+    high: float
+
+
+def looks_of(types: Iterable[str]) -> dict[str, Look]:
+    """Of all stages that any file names, so that a stage looks the same in every picture."""
+    names = shown("stage", types, drawable, blank="no label")
+    many = len(HATCHES)
+    return {
+        each: Look(names[each], colour(at), hatch(at + at // many)) if each else Look(names[each], FAINT, "")
+        for at, each in enumerate(names)
+    }
+
+
+def sheet(height: float, title: str, subtitle: str, foot: str, version: str) -> Figure:
+    figure = Figure(figsize=(WIDTH, height))
+    room = WIDTH - 2 * EDGE
+    write(figure, EDGE, height - 0.45, title, fitting(title, TITLE, room))
+    write(figure, EDGE, height - 0.78, subtitle, fitting(subtitle, SMALL + 0.5, room), color=QUIET)
+    mine = f"muster {version}" if version else "muster"
+    write(figure, EDGE, 0.14, within(foot, room - text_width(mine, SMALL) - 0.3), SMALL, color=QUIET)
+    write(figure, WIDTH - EDGE, 0.14, mine, SMALL, color=QUIET, ha="right")
+    return figure
+
+
+def within(text: str, room: float) -> str:
+    """As much of it as there is room for."""
+    while text and text_width(text, SMALL) > room:
+        text = text[: max(0, len(text) - 5)].rstrip() + "..." if len(text) > 8 else ""
+    return text
+
+
+def panel(figure: Figure, bottom: float, height: float, stages: Stages, *, last: bool = False) -> Axes:
+    """`last`: it has the numbers of the iterations."""
+    tall = float(figure.get_size_inches()[1])
+    axes = figure.add_axes((LEFT / WIDTH, bottom / tall, (WIDTH - LEFT - EDGE) / WIDTH, height / tall))
+    axes.set_xlim(stages.low, stages.high)
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=10, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(Short())
+    axes.tick_params(labelbottom=last)
+    if last:
+        axes.set_xlabel("iteration", labelpad=2)
+    _behind(axes, stages)
+    return axes
+
+
+def _behind(axes: Axes, stages: Stages) -> None:
+    for band in stages.bands:
+        tint = pale(pale(pale(stages.looks[band.type].tint)))
+        axes.axvspan(band.first - 0.5, band.last + 0.5, facecolor=tint, edgecolor="none", zorder=0)
+    for band in stages.bands[1:]:
+        axes.axvline(band.first - 0.5, color="white", linewidth=1.5, zorder=0.4)
+    for low, high, _ in stages.wrong:
+        axes.axvspan(low, high, facecolor="none", edgecolor=pale(WARNING), hatch=WRONG, linewidth=0, zorder=0.3)
+
+
+def strips(figure: Figure, top: float, stages: Stages) -> float:
+    """The stages by name and, where labels contradict them, the labels; the height that they take."""
+    if not stages.bands:
+        return 0.0
+    axes = _strip(figure, top - STRIP, stages, "stage (schedule)" if stages.wrong else "stage")
+    for band in stages.bands:
+        _box(axes, band.first - 0.5, band.last + 0.5, stages.looks[band.type])
+    if not stages.wrong:
+        return STRIP
+    axes = _strip(figure, top - 2 * STRIP - 0.04, stages, "label differs")
+    for low, high, each in stages.wrong:
+        look = stages.looks[each.found.row.stage]
+        axes.add_patch(Rectangle((low, 0), high - low, 1, facecolor="white", edgecolor=WARNING, hatch=WRONG))
+        _name(axes, low, high, look.name, WARNING)
+    return 2 * STRIP + 0.04
+
+
+def _strip(figure: Figure, bottom: float, stages: Stages, name: str) -> Axes:
+    tall = float(figure.get_size_inches()[1])
+    axes = figure.add_axes((LEFT / WIDTH, bottom / tall, (WIDTH - LEFT - EDGE) / WIDTH, STRIP / tall))
+    axes.set(xlim=(stages.low, stages.high), ylim=(0, 1), xticks=[], yticks=[])
+    axes.spines[:].set_visible(False)
+    write(figure, LEFT - 0.1, bottom + STRIP / 2, name, SMALL, ha="right", va="center_baseline")
+    return axes
+
+
+def _box(axes: Axes, low: float, high: float, look: Look) -> None:
+    axes.add_patch(
+        Rectangle((low, 0), high - low, 1, facecolor=pale(pale(look.tint)), edgecolor=look.tint, hatch=look.hatch,
+                  linewidth=0.8)
+    )  # fmt: skip
+    _name(axes, low, high, look.name, "black")
+
+
+def _name(axes: Axes, low: float, high: float, name: str, tint: str) -> None:
+    """Where it fits; a legend has all of them."""
+    start, end = axes.get_xlim()
+    low, high = max(low, start), min(high, end)
+    room = (WIDTH - LEFT - EDGE) * (high - low) / (end - start)
+    if text_width(name, SMALL) + 0.12 <= room:
+        axes.text((low + high) / 2, 0.47, name, fontsize=SMALL, ha="center", va="center_baseline", color=tint,
+                  bbox=PLATE)  # fmt: skip
+
+
+def unnamed(stages: Stages) -> list[tuple[Patch, str]]:
+    """Legend keys of the stages, for those that have no band wide enough for their name."""
+    found: dict[str, tuple[Patch, str]] = {}
+    named: set[str] = set()
+    wide = (WIDTH - LEFT - EDGE) / (stages.high - stages.low)
+    for band in stages.bands:
+        look = stages.looks[band.type]
+        if text_width(look.name, SMALL) + 0.12 <= wide * (min(band.last, stages.high) - band.first + 1):
+            named.add(band.type)
+        patch = Patch(facecolor=pale(pale(look.tint)), edgecolor=look.tint, hatch=look.hatch)
+        found.setdefault(band.type, (patch, look.name))
+    return [key for stage, key in found.items() if stage not in named]
+
+
+def wrong_words(wrong: Sequence[tuple[float, float, Wrong]], looks: dict[str, Look], room: float) -> str:
+    """`iteration 16 is labelled ne, by the schedule main; 32 ...`; as many as there is room for."""
+    words = "label contradicts the schedule: "
+    for at, (_, _, each) in enumerate(wrong):
+        row, stage = each.found
+        said = f"{row.iteration} {looks[row.stage].name} (schedule: {looks[stage.type].name})"
+        rest = len(wrong) - at - 1
+        more = f" and {rest} more" if rest else ""
+        longer = f"{words}{'; ' if at else ''}{said}"
+        if at and text_width(longer + more, SMALL) > room:
+            return f"{words} and {len(wrong) - at} more"
+        words = longer
+    return words
+
+
+def key_of(tint: str, **how: Any) -> Line2D:
+    """How a line looks, for a legend."""
+    return Line2D([], [], color=tint, **how)
+
+
+def dashes(place: int) -> str:
+    return DASHES[place % len(DASHES)]
+
+
+def rows_of_legend(count: int, widest: float, room: float) -> int:
+    """Lines that `sheet.legend` needs."""
+    across = max(1, min(count, int(room / (widest + 0.6))))
+    return math.ceil(count / across)
+
+
+def short(name: str, longest: int = 34) -> str:
+    return shorten(name, longest) if drawable(name) else ""

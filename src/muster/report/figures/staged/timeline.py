@@ -1,0 +1,243 @@
+"""A gate over the iterations: what it saw of each key, the bounds that applied, what it decided, and the phase."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from muster.report.figures.names import shown
+from muster.report.figures.palette import BLACK, GREEN, PURPLE, QUIET, SKY, WARNING
+from muster.report.figures.scales import padded, tidy
+from muster.report.figures.sheet import EDGE, LINE, SMALL, WIDTH, drawable, legend, text_width, write
+from muster.report.figures.staged import bounds as bounds_
+from muster.report.figures.staged.artifacts import GateTrace, Seen
+from muster.report.figures.staged.ground import (
+    FOOT,
+    HEAD,
+    LEFT,
+    STRIP,
+    WRONG,
+    Stages,
+    key_of,
+    panel,
+    rows_of_legend,
+    sheet,
+    short,
+    strips,
+    unnamed,
+    wrong_words,
+)
+from muster.report.figures.staged.labels import edges
+
+TALL = 1.05  # of a panel of values
+LANE = 0.23
+PHASES = 0.55
+GAP = 0.33  # above each panel, for its name
+MOST_KEYS = 6  # on one sheet
+AXIS = 0.62  # below the last panel
+SIDES = ("success", "failure")
+
+
+class Mark(NamedTuple):
+    sign: str
+    tint: str
+    filled: bool = True
+
+
+STATES = {
+    "advance": Mark("^", GREEN),
+    "hold": Mark("o", QUIET),
+    "failure_hold": Mark("X", WARNING),
+    "fall_back": Mark("v", PURPLE),
+    "frozen": Mark("s", SKY, filled=False),
+}
+SIDE_LOOKS: Mapping[str, tuple[str, str, str]] = {  # colour, style of the bound, marker of what a window made
+    "success": (GREEN, "--", "D"),
+    "failure": (WARNING, "-.", "P"),
+}
+
+
+class Page(NamedTuple):
+    keys: tuple[str, ...]
+    part: str  # for the title
+    ending: str  # for the name
+
+
+def pages(gate: GateTrace) -> Iterator[Page]:
+    keys = keys_of(gate.rows)
+    count = max(1, math.ceil(len(keys) / MOST_KEYS))
+    for at in range(count):
+        part, ending = (f", part {at + 1} of {count}", f"_{at + 1}" if at else "") if count > 1 else ("", "")
+        yield Page(tuple(keys[at * MOST_KEYS : (at + 1) * MOST_KEYS]), part, ending)
+
+
+def keys_of(rows: Sequence[Seen]) -> list[str]:
+    """Those that are judged, success first; where no row says so, whatever has values."""
+    judged = {check.key: None for side in SIDES for row in rows for check in row.checks if check.side == side}
+    if judged:
+        return list(judged)
+    found = {key: None for row in rows for key, value in row.values.items() if not math.isnan(value)}
+    return list(found)[:MOST_KEYS]
+
+
+def draw(gate: GateTrace, page: Page, stages: Stages, foot: str, version: str) -> Figure:
+    names = shown("key", page.keys, drawable)
+    keys = _legend_keys(gate, page.keys, stages)
+    room = WIDTH - 2 * EDGE
+    lines = rows_of_legend(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
+    strip = 0.0 if not stages.bands else 2 * STRIP + 0.04 if stages.wrong else STRIP
+    states = _lanes(gate)
+    told = LINE + 0.1 if stages.wrong else 0.0
+    height = (
+        HEAD + lines * LINE + 0.15 + strip + len(page.keys) * (TALL + GAP) + len(states) * LANE + GAP + PHASES + GAP
+        + AXIS + told + FOOT
+    )  # fmt: skip
+    figure = sheet(height, _title(gate, page), _subtitle(gate), foot, version)
+    at = height - HEAD
+    at -= legend(figure, keys, EDGE, at, room) + 0.15
+    at -= strips(figure, at, stages)
+    for key in page.keys:
+        at -= GAP + TALL
+        axes = panel(figure, at, TALL, stages)
+        _title_of(figure, at + TALL, names[key], bounds_.described(gate.rows, key, stages.looks))
+        _values(axes, gate.rows, key)
+    at -= GAP + len(states) * LANE
+    _decisions(panel(figure, at, len(states) * LANE, stages), gate, states)
+    _title_of(figure, at + len(states) * LANE, "decisions", "")
+    at -= GAP + PHASES
+    _phase(panel(figure, at, PHASES, stages, last=True), gate.rows)
+    _title_of(figure, at + PHASES, "phase", "")
+    if stages.wrong:
+        write(figure, EDGE, 0.42, wrong_words(stages.wrong, stages.looks, room), SMALL, color=WARNING)
+    return figure
+
+
+def _title(gate: GateTrace, page: Page) -> str:
+    name = short(gate.name)
+    return f"Gate timeline{f': {name}' if name and name != 'gate' else ''}{page.part}"
+
+
+def _subtitle(gate: GateTrace) -> str:
+    rows = gate.rows
+    opened = [row.iteration for row in rows if row.state == "advance"]
+    back = sum(row.state == "fall_back" for row in rows)
+    said = f"{len(rows)} observations, iterations {rows[0].iteration} to {rows[-1].iteration}"
+    if len(rows) == 1:
+        said = f"1 observation, iteration {rows[0].iteration}"
+    if not opened:
+        return f"{said}: the gate never opened"
+    times = "once" if len(opened) == 1 else f"{len(opened)} times"
+    fell = f", fell back {'once' if back == 1 else f'{back} times'}" if back else ""
+    return f"{said}: it opened {times}, first at {opened[0]}{fell}"
+
+
+def _title_of(figure: Figure, top: float, name: str, more: str) -> None:
+    write(figure, LEFT, top + 0.07, name, SMALL)
+    room = WIDTH - LEFT - EDGE - text_width(name, SMALL) - 0.3
+    if more and text_width(more, SMALL) <= room:
+        write(figure, WIDTH - EDGE, top + 0.07, more, SMALL, color=QUIET, ha="right")
+    elif more:
+        write(figure, WIDTH - EDGE, top + 0.07, "bounds differ by stage", SMALL, color=QUIET, ha="right")
+
+
+def _values(axes: Axes, rows: Sequence[Seen], key: str) -> None:
+    at = [row.iteration for row in rows]
+    values = [row.values.get(key, math.nan) for row in rows]
+    size = _size(len(rows))
+    axes.plot(at, values, color=BLACK, linewidth=1.5, marker="o", markersize=0.55 * size, zorder=4, label="value")
+    drawn = [value for value in values if not math.isnan(value)]
+    for line in bounds_.bounds_of(rows, key):
+        tint, style, _ = SIDE_LOOKS.get(line.side, (QUIET, ":", "o"))
+        xs, ys = bounds_.steps(edges(at), line.thresholds)
+        axes.plot(xs, ys, color=tint, linestyle=style, linewidth=1.8, zorder=3, label=f"{line.side} {line.bound}")
+        drawn += [each for each in line.thresholds if not math.isnan(each)]
+    for side, judged in bounds_.windowed(rows, key):
+        tint, _, sign = SIDE_LOOKS.get(side, (QUIET, ":", "o"))
+        axes.plot(at, judged, color=tint, linewidth=1.1, marker=sign, markersize=0.5 * size, markerfacecolor="white",
+                  zorder=5, label=f"{side} window")  # fmt: skip
+        drawn += [each for each in judged if not math.isnan(each)]
+    failed = [(row.iteration, each.value) for row in rows for each in row.checks
+              if each.key == key and each.side == "failure" and each.holds and not math.isnan(each.value)]  # fmt: skip
+    if failed:
+        axes.plot(*zip(*failed, strict=True), linestyle="", marker="X", color=WARNING, markeredgecolor="white",
+                  markersize=size, zorder=6, label="fails")  # fmt: skip
+    axes.set_ylim(*padded(drawn, 0.12))
+    tidy(axes.yaxis, 3)
+    _moves(axes, rows)
+    if not any(not math.isnan(value) for value in values):
+        axes.text(0.5, 0.5, "no number in any row", transform=axes.transAxes, ha="center", va="center", color=QUIET)
+
+
+def _moves(axes: Axes, rows: Sequence[Seen]) -> None:
+    """Where the phase changes: a line through all panels."""
+    for row in rows:
+        if row.state in ("advance", "fall_back"):
+            axes.axvline(row.iteration, color=STATES[row.state].tint, linewidth=1.2,
+                         linestyle="-" if row.state == "advance" else ":", zorder=2)  # fmt: skip
+
+
+def _lanes(gate: GateTrace) -> list[str]:
+    """All that a gate can decide, also what it never did; and what else stands there."""
+    others = {row.state: None for row in gate.rows if row.state not in STATES}
+    return [*STATES, *(["other"] if others else [])]
+
+
+def _decisions(axes: Axes, gate: GateTrace, states: Sequence[str]) -> None:
+    size = _size(len(gate.rows))
+    for lane, state in enumerate(states):
+        mine = [row.iteration for row in gate.rows if (row.state if row.state in STATES else "other") == state]
+        mark = STATES.get(state, Mark("*", BLACK))
+        axes.axhline(lane, color="white", linewidth=0.8, zorder=1)
+        axes.plot(mine, [lane] * len(mine), linestyle="", marker=mark.sign, color=mark.tint, markersize=size, zorder=4,
+                  markerfacecolor=mark.tint if mark.filled else "white", label=state)  # fmt: skip
+    axes.set_ylim(len(states) - 0.4, -0.6)
+    names = [f"{state} ({_count(gate, state)})" if gate.counts is not None else state for state in states]
+    axes.set_yticks(range(len(states)), names)
+    axes.tick_params(axis="y", length=0)
+    _moves(axes, gate.rows)
+
+
+def _count(gate: GateTrace, state: str) -> int:
+    counts = gate.counts or {}
+    return counts.get(state, 0) if state in STATES else sum(n for name, n in counts.items() if name not in STATES)
+
+
+def _phase(axes: Axes, rows: Sequence[Seen]) -> None:
+    at, phases = [row.iteration for row in rows], [row.phase for row in rows]
+    axes.plot(*bounds_.steps(edges(at), phases), color=BLACK, linewidth=2.0, zorder=4, label="phase")
+    known = [phase for phase in phases if not math.isnan(phase)] or [0.0]
+    axes.set_ylim(min(known) - 0.4, max(*known, min(known) + 1) + 0.4)
+    axes.yaxis.set_major_locator(MaxNLocator(nbins=2, integer=True, min_n_ticks=1))
+    _moves(axes, rows)
+
+
+def _size(count: int) -> float:
+    return 9.0 if count <= 60 else 6.5 if count <= 200 else 4.5
+
+
+def _legend_keys(gate: GateTrace, keys: Sequence[str], stages: Stages) -> list[tuple[Artist, str]]:
+    found: list[tuple[Artist, str]] = [(key_of(BLACK, marker="o", markersize=5), "value")]
+    sides = {side for key in keys for side in (line.side for line in bounds_.bounds_of(gate.rows, key))}
+    windows = {side for key in keys for side, _ in bounds_.windowed(gate.rows, key)}
+    for side in SIDES:
+        tint, style, sign = SIDE_LOOKS[side]
+        if side in windows:
+            look = key_of(tint, linewidth=1.1, marker=sign, markersize=5, markerfacecolor="white")
+            found.append((look, f"windowed value ({side})"))
+        if side in sides:
+            found.append((key_of(tint, linestyle=style, linewidth=1.8), f"{side} bound"))
+    if any(each.side == "failure" and each.holds and each.key in keys for row in gate.rows for each in row.checks):
+        found.append((key_of(WARNING, linestyle="", marker="X", markersize=8), "a failure"))
+    for state, name, style in (("advance", "advance", "-"), ("fall_back", "fall back", ":")):
+        if any(row.state == state for row in gate.rows):
+            found.append((key_of(STATES[state].tint, linestyle=style, linewidth=1.2), name))
+    if stages.wrong:
+        found.append((Patch(facecolor="white", edgecolor=WARNING, hatch=WRONG), "label contradicts schedule"))
+    return [*found, *unnamed(stages)]
