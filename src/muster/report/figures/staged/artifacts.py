@@ -16,9 +16,10 @@ EVAL, MULTI, TRAIN = "eval_history.jsonl", "eval_multi_history.jsonl", "train.js
 ENDINGS = (GATE, SCHEDULE, SUMMARY, EVAL, MULTI, TRAIN)  # how a file's name ends; the first that fits counts
 MOST_ROWS = 2000  # of one file that are drawn: more than a page has pixels for
 SURVIVAL = ("survival", "avg_final", "min_final")
-FIRST_DEATH = ("first_death", "first_death_step", "first_death_mean", "first_death_p10")
+FIRST_DEATH = ("first_death", "first_death_step", "first_death_mean")
+FIRST_DEATH_P10 = ("first_death_p10",)  # much earlier than the mean: on one scale with it nothing would be seen
 EARLY_DEATH = ("early_death_100", "early_death")
-CURVES = (SURVIVAL, FIRST_DEATH, EARLY_DEATH)
+CURVES = (SURVIVAL, FIRST_DEATH, FIRST_DEATH_P10, EARLY_DEATH)
 _MOVES = ("advance", "fall_back")  # they are never thinned out
 
 

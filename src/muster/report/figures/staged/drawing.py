@@ -84,7 +84,7 @@ def _labelled(labels: Sequence[Label]) -> int:
 
 def _thin(span: tuple[float, float], whole: float) -> tuple[float, float]:
     """A mark no wider than it must be, and never too narrow to be seen."""
-    middle, half = (span[0] + span[1]) / 2, min((span[1] - span[0]) / 2, max(0.5, 0.03 * whole))
+    middle, half = (span[0] + span[1]) / 2, min((span[1] - span[0]) / 2, max(0.5, 0.025 * whole))
     half = max(half, 0.004 * whole)
     return middle - half, middle + half
 

@@ -13,13 +13,22 @@ from matplotlib.patches import Patch
 
 from muster.report.figures.palette import BLACK, WARNING, pale
 from muster.report.figures.scales import tidy
-from muster.report.figures.sheet import EDGE, HEIGHT, LINE, SMALL, WIDTH, left_of_axes, legend, text_width, write
+from muster.report.figures.sheet import EDGE, HEIGHT, SMALL, WIDTH, left_of_axes, legend, text_width
 from muster.report.figures.staged.artifacts import Counted, Events
-from muster.report.figures.staged.ground import HEAD, PLATE, WRONG, Look, sheet, short, wrong_words
+from muster.report.figures.staged.ground import (
+    FLAG,
+    HEAD,
+    PLATE,
+    WRONG,
+    Look,
+    flag,
+    sheet,
+    short,
+)
 from muster.report.figures.staged.labels import Wrong
 
 MOST_BLOCKS = 12
-BOTTOM = 1.15
+BOTTOM = 1.05
 WIDE = 0.8  # of a bar, where its place is 1
 NICE = (1, 2, 5)
 
@@ -73,7 +82,7 @@ def draw(events: Events, looks: dict[str, Look], wrong: Sequence[Wrong], foot: s
     top -= legend(figure, keys, EDGE, top, room) + 0.2
     tallest = max(block.total for block in blocks) or 1.0
     left = left_of_axes((0.0, tallest * 1.15))
-    bottom = BOTTOM + (LINE if wrong else 0.0)
+    bottom = BOTTOM + (FLAG if wrong else 0.0)
     axes = figure.add_axes((left / WIDTH, bottom / HEIGHT, (WIDTH - left - EDGE) / WIDTH, (top - bottom) / HEIGHT))
     _bars(axes, events, blocks, looks)
     _flags(axes, blocks, wrong)
@@ -84,8 +93,7 @@ def draw(events: Events, looks: dict[str, Look], wrong: Sequence[Wrong], foot: s
     axes.grid(visible=True, axis="y")
     _name_blocks(axes, blocks, bool(events.rows), (WIDTH - left - EDGE) / max(len(blocks), 3))
     if wrong:
-        spans = [(0.0, 0.0, each) for each in wrong]
-        write(figure, EDGE, 0.42, wrong_words(spans, looks, room), SMALL, color=WARNING)
+        flag(figure, wrong, looks)
     return figure
 
 
@@ -97,7 +105,7 @@ def _what(events: Events) -> str:
 def _subtitle(events: Events, blocks: Sequence[Block]) -> str:
     total = sum(events.totals.values())
     of = sum(row.of for row in events.rows) if events.rows else math.nan
-    among = f" of {of:,.0f} ({total / of:.2%})" if of and not math.isnan(of) else ""
+    among = f" of {of:,.0f} ({100 * total / of:.2f} %)" if of and not math.isnan(of) else ""
     if not events.rows:
         return f"{total:,g} in the whole run{among}; not told by iteration"
     size = max(block.last - block.first + 1 for block in blocks)
@@ -110,7 +118,7 @@ def _keys(events: Events, looks: dict[str, Look], wrong: Sequence[Wrong]) -> lis
     found: list[tuple[Artist, str]] = []
     for stage, count in events.totals.items():
         look = looks[stage]
-        share = f" ({count / total:.1%})" if total else ""
+        share = f" ({100 * count / total:.1f} %)" if total else ""
         found.append((_patch(look), f"{look.name}: {count:,g}{share}"))
     if wrong:
         found.append((Patch(facecolor="white", edgecolor=WARNING, hatch=WRONG), "block with a label that contradicts"))
@@ -126,8 +134,9 @@ def _bars(axes: Axes, events: Events, blocks: Sequence[Block], looks: dict[str, 
     tallest = max(block.total for block in blocks) or 1.0
     for stage in events.totals:
         look, counts = looks[stage], [block.counts.get(stage, 0.0) for block in blocks]
-        axes.bar(range(len(blocks)), counts, WIDE, bottom=base, facecolor=pale(look.tint), edgecolor=look.tint,
-                 hatch=look.hatch, linewidth=1.0, label=look.name, zorder=2)  # fmt: skip
+        some = [at for at, count in enumerate(counts) if count]
+        axes.bar(some, [counts[at] for at in some], WIDE, bottom=[base[at] for at in some], facecolor=pale(look.tint),
+                 edgecolor=look.tint, hatch=look.hatch, linewidth=1.0, label=look.name, zorder=2)  # fmt: skip
         for at, count in enumerate(counts):
             if count >= 0.09 * tallest and count < blocks[at].total:
                 axes.text(at, base[at] + count / 2, f"{count:g}", ha="center", va="center_baseline", fontsize=SMALL,

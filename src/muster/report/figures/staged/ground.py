@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -15,12 +17,15 @@ from matplotlib.ticker import MaxNLocator
 from muster.report.figures.names import shorten, shown
 from muster.report.figures.palette import FAINT, HATCHES, QUIET, WARNING, colour, hatch, pale
 from muster.report.figures.scales import Short
-from muster.report.figures.sheet import EDGE, SMALL, TITLE, WIDTH, drawable, fitting, text_width, write
+from muster.report.figures.sheet import EDGE, LINE, SMALL, TITLE, WIDTH, drawable, fitting, legend, text_width, write
 from muster.report.figures.staged.labels import Band, Wrong
 
-LEFT = 1.75  # of all axes: room for the names of decisions
+LEFT = 1.9  # of all axes: room for the names of decisions
 HEAD = 1.0  # title and subtitle
-FOOT = 0.45
+FOOT = 0.4
+FLAG = 0.3  # height of the words about labels
+AXIS = 0.6  # below the last panel
+GAP = 0.33  # above each panel, for its name
 STRIP = 0.27  # height of the stages' names
 PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}  # behind words on a hatch
 DASHES = ("-", "--", "-.", ":")
@@ -64,6 +69,24 @@ def sheet(height: float, title: str, subtitle: str, foot: str, version: str) -> 
     return figure
 
 
+def begun(
+    panels: float, title: str, subtitle: str, keys: Sequence[tuple[Artist, str]], stages: Stages, foot: str,
+    version: str,
+) -> tuple[Figure, float]:  # fmt: skip
+    """A sheet for panels of this height: with legend, stages and flags; and where the first panel's room begins."""
+    room = WIDTH - 2 * EDGE
+    lines = _lines(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
+    over = HEAD + lines * LINE + 0.15 + _strips_height(stages)
+    height = over + panels + AXIS + (FLAG if stages.wrong else 0.0) + FOOT
+    figure = sheet(height, title, subtitle, foot, version)
+    at = height - HEAD
+    at -= legend(figure, keys, EDGE, at, room) + 0.15
+    _strips(figure, at, stages)
+    if stages.wrong:
+        flag(figure, [each for _, _, each in stages.wrong], stages.looks)
+    return figure, height - over
+
+
 def within(text: str, room: float) -> str:
     """As much of it as there is room for."""
     while text and text_width(text, SMALL) > room:
@@ -95,21 +118,31 @@ def _behind(axes: Axes, stages: Stages) -> None:
         axes.axvspan(low, high, facecolor="none", edgecolor=pale(WARNING), hatch=WRONG, linewidth=0, zorder=0.3)
 
 
-def strips(figure: Figure, top: float, stages: Stages) -> float:
-    """The stages by name and, where labels contradict them, the labels; the height that they take."""
+def _strips(figure: Figure, top: float, stages: Stages) -> None:
+    """The stages by name and, where labels contradict them, the labels."""
     if not stages.bands:
-        return 0.0
-    axes = _strip(figure, top - STRIP, stages, "stage (schedule)" if stages.wrong else "stage")
+        return
+    axes = _strip(figure, top - STRIP, stages, "schedule" if stages.wrong else "stage")
     for band in stages.bands:
         _box(axes, band.first - 0.5, band.last + 0.5, stages.looks[band.type])
     if not stages.wrong:
-        return STRIP
+        return
     axes = _strip(figure, top - 2 * STRIP - 0.04, stages, "label differs")
-    for low, high, each in stages.wrong:
-        look = stages.looks[each.found.row.stage]
+    middles = [(low + high) / 2 for low, high, _ in stages.wrong]
+    nearest = min((abs(other - one) for one, other in pairwise(sorted(middles))), default=stages.high - stages.low)
+    for middle, (low, high, each) in zip(middles, stages.wrong, strict=True):
         axes.add_patch(Rectangle((low, 0), high - low, 1, facecolor="white", edgecolor=WARNING, hatch=WRONG))
-        _name(axes, low, high, look.name, WARNING)
-    return 2 * STRIP + 0.04
+        name = stages.looks[each.found.row.stage].name
+        _name(axes, middle - nearest / 2, middle + nearest / 2, name, WARNING)
+
+
+def _strips_height(stages: Stages) -> float:
+    return 0.0 if not stages.bands else 2 * STRIP + 0.04 if stages.wrong else STRIP
+
+
+def flag(figure: Figure, wrong: Sequence[Wrong], looks: dict[str, Look]) -> None:
+    """What is hatched, in words."""
+    write(figure, EDGE, 0.14 + FLAG, _wrong_words(wrong, looks, WIDTH - 2 * EDGE), SMALL, color=WARNING)
 
 
 def _strip(figure: Figure, bottom: float, stages: Stages, name: str) -> Axes:
@@ -132,6 +165,8 @@ def _box(axes: Axes, low: float, high: float, look: Look) -> None:
 def _name(axes: Axes, low: float, high: float, name: str, tint: str) -> None:
     """Where it fits; a legend has all of them."""
     start, end = axes.get_xlim()
+    if not start <= (low + high) / 2 <= end:
+        return
     low, high = max(low, start), min(high, end)
     room = (WIDTH - LEFT - EDGE) * (high - low) / (end - start)
     if text_width(name, SMALL) + 0.12 <= room:
@@ -149,14 +184,14 @@ def unnamed(stages: Stages) -> list[tuple[Patch, str]]:
         if text_width(look.name, SMALL) + 0.12 <= wide * (min(band.last, stages.high) - band.first + 1):
             named.add(band.type)
         patch = Patch(facecolor=pale(pale(look.tint)), edgecolor=look.tint, hatch=look.hatch)
-        found.setdefault(band.type, (patch, look.name))
+        found.setdefault(band.type, (patch, f"stage {look.name}" if look.name == band.type else look.name))
     return [key for stage, key in found.items() if stage not in named]
 
 
-def wrong_words(wrong: Sequence[tuple[float, float, Wrong]], looks: dict[str, Look], room: float) -> str:
+def _wrong_words(wrong: Sequence[Wrong], looks: dict[str, Look], room: float) -> str:
     """`iteration 16 is labelled ne, by the schedule main; 32 ...`; as many as there is room for."""
     words = "label contradicts the schedule: "
-    for at, (_, _, each) in enumerate(wrong):
+    for at, each in enumerate(wrong):
         row, stage = each.found
         said = f"{row.iteration} {looks[row.stage].name} (schedule: {looks[stage.type].name})"
         rest = len(wrong) - at - 1
@@ -177,7 +212,15 @@ def dashes(place: int) -> str:
     return DASHES[place % len(DASHES)]
 
 
-def rows_of_legend(count: int, widest: float, room: float) -> int:
+def marked(values: Sequence[float], every: int, start: int = 0) -> list[int]:
+    """Where a line has a mark: now and then, and wherever a value stands alone, which would not be seen without."""
+    known = [not math.isnan(value) for value in values]
+    beside = [before or after for before, after in zip([False, *known], [*known[1:], False], strict=False)]
+    alone = [at for at, here in enumerate(known) if here and not beside[at]]
+    return sorted({*range(start, len(values), max(1, every)), *alone})
+
+
+def _lines(count: int, widest: float, room: float) -> int:
     """Lines that `sheet.legend` needs."""
     across = max(1, min(count, int(room / (widest + 0.6))))
     return math.ceil(count / across)

@@ -13,33 +13,29 @@ from matplotlib.patches import Patch
 
 from muster.report.figures.palette import WARNING, colour, marker
 from muster.report.figures.scales import padded, tidy
-from muster.report.figures.sheet import EDGE, LINE, SMALL, WIDTH, legend, text_width, write
-from muster.report.figures.staged.artifacts import CURVES, EARLY_DEATH, FIRST_DEATH, SURVIVAL, Series
+from muster.report.figures.sheet import SMALL, write
+from muster.report.figures.staged.artifacts import CURVES, EARLY_DEATH, FIRST_DEATH, FIRST_DEATH_P10, SURVIVAL, Series
 from muster.report.figures.staged.ground import (
-    FOOT,
-    HEAD,
+    GAP,
     LEFT,
-    STRIP,
     WRONG,
     Stages,
+    begun,
     dashes,
     key_of,
+    marked,
     panel,
-    rows_of_legend,
-    sheet,
-    strips,
     unnamed,
-    wrong_words,
 )
-from muster.report.figures.staged.timeline import AXIS, GAP
 
 TALL = 1.5
 TITLES = {
     SURVIVAL: "survival (share that lives)",
     FIRST_DEATH: "first death (step)",
+    FIRST_DEATH_P10: "first death, 10th percentile (step)",
     EARLY_DEATH: "early deaths (share)",
 }
-FEW = 80  # points from which a marker stands at some of them only
+FEW = 30  # points from which a marker stands at some of them only
 
 
 class Curve(NamedTuple):
@@ -76,21 +72,12 @@ def groups_of(series: Sequence[Series]) -> list[Group]:
 def draw(series: Sequence[Series], stages: Stages, foot: str, version: str) -> Figure:
     groups = groups_of(series)
     keys = [*_keys(groups), *_wrong_key(stages), *unnamed(stages)]
-    room = WIDTH - 2 * EDGE
-    lines = rows_of_legend(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
-    strip = 0.0 if not stages.bands else 2 * STRIP + 0.04 if stages.wrong else STRIP
-    told = LINE + 0.1 if stages.wrong else 0.0
-    height = HEAD + lines * LINE + 0.15 + strip + len(groups) * (GAP + TALL) + AXIS + told + FOOT
-    figure = sheet(height, "Survival and first death", _subtitle(series), foot, version)
-    at = height - HEAD
-    at -= legend(figure, keys, EDGE, at, room) + 0.15
-    at -= strips(figure, at, stages)
+    tall = len(groups) * (GAP + TALL)
+    figure, at = begun(tall, "Survival and first death", _subtitle(series), keys, stages, foot, version)
     for group in groups:
         at -= GAP + TALL
         _panel(panel(figure, at, TALL, stages, last=group is groups[-1]), group)
         write(figure, LEFT, at + TALL + 0.07, group.title, SMALL)
-    if stages.wrong:
-        write(figure, EDGE, 0.42, wrong_words(stages.wrong, stages.looks, room), SMALL, color=WARNING)
     return figure
 
 
@@ -105,10 +92,9 @@ def _panel(axes: Axes, group: Group) -> None:
     drawn: list[float] = []
     for curve in group.curves:
         values = curve.series.values[curve.key]
-        count = len(values)
         axes.plot(curve.series.at, values, color=colour(curve.place), linestyle=dashes(curve.place), linewidth=1.9,
                   marker=marker(curve.place), markersize=6, zorder=4, label=curve.name,
-                  markevery=1 if count <= FEW else max(1, count // 12))  # fmt: skip
+                  markevery=marked(values, 1 if len(values) <= FEW else len(values) // 12))  # fmt: skip
         drawn += [value for value in values if not math.isnan(value)]
     axes.set_ylim(*padded(drawn, 0.1))
     tidy(axes.yaxis, 4)

@@ -15,33 +15,29 @@ from matplotlib.ticker import MaxNLocator
 from muster.report.figures.names import shown
 from muster.report.figures.palette import BLACK, GREEN, PURPLE, QUIET, SKY, WARNING
 from muster.report.figures.scales import padded, tidy
-from muster.report.figures.sheet import EDGE, LINE, SMALL, WIDTH, drawable, legend, text_width, write
+from muster.report.figures.sheet import EDGE, SMALL, WIDTH, drawable, text_width, write
 from muster.report.figures.staged import bounds as bounds_
 from muster.report.figures.staged.artifacts import GateTrace, Seen
 from muster.report.figures.staged.ground import (
-    FOOT,
-    HEAD,
+    GAP,
     LEFT,
-    STRIP,
     WRONG,
     Stages,
+    begun,
     key_of,
+    marked,
     panel,
-    rows_of_legend,
-    sheet,
     short,
-    strips,
     unnamed,
-    wrong_words,
 )
 from muster.report.figures.staged.labels import edges
 
 TALL = 1.05  # of a panel of values
 LANE = 0.23
 PHASES = 0.55
-GAP = 0.33  # above each panel, for its name
 MOST_KEYS = 6  # on one sheet
-AXIS = 0.62  # below the last panel
+MANY = 20  # changes of phase: a line for each would hide the values
+DENSE = 200  # rows from which values have no marks
 SIDES = ("success", "failure")
 
 
@@ -90,32 +86,21 @@ def keys_of(rows: Sequence[Seen]) -> list[str]:
 def draw(gate: GateTrace, page: Page, stages: Stages, foot: str, version: str) -> Figure:
     names = shown("key", page.keys, drawable)
     keys = _legend_keys(gate, page.keys, stages)
-    room = WIDTH - 2 * EDGE
-    lines = rows_of_legend(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
-    strip = 0.0 if not stages.bands else 2 * STRIP + 0.04 if stages.wrong else STRIP
     states = _lanes(gate)
-    told = LINE + 0.1 if stages.wrong else 0.0
-    height = (
-        HEAD + lines * LINE + 0.15 + strip + len(page.keys) * (TALL + GAP) + len(states) * LANE + GAP + PHASES + GAP
-        + AXIS + told + FOOT
-    )  # fmt: skip
-    figure = sheet(height, _title(gate, page), _subtitle(gate), foot, version)
-    at = height - HEAD
-    at -= legend(figure, keys, EDGE, at, room) + 0.15
-    at -= strips(figure, at, stages)
+    lanes = len(states) * LANE
+    tall = len(page.keys) * (GAP + TALL) + GAP + lanes + GAP + PHASES
+    figure, at = begun(tall, _title(gate, page), _subtitle(gate), keys, stages, foot, version)
     for key in page.keys:
         at -= GAP + TALL
         axes = panel(figure, at, TALL, stages)
         _title_of(figure, at + TALL, names[key], bounds_.described(gate.rows, key, stages.looks))
         _values(axes, gate.rows, key)
-    at -= GAP + len(states) * LANE
-    _decisions(panel(figure, at, len(states) * LANE, stages), gate, states)
-    _title_of(figure, at + len(states) * LANE, "decisions", "")
+    at -= GAP + lanes
+    _decisions(panel(figure, at, lanes, stages), gate, states)
+    _title_of(figure, at + lanes, "decisions", "")
     at -= GAP + PHASES
     _phase(panel(figure, at, PHASES, stages, last=True), gate.rows)
     _title_of(figure, at + PHASES, "phase", "")
-    if stages.wrong:
-        write(figure, EDGE, 0.42, wrong_words(stages.wrong, stages.looks, room), SMALL, color=WARNING)
     return figure
 
 
@@ -150,8 +135,9 @@ def _title_of(figure: Figure, top: float, name: str, more: str) -> None:
 def _values(axes: Axes, rows: Sequence[Seen], key: str) -> None:
     at = [row.iteration for row in rows]
     values = [row.values.get(key, math.nan) for row in rows]
-    size = _size(len(rows))
-    axes.plot(at, values, color=BLACK, linewidth=1.5, marker="o", markersize=0.55 * size, zorder=4, label="value")
+    size, dense = _size(axes, at), len(rows) > DENSE
+    axes.plot(at, values, color=BLACK, linewidth=1.0 if dense else 1.5, marker="o", markersize=0.55 * size, zorder=4,
+              label="value", markevery=marked(values, len(rows) if dense else 1))  # fmt: skip
     drawn = [value for value in values if not math.isnan(value)]
     for line in bounds_.bounds_of(rows, key):
         tint, style, _ = SIDE_LOOKS.get(line.side, (QUIET, ":", "o"))
@@ -161,13 +147,13 @@ def _values(axes: Axes, rows: Sequence[Seen], key: str) -> None:
     for side, judged in bounds_.windowed(rows, key):
         tint, _, sign = SIDE_LOOKS.get(side, (QUIET, ":", "o"))
         axes.plot(at, judged, color=tint, linewidth=1.1, marker=sign, markersize=0.5 * size, markerfacecolor="white",
-                  zorder=5, label=f"{side} window")  # fmt: skip
+                  zorder=5, label=f"{side} window", markevery=marked(judged, len(rows) if dense else 1))  # fmt: skip
         drawn += [each for each in judged if not math.isnan(each)]
     failed = [(row.iteration, each.value) for row in rows for each in row.checks
               if each.key == key and each.side == "failure" and each.holds and not math.isnan(each.value)]  # fmt: skip
     if failed:
-        axes.plot(*zip(*failed, strict=True), linestyle="", marker="X", color=WARNING, markeredgecolor="white",
-                  markersize=size, zorder=6, label="fails")  # fmt: skip
+        axes.plot(*zip(*failed, strict=True), linestyle="", marker="X", color=WARNING, markersize=size,
+                  markeredgecolor="white", markeredgewidth=0.0 if dense else 1.0, zorder=6, label="fails")  # fmt: skip
     axes.set_ylim(*padded(drawn, 0.12))
     tidy(axes.yaxis, 3)
     _moves(axes, rows)
@@ -177,10 +163,16 @@ def _values(axes: Axes, rows: Sequence[Seen], key: str) -> None:
 
 def _moves(axes: Axes, rows: Sequence[Seen]) -> None:
     """Where the phase changes: a line through all panels."""
+    if _moved(rows) > MANY:
+        return
     for row in rows:
         if row.state in ("advance", "fall_back"):
             axes.axvline(row.iteration, color=STATES[row.state].tint, linewidth=1.2,
                          linestyle="-" if row.state == "advance" else ":", zorder=2)  # fmt: skip
+
+
+def _moved(rows: Sequence[Seen]) -> int:
+    return sum(row.state in ("advance", "fall_back") for row in rows)
 
 
 def _lanes(gate: GateTrace) -> list[str]:
@@ -190,7 +182,7 @@ def _lanes(gate: GateTrace) -> list[str]:
 
 
 def _decisions(axes: Axes, gate: GateTrace, states: Sequence[str]) -> None:
-    size = _size(len(gate.rows))
+    size = _size(axes, [row.iteration for row in gate.rows])
     for lane, state in enumerate(states):
         mine = [row.iteration for row in gate.rows if (row.state if row.state in STATES else "other") == state]
         mark = STATES.get(state, Mark("*", BLACK))
@@ -198,7 +190,7 @@ def _decisions(axes: Axes, gate: GateTrace, states: Sequence[str]) -> None:
         axes.plot(mine, [lane] * len(mine), linestyle="", marker=mark.sign, color=mark.tint, markersize=size, zorder=4,
                   markerfacecolor=mark.tint if mark.filled else "white", label=state)  # fmt: skip
     axes.set_ylim(len(states) - 0.4, -0.6)
-    names = [f"{state} ({_count(gate, state)})" if gate.counts is not None else state for state in states]
+    names = [f"{state} ({_short(_count(gate, state))})" if gate.counts is not None else state for state in states]
     axes.set_yticks(range(len(states)), names)
     axes.tick_params(axis="y", length=0)
     _moves(axes, gate.rows)
@@ -218,8 +210,15 @@ def _phase(axes: Axes, rows: Sequence[Seen]) -> None:
     _moves(axes, rows)
 
 
-def _size(count: int) -> float:
-    return 9.0 if count <= 60 else 6.5 if count <= 200 else 4.5
+def _short(count: int) -> str:
+    return str(count) if count < 1000 else f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+
+
+def _size(axes: Axes, at: Sequence[int]) -> float:
+    """Of a mark, in points: as the rows leave room for it."""
+    low, high = axes.get_xlim()
+    between = (at[-1] - at[0]) / (len(at) - 1) if len(at) > 1 else high - low
+    return min(9.0, max(4.5, 0.85 * 72 * (WIDTH - LEFT - EDGE) * between / (high - low)))
 
 
 def _legend_keys(gate: GateTrace, keys: Sequence[str], stages: Stages) -> list[tuple[Artist, str]]:
@@ -234,9 +233,9 @@ def _legend_keys(gate: GateTrace, keys: Sequence[str], stages: Stages) -> list[t
         if side in sides:
             found.append((key_of(tint, linestyle=style, linewidth=1.8), f"{side} bound"))
     if any(each.side == "failure" and each.holds and each.key in keys for row in gate.rows for each in row.checks):
-        found.append((key_of(WARNING, linestyle="", marker="X", markersize=8), "a failure"))
+        found.append((key_of(WARNING, linestyle="", marker="X", markersize=8), "failure criterion holds"))
     for state, name, style in (("advance", "advance", "-"), ("fall_back", "fall back", ":")):
-        if any(row.state == state for row in gate.rows):
+        if any(row.state == state for row in gate.rows) and _moved(gate.rows) <= MANY:
             found.append((key_of(STATES[state].tint, linestyle=style, linewidth=1.2), name))
     if stages.wrong:
         found.append((Patch(facecolor="white", edgecolor=WARNING, hatch=WRONG), "label contradicts schedule"))

@@ -11,24 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from muster.report.figures.palette import WARNING, marker
-from muster.report.figures.sheet import EDGE, LINE, SMALL, WIDTH, legend, text_width, write
+from muster.report.figures.sheet import EDGE, SMALL, WIDTH, text_width, write
 from muster.report.figures.staged.artifacts import ScheduleTrace, Told
 from muster.report.figures.staged.ground import (
-    FOOT,
-    HEAD,
+    GAP,
     LEFT,
-    STRIP,
     Stages,
+    begun,
     dashes,
     key_of,
+    marked,
     panel,
-    rows_of_legend,
-    sheet,
-    strips,
     unnamed,
-    wrong_words,
+    within,
 )
-from muster.report.figures.staged.timeline import AXIS, GAP
 
 RATIO, DURATION = 1.9, 1.2  # heights
 OFTEN = 10  # marks on a line
@@ -42,23 +38,16 @@ def types_of(trace: ScheduleTrace) -> list[str]:
 def draw(trace: ScheduleTrace, stages: Stages, foot: str, version: str) -> Figure:
     types = types_of(trace)
     keys = _keys(trace, types, stages)
-    room = WIDTH - 2 * EDGE
-    lines = rows_of_legend(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
-    strip = 0.0 if not stages.bands else 2 * STRIP + 0.04 if stages.wrong else STRIP
-    told = LINE + 0.1 if stages.wrong else 0.0
-    height = HEAD + lines * LINE + 0.15 + strip + 2 * GAP + RATIO + DURATION + AXIS + told + FOOT
-    figure = sheet(height, "Stages that run out, and the warnings", _subtitle(trace, stages), foot, version)
-    at = height - HEAD
-    at -= legend(figure, keys, EDGE, at, room) + 0.15
-    at -= strips(figure, at, stages)
+    tall = 2 * GAP + RATIO + DURATION
+    figure, at = begun(
+        tall, "Stages that run out, and the warnings", _subtitle(trace, stages), keys, stages, foot, version
+    )
     at -= GAP + RATIO
     _ratios(panel(figure, at, RATIO, stages), trace, types, stages)
     write(figure, LEFT, at + RATIO + 0.07, "remaining ratio (iterations of the type that are left)", SMALL)
     at -= GAP + DURATION
     _durations(panel(figure, at, DURATION, stages, last=True), trace, types, stages)
     write(figure, LEFT, at + DURATION + 0.07, "warning duration (iterations since it was told)", SMALL)
-    if stages.wrong:
-        write(figure, EDGE, 0.42, wrong_words(stages.wrong, stages.looks, room), SMALL, color=WARNING)
     return figure
 
 
@@ -66,8 +55,11 @@ def _subtitle(trace: ScheduleTrace, stages: Stages) -> str:
     if not trace.warnings:
         return "no warning was told"
     said = [_warning(each, stages) for each in trace.warnings]
-    words = "; ".join(said[:3])
-    return words + (f"; and {len(said) - 3} more" if len(said) > 3 else "")
+    fits = 1
+    while fits < len(said) and text_width("; ".join(said[: fits + 1]) + "; and 99 more", SMALL) <= WIDTH - 2 * EDGE:
+        fits += 1
+    more = f"; and {len(said) - fits} more" if len(said) > fits else ""
+    return within("; ".join(said[:fits]) + more, WIDTH - 2 * EDGE)
 
 
 def _warning(each: Told, stages: Stages) -> str:
@@ -84,7 +76,8 @@ def _ratios(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: Stag
         look = stages.looks[name]
         ratios = [row.ratio.get(name, math.nan) for row in trace.rows]
         axes.plot(at, ratios, color=look.tint, linestyle=dashes(place), linewidth=2.0,
-                  marker=marker(place), markersize=6, markevery=every, label=look.name, zorder=4)  # fmt: skip
+                  marker=marker(place), markersize=6, label=look.name, zorder=4,
+                  markevery=marked(ratios, every, every * place // len(types)))  # fmt: skip
     for threshold in dict.fromkeys(each.threshold for each in trace.warnings if not math.isnan(each.threshold)):
         axes.axhline(threshold, color=WARNING, linewidth=1.6, dashes=(6, 3), zorder=3, label="threshold")
     for each in trace.warnings:
@@ -96,10 +89,11 @@ def _ratios(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: Stag
 
 def _told(axes: Axes, trace: ScheduleTrace, each: Told) -> None:
     """On the line of its type: where it fell below the threshold, and where that was told."""
+    size = 11 if len(trace.warnings) <= 4 else 7
     ratios = {row.iteration: row.ratio.get(each.type, math.nan) for row in trace.rows}
     for iteration, sign, fill, label in ((each.onset, "o", "white", "onset"), (each.iteration, "v", WARNING, "told")):
         if iteration is not None:
-            axes.plot([iteration], [ratios.get(iteration, math.nan)], marker=sign, markersize=11, color=WARNING,
+            axes.plot([iteration], [ratios.get(iteration, math.nan)], marker=sign, markersize=size, color=WARNING,
                       markerfacecolor=fill, markeredgewidth=1.8, linestyle="", zorder=6, label=label)  # fmt: skip
             axes.axvline(iteration, color=WARNING, linewidth=0.9, linestyle=":", zorder=2)
 
@@ -113,7 +107,8 @@ def _durations(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: S
         lasted = [0.0 if math.isnan(one := row.duration.get(name, 0.0)) else one for row in trace.rows]
         most = max(most, *lasted) if lasted else most
         axes.plot(at, lasted, color=look.tint, linestyle=dashes(place), linewidth=2.0,
-                  marker=marker(place), markersize=6, markevery=every, label=look.name, zorder=4)  # fmt: skip
+                  marker=marker(place), markersize=6, label=look.name, zorder=4,
+                  markevery=marked(lasted, every, every * place // len(types)))  # fmt: skip
     for each in trace.warnings:
         for iteration in (each.onset, each.iteration):
             if iteration is not None:
