@@ -26,17 +26,17 @@ class Drawn(NamedTuple):
 
 
 def draw(
-    artifacts: StagedArtifacts, language: str = "en", *, of: str = "", version: str = "",
+    artifacts: StagedArtifacts, language: str = "en", *, of: str = "", version: str = "", mark: str = "",
     kinds: tuple[str, ...] = ("png", "svg", "pdf"),
 ) -> Drawn:  # fmt: skip
-    """Every picture for which there is data. `of`: the run's name, for the foot of the sheets."""
+    """Every picture for which there is data. `of`: the run's name, for the foot; `mark`: PARTIAL, for the titles."""
     from muster.report.figures.loading import bundled_fonts_only
 
     with bundled_fonts_only():
-        from muster.report.figures.staged.drawing import drawn
+        from muster.report.figures.staged.drawing import Scene, drawn
     files: dict[str, bytes] = {}
     captions: dict[str, str] = {}
-    notes, contradictions = drawn(artifacts, language, of, version, kinds, files, captions)
+    notes, contradictions = drawn(Scene(artifacts, language, of, version, mark), kinds, files, captions)
     return Drawn(files, notes, captions, contradictions)
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from muster.report.figures.staged.plain import mapping, name_of, number, whole
 from muster.stages.errors import SpecError
 from muster.stages.schedule import Schedule
+from muster.stages.tables import STAGES, STEPS
 
 GATE, SCHEDULE, SUMMARY = "gate_trace.jsonl", "schedule_trace.json", "stage_summary.json"
 EVAL, MULTI, TRAIN = "eval_history.jsonl", "eval_multi_history.jsonl", "train.jsonl"
@@ -126,10 +127,15 @@ def kind_of(name: str) -> str | None:
 
 
 def artifacts_of(
-    texts: Mapping[str, str], hashes: Mapping[str, str] | None = None, thinned: Mapping[str, int] | None = None
-) -> StagedArtifacts:
-    """`texts`: by file name. `thinned`: files of which only some lines were read, and how many they have."""
+    texts: Mapping[str, str], hashes: Mapping[str, str] | None = None, thinned: Mapping[str, int] | None = None,
+    notes: Sequence[Note] = (),
+) -> StagedArtifacts:  # fmt: skip
+    """`texts`: by file name. `thinned`: files of which only some lines were read, and how many they have.
+
+    `notes`: what is known already of files that are not among the texts.
+    """
     read = _Reading(thinned or {})
+    read.notes += notes
     for name, text in texts.items():
         read.take(name, text)
     return StagedArtifacts(
@@ -170,7 +176,7 @@ class _Reading:
 
     def _gate(self, name: str, text: str) -> None:
         title, rows = "", []
-        for row in self._rows(name, text, ("iteration", "iter"), head=True):
+        for row in self._rows(name, text, head=True):
             if "settings" in row:
                 title = name_of(row.get("gate"))
             else:
@@ -183,7 +189,7 @@ class _Reading:
         self.gates.append(GateTrace(name, title or "gate", tuple(kept), counts))
 
     def _series(self, name: str, kind: str, text: str) -> None:
-        found = list(self._rows(name, text, ("iteration", "iter", "step")))
+        found = list(self._rows(name, text))
         wanted = [key for group in CURVES for key in group]
         rows = [row for row in found if any(key in row for key in wanted)]
         if not rows:
@@ -193,14 +199,14 @@ class _Reading:
         keys = [key for key in wanted if any(key in row for row in rows)]
         values = {key: tuple(number(row.get(key)) for row in rows) for key in keys}
         at = tuple(row["iteration"] for row in rows)
-        self.series.append(Series(name, kind, at, tuple(name_of(row.get("stage")) for row in rows), values))
+        self.series.append(Series(name, kind, at, tuple(_stage(row) for row in rows), values))
 
     def _schedule(self, name: str, text: str) -> ScheduleTrace:
         written = _document(text)
         rows = [
-            Left(row["iteration"], name_of(row.get("stage")), _numbers(row.get("remaining_ratio")),
+            Left(row["iteration"], _stage(row), _numbers(row.get("remaining_ratio")),
                  _numbers(row.get("warn_duration")))
-            for row in _settled(_objects(written.get("trace")), ("iteration", "iter"))
+            for row in _settled(_objects(written.get("trace")))
         ]  # fmt: skip
         warnings = [
             Told(name_of(row.get("type")), whole(row.get("onset")), whole(row.get("iteration")),
@@ -229,8 +235,8 @@ class _Reading:
     def _events(self, name: str, text: str) -> Events:
         written = _document(text)
         rows = [
-            Counted(row["iteration"], name_of(row.get("stage")), count, number(row.get("of")))
-            for row in _settled(_objects(written.get("by_iteration")), ("iteration", "iter"), again=True)
+            Counted(row["iteration"], _stage(row), count, number(row.get("of")))
+            for row in _settled(_objects(written.get("by_iteration")), again=True)
             if (count := number(row.get("count"))) >= 0
         ]
         totals = {stage: count for stage, count in _numbers(written.get("events")).items() if count >= 0}
@@ -243,15 +249,15 @@ class _Reading:
             self.note("empty", file=name)
         return Events(name, name_of(written.get("what")) or "events", summed if rows else totals, tuple(rows))
 
-    def _rows(self, name: str, text: str, keys: Sequence[str], *, head: bool = False) -> Iterator[dict[str, Any]]:
+    def _rows(self, name: str, text: str, *, head: bool = False) -> Iterator[dict[str, Any]]:
         lines = [line for line in text.split("\n") if line.strip()]
         read = [_line(line) for line in lines]
         objects = [row for row in read if row is not None]
         first = next((row for row in objects if isinstance(row.get("settings"), Mapping)), None) if head else None
-        rows = [row for row in objects if "settings" not in row or any(key in row for key in keys)]
-        found = list(_settled(rows, keys))
+        rows = [row for row in objects if "settings" not in row or any(key in row for key in STEPS)]
+        found = list(_settled(rows))
         torn = len(read) - len(objects)
-        useless = sum(whole(_at(row, keys)) is None for row in rows)
+        useless = sum(whole(_at(row)) is None for row in rows)
         if torn:
             last = torn == 1 and read[-1] is None
             self.note("torn" if last else "skipped", file=name, count=torn)
@@ -293,18 +299,22 @@ def _objects(written: object) -> list[dict[str, Any]]:
     return [row for row in written if isinstance(row, dict)] if isinstance(written, list) else []
 
 
-def _at(row: Mapping[str, Any], keys: Sequence[str]) -> object:
-    return next((row[key] for key in keys if key in row), None)
+def _at(row: Mapping[str, Any]) -> object:
+    return next((row[key] for key in STEPS if key in row), None)
 
 
-def _settled(rows: Iterable[dict[str, Any]], keys: Sequence[str], *, again: bool = False) -> list[dict[str, Any]]:
+def _stage(row: Mapping[str, Any]) -> str:
+    return name_of(next((row[key] for key in STAGES if key in row), None))
+
+
+def _settled(rows: Iterable[dict[str, Any]], *, again: bool = False) -> list[dict[str, Any]]:
     """By iteration. A run that was resumed says again what it said before, and then the later row counts.
 
     `again`: several rows of one iteration are several stages of it.
     """
     found: list[dict[str, Any]] = []
     for row in rows:
-        at = whole(_at(row, keys))
+        at = whole(_at(row))
         if at is None:
             continue
         while found and _replaced(found[-1], at, row, again):
@@ -314,7 +324,7 @@ def _settled(rows: Iterable[dict[str, Any]], keys: Sequence[str], *, again: bool
 
 
 def _replaced(before: Mapping[str, Any], at: int, row: Mapping[str, Any], again: bool) -> bool:
-    same_stage = before.get("stage") == row.get("stage")
+    same_stage = _stage(before) == _stage(row)
     return bool(before["iteration"] > at or (before["iteration"] == at and (same_stage or not again)))
 
 
@@ -326,7 +336,7 @@ def _seen(row: Mapping[str, Any]) -> Seen:
         for each in _objects(row.get("criteria")) if each.get("key")
     ]  # fmt: skip
     return Seen(
-        row["iteration"], name_of(row.get("stage")), name_of(row.get("state")), number(row.get("phase")),
+        row["iteration"], _stage(row), name_of(row.get("state")), number(row.get("phase")),
         _numbers(row.get("values")), tuple(checks),
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from muster.report.figures.staged.artifacts import Judged, Seen
 if TYPE_CHECKING:
     from muster.report.figures.staged.ground import Look
 
-RELATIONS = {"min": "at least", "max": "at most", "above": "above", "below": "below"}
+RELATIONS = {"min": "≥", "max": "≤", "above": ">", "below": "<"}
 LOWER = ("min", "above")
 
 
@@ -56,7 +56,7 @@ def steps(spans: Sequence[tuple[float, float]], values: Sequence[float]) -> tupl
 
 
 def described(rows: Sequence[Seen], key: str, looks: Mapping[str, Look]) -> str:
-    """`success: median 4 at least 70; failure: below 95`, and by stage where stages differ."""
+    """`success: median 4 ≥ 70; failure: < 95`, and by stage where stages differ."""
     said = []
     for side in ("success", "failure"):
         by_words: dict[str, dict[str, None]] = {}

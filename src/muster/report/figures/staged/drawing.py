@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from muster.report.figures.names import file_names, shown
 from muster.report.figures.sheet import Picture, drawable, files, style
 from muster.report.figures.staged import events, survival, timeline, warned
 from muster.report.figures.staged.artifacts import Events, GateTrace, ScheduleTrace, StagedArtifacts
-from muster.report.figures.staged.ground import Stages, looks_of, short
+from muster.report.figures.staged.ground import Frame, Stages, looks_of, short
 from muster.report.figures.staged.labels import Label, Wrong, bands_of, contradictions, edges, labels_of
 from muster.report.figures.staged.words import Say
 
@@ -28,11 +29,14 @@ class Job(NamedTuple):
 class Scene:
     """What all pictures of one training share."""
 
-    def __init__(self, artifacts: StagedArtifacts, language: str, of: str, version: str) -> None:
+    def __init__(
+        self, artifacts: StagedArtifacts, language: str, of: str = "", version: str = "", mark: str = ""
+    ) -> None:
         self.artifacts = artifacts
         self.say = Say(language)
         self.of = of
         self.version = version
+        self.mark = mark
         self.wrong = contradictions(artifacts)
         schedule = artifacts.schedule
         types = {name: None for _, labels in labels_of(artifacts) for _, name in labels}
@@ -65,9 +69,10 @@ class Scene:
                     marked.add((row.iteration, row.stage))
                     yield *_thin(spans[row.iteration], whole), each
 
-    def foot(self, *files: str) -> str:
+    def frame(self, *files: str) -> Frame:
         named = short(self.of, 48)
-        return f"{named}: {', '.join(files)}" if named else ", ".join(files)
+        foot = f"{named}: {', '.join(files)}" if named else ", ".join(files)
+        return Frame(foot if drawable(foot) else named, self.version, self.mark)
 
     def caption(self, what: str, wrong: Sequence[object]) -> Callable[[], str]:
         return partial(self.say.caption, what, self.artifacts, bool(wrong), self.names)
@@ -75,7 +80,7 @@ class Scene:
     def described(self, job: Job) -> str:
         hashes = self.artifacts.hashes
         rests = [f"{file} sha256 {hashes[file][:16]}" if file in hashes else file for file in job.rests_on]
-        return "; ".join(part for part in (self.of, *rests, f"muster {self.version}".strip()) if part)
+        return "; ".join(part for part in (self.mark, self.of, *rests, f"muster {self.version}".strip()) if part)
 
 
 def _labelled(labels: Sequence[Label]) -> int:
@@ -90,70 +95,77 @@ def _thin(span: tuple[float, float], whole: float) -> tuple[float, float]:
 
 
 def drawn(
-    artifacts: StagedArtifacts, language: str, of: str, version: str, kinds: Sequence[str], into: dict[str, bytes],
-    captions: dict[str, str],
-) -> tuple[list[str], list[str]]:  # fmt: skip
-    scene = Scene(artifacts, language, of, version)
-    notes = [scene.say.note(each) for each in artifacts.notes]
+    scene: Scene, kinds: Sequence[str], into: dict[str, bytes], captions: dict[str, str]
+) -> tuple[list[str], list[str]]:
+    notes = [scene.say.note(each) for each in scene.artifacts.notes]
     flagged = [scene.say.mislabelled(each) for each in scene.wrong]
-    for job in jobs_of(scene):
+    for name, jobs in plan(scene):
         try:
-            with style():
-                picture = Picture(job.name, job.title, scene.described(job), "", (), job.make())
-                saved = files(picture, kinds)
-            captions[job.name] = job.caption()
-            into |= {f"{job.name}.{kind}": data for kind, data in saved.items()}
+            for job in jobs():
+                with style():
+                    picture = Picture(job.name, job.title, scene.described(job), "", (), job.make())
+                    saved = files(picture, kinds)
+                captions[job.name] = job.caption()
+                into |= {f"{job.name}.{kind}": data for kind, data in saved.items()}
         except Exception as error:  # a text without this picture is better than none
-            notes.append(scene.say("undrawn", name=job.name, why=f"{type(error).__name__}: {error}"))
+            notes.append(scene.say("undrawn", name=name, why=f"{type(error).__name__}: {error}"))
     return [*notes, *flagged], flagged
 
 
 def figures_of(scene: Scene) -> Iterator[tuple[str, Figure]]:
     """Not saved, for whoever looks at what is on the axes."""
-    for job in jobs_of(scene):
+    for _, jobs in plan(scene):
         with style():
-            yield job.name, job.make()
+            yield from [(job.name, job.make()) for job in jobs()]
 
 
-def jobs_of(scene: Scene) -> Iterator[Job]:
+def plan(scene: Scene) -> Iterator[tuple[str, Callable[[], Iterable[Job]]]]:
+    """What there is data for, and how it is drawn."""
     artifacts = scene.artifacts
-    names = file_names(f"gate_timeline_{at}_{gate.name}" for at, gate in enumerate(artifacts.gates))
-    for gate, name in zip(artifacts.gates, names.values(), strict=True):
-        yield from _of_gate(scene, gate, "gate_timeline" if len(artifacts.gates) == 1 else name)
+    for gate, name in zip(artifacts.gates, _gate_names(artifacts.gates), strict=True):
+        yield name, partial(_of_gate, scene, gate, name)
     if artifacts.events and sum(artifacts.events.totals.values()) > 0:
-        yield _of_events(scene, artifacts.events)
+        yield "stage_events", partial(_of_events, scene, artifacts.events)
     if artifacts.schedule and artifacts.schedule.rows:
-        yield _of_schedule(scene, artifacts.schedule)
+        yield "stage_warnings", partial(_of_schedule, scene, artifacts.schedule)
     if survival.groups_of(artifacts.series):
-        yield _of_series(scene)
+        yield "survival", partial(_of_series, scene)
+
+
+def _gate_names(gates: Sequence[GateTrace]) -> list[str]:
+    if len(gates) == 1:
+        return ["gate_timeline"]
+    alike = Counter(gate.name for gate in gates)
+    names = [gate.name if alike[gate.name] == 1 else f"{gate.name}_{at}" for at, gate in enumerate(gates, start=1)]
+    return [f"gate_timeline_{each}" for each in file_names(names).values()]
 
 
 def _of_gate(scene: Scene, gate: GateTrace, name: str) -> Iterator[Job]:
     stages = scene.stages([(gate.file, [(row.iteration, row.stage) for row in gate.rows])])
     for page in timeline.pages(gate):
-        make = partial(timeline.draw, gate, page, stages, scene.foot(gate.file), scene.version)
+        make = partial(timeline.draw, gate, page, stages, scene.frame(gate.file))
         names = scene.names | shown("key", page.keys, drawable)
         caption = partial(scene.say.gate, gate, scene.artifacts, bool(stages.wrong), names)
         yield Job(f"{name}{page.ending}", f"Gate timeline: {gate.name}{page.part}", caption, make, (gate.file,))
 
 
-def _of_events(scene: Scene, counted: Events) -> Job:
+def _of_events(scene: Scene, counted: Events) -> Iterator[Job]:
     wrong = [each for each in scene.wrong if each.file == counted.file]
-    make = partial(events.draw, counted, scene.looks, wrong, scene.foot(counted.file), scene.version)
-    return Job("stage_events", "Events by stage", scene.caption("stage_events", wrong), make, (counted.file,))
+    make = partial(events.draw, counted, scene.looks, wrong, scene.frame(counted.file))
+    yield Job("stage_events", "Events by stage", scene.caption("stage_events", wrong), make, (counted.file,))
 
 
-def _of_schedule(scene: Scene, trace: ScheduleTrace) -> Job:
+def _of_schedule(scene: Scene, trace: ScheduleTrace) -> Iterator[Job]:
     stages = scene.stages([(trace.file, [(row.iteration, row.stage) for row in trace.rows])])
-    make = partial(warned.draw, trace, stages, scene.foot(trace.file), scene.version)
-    return Job(
+    make = partial(warned.draw, trace, stages, scene.frame(trace.file))
+    yield Job(
         "stage_warnings", "Stages that run out", scene.caption("stage_warnings", stages.wrong), make, (trace.file,)
     )
 
 
-def _of_series(scene: Scene) -> Job:
+def _of_series(scene: Scene) -> Iterator[Job]:
     series = scene.artifacts.series
     stages = scene.stages([(each.file, list(zip(each.at, each.stages, strict=True))) for each in series])
     files = tuple(each.file for each in series)
-    make = partial(survival.draw, series, stages, scene.foot(*files), scene.version)
-    return Job("survival", "Survival and first death", scene.caption("survival", stages.wrong), make, files)
+    make = partial(survival.draw, series, stages, scene.frame(*files))
+    yield Job("survival", "Survival and first death", scene.caption("survival", stages.wrong), make, files)

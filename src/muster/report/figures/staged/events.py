@@ -20,6 +20,7 @@ from muster.report.figures.staged.ground import (
     HEAD,
     PLATE,
     WRONG,
+    Frame,
     Look,
     flag,
     sheet,
@@ -73,9 +74,9 @@ def _size(count: int) -> int:
         scale *= 10
 
 
-def draw(events: Events, looks: dict[str, Look], wrong: Sequence[Wrong], foot: str, version: str) -> Figure:
+def draw(events: Events, looks: dict[str, Look], wrong: Sequence[Wrong], frame: Frame) -> Figure:
     blocks = blocks_of(events.rows) or [Block(0, 0, events.totals)]
-    figure = sheet(HEIGHT, f"{_what(events)} by stage", _subtitle(events, blocks), foot, version)
+    figure = sheet(HEIGHT, f"{_what(events)} by stage", _subtitle(events, blocks), frame)
     top = HEIGHT - HEAD
     room = WIDTH - 2 * EDGE
     keys = _keys(events, looks, wrong)

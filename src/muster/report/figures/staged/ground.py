@@ -58,27 +58,35 @@ def looks_of(types: Iterable[str]) -> dict[str, Look]:
     }
 
 
-def sheet(height: float, title: str, subtitle: str, foot: str, version: str) -> Figure:
+class Frame(NamedTuple):
+    """What stands around every picture."""
+
+    foot: str  # the run and its files
+    version: str
+    mark: str = ""  # PARTIAL: the run is not over
+
+
+def sheet(height: float, title: str, subtitle: str, frame: Frame) -> Figure:
+    title = f"{title} ({frame.mark})" if frame.mark else title
     figure = Figure(figsize=(WIDTH, height))
     room = WIDTH - 2 * EDGE
     write(figure, EDGE, height - 0.45, title, fitting(title, TITLE, room))
     write(figure, EDGE, height - 0.78, subtitle, fitting(subtitle, SMALL + 0.5, room), color=QUIET)
-    mine = f"muster {version}" if version else "muster"
-    write(figure, EDGE, 0.14, within(foot, room - text_width(mine, SMALL) - 0.3), SMALL, color=QUIET)
+    mine = f"muster {frame.version}".strip()
+    write(figure, EDGE, 0.14, within(frame.foot, room - text_width(mine, SMALL) - 0.3), SMALL, color=QUIET)
     write(figure, WIDTH - EDGE, 0.14, mine, SMALL, color=QUIET, ha="right")
     return figure
 
 
 def begun(
-    panels: float, title: str, subtitle: str, keys: Sequence[tuple[Artist, str]], stages: Stages, foot: str,
-    version: str,
-) -> tuple[Figure, float]:  # fmt: skip
+    panels: float, title: str, subtitle: str, keys: Sequence[tuple[Artist, str]], stages: Stages, frame: Frame
+) -> tuple[Figure, float]:
     """A sheet for panels of this height: with legend, stages and flags; and where the first panel's room begins."""
     room = WIDTH - 2 * EDGE
     lines = _lines(len(keys), max(text_width(name, SMALL) for _, name in keys), room)
     over = HEAD + lines * LINE + 0.15 + _strips_height(stages)
     height = over + panels + AXIS + (FLAG if stages.wrong else 0.0) + FOOT
-    figure = sheet(height, title, subtitle, foot, version)
+    figure = sheet(height, title, subtitle, frame)
     at = height - HEAD
     at -= legend(figure, keys, EDGE, at, room) + 0.15
     _strips(figure, at, stages)

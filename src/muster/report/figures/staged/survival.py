@@ -19,6 +19,7 @@ from muster.report.figures.staged.ground import (
     GAP,
     LEFT,
     WRONG,
+    Frame,
     Stages,
     begun,
     dashes,
@@ -41,7 +42,8 @@ FEW = 30  # points from which a marker stands at some of them only
 class Curve(NamedTuple):
     series: Series
     key: str
-    place: int  # among all curves: its looks
+    place: int  # among all curves: its colour and its mark
+    dash: int  # among those of its panel
 
     @property
     def name(self) -> str:
@@ -58,22 +60,22 @@ def groups_of(series: Sequence[Series]) -> list[Group]:
     found = []
     place = 0
     for keys in CURVES:
-        curves = []
+        curves: list[Curve] = []
         for key in keys:
             for each in series:
                 if any(not math.isnan(value) for value in each.values.get(key, ())):
-                    curves.append(Curve(each, key, place))
+                    curves.append(Curve(each, key, place, len(curves)))
                     place += 1
         if curves:
             found.append(Group(TITLES[keys], curves))
     return found
 
 
-def draw(series: Sequence[Series], stages: Stages, foot: str, version: str) -> Figure:
+def draw(series: Sequence[Series], stages: Stages, frame: Frame) -> Figure:
     groups = groups_of(series)
     keys = [*_keys(groups), *_wrong_key(stages), *unnamed(stages)]
     tall = len(groups) * (GAP + TALL)
-    figure, at = begun(tall, "Survival and first death", _subtitle(series), keys, stages, foot, version)
+    figure, at = begun(tall, "Survival and first death", _subtitle(series), keys, stages, frame)
     for group in groups:
         at -= GAP + TALL
         _panel(panel(figure, at, TALL, stages, last=group is groups[-1]), group)
@@ -92,7 +94,7 @@ def _panel(axes: Axes, group: Group) -> None:
     drawn: list[float] = []
     for curve in group.curves:
         values = curve.series.values[curve.key]
-        axes.plot(curve.series.at, values, color=colour(curve.place), linestyle=dashes(curve.place), linewidth=1.9,
+        axes.plot(curve.series.at, values, color=colour(curve.place), linestyle=dashes(curve.dash), linewidth=1.9,
                   marker=marker(curve.place), markersize=6, zorder=4, label=curve.name,
                   markevery=marked(values, 1 if len(values) <= FEW else len(values) // 12))  # fmt: skip
         drawn += [value for value in values if not math.isnan(value)]
@@ -104,7 +106,7 @@ def _panel(axes: Axes, group: Group) -> None:
 def _keys(groups: Sequence[Group]) -> Iterator[tuple[Artist, str]]:
     for group in groups:
         for curve in group.curves:
-            look = key_of(colour(curve.place), linestyle=dashes(curve.place), linewidth=1.9,
+            look = key_of(colour(curve.place), linestyle=dashes(curve.dash), linewidth=1.9,
                           marker=marker(curve.place), markersize=6)  # fmt: skip
             yield look, curve.name
 

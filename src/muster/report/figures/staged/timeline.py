@@ -22,6 +22,7 @@ from muster.report.figures.staged.ground import (
     GAP,
     LEFT,
     WRONG,
+    Frame,
     Stages,
     begun,
     key_of,
@@ -83,13 +84,13 @@ def keys_of(rows: Sequence[Seen]) -> list[str]:
     return list(found)[:MOST_KEYS]
 
 
-def draw(gate: GateTrace, page: Page, stages: Stages, foot: str, version: str) -> Figure:
+def draw(gate: GateTrace, page: Page, stages: Stages, frame: Frame) -> Figure:
     names = shown("key", page.keys, drawable)
     keys = _legend_keys(gate, page.keys, stages)
     states = _lanes(gate)
     lanes = len(states) * LANE
     tall = len(page.keys) * (GAP + TALL) + GAP + lanes + GAP + PHASES
-    figure, at = begun(tall, _title(gate, page), _subtitle(gate), keys, stages, foot, version)
+    figure, at = begun(tall, _title(gate, page), _subtitle(gate), keys, stages, frame)
     for key in page.keys:
         at -= GAP + TALL
         axes = panel(figure, at, TALL, stages)

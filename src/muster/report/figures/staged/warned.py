@@ -16,6 +16,7 @@ from muster.report.figures.staged.artifacts import ScheduleTrace, Told
 from muster.report.figures.staged.ground import (
     GAP,
     LEFT,
+    Frame,
     Stages,
     begun,
     dashes,
@@ -35,13 +36,11 @@ def types_of(trace: ScheduleTrace) -> list[str]:
     return list(rows | {each.type: None for each in trace.warnings})
 
 
-def draw(trace: ScheduleTrace, stages: Stages, foot: str, version: str) -> Figure:
+def draw(trace: ScheduleTrace, stages: Stages, frame: Frame) -> Figure:
     types = types_of(trace)
     keys = _keys(trace, types, stages)
     tall = 2 * GAP + RATIO + DURATION
-    figure, at = begun(
-        tall, "Stages that run out, and the warnings", _subtitle(trace, stages), keys, stages, foot, version
-    )
+    figure, at = begun(tall, "Stages that run out, and the warnings", _subtitle(trace, stages), keys, stages, frame)
     at -= GAP + RATIO
     _ratios(panel(figure, at, RATIO, stages), trace, types, stages)
     write(figure, LEFT, at + RATIO + 0.07, "remaining ratio (iterations of the type that are left)", SMALL)
