@@ -8,6 +8,7 @@ from muster.report.stamp import Stamp
 
 # of files whose stamp is gone
 _BY_PATH = {"reports/cost.md": "muster cost --report", "reports/record.md": "muster record"}
+GATES = "reports/gates/"  # then the cell
 
 
 def remade_by(paths: Iterable[str], stamps: Iterable[Stamp]) -> tuple[str, ...]:
@@ -17,4 +18,6 @@ def remade_by(paths: Iterable[str], stamps: Iterable[Stamp]) -> tuple[str, ...]:
 
 
 def _by_path(path: str) -> str:
+    if path.startswith(GATES):
+        return f"muster gates draw {path.removeprefix(GATES).rpartition('/')[0]}"
     return "muster loop report" if path.startswith("reports/loop/") else _BY_PATH.get(path, "muster report")

@@ -26,8 +26,9 @@ PARTIAL = (
 )
 EARLIER = {"report": (PARTIAL,)}
 # by what a stamp's name begins with; the others are made by `muster report`
-OURS = ("report", "cost", "record", "loop", "document-", "job-")  # how the names of stamps begin
-COMMANDS = {"cost": "cost --report", "record": "record", "loop": "loop report", "document": "docs update"}
+OURS = ("report", "cost", "record", "loop", "document-", "job-", "gates-")  # how the names of stamps begin
+COMMANDS = {"cost": "cost --report", "record": "record", "loop": "loop report", "document": "docs update",
+            "gates": "gates draw CELL"}  # fmt: skip
 PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")

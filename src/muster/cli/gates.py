@@ -11,6 +11,7 @@ import typer
 from muster.acts.gate_check import facts_of
 from muster.acts.gate_replay import GateCheck, Replayed, as_json, check_facts, outline, replay_json, replayed
 from muster.cli.app import open_folder
+from muster.cli.gates_draw import EXAMPLE, draw
 from muster.cli.paint import paint
 from muster.cli.verbs import Verbs
 from muster.cli.words import say_json
@@ -61,6 +62,9 @@ def check(
         for each in found:
             _show_check(each)
     return 1 if any(each.contradicts for each in found) else 0
+
+
+app.command(epilog=EXAMPLE)(draw)
 
 
 @app.command(epilog="Example:  muster gates replay runs/v40/gate_trace.jsonl --with gate_v41.yaml")

@@ -16,8 +16,9 @@ from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
 LOOP = "loop"  # as its stamp is called
-OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "loop/*.*", "cost.md",
-        "record.md")  # fmt: skip
+GATES = "gates-"  # and how those of pictures begin
+OURS = ("decision*.md", "defence*.md", "tables/main*.*", "tables/ablation*.*", "figures/*.*", "loop/*.*",
+        "gates/**/*.*", "cost.md", "record.md")  # fmt: skip
 
 
 def verified(desk: Desk) -> list[FileState]:
@@ -45,7 +46,7 @@ def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
     needs = needs_now(desk)
     found = []
     for stamp in made:
-        states = list(verify(stamp, _with_loop(desk, stamp, now, hashes), hash_of, edited))
+        states = list(verify(stamp, _basis_of(desk, stamp, now, hashes), hash_of, edited))
         more = [name for name in needs.get(stamp.cell, ()) if name not in stamp.basis.cells] if stamp.cell else []
         if more:
             because = f"{stamp.cell} ran before {more[0]} was done" + (f" and {len(more) - 1} more" if more[1:] else "")
@@ -57,19 +58,30 @@ def states_of(desk: Desk, made: Sequence[Stamp]) -> list[FileState]:
     return found
 
 
-def _with_loop(desk: Desk, stamp: Stamp, now: Basis, hashes: HashCache) -> Basis:
-    """A loop's runs are no part of a matrix with results; only its own report names them."""
-    if stamp.made != LOOP:
-        return now
-    from muster.wiring.loop_basis import loop_cells
+def _basis_of(desk: Desk, stamp: Stamp, now: Basis, hashes: HashCache) -> Basis:
+    """A loop's runs, and the runs behind pictures of gates, need be no part of a matrix with results."""
+    if stamp.made == LOOP:
+        from muster.wiring.loop_basis import loop_cells
 
-    return replace(now, cells=loop_cells(desk, look(desk), hashes, stamp.basis.cells))
+        return replace(now, cells=loop_cells(desk, look(desk), hashes, stamp.basis.cells))
+    if stamp.made.startswith(GATES):
+        from muster.wiring.staged_drawing import staged_cells
+
+        return replace(now, cells=staged_cells(desk, look(desk), stamp, hashes))
+    return now
 
 
 def stale(root: Path) -> list[str]:
-    """Every derived file that is not fresh, with the reason."""
+    """Every derived file that is not fresh, with the reason.
+
+    Pictures of a run that was going on say PARTIAL in their names: that it went on makes nothing of them wrong.
+    """
     desk = Desk.open(root)
     try:
-        return [f"{each.path} is {each.state}: {each.because}" for each in verified(desk) if each.state != "fresh"]
+        outrun = {path for stamp in stamps(root) if stamp.made.startswith(GATES) and stamp.basis.missing
+                  for path in stamp.files}  # fmt: skip
+        found = [each for each in verified(desk) if each.state != "fresh"]
+        wrong = [each for each in found if each.state == "broken" or each.path not in outrun]
+        return [f"{each.path} is {each.state}: {each.because}" for each in wrong]
     finally:
         desk.close()

@@ -18,6 +18,9 @@ from muster.report.figures.staged.labels import Label, Wrong, bands_of, contradi
 from muster.report.figures.staged.words import Say
 
 
+MOST_NAMED = 12  # labels that contradict, in the notes
+
+
 class Job(NamedTuple):
     name: str
     title: str
@@ -98,18 +101,20 @@ def drawn(
     scene: Scene, kinds: Sequence[str], into: dict[str, bytes], captions: dict[str, str]
 ) -> tuple[list[str], list[str]]:
     notes = [scene.say.note(each) for each in scene.artifacts.notes]
-    flagged = [scene.say.mislabelled(each) for each in scene.wrong]
+    flagged = scene.say.contradictions(scene.wrong)
     for name, jobs in plan(scene):
         try:
             for job in jobs():
                 with style():
                     picture = Picture(job.name, job.title, scene.described(job), "", (), job.make())
                     saved = files(picture, kinds)
-                captions[job.name] = job.caption()
+                captions[job.name] = scene.say.marked(scene.mark, job.caption())
                 into |= {f"{job.name}.{kind}": data for kind, data in saved.items()}
         except Exception as error:  # a text without this picture is better than none
             notes.append(scene.say("undrawn", name=name, why=f"{type(error).__name__}: {error}"))
-    return [*notes, *flagged], flagged
+    more = len(flagged) - MOST_NAMED
+    named = [*flagged[:MOST_NAMED], *([scene.say("more_labels", count=more)] if more > 0 else [])]
+    return [*notes, *named], flagged
 
 
 def figures_of(scene: Scene) -> Iterator[tuple[str, Figure]]:
@@ -137,7 +142,7 @@ def _gate_names(gates: Sequence[GateTrace]) -> list[str]:
         return ["gate_timeline"]
     alike = Counter(gate.name for gate in gates)
     names = [gate.name if alike[gate.name] == 1 else f"{gate.name}_{at}" for at, gate in enumerate(gates, start=1)]
-    return [f"gate_timeline_{each}" for each in file_names(names).values()]
+    return [f"gate_timeline_{each}" for each in file_names(name.replace(".", "_") for name in names).values()]
 
 
 def _of_gate(scene: Scene, gate: GateTrace, name: str) -> Iterator[Job]:

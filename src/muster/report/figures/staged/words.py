@@ -34,7 +34,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "skipped": "{file}: {count} {count:line is|lines are} no JSON object and {count:was|were} left out",
         "no_iteration": "{file}: {count} {count:row has|rows have} no iteration and {count:was|were} left out",
         "thinned": "{file}: {count} of {total} rows are drawn",
-        "mislabelled": "{file}: the row of iteration {at} is labelled {label}; by the schedule it is {stage} "
+        "more_labels": "{count} more {count:label contradicts|labels contradict} the schedule",
+        "mislabelled": "{files}: the row of iteration {at} is labelled {label}; by the schedule it is {stage} "
         "({first}-{last})",
         "several": "{file} is there more than once, and was left out: {where}",
         "too_large": "{file} is larger than {most} MiB and was left out",
@@ -42,10 +43,11 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "undrawn": "{name} could not be drawn: {why}",
         "list": ", ",
         "gap": " ",
+        "stop": ".",
     },
     "zh": {
         "stage_events": "{what} 按阶段的分布（按迭代分块）：{counts}。",
-        "gate_timeline": "门控 {gate}：取值、窗口值、当时适用的阈值、每次决定以及所处阶段号。{opened}",
+        "gate_timeline": "门控 {gate}：取值、窗口值、当时适用的阈值、每次决定以及 phase。{opened}",
         "opened": "在迭代 {at} 打开。",
         "shut": "始终没有打开。",
         "stage_warnings": "各类阶段的剩余比例与告警持续时长。{warned}",
@@ -67,13 +69,15 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "skipped": "{file}：有 {count} 行不是 JSON 对象，未使用",
         "no_iteration": "{file}：有 {count} 行没有迭代号，未使用",
         "thinned": "{file}：{total} 行中绘制了 {count} 行",
-        "mislabelled": "{file}：迭代 {at} 的行标为 {label}，而按日程应为 {stage}（{first}-{last}）",
+        "more_labels": "另有 {count} 个标签与日程矛盾",
+        "mislabelled": "{files}：迭代 {at} 的行标为 {label}，而按日程应为 {stage}（{first}-{last}）",
         "several": "{file} 有多份，未使用：{where}",
         "too_large": "{file} 超过 {most} MiB，未使用",
         "no_file": "{file} 不是普通文件，未使用",
         "undrawn": "{name} 无法绘制：{why}",
         "list": "、",
         "gap": "",
+        "stop": "。",
     },
 }
 LANGUAGES = tuple(WORDS)
@@ -94,12 +98,21 @@ class Say:
     def listed(self, names: Iterable[str]) -> str:
         return self.words["list"].join(names)
 
-    def mislabelled(self, each: Wrong) -> str:
-        row, stage = each.found
-        return self(
-            "mislabelled", file=each.file, at=row.iteration, label=row.stage, stage=stage.type, first=stage.first,
-            last=stage.last,
-        )  # fmt: skip
+    def contradictions(self, wrong: Sequence[Wrong]) -> list[str]:
+        """By iteration; what several files say alike is told once."""
+        files: dict[tuple[int, str], dict[str, None]] = {}
+        for each in wrong:
+            files.setdefault((each.found.row.iteration, each.found.row.stage), {})[each.file] = None
+        stages = {(each.found.row.iteration, each.found.row.stage): each.found.stage for each in wrong}
+        return [
+            self("mislabelled", files=self.listed(names), at=at, label=label, stage=stages[at, label].type,
+                 first=stages[at, label].first, last=stages[at, label].last)
+            for (at, label), names in sorted(files.items())
+        ]  # fmt: skip
+
+    def marked(self, mark: str, caption: str) -> str:
+        """The mark first: a caption is often read no further."""
+        return f"{mark}{self.words['stop']}{self.words['gap']}{caption}" if mark else caption
 
     def caption(self, what: str, artifacts: StagedArtifacts, wrong: bool, names: Mapping[str, str]) -> str:
         """`names`: what stands in the picture for each name."""
