@@ -14,7 +14,7 @@ Array = NDArray[np.float32]
 
 FISH_SPEED = 0.025  # a step's length at full stroke
 FISH_AGILITY = 0.1  # how much of it one stroke adds; the water takes the same share away
-HUNTER_SPEED = 0.042
+HUNTER_SPEED = 0.0427
 HUNTER_TURN = 0.5  # hunters are quick and clumsy: a fish that turns in time gets away
 CATCH = 0.045
 REST = 40  # steps that a hunter swallows its catch and is slow
