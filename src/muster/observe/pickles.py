@@ -1,0 +1,373 @@
+"""Reads pickles of plain containers and numpy arrays. Nothing in them is executed: this is a machine of its own.
+
+Python's unpickler imports and calls what a pickle names, and trusts the sizes that it claims. Here a name is only a
+name, looked up in a short list; what it stands for is built by code that lies here, and every byte is in the file.
+"""
+
+from __future__ import annotations
+
+import pickletools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from muster.observe.pickle_arrays import Array, DType, NotPlain, Unfinished, array_of, dtype_of, is_array, scalar_of
+
+__all__ = ["NotPlain", "loads", "read_pickle"]
+
+MOST_BYTES = 128 << 20
+MOST_OPCODES = 2_000_000  # a few seconds; a pickle of arrays has thousands
+MOST_VALUES = 20_000_000  # that it unfolds to: lists within lists may hold each other many times over
+MOST_COPIED = 256 << 20
+_SCALARS = (str, int, float, bool, bytes, type(None), complex)
+_KEY_ITEMS = 16
+_KEY_BITS = 256
+_MARK = object()
+
+
+class Name:
+    """What a pickle calls by name. It is no more than that."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def read_pickle(path: str) -> Any:
+    """Raises NotPlain, which says why, and OSError."""
+    with open(path, "rb") as file:
+        data = file.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise NotPlain(f"it has more than {MOST_BYTES >> 20} MiB")
+    return loads(data)
+
+
+def loads(data: bytes) -> Any:
+    try:
+        found = _Machine().run(data)
+    except NotPlain:
+        raise
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
+        raise NotPlain(f"the pickle is damaged: {error}") from None
+    return _checked(found)
+
+
+class _Machine:
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memo: dict[int, Any] = {}
+        self.copied = 0
+
+    def run(self, data: bytes) -> Any:
+        for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+            if count > MOST_OPCODES:
+                raise NotPlain(f"it has more than {MOST_OPCODES} steps")
+            if opcode.name == "STOP":
+                break
+            step = _STEPS.get(opcode.name)
+            if step is None:
+                raise NotPlain(f"it wants {opcode.name}, which is not done here: {_ONLY}")
+            step(self, argument)
+        (found,) = self.stack
+        return found
+
+    # -- the stack
+
+    def pop(self) -> Any:
+        found = self.stack.pop()
+        if found is _MARK:
+            raise ValueError("a mark where a value belongs")
+        return found
+
+    def top(self, kind: type) -> Any:
+        found = self.stack[-1]
+        if type(found) is not kind:
+            raise ValueError(f"a {kind.__name__} is expected")
+        return found
+
+    def since_mark(self) -> list[Any]:
+        for at in range(len(self.stack) - 1, -1, -1):
+            if self.stack[at] is _MARK:
+                found = self.stack[at + 1 :]
+                del self.stack[at:]
+                return found
+        raise ValueError("no mark")
+
+    def keep(self, place: int) -> None:
+        if self.stack[-1] is _MARK:
+            raise ValueError("a mark is no value")
+        found = self.memo[place] = self.stack[-1]
+        if isinstance(found, Unfinished):
+            found.places.append(place)
+
+    def copying(self, amount: int) -> None:
+        """A value that is copied again and again would fill any memory."""
+        self.copied += amount
+        if self.copied > MOST_COPIED:
+            raise NotPlain("it would take too much memory")
+
+    # -- what is built
+
+    def reduce(self) -> None:
+        arguments, called = self.pop(), self.pop()
+        if not isinstance(called, Name) or type(arguments) is not tuple:
+            raise NotPlain(f"it calls something that has no name: {_ONLY}")
+        made = _MAKERS.get(called.name)
+        if made is None:
+            raise NotPlain(f"it calls {called.name}, which is not done here: {_ONLY}")
+        self.stack.append(made(self, arguments))
+
+    def build(self) -> None:
+        state, unfinished = self.pop(), self.pop()
+        if not isinstance(unfinished, Unfinished):
+            raise NotPlain(f"it fills an object of a class: {_ONLY}")
+        built = unfinished.build(state)
+        for place in unfinished.places:
+            self.memo[place] = built
+        self.stack.append(built)
+
+    def fill(self, items: list[Any]) -> None:
+        into = self.top(dict)
+        if len(items) % 2:
+            raise ValueError("a key without a value")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            into[_key(key)] = value
+
+    def name(self, module: str, name: str) -> None:
+        if not (type(module) is str and type(name) is str):
+            raise ValueError("a name is expected")
+        full = f"{_MODULES.get(module, module).replace('numpy._core.', 'numpy.core.')}.{name}"
+        if full not in _NAMES:
+            raise NotPlain(f"it asks for {full[:80]}, which is not built here: {_ONLY}")
+        self.stack.append(Name(full))
+
+
+_ONLY = "only plain containers, numbers, texts and numpy arrays are"
+_MODULES = {"__builtin__": "builtins"}
+
+
+def _key(value: Any) -> Any:
+    """Of a dict or a set. A tuple of tuples of tuples, or a number of a million digits, may take for ever to hash."""
+    parts = value if type(value) is tuple else (value,)
+    if len(parts) > _KEY_ITEMS or not all(map(_quick, parts)):
+        raise NotPlain("a key is no plain value")
+    return value
+
+
+def _quick(value: Any) -> bool:
+    return isinstance(value, _SCALARS) and not (type(value) is int and value.bit_length() > _KEY_BITS)
+
+
+# -- the steps
+
+
+def _push(machine: _Machine, argument: Any) -> None:
+    machine.stack.append(argument)
+
+
+def _made(make: Callable[[], Any]) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(make())
+
+
+def _tuple(count: int) -> Callable[[_Machine, Any], None]:
+    def step(machine: _Machine, _: Any) -> None:
+        items = [machine.pop() for _ in range(count)]
+        machine.stack.append(tuple(reversed(items)))
+
+    return step
+
+
+def _of_mark(make: Callable[[list[Any]], Any]) -> Callable[[_Machine, Any], None]:
+    return lambda machine, _: machine.stack.append(make(machine.since_mark()))
+
+
+def _dict(items: list[Any]) -> dict[Any, Any]:
+    if len(items) % 2:
+        raise ValueError("a key without a value")
+    return {_key(key): value for key, value in zip(items[::2], items[1::2], strict=True)}
+
+
+def _append(machine: _Machine, _: Any) -> None:
+    item = machine.pop()
+    machine.top(list).append(item)
+
+
+def _appends(machine: _Machine, _: Any) -> None:
+    items = machine.since_mark()
+    machine.top(list).extend(items)
+
+
+def _setitem(machine: _Machine, _: Any) -> None:
+    value, key = machine.pop(), machine.pop()
+    machine.fill([key, value])
+
+
+def _additems(machine: _Machine, _: Any) -> None:
+    items = machine.since_mark()
+    machine.top(set).update(map(_key, items))
+
+
+def _named(machine: _Machine, argument: Any) -> None:
+    module, _, name = str(argument).partition(" ")
+    machine.name(module, name)
+
+
+def _stack_named(machine: _Machine, _: Any) -> None:
+    name, module = machine.pop(), machine.pop()
+    machine.name(module, name)
+
+
+def _get(machine: _Machine, argument: Any) -> None:
+    machine.stack.append(machine.memo[int(argument)])
+
+
+_STEPS: Mapping[str, Callable[[_Machine, Any], Any]] = {
+    **dict.fromkeys(
+        ("INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "STRING", "BINSTRING", "SHORT_BINSTRING",
+         "BINBYTES", "SHORT_BINBYTES", "BINBYTES8", "UNICODE", "SHORT_BINUNICODE", "BINUNICODE", "BINUNICODE8", "FLOAT",
+         "BINFLOAT"), _push,
+    ),
+    "BYTEARRAY8": lambda machine, argument: machine.stack.append(bytes(argument)),
+    "NONE": _made(lambda: None), "NEWTRUE": _made(lambda: True), "NEWFALSE": _made(lambda: False),
+    "EMPTY_LIST": _made(list), "EMPTY_DICT": _made(dict), "EMPTY_SET": _made(set), "EMPTY_TUPLE": _made(tuple),
+    "TUPLE1": _tuple(1), "TUPLE2": _tuple(2), "TUPLE3": _tuple(3),
+    "TUPLE": _of_mark(tuple), "LIST": _of_mark(list), "DICT": _of_mark(_dict),
+    "FROZENSET": _of_mark(lambda items: frozenset(map(_key, items))),
+    "APPEND": _append, "APPENDS": _appends, "SETITEM": _setitem, "ADDITEMS": _additems,
+    "SETITEMS": lambda machine, _: machine.fill(machine.since_mark()),
+    "MARK": lambda machine, _: machine.stack.append(_MARK),
+    "POP": lambda machine, _: machine.stack.pop(), "POP_MARK": lambda machine, _: machine.since_mark(),
+    "DUP": lambda machine, _: machine.stack.append(machine.stack[-1]),
+    "GET": _get, "BINGET": _get, "LONG_BINGET": _get,
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, argument: machine.keep(int(argument))),
+    "MEMOIZE": lambda machine, _: machine.keep(len(machine.memo)),
+    "GLOBAL": _named, "STACK_GLOBAL": _stack_named,
+    "REDUCE": lambda machine, _: machine.reduce(), "BUILD": lambda machine, _: machine.build(),
+    "PROTO": lambda _, __: None, "FRAME": lambda _, __: None,
+}  # fmt: skip
+
+
+# -- what stands for the names
+
+
+def _reconstruct(_: _Machine, arguments: tuple[Any, ...]) -> Any:
+    if not (arguments and isinstance(arguments[0], Name) and arguments[0].name == "numpy.ndarray"):
+        raise NotPlain("an array of another class than numpy's")
+    return Array()  # its size and its bytes come later
+
+
+def _frombuffer(_: _Machine, arguments: tuple[Any, ...]) -> Any:
+    raw, dtype, shape, order = arguments
+    return array_of(dtype, shape, raw, fortran=order == "F")
+
+
+def _encode(machine: _Machine, arguments: tuple[Any, ...]) -> bytes:
+    """How Python 3 writes bytes where the protocol has none."""
+    text, coding = arguments
+    if type(text) is not str or coding not in ("latin1", "latin-1"):
+        raise NotPlain(f"a text in {coding!r}")
+    machine.copying(len(text))
+    return text.encode("latin-1")
+
+
+def _items(machine: _Machine, arguments: tuple[Any, ...]) -> list[Any]:
+    if not arguments:
+        return []
+    if type(arguments[0]) not in (list, tuple):
+        raise NotPlain("a container that is made of something odd")
+    machine.copying(64 * len(arguments[0]))
+    return list(arguments[0])
+
+
+def _ordered(machine: _Machine, arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    pairs = _items(machine, arguments)
+    if not all(type(pair) in (list, tuple) and len(pair) == 2 for pair in pairs):
+        raise NotPlain("a dictionary that is made of something odd")
+    return {_key(key): value for key, value in pairs}
+
+
+def _default(_: _Machine, arguments: tuple[Any, ...]) -> dict[Any, Any]:
+    """What it would do about missing keys is of no interest here."""
+    if len(arguments) > 1 or not all(each is None or isinstance(each, Name) for each in arguments):
+        raise NotPlain("a defaultdict that is made of something odd")
+    return {}
+
+
+def _bytes(machine: _Machine, arguments: tuple[Any, ...]) -> bytes:
+    """Never of a number: that many zeros would be made."""
+    if not arguments:
+        return b""
+    if len(arguments) == 2:
+        return _encode(machine, arguments)
+    if type(arguments[0]) is not bytes:
+        raise NotPlain("bytes that are made of something odd")
+    return arguments[0]
+
+
+def _complex(_: _Machine, arguments: tuple[Any, ...]) -> complex:
+    real, imaginary = (float(each) if type(each) in (int, float) else None for each in arguments)
+    if real is None or imaginary is None:
+        raise NotPlain("a complex number that is made of something odd")
+    return complex(real, imaginary)
+
+
+_MAKERS: Mapping[str, Callable[[_Machine, tuple[Any, ...]], Any]] = {
+    "numpy.core.multiarray._reconstruct": _reconstruct,
+    "numpy.core.multiarray.scalar": lambda _, arguments: scalar_of(*arguments),
+    "numpy.core.numeric._frombuffer": _frombuffer,
+    "numpy.dtype": lambda _, arguments: dtype_of(*arguments),
+    "collections.OrderedDict": _ordered,
+    "collections.defaultdict": _default,
+    "collections.deque": _items,
+    "builtins.set": lambda machine, arguments: set(map(_key, _items(machine, arguments))),
+    "builtins.frozenset": lambda machine, arguments: frozenset(map(_key, _items(machine, arguments))),
+    "builtins.bytearray": _bytes,
+    "builtins.bytes": _bytes,
+    "builtins.complex": _complex,
+    "_codecs.encode": _encode,
+}
+# the others are only ever handed on: as the class of an array, or as what a defaultdict would make
+_KINDS = ("list", "dict", "int", "float", "str")
+_NAMES = frozenset({*_MAKERS, "numpy.ndarray", *(f"builtins.{each}" for each in _KINDS)})
+
+
+# -- what came out
+
+
+def _checked(found: Any) -> Any:
+    """It is plain all through, holds itself nowhere, and does not unfold to more than anybody could walk."""
+    sizes: dict[int, int] = {}
+    open_: set[int] = set()
+    ahead: list[tuple[Any, bool]] = [(found, False)]
+    while ahead:
+        value, seen = ahead.pop()
+        inner = _inner(value)
+        if seen:
+            open_.discard(id(value))
+            sizes[id(value)] = 1 + sum(sizes.get(id(each), 1) for each in inner)
+            if sizes[id(value)] > MOST_VALUES:
+                raise NotPlain(f"it unfolds to more than {MOST_VALUES} values")
+            continue
+        if id(value) in open_:
+            raise NotPlain("a container holds itself")
+        if not inner or id(value) in sizes:
+            if is_array(value):
+                sizes[id(value)] = 1 + int(value.size)
+            continue
+        open_.add(id(value))
+        ahead.append((value, True))
+        ahead += [(each, False) for each in inner]
+    return found
+
+
+def _inner(value: Any) -> list[Any]:
+    kind = type(value)
+    if kind is dict:
+        return list(value.values())
+    if kind in (list, tuple):
+        return list(value)
+    if kind in (set, frozenset) or kind in _SCALARS or is_array(value):
+        return []
+    if isinstance(value, DType):
+        raise NotPlain("a dtype without an array")
+    if isinstance(value, Unfinished):
+        raise NotPlain("an array that is never filled")
+    raise NotPlain(f"a name without a meaning: {value.name}" if isinstance(value, Name) else "something odd")
