@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import io
 import os
 import pickle
@@ -108,10 +109,8 @@ def test_whatever_is_plain_comes_back(value: Any, protocol: int) -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    try:
+    with contextlib.suppress(NotPlain):
         loads(data)
-    except NotPlain as error:
-        assert str(error)
 
 
 @settings(max_examples=200, deadline=None)
@@ -121,10 +120,8 @@ def test_a_damaged_pickle_is_read_or_refused(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
-    try:
+    with contextlib.suppress(NotPlain):
         loads(bytes(whole[:cut]))
-    except NotPlain as error:
-        assert str(error)
 
 
 # -- pickles that would do something
