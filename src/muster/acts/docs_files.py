@@ -135,7 +135,7 @@ def check_writable(document: Document) -> None:
     """A text without a write bit is meant to stay as it is, whoever asks."""
     bits = stat.S_IMODE(document.facts.st_mode) & 0o222
     if not bits or not os.access(document.path, os.W_OK):
-        hint = f"make it writable (chmod u+w {document.path.name}) if its numbers shall change"
+        hint = f"make it writable (chmod u+w {document.path.name}) if it shall change"
         raise MusterError("the text is read-only; nothing was changed", where=str(document.path), hint=hint)
 
 
@@ -154,6 +154,30 @@ def replace_document(document: Document, data: bytes, sidecar: Sidecar, root: Pa
             raise
         waiting.replace(document.sidecar)
     return kept
+
+
+def replace_text(document: Document, data: bytes) -> None:
+    """Whole or not at all, and only while it is still the text that was read."""
+    check_writable(document)
+    with refusing(document.path):
+        _replace(document.path, data, document.facts)
+
+
+def create_text(path: Path, data: bytes) -> None:
+    """A new file, whole or not at all. One that is there already, even since a moment, is never overwritten."""
+    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
+    temporary = Path(name)
+    try:
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        path.hardlink_to(temporary)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    _sync(path.parent)
 
 
 def _keep(document: Document, root: Path, now: datetime) -> Path:

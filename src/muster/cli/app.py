@@ -16,7 +16,7 @@ from muster.domain.errors import UsageError
 COMMANDS = (
     "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "metrics", "wait", "logs", "stop", "down",
     "hold", "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest",
-    "cost", "docs", "edit", "loop", "gates", "shutdown", "fsck",
+    "cost", "docs", "edit", "loop", "gates", "journal", "shutdown", "fsck",
 )  # fmt: skip
 
 

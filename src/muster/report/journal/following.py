@@ -17,7 +17,7 @@ _INTENT = re.compile(
     re.I,
 )
 _INLINE = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)|“[^”\n]*”|\"[^\"\n]*\"", re.DOTALL)
-_SINCE = re.compile(r"^(?:既然|由于|因为|鉴于)")
+_SINCE = re.compile(r"^(?:既然|由于|因为|鉴于)\s*")
 _CLAUSE = re.compile(r"[。；;]|[.!?](?=\s|$)|\n")
 _TITLE = 80  # characters
 

@@ -1,0 +1,99 @@
+"""muster journal"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from muster.acts import journal_new
+from muster.cli.app import open_folder
+from muster.cli.paint import paint
+from muster.cli.verbs import Verbs
+from muster.cli.words import counted, cut, from_here, say_json, screen_columns
+from muster.domain.errors import UsageError
+from muster.wiring import journaling
+
+Language = Annotated[
+    Literal["zh", "en"] | None,
+    typer.Option("--language", metavar="zh|en", help="Default: as the journal is written.", show_default=False),
+]
+Dir = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Where the journals lie; default: the campaign.", show_default=False),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+app = typer.Typer(
+    cls=Verbs,
+    add_completion=False,
+    epilog="Example:  muster journal new   then   muster journal fill --run runs/v41   then   muster journal audit",
+)
+
+
+@app.callback(invoke_without_command=True)
+def group(ctx: typer.Context) -> None:
+    """The research journal dev_vN.md: starts from the last one's open points, is filled from artifacts, is audited."""
+    if ctx.invoked_subcommand is None:
+        raise UsageError("say what to do: new, fill or audit", hint="for example: muster journal new")
+
+
+@app.command(epilog="Example:  muster journal new   or   muster journal new --dir experiments --language zh")
+def new(
+    ctx: typer.Context,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", metavar="N", min=0, max=999_999, help="Default: the next one.", show_default=False),
+    ] = None,
+    language: Language = None,
+    folder: Dir = None,
+    carry: Annotated[
+        bool, typer.Option("--carry", help="Also where the last version learnt nothing: only carries what is open.")
+    ] = False,
+    as_json_: Json = False,
+) -> int:
+    """Writes dev_vN.md from the last version: its learning and open points become observations and plan.
+
+    Each point keeps its id until its box is ticked, or until it is dropped with a reason. The last version is not touched.
+    """
+    start = open_folder(ctx)
+    there = journaling.place(start, folder)
+    asked = journal_new.Asked(
+        there, datetime.now().astimezone(), version, language, journaling.campaign_language(there), carry
+    )
+    made = journal_new.new(asked)
+    if as_json_:
+        say_json(journal_new.as_json(made))
+        return 0
+    for line in _made_lines(made, start):
+        print(line)
+    return 0
+
+
+def _made_lines(made: journal_new.Made, start: Path) -> Iterator[str]:
+    after = f" from {made.last.name}" if made.last else ", the first one here"
+    yield paint(f"{os.path.relpath(made.path)}{after}", "bold")
+    for each in made.points:
+        times = f" (carried {counted(each.carried, 'time')})" if each.carried else ""
+        yield _fitting(f"  {each.id}{times} {_plain(each.planned)}")
+    ended = [f"{len(made.settled.done)} done"] if made.settled.done else []
+    ended += [f"{len(made.settled.dropped)} dropped"] if made.settled.dropped else []
+    if ended:
+        yield f"  of the last version's points {', '.join(ended)}"
+    if made.missing:
+        names = ", ".join(f"dev_v{each}.md" for each in made.missing)
+        yield paint(f"  between the two there is no {names}", "yellow")
+    yield f"next: write the goal; when a run is over: {from_here(start, 'journal fill', made.path)} --run DIR"
+
+
+def _fitting(text: str) -> str:
+    return cut(text, screen_columns())
+
+
+def _plain(text: str) -> str:
+    """One line, and nothing that a terminal would obey."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
