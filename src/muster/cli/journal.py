@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from muster.acts import journal_new
+from muster.acts import journal_fill, journal_new
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.verbs import Verbs
@@ -25,6 +25,10 @@ Language = Annotated[
 Dir = Annotated[
     Path | None,
     typer.Option("--dir", metavar="DIR", help="Where the journals lie; default: the campaign.", show_default=False),
+]
+File = Annotated[
+    Path | None,
+    typer.Argument(metavar="[FILE]", help="The journal; default: the newest.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
@@ -58,7 +62,7 @@ def new(
 ) -> int:
     """Writes dev_vN.md from the last version: its learning and open points become observations and plan.
 
-    Each point keeps its id until its box is ticked, or until it is dropped with a reason. The last version is not touched.
+    Each point keeps its id until its box is ticked or it is dropped with a reason. The last version is not touched.
     """
     start = open_folder(ctx)
     there = journaling.place(start, folder)
@@ -72,6 +76,67 @@ def new(
     for line in _made_lines(made, start):
         print(line)
     return 0
+
+
+@app.command(epilog="Example:  muster journal fill --run runs/v41   or   muster journal fill dev_v41.md --run train/0")
+def fill(
+    ctx: typer.Context,
+    file: File = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="DIR|CELL",
+            help="A run's folder, or a cell; default: those that it has blocks of, else all cells.",
+            show_default=False,
+        ),
+    ] = None,
+    language: Language = None,
+    folder: Dir = None,
+    force: Annotated[bool, typer.Option("--force", help="Also overwrite blocks that were edited by hand.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")] = False,
+    as_json_: Json = False,
+) -> int:
+    """Writes command, tables, gate, warnings, figures, artifacts and the comparison with the last version.
+
+    Only between its own markers: what a person wrote stays byte for byte. Exit code: 1 if a block that was edited by
+    hand was left alone.
+    """
+    start = open_folder(ctx)
+    opened = journaling.chosen(start, folder, file)
+    told = journaling.fill(start, opened, run or [], language, force=force, dry_run=dry_run)
+    if as_json_:
+        say_json(journal_fill.as_json(told))
+        return told.exit
+    for line in _filled_lines(told):
+        print(line)
+    return told.exit
+
+
+def _filled_lines(told: journal_fill.Told) -> Iterator[str]:
+    done = told.filled
+    changed = len(done.refreshed) + len(done.forced)
+    parts = [f"{counted(len(done.written), 'block')} written"] if done.written else []
+    parts += [f"{changed} refreshed"] if changed else []
+    parts += [f"{len(done.same)} as they were"] if done.same else []
+    yield paint(f"{os.path.relpath(told.path)}: {', '.join(parts) or 'nothing changed'}", "bold")
+    for run in told.runs:
+        kinds = [kind for kind, of in [*done.written, *done.refreshed] if of == run]
+        yield f"  {run}: {', '.join(kinds) or 'nothing new'}"
+    yield from (f"  figure {os.path.relpath(each)}" for each in told.figures)
+    yield from (f"  {note}" for note in told.notes)
+    if told.against:
+        yield f"  compared with {told.against}.md"
+    for block in done.silent:
+        yield paint(
+            f"  line {block.line}: {block.kind} of {block.run} has no artifact any more; left as it is", "yellow"
+        )
+    for block in done.edited:
+        yield paint(f"  line {block.line}: {block.kind} of {block.run} was edited by hand; left as it is", "yellow")
+    if done.edited:
+        yield "--force overwrites them; or move your text out of the block"
+    if told.dry_run:
+        yield "nothing was written (--dry-run)"
 
 
 def _made_lines(made: journal_new.Made, start: Path) -> Iterator[str]:

@@ -1,12 +1,27 @@
-"""Where a campaign's journals lie, and the runs that they tell of."""
+"""Where a campaign's journals lie, what they are filled from, and what they are compared with."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.acts.journal_files import versions
+from muster.acts.journal_files import Opened, file_of, newest, open_journal, opened_or_none, unreadable, versions
+from muster.acts.journal_fill import Told, Work, fill_journal
 from muster.domain.errors import MusterError, UsageError
+from muster.report.journal.blocks import find
+from muster.report.journal.bodies import filling
+from muster.report.journal.compose import name_of
+from muster.report.journal.facts import Picture, Run, Trouble
+from muster.report.journal.pictures import pictures
+from muster.report.journal.scan import Unreadable
+from muster.report.journal.sections import language_of
+from muster.report.journal.told import told_run
+from muster.report.journal.wording import Wording
 from muster.wiring.desk import FILE, find_root
+from muster.wiring.journal_runs import Runs, distinct, titled
 
 
 def place(start: Path, folder: Path | None) -> Path:
@@ -31,3 +46,134 @@ def campaign_language(start: Path) -> str | None:
         return read(file).campaign.language if file.exists() else None
     except MusterError:
         return None
+
+
+def chosen(start: Path, folder: Path | None, file: Path | None) -> Opened:
+    """The journal that was named, or the newest."""
+    if file is not None and folder is not None:
+        raise UsageError("a file and --dir: one of them is enough", hint="the file tells where it lies")
+    return open_journal((start / file).absolute() if file is not None else newest(place(start, folder)))
+
+
+def language_for(opened: Opened, asked: str | None) -> str:
+    """That of the journal's own text comes first: its blocks are read together with it."""
+    folder = opened.document.path.parent
+    return asked or language_of(opened.lines) or campaign_language(folder) or "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Last:
+    """The version before, and its runs; read from their folders where they still are, else from its text."""
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+def fill(
+    start: Path,
+    opened: Opened,
+    asked: Sequence[str],
+    language: str | None,
+    *,
+    force: bool = False,
+    dry_run: bool = False,
+) -> Told:
+    base = opened.document.path.parent
+    runs = Runs(base, start)
+    try:
+        found = _runs(runs, opened, asked)
+        last = last_version(runs, opened)
+        tongue = language_for(opened, language)
+        return fill_journal(opened, _work(opened, found, last, tongue, dry_run=dry_run), force=force, dry_run=dry_run)
+    finally:
+        runs.close()
+
+
+def _runs(runs: Runs, opened: Opened, asked: Sequence[str]) -> list[Run]:
+    """Those that were named; else those that the journal has blocks of; else the campaign's."""
+    if asked:
+        places = distinct([place for each in asked for place in runs.asked(each)])
+    else:
+        marked = [runs.marked(name) for name in named_runs(opened)]
+        places = [place for place in marked if place] or runs.all_cells()
+    if not places:
+        known = named_runs(opened)
+        told = f"the runs it tells of are gone: {', '.join(known[:4])}" if known else "no run is named"
+        hint = "name one: --run DIR, or --run CELL where a campaign is"
+        raise UsageError(f"there is nothing to fill {opened.name} from: {told}", hint=hint)
+    found = [runs.read(place) for place in places]
+    for place, run in zip(places, found, strict=True):
+        runs.refuse_empty(place, run)
+    return [titled(run, found) for run in found]
+
+
+def named_runs(opened: Opened) -> list[str]:
+    try:
+        return list(dict.fromkeys(block.run for block in find(opened.document.text, opened.lines) if block.run))
+    except Unreadable as error:
+        raise unreadable(opened.document.path, error) from None
+
+
+def last_version(runs: Runs, opened: Opened) -> Last | None:
+    folder = opened.document.path.parent
+    older = [each for each in versions(folder) if each < opened.version]
+    last = opened_or_none(file_of(folder, older[-1])) if older else None
+    if last is None:
+        return None
+    name = name_of(last.version)
+    own = set(named_runs(opened))
+    found: list[Run] = []
+    for marked in named_runs(last):
+        # the same folder or cell under two versions: only the text still tells what it held then
+        there = runs.marked(marked) if marked not in own else None
+        run = runs.read(there) if there else None
+        if run is None or runs.nothing(run):
+            run = told_run(last.lines, name, marked.rpartition("/")[2].removeprefix("cell:"))
+        found += [run] if run else []
+    written = told_run(last.lines, name)
+    return Last(name, tuple(found or ([written] if written else [])))
+
+
+def _matching(run: Run, last: Last) -> Run | None:
+    """The run of the last version that this one follows: of the same name, else the last one of them."""
+    by_title = [each for each in last.runs if each.title == run.title or each.name == run.name]
+    found = by_title or last.runs
+    return found[-1] if found else None
+
+
+def _work(opened: Opened, found: Sequence[Run], last: Last | None, language: str, *, dry_run: bool) -> Work:
+    w = Wording(language)
+    figures: dict[Path, bytes] = {}
+    fillings = []
+    for run in found:
+        before = _matching(run, last) if last else None
+        drawn = _drawn(opened, run, language, figures)
+        fillings.append(filling(drawn, before, last.name if last else "", w))
+    notes = [] if last is None or last.runs else [f"{last.name}.md tells of no run: nothing is compared"]
+    return Work(fillings, language, {} if dry_run else figures, last.name if last else "", notes)
+
+
+def _drawn(opened: Opened, run: Run, language: str, figures: dict[Path, bytes]) -> Run:
+    """With the pictures that are drawn from its files; they lie beside the journal, not among the run's own."""
+    base = opened.document.path.parent
+    try:
+        made = pictures(run, language)
+    except Exception as error:  # a text without its picture is better than none
+        why = f"{type(error).__name__}: {error}"
+        return replace(run, troubles=(*run.troubles, Trouble("trouble.figures", {"why": why})))
+    folder = Path(f"{name_of(opened.version)}_files") / slug(run.name)
+    more = []
+    for name, data in made.items():
+        figures[base / folder / name] = data
+        more.append(Picture(str(folder / name).replace(os.sep, "/"), name.rpartition(".")[0].replace("_", " ")))
+    return replace(run, pictures=(*more, *run.pictures))
+
+
+def slug(name: str) -> str:
+    """A folder's name for a run; two runs do not share one."""
+    import hashlib
+
+    plain = re.sub(r"[^\w.-]+", "_", name.removeprefix("cell:")).strip("._") or "run"
+    if plain == name:
+        return plain
+    return f"{plain[-48:]}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:6]}"

@@ -15,7 +15,7 @@ class Wording:
         self.language = language
         self._texts = TEXTS[language]
 
-    def __call__(self, key: str, **parts: object) -> str:
+    def __call__(self, key: str, /, **parts: object) -> str:
         return filled(self._texts[key], parts)
 
     def has(self, key: str) -> bool:

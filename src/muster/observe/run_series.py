@@ -1,0 +1,79 @@
+"""Series of numbers that a script kept for itself: `training_stats.pkl` and its like. Nothing in them is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from muster.observe.metrics.numbers import leaves, plain
+from muster.observe.pickle_arrays import is_array
+from muster.observe.pickles import NotPlain, read_pickle
+
+MOST_SERIES = 500
+_DEEPEST = 3
+
+
+def series_of(path: str) -> tuple[dict[str, list[float]], str]:
+    """Name -> a number for each iteration; or none, and why."""
+    try:
+        found = _npz(path) if path.endswith(".npz") else read_pickle(path)
+    except NotPlain as error:
+        return {}, str(error)
+    except OSError as error:
+        return {}, error.strerror or str(error)
+    series: dict[str, list[float]] = {}
+    for name, values in _series(found, ""):
+        if len(series) >= MOST_SERIES:
+            break
+        series[name] = values
+    return series, "" if series else "it holds no series of numbers"
+
+
+def _series(found: Any, name: str, depth: int = 0) -> Iterator[tuple[str, list[float]]]:
+    if isinstance(found, Mapping) and depth < _DEEPEST:
+        for key, value in found.items():
+            yield from _series(value, f"{name}.{key}" if name else str(key), depth + 1)
+    elif _rows(found):
+        yield from _columns(found, name)
+    elif values := _numbers(found):
+        yield name or "values", values
+
+
+def _rows(found: Any) -> bool:
+    return isinstance(found, list | tuple) and bool(found) and all(isinstance(row, Mapping) for row in found)
+
+
+def _columns(rows: Any, name: str) -> Iterator[tuple[str, list[float]]]:
+    """Of a list of records, one for each iteration; keys that some of them lack are left out."""
+    numbers = [dict(leaves({str(key): _plain(value) for key, value in row.items()})) for row in rows]
+    for key in numbers[0]:
+        if all(key in row for row in numbers):
+            yield f"{name}.{key}" if name else key, [row[key] for row in numbers]
+
+
+def _numbers(found: Any) -> list[float]:
+    if is_array(found):
+        if found.ndim != 1 or found.dtype.kind not in "biuf":
+            return []
+        return [float(value) for value in found]
+    if not isinstance(found, list | tuple) or not found:
+        return []
+    values = [plain(_plain(value)) for value in found]
+    return [value for value in values if value is not None] if None not in values else []
+
+
+def _plain(value: Any) -> Any:
+    """An array of one number is a number."""
+    return value.item() if is_array(value) and value.size == 1 and value.dtype.kind in "iuf" else value
+
+
+def _npz(path: str) -> dict[str, Any]:
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files[:MOST_SERIES]}
+    except OSError:
+        raise
+    except Exception as error:  # a damaged archive, objects that would have to be unpickled
+        raise NotPlain(f"it can't be read as npz: {error}") from None

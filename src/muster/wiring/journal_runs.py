@@ -1,0 +1,196 @@
+"""Finds the runs that a journal tells of: a folder, an attempt's folder, or a cell of the campaign."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muster.acts.status import CellStatus
+from muster.domain.cell import matching
+from muster.domain.errors import MusterError, UsageError
+from muster.domain.order import Order
+from muster.execute.local import read_order
+from muster.execute.paths import attempt_folder
+from muster.observe.hashes import HashCache
+from muster.observe.run_command import NAMES, NoCommand, command_file, read_command_file, read_script
+from muster.observe.run_files import RunFolder
+from muster.report.journal.facts import Command, Picture, Run, Trouble
+from muster.report.journal.flags import flags_of
+from muster.wiring.desk import Desk, find_root
+from muster.wiring.histories import attempt_of, output_of
+from muster.wiring.survey import look
+
+CELL = "cell:"
+MOST_CELLS = 12
+LOOKED_FOR = (
+    "eval_history.jsonl, gate_trace.jsonl, schedule_trace.json, stage_summary.json, training_stats.pkl, train.jsonl"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a run lies, before it is read."""
+
+    name: str  # as in the markers
+    title: str
+    folder: Path
+    order: Order | None = None
+    state: str = ""
+    resumed: bool = False
+
+
+class Runs:
+    """`base`: the journal's folder, which paths in it are relative to; `start`: where the command was given."""
+
+    def __init__(self, base: Path, start: Path) -> None:
+        self._base, self._start = base, start
+        self._cells: dict[str, CellStatus] | None = None
+        self._desk: Desk | None = None
+        self._hashes: HashCache | None = None
+        self._read: dict[str, Run] = {}
+
+    # -- names
+
+    def asked(self, target: str) -> list[Place]:
+        """What a person named: a folder that exists is meant as such, else a cell or a glob of cells."""
+        folder = self._start / target
+        if folder.is_dir():
+            return [self._of_folder(folder)]
+        if folder.exists():
+            raise UsageError(f"--run {target}: this is a file", hint="name the folder that the run wrote to")
+        known = self._known_cells()
+        wanted, useless = matching([target.removeprefix(CELL)], list(known))
+        if useless:
+            hint = f"cells are {', '.join(list(known)[:5])}" if known else "name a folder that exists"
+            raise UsageError(f"--run {target}: there is no such folder{' or cell' if known else ''}", hint=hint)
+        return [self._of_cell(known[name]) for name in wanted]
+
+    def marked(self, name: str) -> Place | None:
+        """What a marker names; None: it is not there any more."""
+        if name.startswith(CELL):
+            cell = self._known_cells().get(name.removeprefix(CELL))
+            return self._of_cell(cell) if cell and attempt_of(cell.record) else None
+        folder = self._base / name
+        return self._of_folder(folder) if folder.is_dir() else None
+
+    def all_cells(self) -> list[Place]:
+        """Those that have run and left something to tell of."""
+        ran = [self._of_cell(cell) for cell in self._known_cells().values() if attempt_of(cell.record)]
+        return [place for place in ran if not self.nothing(self.read(place))][:MOST_CELLS]
+
+    def _known_cells(self) -> dict[str, CellStatus]:
+        if self._cells is None:
+            try:
+                root = find_root(self._base)
+                self._desk = Desk.open(root)
+                self._cells = {cell.record.cell.id: cell for cell in look(self._desk).cells}
+            except UsageError:
+                self._cells = {}
+        return self._cells
+
+    def _of_folder(self, folder: Path) -> Place:
+        real = folder.resolve()
+        name = os.path.relpath(real, self._base.resolve()).replace(os.sep, "/")
+        order = read_order(real)
+        title = order.cell if order else real.name
+        return Place(name, title, Path(order.out) if order and Path(order.out).is_dir() else real, order)
+
+    def _of_cell(self, cell: CellStatus) -> Place:
+        attempt, name = attempt_of(cell.record), cell.record.cell.id
+        assert self._desk is not None
+        if attempt is None:
+            hint = f"`muster why {name}` says what it waits for"
+            raise MusterError(f"{name} has not run yet", where=str(self._desk.root), hint=hint)
+        order = read_order(attempt_folder(self._desk.state, *attempt.key))
+        output = Path(output_of(self._desk.state, cell) or "")
+        return Place(f"{CELL}{name}", name, output, order, str(cell.verdict.state))
+
+    # -- content
+
+    def read(self, place: Place) -> Run:
+        if place.name not in self._read:
+            self._read[place.name] = self._whole(place)
+        return self._read[place.name]
+
+    def nothing(self, run: Run) -> bool:
+        """Nothing in it that the journal tells of."""
+        return not (run.evaluations or run.gates or run.schedule or run.summary or run.training)
+
+    def refuse_empty(self, place: Place, run: Run) -> None:
+        if self.nothing(run) and not (run.files and run.command):
+            hint = f"looked for {LOOKED_FOR}"
+            raise MusterError(
+                f"nothing that a journal tells of is in {place.title}", where=str(place.folder), hint=hint
+            )
+
+    def _whole(self, place: Place) -> Run:
+        folder = RunFolder(place.folder, self._base)
+        found = folder.read(self._hash)
+        command, trouble = self._command(place, folder.earliest)
+        title = place.title
+        if command and not place.name.startswith(CELL):
+            title = flags_of(command.argv).get("run_name") or title
+        return Run(
+            place.name, title, folder.shown(str(place.folder)), command, found.evaluations, found.gates, found.schedule,
+            found.schedule_source, found.summary, found.summary_source, found.training, found.files,
+            tuple(Picture(path) for path in found.pictures), (*trouble, *found.troubles), place.state,
+        )  # fmt: skip
+
+    def _command(self, place: Place, earliest: float | None) -> tuple[Command | None, tuple[Trouble, ...]]:
+        order = place.order
+        if order:
+            return self._ordered(order, earliest), ()
+        path = command_file(place.folder)
+        if path is None:
+            return None, ()
+        shown = os.path.relpath(path, self._base).replace(os.sep, "/")
+        try:
+            argv, cwd = read_command_file(path)
+        except NoCommand as error:
+            return None, (Trouble("trouble.order", {"file": shown, "why": str(error)}),)
+        places = [*([Path(cwd)] if cwd else []), self._start, self._base, place.folder, *self._root()]
+        script = read_script(argv, places, earliest)
+        return Command(argv, shown, self._shown_cwd(cwd) if cwd else "", script), ()
+
+    def _ordered(self, order: Order, earliest: float | None) -> Command:
+        script = read_script(order.argv, [Path(order.cwd)], earliest)
+        commit, dirty = str(order.code.get("commit") or ""), bool(order.code.get("dirty"))
+        resumed = order.resumed_from is not None
+        cwd = self._shown_cwd(order.cwd)
+        return Command(order.argv, "attempt.json", cwd, script, commit, dirty, order.n, resumed)
+
+    def _shown_cwd(self, cwd: str) -> str:
+        return os.path.relpath(cwd, self._base).replace(os.sep, "/")
+
+    def _root(self) -> list[Path]:
+        try:
+            return [find_root(self._base)]
+        except UsageError:
+            return []
+
+    def _hash(self, path: str) -> str | None:
+        if self._hashes is None:
+            root = next(iter(self._root()), self._base)
+            self._hashes = HashCache(root / ".muster")
+        return self._hashes.sha256(path)
+
+    def close(self) -> None:
+        if self._desk is not None:
+            if self._hashes is not None:
+                self._hashes.save()
+            self._desk.close()
+
+
+def distinct(places: Sequence[Place]) -> list[Place]:
+    return list({place.name: place for place in places}.values())
+
+
+def titled(run: Run, others: Sequence[Run]) -> Run:
+    """Two runs of one name are told apart by where they lie."""
+    same = [each for each in others if each.title == run.title and each.name != run.name]
+    return replace(run, title=f"{run.title} ({run.name})") if same else run
+
+
+__all__ = ["CELL", "LOOKED_FOR", "NAMES", "Place", "Runs", "distinct", "titled"]
