@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from muster.acts import journal_fill, journal_new
+from muster.acts import journal_audit, journal_fill, journal_new
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.verbs import Verbs
@@ -31,6 +31,10 @@ File = Annotated[
     typer.Argument(metavar="[FILE]", help="The journal; default: the newest.", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+LISTED = 60
+COLOURS = {"agrees": "green", "disagrees": "red", "untraced": "dim"}
+WORDS = {"agrees": "agree", "disagrees": "disagree", "untraced": "can't be traced"}
 
 app = typer.Typer(
     cls=Verbs,
@@ -137,6 +141,57 @@ def _filled_lines(told: journal_fill.Told) -> Iterator[str]:
         yield "--force overwrites them; or move your text out of the block"
     if told.dry_run:
         yield "nothing was written (--dry-run)"
+
+
+@app.command(epilog="Example:  muster journal audit   or   muster journal audit dev_v41.md --json | jq .counts")
+def audit(
+    ctx: typer.Context,
+    file: File = None,
+    run: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--run",
+            metavar="DIR|CELL",
+            help="What its numbers are compared with; default: the runs that it has blocks of.",
+            show_default=False,
+        ),
+    ] = None,
+    folder: Dir = None,
+    as_json_: Json = False,
+) -> int:
+    """Says which numbers agree with the artifacts and which don't, which points got stuck or lost, what was edited.
+
+    Exit code: 1 if a number disagrees, a point vanished, a generated block was edited or an artifact is gone.
+    """
+    start = open_folder(ctx)
+    found = journaling.audit(start, journaling.chosen(start, folder, file), run or [])
+    if as_json_:
+        say_json(journal_audit.as_json(found))
+    else:
+        for line in _audited_lines(found):
+            print(line)
+    return 1 if found.wrong else 0
+
+
+def _audited_lines(found: journal_audit.Audited) -> Iterator[str]:
+    spots = [each for each in found.numbers if each.finding.state != "agrees"]
+    for each in spots[:LISTED]:
+        should = f", it is {each.finding.should}" if each.finding.should else ""
+        state = paint(each.finding.state, COLOURS[each.finding.state])
+        yield f"line {each.line}: {each.finding.text} {state}{should}: {each.finding.because}"
+    if len(spots) > LISTED:
+        yield f"and {len(spots) - LISTED} more; --json lists them all"
+    for point in found.points:
+        where = f"line {point.line}: " if point.line else ""
+        yield f"{where}{point.id} {paint(point.kind, 'red' if point.wrong else 'yellow')}: {point.message}"
+    for block in found.edited:
+        yield f"line {block.line}: {block.kind} of {block.run} {paint('edited', 'red')} by hand since it was generated"
+    for artifact in found.artifacts:
+        what = "is gone" if artifact.state == "missing" else "has changed since the journal was filled"
+        yield f"{artifact.path} {paint(what, 'red')} (of {artifact.run})"
+    yield from (paint(note, "yellow") for note in found.notes)
+    told = [f"{count} {WORDS[state]}" for state, count in found.counts.items() if count]
+    yield paint(f"{os.path.relpath(found.path)}: {', '.join(told) or 'no number that could stem from a run'}", "bold")
 
 
 def _made_lines(made: journal_new.Made, start: Path) -> Iterator[str]:

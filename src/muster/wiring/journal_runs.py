@@ -14,7 +14,7 @@ from muster.domain.order import Order
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
 from muster.observe.hashes import HashCache
-from muster.observe.run_command import NAMES, NoCommand, command_file, read_command_file, read_script
+from muster.observe.run_command import NoCommand, command_file, read_command_file, read_script
 from muster.observe.run_files import RunFolder
 from muster.report.journal.facts import Command, Picture, Run, Trouble
 from muster.report.journal.flags import flags_of
@@ -127,7 +127,7 @@ class Runs:
 
     def _whole(self, place: Place) -> Run:
         folder = RunFolder(place.folder, self._base)
-        found = folder.read(self._hash)
+        found = folder.read(self.hash)
         command, trouble = self._command(place, folder.earliest)
         title = place.title
         if command and not place.name.startswith(CELL):
@@ -170,7 +170,7 @@ class Runs:
         except UsageError:
             return []
 
-    def _hash(self, path: str) -> str | None:
+    def hash(self, path: str) -> str | None:
         if self._hashes is None:
             root = next(iter(self._root()), self._base)
             self._hashes = HashCache(root / ".muster")
@@ -191,6 +191,3 @@ def titled(run: Run, others: Sequence[Run]) -> Run:
     """Two runs of one name are told apart by where they lie."""
     same = [each for each in others if each.title == run.title and each.name != run.name]
     return replace(run, title=f"{run.title} ({run.name})") if same else run
-
-
-__all__ = ["CELL", "LOOKED_FOR", "NAMES", "Place", "Runs", "distinct", "titled"]

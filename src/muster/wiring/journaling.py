@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from muster.acts.journal_audit import Audited
+from muster.acts.journal_audit import audit as audit_journal
 from muster.acts.journal_files import Opened, file_of, newest, open_journal, opened_or_none, unreadable, versions
 from muster.acts.journal_fill import Told, Work, fill_journal
 from muster.domain.errors import MusterError, UsageError
 from muster.report.journal.blocks import find
 from muster.report.journal.bodies import filling
+from muster.report.journal.book import Book
 from muster.report.journal.compose import name_of
 from muster.report.journal.facts import Picture, Run, Trouble
 from muster.report.journal.pictures import pictures
@@ -66,6 +69,7 @@ class Last:
     """The version before, and its runs; read from their folders where they still are, else from its text."""
 
     name: str
+    version: int
     runs: tuple[Run, ...]
 
 
@@ -107,6 +111,26 @@ def _runs(runs: Runs, opened: Opened, asked: Sequence[str]) -> list[Run]:
     return [titled(run, found) for run in found]
 
 
+def audit(start: Path, opened: Opened, asked: Sequence[str]) -> Audited:
+    """Against the runs that were named, or else those that the journal itself and the last one tell of."""
+    runs = Runs(opened.document.path.parent, start)
+    try:
+        named = named_runs(opened)
+        places = [place for each in asked for place in runs.asked(each)]
+        marked = [] if asked else [runs.marked(name) for name in named]
+        found = [runs.read(place) for place in distinct([place for place in [*places, *marked] if place])]
+        last = last_version(runs, opened)
+        books = {opened.version: Book(name_of(opened.version), found)} if found else {}
+        if last and last.runs:
+            books[last.version] = Book(last.name, last.runs)
+        notes = (
+            [] if found else ["no run of this version is known, so its numbers can't be traced: --run DIR names one"]
+        )
+        return audit_journal(opened, books, runs.hash, notes)
+    finally:
+        runs.close()
+
+
 def named_runs(opened: Opened) -> list[str]:
     try:
         return list(dict.fromkeys(block.run for block in find(opened.document.text, opened.lines) if block.run))
@@ -131,7 +155,7 @@ def last_version(runs: Runs, opened: Opened) -> Last | None:
             run = told_run(last.lines, name, marked.rpartition("/")[2].removeprefix("cell:"))
         found += [run] if run else []
     written = told_run(last.lines, name)
-    return Last(name, tuple(found or ([written] if written else [])))
+    return Last(name, last.version, tuple(found or ([written] if written else [])))
 
 
 def _matching(run: Run, last: Last) -> Run | None:

@@ -12,6 +12,7 @@ from muster.report.journal.flags import laid_out
 from muster.report.journal.gate_words import gate_body
 from muster.report.journal.placing import Filling
 from muster.report.journal.shown import fenced, table
+from muster.report.journal.stage_words import stages_body
 from muster.report.journal.warning_words import warnings_body
 from muster.report.journal.wording import Wording
 from muster.report.record_wording import code, size
@@ -27,6 +28,7 @@ def filling(run: Run, before: Run | None, against: str, w: Wording) -> Filling:
         "training": training_body(run.training, w) if run.training else "",
         "evaluation": evaluation_body(run.evaluations, w) if run.evaluations else "",
         "gate": "\n\n".join(gate_body(each, w) for each in run.gates),
+        "stages": stages_body(run, w),
         "warnings": warnings_body(run, w),
         "figures": figures_body(run.pictures),
         "artifacts": artifacts_body(run.files, run.folder, w) if run.files else "",
@@ -46,9 +48,11 @@ def command_body(run: Run, w: Wording) -> str:
 
 def _origin(command: Command, w: Wording) -> Iterator[str]:
     where = w("command.cwd", cwd=code(command.cwd)) if command.cwd else ""
-    which = w("command.attempt", n=command.attempt) if command.attempt else ""
     resumed = w("command.resumed") if command.resumed else ""
-    yield w.sentences(w("command.source", source=code(command.source)), which, where, resumed)
+    source = w(
+        "command.attempt" if command.attempt else "command.source", source=code(command.source), n=command.attempt
+    )
+    yield w.sentences(source, where, resumed)
     if command.script and command.script.sha256:
         parts = {"path": code(command.script.path), "sha": command.script.sha256[:HASHED]}
         newer = w("command.newer") if command.script.newer else ""
@@ -80,7 +84,7 @@ def artifacts_body(files: Sequence[File], folder: str, w: Wording) -> str:
     total, count = sum(each.size for each in files), sum(each.count for each in files)
     told = w("artifacts.told", n=count, size=size(total), folder=code(folder))
     more = [w("artifacts.more", n=len(files) - MOST_FILES)] if len(files) > MOST_FILES else []
-    return "\n\n".join([told, table([w("head.file"), w("head.size"), "sha256"], rows), *more])
+    return "\n\n".join([told, table([w("head.file"), w("head.size"), "sha256"], rows, words=1), *more])
 
 
 def _path(each: File, w: Wording) -> str:

@@ -42,7 +42,7 @@ def comparison_body(now: Run, before: Run, against: str, w: Wording) -> str:
     shown = [_row(each, forms[each.key], w) for each in rows[:MOST]]
     head = [w("head.metric"), against, w("head.this"), w("head.difference"), w("head.reading")]
     notes = [f"- {each}" for each in _notes(rows, before, against, w)]
-    return "\n\n".join([_summary(rows, w), table(head, shown), "\n".join(notes)])
+    return "\n\n".join([_summary(rows, w), table(head, shown, words=1), "\n".join(notes)])
 
 
 def compare(now: Evaluations, before: Evaluations, better: Mapping[str, str]) -> list[Compared]:

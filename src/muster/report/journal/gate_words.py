@@ -24,17 +24,15 @@ NEAREST = 3
 
 
 def gate_body(trace: GateTrace, w: Wording) -> str:
+    """What came of it first, then evaluation by evaluation."""
     rows = list(trace.rows)
+    source = w("gate.source", source=code(trace.source))
     if not rows:
-        return w("gate.empty", gate=code(trace.name), source=code(trace.source))
-    parts = [_summary(trace, w)]
+        return w.sentences(w("gate.empty", gate=code(trace.name)), source)
     told = rows[-MOST:]
-    if len(told) < len(rows):
-        parts.append(w("gate.cut", shown=len(told), n=len(rows)))
-    parts.append("\n".join(f"- {_row(row, w)}" for row in told))
-    parts.append("\n".join(f"- {each}" for each in _ending(rows, w)))
-    parts.append(f"- {w('gate.source', source=code(trace.source))}")
-    return "\n\n".join(parts[:-1]) + f"\n{parts[-1]}"
+    cut = [w("gate.cut", shown=len(told), n=len(rows))] if len(told) < len(rows) else []
+    listed = "\n".join(f"- {_row(row, w)}" for row in told)
+    return "\n\n".join([w.sentences(_summary(trace, w), *_ending(rows, w), source), *cut, listed])
 
 
 def _summary(trace: GateTrace, w: Wording) -> str:
@@ -103,8 +101,7 @@ def blocking_criteria(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _said(check: Mapping[str, Any], w: Wording) -> str:
-    window = str(check.get("window", "last"))
-    name = code(str(check.get("key"))) + ("" if window == "last" else f" ({window})")
+    name = _name(check)
     value, threshold = _number(check.get("value")), _number(check.get("threshold"))
     bound, holds = str(check.get("bound")), check.get("holds")
     if holds is None or value is None or threshold is None or bound not in _OTHERWISE:
@@ -140,9 +137,24 @@ def _lacking(row: Mapping[str, Any], w: Wording) -> list[str]:
         return [w("gate.frozen", until=iteration(_number(row.get("frozen_until"))))]
     required, streak = _number(row.get("required")), _number(row.get("streak")) or 0.0
     more = int(required - streak) if required is not None else 0
-    found = [_said(each, w) for each in blocking_criteria(row)]
-    wanted = [w("gate.no_longer", what=each) for each in found]
+    wanted = [_wanted(each, w) for each in blocking_criteria(row)]
     return [*wanted, *([w("gate.successes", n=more)] if more > 0 else [])]
+
+
+def _wanted(check: Mapping[str, Any], w: Wording) -> str:
+    """What would have to be true: a success criterion that holds, or a failure criterion that does not."""
+    bound, holds = str(check.get("bound")), check.get("holds")
+    value, threshold = _number(check.get("value")), _number(check.get("threshold"))
+    if holds is None or value is None or threshold is None or bound not in _OTHERWISE:
+        return w("gate.unjudged", key=_name(check))
+    relation = _OTHERWISE[bound] if check.get("side") == "failure" else bound
+    parts = {"value": number(value, 6), "threshold": number(threshold, 6)}
+    return w(f"gate.wanted.{relation}", key=_name(check), **parts)
+
+
+def _name(check: Mapping[str, Any]) -> str:
+    window = str(check.get("window", "last"))
+    return code(str(check.get("key"))) + ("" if window == "last" else f" ({window})")
 
 
 def _number(value: Any) -> float | None:

@@ -11,7 +11,8 @@ from muster.report.journal.sections import LEARNING, RECORD, Section, of_role, s
 from muster.report.journal.wording import Wording
 
 KINDS = (
-    "command", "differences", "training", "evaluation", "comparison", "gate", "warnings", "figures", "artifacts",
+    "command", "differences", "training", "evaluation", "comparison", "gate", "stages", "warnings", "figures",
+    "artifacts",
 )  # fmt: skip
 
 

@@ -38,9 +38,10 @@ def iteration(value: float | None) -> str:
     return "?" if value is None else number(value, 12)
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Markdown; the first columns stand to the left, numbers to the right. Texts are people's and the run's."""
-    align: tuple[Align, ...] = tuple("l" if at < left else "r" for at in range(len(head)))
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, words: int = 0) -> str:
+    """Markdown; the first `left` columns and the last `words` ones stand to the left, numbers to the right."""
+    end = len(head) - words
+    align: tuple[Align, ...] = tuple("r" if left <= at < end else "l" for at in range(len(head)))
     cells = tuple(tuple(Cell(text) for text in row) for row in rows)
     return body(Grid("", tuple(head), cells, align))
 
