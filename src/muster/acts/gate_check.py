@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from muster.domain.campaign import Campaign
@@ -30,6 +31,20 @@ def gate_mistakes(campaign: Campaign, past: PastRows = lambda _: ()) -> Iterator
             place = _PLACES.get(each.code)
             path = f"gates.{name}.{place}" if place else f"gates.{name}"
             yield Mistake(each.message, hint=each.hint, path=path, level="note" if each.level == NOTE else "warning")
+
+
+def missing_files(campaign: Campaign, root: str) -> Iterator[Mistake]:
+    """Tail seeds that a schedule draws from, as the job would find them from its folder."""
+    for name, gate in (campaign.gates or {}).items():
+        job = next((each for each in campaign.jobs if each.name == gate["job"]), None)
+        if not gate.get("schedule") or job is None:
+            continue
+        base = Path(job.cwd or root)
+        lacking = [each for each in dict.fromkeys(s.source for s in Schedule.of(gate["schedule"]).stages)
+                   if not (base / each).exists()]  # fmt: skip
+        if lacking:
+            what = f"tail seeds that are not there: {', '.join(lacking)}"
+            yield Mistake(what, path=f"gates.{name}.schedule", hint=f"looked in {base}", level="warning")
 
 
 def facts_of(campaign: Campaign, gate: Mapping[str, Any]) -> Facts:

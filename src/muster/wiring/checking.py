@@ -14,7 +14,7 @@ from typing import Any
 from muster import __version__
 from muster.acts.check import Check, Machine, advise, locate
 from muster.acts.environments import Environment, as_record, environments, judge
-from muster.acts.gate_check import gate_mistakes
+from muster.acts.gate_check import gate_mistakes, missing_files
 from muster.acts.later import not_yet
 from muster.acts.looks import exact_test
 from muster.acts.periods import period_warnings
@@ -63,6 +63,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
         *preflight(campaign, str(root), os.environ),
         *not_yet(campaign),
         *gate_mistakes(campaign, lambda name: past_rows(campaign, state, name)),
+        *missing_files(campaign, str(root)),
         *proposer_mistakes(campaign.loop, found.bases, root),
         *advise(campaign, machine, jobs_to_do(campaign, state)),
         *period_warnings(campaign, str(root), state.declared if state else ()),

@@ -11,7 +11,7 @@ from typing import Any
 from muster.acts.axis_edits import with_configs
 from muster.acts.bases import base_variants, kept
 from muster.acts.check import locate
-from muster.acts.gate_check import gate_mistakes
+from muster.acts.gate_check import gate_mistakes, missing_files
 from muster.acts.later import not_yet
 from muster.acts.preflight import preflight
 from muster.acts.proposer_check import proposer_mistakes
@@ -90,6 +90,7 @@ def checked(file: Path) -> Read:
         *preflight(found.campaign, str(file.parent), os.environ),
         *not_yet(found.campaign),
         *gate_mistakes(found.campaign),
+        *missing_files(found.campaign, str(file.parent)),
         *proposer_mistakes(found.campaign.loop, found.bases, file.parent),
     ]
     mistakes = [each for each in noticed if each.level == "error"]

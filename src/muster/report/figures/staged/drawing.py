@@ -17,7 +17,6 @@ from muster.report.figures.staged.ground import Frame, Stages, looks_of, short
 from muster.report.figures.staged.labels import Label, Wrong, bands_of, contradictions, edges, labels_of
 from muster.report.figures.staged.words import Say
 
-
 MOST_NAMED = 12  # labels that contradict, in the notes
 
 
