@@ -101,7 +101,7 @@ def test_a_run_is_stopped_when_its_gate_bears_no_more(quick: Camp) -> None:
     assert "gate_stop is not retried by itself" in found["next"]
     (gate,) = quick.decisions("gate")
     assert gate["data"]["state"] == "failure_hold"
-    assert "2 in a row, more than the 1 borne" in gate["reason"]
+    assert "failure 2 in a row, 1 is borne here" in gate["reason"]
 
 
 def test_a_pruned_cell_is_given_up_and_the_campaign_goes_on(quick: Camp) -> None:

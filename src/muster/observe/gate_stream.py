@@ -66,7 +66,7 @@ class TextStream:
     def _row(self, line: str) -> Row | None:
         entry = self._json(line) if self.kind == "jsonl" else self._csv(line)
         at = entry.get(self.step)
-        if isinstance(at, bool) or not isinstance(at, int | float) or at != at or at != int(at):  # noqa: PLR0124
+        if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 2**53 or at != int(at):
             return None
         label = entry.get(self.stage)
         values = {name: value for name, value in entry.items() if name not in (self.step, self.stage)}
@@ -118,7 +118,7 @@ class RecordStream:
                 self._rows, self._told, fresh = {}, 0, True
             for key, (steps, values) in rows.columns.items():
                 for step, value in zip(steps, values, strict=True):
-                    if step == step and abs(step) < 2**53:  # noqa: PLR0124
+                    if 0 <= step < 2**53:
                         self._rows.setdefault(int(step), {})[key] = value
         return News(self._whole(), fresh)
 

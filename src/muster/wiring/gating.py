@@ -17,7 +17,7 @@ from muster.domain.state import CampaignState
 from muster.observe.gate_stream import RecordStream, Stream, stream_of
 from muster.observe.outputs import folder_of
 from muster.ports.clock import Clock
-from muster.stages.decision import ADVANCE, FALL_BACK, Decision
+from muster.stages.decision import ADVANCE, FALL_BACK, HOLD, Decision
 from muster.stages.gate import Gate
 from muster.stages.rows import Row, settled
 from muster.stages.schedule import Schedule
@@ -26,6 +26,7 @@ from muster.stages.traces import head
 from muster.wiring.histories import attempt_of
 from muster.wiring.shift import Shift
 
+MANY = 50_000  # rows: of more, holds are left out of the trace
 TRIES = 3  # at what has ended and can't be read: nobody waits for it for ever
 Key = tuple[str, int, str]  # cell, attempt, gate
 _CAUSES = {"stop": "gate_stop", "prune": "pruned"}
@@ -51,6 +52,7 @@ class Watched:
     rows: list[Row] = field(default_factory=list)
     gate: Gate = field(init=False)
     events: list[GateEvent] = field(default_factory=list)
+    _begun: bool = False
     _broken: bool = False
     _failed: int = 0
 
@@ -66,20 +68,22 @@ class Watched:
             self._failed = 0
         except OSError:
             self._failed += 1
+        except Exception:  # whatever a run leaves behind: no further look will read it
+            self._failed = TRIES
         return Standing(tuple(self.events), ended and (not self._failed or self._failed >= TRIES))
 
     def _take(self, fresh: list[Row], *, anew: bool) -> None:
         if not fresh and not anew:
             return
         self.rows = settled(fresh if anew else [*self.rows, *fresh])
-        if anew or any(row.iteration <= self.gate.iteration for row in fresh) or not self.gate.iteration:
+        if anew or not self._begun or any(row.iteration <= self.gate.iteration for row in fresh):
             self._begin_anew()
         else:
             self._write([self._decide(row) for row in settled(fresh)], "a")
 
     def _begin_anew(self) -> None:
         """A run that goes back, or goes on from a checkpoint: its gate is made again from the rows that count."""
-        self.gate, self.events, self._broken = Gate(self.settings), [], False
+        self.gate, self.events, self._broken, self._begun = Gate(self.settings), [], False, True
         first = self.rows[0].iteration if self.rows else 0
         rows = settled([*self.earlier, *self.rows])
         decided = [self._decide(row) for row in rows]
@@ -99,7 +103,7 @@ class Watched:
 
     def _write(self, decided: Sequence[Decision], mode: str) -> None:
         """For people, and for `gates replay`: what it says can be made again from what the run wrote."""
-        lines = [each.line() for each in decided]
+        lines = [each.line() for each in decided if len(self.rows) <= MANY or each.state != HOLD]
         try:
             self.trace.parent.mkdir(exist_ok=True)
             with self.trace.open(mode, encoding="utf-8") as file:
