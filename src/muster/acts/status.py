@@ -39,6 +39,7 @@ class CellStatus:
     output: str | None = None
     step: float | None = None
     eta: str | None = None  # when it will have ended; None: nothing tells
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Status:
         # an attempt that ended and is not recorded yet: others may wait for it
         if self.state.intent.kind != "running":
             return False
-        if any(cell.record.open or (cell.startable and not self.state.at_rest) for cell in every):
+        if any(cell.record.open or ((cell.startable or cell.gated) and not self.state.at_rest) for cell in every):
             return True
         return self.loop is not None and self.loop.due
 
@@ -239,7 +240,13 @@ def _closed(record: CellRecord, where: Standing) -> CellStatus:
     )
     since = iso(outcome.ended) if outcome and outcome.ended else shown.claimed_at if shown else None
     return CellStatus(
-        record, verdict, where.next, where.startable, since=since, output=outcome.output if outcome else None
+        record,
+        verdict,
+        where.next,
+        where.startable,
+        since=since,
+        output=outcome.output if outcome else None,
+        gated=where.gated,
     )
 
 

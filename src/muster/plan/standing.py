@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from muster.ledger.budget import Purse  # `status` of a campaign without a budget has no use for it
 
 Needs = Mapping[str, tuple[str, ...]]
+GATE_NEXT = "starts when it opens; `muster gates replay` tells what keeps it shut"
 MORE_MONEY = "raise money.budget and run `muster up`, or give cells up"
 
 
@@ -25,6 +26,7 @@ class Standing:
     reason: str
     next: str
     startable: bool = False
+    gated: bool = False  # only a gate keeps it from starting: the controller may still find it open
     retry_cause: str | None = None
 
 
@@ -42,7 +44,7 @@ def standing(record: CellRecord, state: CampaignState, needs: Needs, purse: Purs
     if waiting:
         return Standing(State.BLOCKED, f"needs {_few(waiting)}", _blocked_next(waiting, state))
     if closed := shut(record.cell, state, needs):
-        return Standing(State.BLOCKED, closed, "starts when it opens; `muster gates replay` tells what keeps it shut")
+        return Standing(State.BLOCKED, closed, GATE_NEXT, gated=True)
     if not wanted(record.cell, state.only):
         return Standing(
             State.PENDING, f"left out by --only {describe(state.only)}", "`muster up` without --only runs it"
