@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from muster.stages.alarms import Alarm, Watch
 from muster.stages.curriculum import Curriculum
 from muster.stages.decision import Decision
+from muster.stages.errors import SpecError
 from muster.stages.rows import Row, settled
 from muster.stages.schedule import Schedule
 from muster.stages.settings import GateSettings
@@ -38,10 +39,10 @@ def upto(text: str, iteration: int, key: str = "iteration") -> str:
     """What a run that resumes at `iteration` keeps of a file of rows: nothing later, and no torn line."""
     kept = []
     for line, row in _objects(text):
-        if row is not None and line.endswith("\n"):
+        if row is not None:
             at = row.get(key)
             if not isinstance(at, int | float) or isinstance(at, bool) or at <= iteration:
-                kept.append(line)
+                kept.append(f"{line}\n")
     return "".join(kept)
 
 
@@ -52,7 +53,8 @@ def read_trace(text: str) -> Trace:
         if row is None:
             skipped += 1
         elif isinstance(row.get("settings"), Mapping) and "iteration" not in row:
-            settings, name = GateSettings.of(row["settings"]), str(row.get("gate", ""))
+            settings, name = _settings(row["settings"]), str(row.get("gate", ""))
+            skipped += settings is None
         elif isinstance(row.get("iteration"), int) and isinstance(row.get("values"), Mapping):
             while decided and decided[-1]["iteration"] >= row["iteration"]:
                 decided.pop()
@@ -107,11 +109,19 @@ def stage_summary(counts: Iterable[tuple[int, str, int, int]], what: str = "firs
     return {"what": what, "events": events, "share": share, "by_iteration": by_iteration}
 
 
+def _settings(written: Mapping[str, Any]) -> GateSettings | None:
+    """None: another version wrote them. The rows can be read all the same."""
+    try:
+        return GateSettings.of(written)
+    except SpecError:
+        return None
+
+
 def _objects(text: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """Line by line; None: it is no object. The last line may be torn."""
+    """Line by line; None: it is no object. The last line may be torn. (`splitlines` would split within a text too.)"""
     import json
 
-    for line in text.splitlines(keepends=True):
+    for line in text.split("\n"):
         if line.strip():
             try:
                 row = json.loads(line)
