@@ -8,6 +8,7 @@ if decision.state == "advance":
     ...
 """
 
+from muster.stages.alarms import Alarm, Watch
 from muster.stages.curriculum import Curriculum
 from muster.stages.cycler import Cycler
 from muster.stages.decision import Decision
@@ -16,4 +17,7 @@ from muster.stages.gate import Gate
 from muster.stages.schedule import Schedule, Stage
 from muster.stages.settings import GateSettings
 
-__all__ = ["Curriculum", "Cycler", "Decision", "Gate", "GateError", "GateSettings", "Schedule", "SpecError", "Stage"]
+__all__ = [
+    "Alarm", "Curriculum", "Cycler", "Decision", "Gate", "GateError", "GateSettings", "Schedule", "SpecError", "Stage",
+    "Watch",
+]  # fmt: skip

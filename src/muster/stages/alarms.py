@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from muster.stages.errors import Problem, SpecError
+from muster.stages.errors import GateError, Problem, SpecError
 from muster.stages.schedule import Schedule
 
 
@@ -47,12 +47,18 @@ class Alarm:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch.checked()
         self.events: list[Warned] = []
+        self._iteration = -1  # the last one that was observed; -1: none yet
         self._below: dict[str, int] = {}  # onset of the spell, told or not
         self._last: dict[str, int] = {}  # where the spell's event is
         self._total: dict[str, int] = {}
 
     def observe(self, iteration: int, ratios: Mapping[str, float]) -> list[Warned]:
         """Those that are told at this iteration for the first time."""
+        if iteration <= self._iteration:
+            raise GateError(
+                f"iteration {iteration} was observed after {self._iteration}: a resumed run loads its alarm"
+            )
+        self._iteration = iteration
         told = []
         for name, ratio in ratios.items():
             if not ratio < self.watch.ratio:  # NaN too: it proves nothing
@@ -62,15 +68,21 @@ class Alarm:
             onset = self._below.setdefault(name, iteration)
             if iteration - onset + 1 < self.watch.patience:
                 continue
-            self._total[name] = self._total.get(name, 0) + 1
             if name in self._last:
-                old = self.events[self._last[name]]
-                self.events[self._last[name]] = old._replace(duration=old.duration + 1, total=self._total[name])
+                self._goes_on(name, iteration)
             else:
+                self._total[name] = self._total.get(name, 0) + 1
                 self._last[name] = len(self.events)
                 self.events.append(Warned(name, onset, iteration, ratio, 1, self._total[name]))
                 told.append(self.events[-1])
         return told
+
+    def _goes_on(self, name: str, iteration: int) -> None:
+        """In iterations, also where not every one of them is looked at."""
+        old = self.events[self._last[name]]
+        duration = iteration - old.iteration + 1
+        self._total[name] += duration - old.duration
+        self.events[self._last[name]] = old._replace(duration=duration, total=self._total[name])
 
     def durations(self) -> dict[str, int]:
         """Of the spells that last."""
@@ -78,10 +90,11 @@ class Alarm:
 
     def state(self) -> dict[str, Any]:
         """For the checkpoint."""
-        return {"events": [list(each) for each in self.events], "below": dict(self._below), "last": dict(self._last),
-                "total": dict(self._total)}  # fmt: skip
+        return {"iteration": self._iteration, "events": [list(each) for each in self.events],
+                "below": dict(self._below), "last": dict(self._last), "total": dict(self._total)}  # fmt: skip
 
     def load(self, state: Mapping[str, Any]) -> None:
+        self._iteration = int(state["iteration"])
         self.events = [Warned(*each) for each in state["events"]]
         self._below, self._last, self._total = dict(state["below"]), dict(state["last"]), dict(state["total"])
 
