@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 DRAWS = 1000
-_SIZES = 24  # doublings at most when the needed number is looked for
+_DRAWS = 400  # for each size, when the needed one is looked for
+_SIZES = sorted({round(1.1**power) for power in range(146)})  # 1 to a million; the bootstrap is no finer
 
 
 class Interval(NamedTuple):
@@ -20,7 +21,7 @@ class Interval(NamedTuple):
 
     @property
     def width(self) -> float:
-        return self.high - self.low
+        return self.high - self.low if self.high != self.low else 0.0  # infinity less infinity is no number
 
 
 class Statistics(NamedTuple):
@@ -56,12 +57,10 @@ class Plan(NamedTuple):
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """Between two values in proportion, as numpy has it."""
-    order = sorted(values)
-    place = share * (len(order) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(order) - 1)
-    return order[below] + (place - below) * (order[above] - order[below])
+    """Between two values in proportion, as numpy has it; infinity is a value: an episode without a death."""
+    if not values:
+        raise ValueError("there is no quantile of nothing")
+    return _smooth(sorted(values), share)
 
 
 def statistics_of(
@@ -75,7 +74,9 @@ def statistics_of(
         raise ValueError("no episode was run: there is nothing to tell")
     if any(math.isnan(each) for each in values):
         raise ValueError("an episode's first death is NaN")
-    ratio = sum(each <= 1 for each in values) / len(values) if starts is None else (first_steps or 0) / max(starts, 1)
+    if (first_steps is None) != (starts is None) or starts == 0:
+        raise ValueError(f"first-step deaths need both, how many and of how many: found {first_steps} of {starts}")
+    ratio = first_steps / starts if first_steps is not None and starts else sum(v <= 1 for v in values) / len(values)
     return Statistics(
         len(values), sum(values) / len(values), min(values), quantile(values, 0.1),
         quantile_interval(values, 0.1, seed=seed), sum(each < early for each in values) / len(values), ratio,
@@ -85,32 +86,68 @@ def statistics_of(
 def quantile_interval(
     values: Sequence[float], share: float = 0.1, *, size: int | None = None, seed: int = 0, draws: int = DRAWS
 ) -> Interval:
-    """95 % by the percentile bootstrap. `size`: as if there were so many episodes."""
-    rng = random.Random(seed)
-    many = len(values) if size is None else size
-    found = sorted(quantile(rng.choices(values, k=many), share) for _ in range(draws))
-    return Interval(quantile(found, 0.025), quantile(found, 0.975))
+    """95 % by the percentile bootstrap.
+
+    `size`: as if there were so many episodes. They fall between the given ones as well: the tenth part of 40 would else
+    never settle between the 4th and the 5th of them.
+    """
+    if not values:
+        raise ValueError("there is no quantile of nothing")
+    rng, order = random.Random(seed), sorted(values)
+    pick = _nearest if size is None else _smooth
+    found = sorted(_redrawn(order, size or len(order), share, rng, pick) for _ in range(draws))
+    return Interval(_smooth(found, 0.025), _smooth(found, 0.975))
+
+
+def _redrawn(
+    order: Sequence[float], many: int, share: float, rng: random.Random, pick: Callable[[Sequence[float], float], float]
+) -> float:
+    """The quantile of so many values drawn anew, without drawing them all: two numbers decide it.
+
+    The k-th smallest of n uniform numbers is distributed as Beta(k, n - k + 1), and the next one as the least of those
+    that are left above it.
+    """
+    below, part = _place(many, share)
+    low = rng.betavariate(below + 1, many - below)
+    if not part:
+        return pick(order, low)
+    high = 1 - (1 - low) * rng.random() ** (1 / (many - below - 1))
+    return _between(pick(order, low), pick(order, high), part)
+
+
+def _nearest(order: Sequence[float], share: float) -> float:
+    """One of the values, each as likely as the other."""
+    return order[min(int(share * len(order)), len(order) - 1)]
+
+
+def _smooth(order: Sequence[float], share: float) -> float:
+    below, part = _place(len(order), share)
+    return _between(order[below], order[min(below + 1, len(order) - 1)], part)
+
+
+def _place(many: int, share: float) -> tuple[int, float]:
+    """Of a quantile among so many values in order: the one below it, and how far to the next."""
+    below = math.floor(share * (many - 1))
+    return below, share * (many - 1) - below
+
+
+def _between(low: float, high: float, part: float) -> float:
+    return low if low == high or not part else low + part * (high - low)
 
 
 def episodes_needed(values: Sequence[float], width: float, *, share: float = 0.1, seed: int = 0) -> int:
     """How many episodes make the 95 % interval of the quantile as narrow as `width`, going by these ones.
 
-    A bootstrap sees no rarer episode than it was given: from few of them it is a lower bound.
+    From so many on it stays as narrow: a single episode may hide a rare death. A bootstrap sees no rarer one than it
+    was given: from few of them it is a lower bound.
     """
-    if width <= 0:
+    if not width > 0:
         raise ValueError(f"the width must be above 0, found {width:g}")
-    enough = len(values)
-    for _ in range(_SIZES):
-        if quantile_interval(values, share, size=enough, seed=seed, draws=200).width <= width:
+    needed = 0
+    for size in reversed(_SIZES):
+        if not quantile_interval(values, share, size=size, seed=seed, draws=_DRAWS).width <= width:
             break
-        enough *= 2
-    else:
-        raise ValueError(f"even {enough} episodes would not make the interval as narrow as {width:g}")
-    low = 1
-    while low < enough:
-        middle = (low + enough) // 2
-        if quantile_interval(values, share, size=middle, seed=seed, draws=200).width <= width:
-            enough = middle
-        else:
-            low = middle + 1
-    return enough
+        needed = size
+    if not needed:
+        raise ValueError(f"even a million episodes would not make the interval as narrow as {width:g}")
+    return needed
