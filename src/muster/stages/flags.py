@@ -15,6 +15,7 @@ from muster.stages.schedule import Schedule
 from muster.stages.settings import GateSettings
 
 GATE = "penalty_gate_"
+_OURS = (GATE, "tail_", "multi_eval_", "eval_multi_")
 # the words of the flags, and the keys of the evaluations that they are about
 KEYS = {"p10": "first_death_p10", "early_death": "early_death_100", "step_one": "step_one",
         "step_one_ratio": "step_one_ratio", "min_final": "min_final", "avg_final": "avg_final"}  # fmt: skip
@@ -53,8 +54,26 @@ def words_of(text: str) -> list[str]:
     """As a shell splits them; a backslash before a line's end goes on with the next one."""
     try:
         return shlex.split(text.replace("\\\r\n", " ").replace("\\\n", " "), comments=False)
-    except ValueError as error:
-        raise SpecError("flags", [Problem(f"it can't be split into words: {error}", hint="close the quote")]) from None
+    except ValueError:
+        at = _unclosed(text)
+        what, hint = ("this quote is not closed", "close it") if at is not None else ("it ends in a backslash", "")
+        raise SpecError("flags", [Problem(what, text, len(text) - 1 if at is None else at, hint)]) from None
+
+
+def _unclosed(text: str) -> int | None:
+    """Where the quote begins that is open at the end."""
+    opened, skip = None, False
+    for at, sign in enumerate(text):
+        quote = text[opened] if opened is not None else ""
+        if skip:
+            skip = False
+        elif sign == "\\" and quote != "'":
+            skip = True
+        elif sign == quote:
+            opened = None
+        elif sign in "'\"" and not quote:
+            opened = at
+    return opened
 
 
 def flags_of(words: Sequence[str]) -> dict[str, str]:
@@ -141,9 +160,9 @@ class _Flags:
 
     def rest(self) -> dict[str, str]:
         """A flag of the gate or of the tail that nobody knows is a mistake; any other one is the script's own."""
-        for name in [each for each in self._flags if each.startswith((GATE, "tail_", "multi_eval_"))]:
+        for name in [each for each in self._flags if each.startswith(_OURS)]:
             del self._flags[name]
-            ours = [each for each in self._asked if each.startswith((GATE, "tail_", "multi_eval_"))]
+            ours = [each for each in self._asked if each.startswith(_OURS)]
             self.problems.append(Problem(f"unknown flag --{name}", hint=_near(name, ours)))
         return self._flags
 
@@ -165,7 +184,7 @@ def _gate(read: _Flags) -> GateSettings | None:
         "failure": [each for word in KEYS if (each := _criterion(read, "failure", word, None, failure_window))],
     }
     default = read.count(f"{GATE}failure_tolerance", 0)
-    by_stage = read.taken(f"{GATE}failure_tolerance_by_stage", parse_counts) or {}
+    by_stage = read.taken(f"{GATE}failure_tolerance_by_stage", _failures) or {}
     freeze = read.count(f"{GATE}freeze_iterations", 0) or 0
     after_success = read.count(f"{GATE}success_freeze_iterations", 0)
     written |= {
@@ -190,7 +209,7 @@ def _criterion(
     value = read.number(flag)
     window = read.count(f"{flag}_window") or window
     stages: dict[str, Any] = read.taken(f"{flag}_by_stage", parse_numbers) or {}
-    windows: dict[str, int] = read.taken(f"{flag}_window_by_stage", parse_counts) or {}
+    windows: dict[str, int] = read.taken(f"{flag}_window_by_stage", _windows) or {}
     if value is None and not stages:
         return None
     bound = _bound(side, word)
@@ -211,6 +230,14 @@ def _bound(side: str, word: str) -> str:
     if side == "success":
         return "min" if word in HIGHER else "max"
     return "below" if word in HIGHER else "above"
+
+
+def _windows(text: str) -> dict[str, int]:
+    return parse_counts(text, "evaluations", 1)
+
+
+def _failures(text: str) -> dict[str, int]:
+    return parse_counts(text, "failures", 0)
 
 
 def _counts(text: str) -> list[int]:

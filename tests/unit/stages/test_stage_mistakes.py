@@ -233,7 +233,13 @@ FLAGS = [
     ("--penalty_gate_success_early_death_by_stage ne:0.1,ne:0.2", ["the stage 'ne' is there twice"]),
     ("--tail_stage_warn_ratio 1.5", ["between 0 and 1"]),
     ("--tail_stage_warn_ratio 0.5 --tail_stage_warn_patience 0", ["--tail_stage_warn_patience: expected a whole number from 1 on"]),
-    ("--tail_seed_stage_spec '8:a|type=ne", ["No closing quotation"]),
+    ("--tail_seed_stage_spec '8:a|type=ne", ["character 24: this quote is not closed"]),
+    ("--a 'b' \"c\\\" d", ["character 9: this quote is not closed"]),
+    ("--a 'b\\' 'c", ["character 10: this quote is not closed"]),
+    ("--a b\\", ["character 6: it ends in a backslash"]),
+    ("--eval_multi_episods 40", ["did you mean 'eval_multi_episodes'?"]),
+    ("--penalty_gate_success_p10_window_by_stage main:0", ["0 evaluations is zero"]),
+    ("--penalty_gate_failure_tolerance_by_stage main:1.5", ["'1.5' is no whole number of failures"]),
     ("--curriculum x:9 --total_iterations y --tail_zzz 1", ["--curriculum", "--total_iterations", "--tail_zzz"]),
 ]  # fmt: skip
 
