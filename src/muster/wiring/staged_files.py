@@ -149,4 +149,5 @@ def thinned(lines: Iterable[bytes], most: int) -> tuple[list[bytes], int]:
 
 def _halved(kept: list[tuple[int, int, bytes, bool]], every: int, most: int) -> list[tuple[int, int, bytes, bool]]:
     found = [each for place, each in enumerate(kept) if place == 0 or each[3] or each[0] % every == 0]
-    return found if sum(len(each[2]) for each in found) <= most // 2 else [kept[0], *kept[1::2]]
+    # moves alone may be too many: then they are halved too
+    return found if sum(len(each[2]) for each in found) <= 0.75 * most else [kept[0], *kept[1::2]]
