@@ -14,8 +14,8 @@ Array = NDArray[np.float32]
 
 FISH_SPEED = 0.025  # a step's length at full stroke
 FISH_AGILITY = 0.1  # how much of it one stroke adds; the water takes the same share away
-HUNTER_SPEED = 0.0427
-HUNTER_TURN = 0.5  # hunters are quick and clumsy: a fish that turns in time gets away
+HUNTER_SPEED = 0.022  # slower than a frightened fish, but it never tires of turning
+HUNTER_TURN = 0.5  # how much of its course it changes in a step
 CATCH = 0.045
 REST = 40  # steps that a hunter swallows its catch and is slow
 REST_SPEED = 0.25
@@ -160,5 +160,5 @@ def _brake(velocity: Array, limit: float) -> Array:
 
 def _walled(position: Array, velocity: Array) -> tuple[Array, Array]:
     """Nobody leaves the box, and who runs into a wall loses its speed towards it."""
-    inside = np.clip(position, -1, 1).astype(np.float32)
-    return inside, np.where(inside == position, velocity, 0).astype(np.float32)
+    inside = np.clip(position, -1, 1)
+    return inside.astype(np.float32), np.where(inside == position, velocity, 0).astype(np.float32)

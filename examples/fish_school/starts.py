@@ -10,7 +10,7 @@ Array = NDArray[np.float32]
 
 SCHOOL = 0.35  # radius of the school at the start
 FISH_PER_HUNTER = 10
-AMBUSH = 0.15  # the share of hunters that lie in wait at arm's length of a fish
+AMBUSH = 0.18  # the share of hunters that lie in wait at arm's length of a fish
 AMBUSH_RANGE = (0.03, 0.09)
 NE_QUICKNESS = 1.3
 
