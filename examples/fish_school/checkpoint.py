@@ -23,10 +23,17 @@ def save(path: Path, weights: Weights, adam: Adam, rng: np.random.Generator, res
     whole(path, held.getvalue())
 
 
-def load(path: Path, weights: Weights, adam: Adam, rng: np.random.Generator) -> dict[str, Any]:
-    """Fills them, and returns the rest."""
+def told_by(path: Path) -> dict[str, Any]:
+    """What is no array."""
     with np.load(path) as found:
         told: dict[str, Any] = json.loads(str(found["told"]))
+    return told
+
+
+def load(path: Path, weights: Weights, adam: Adam, rng: np.random.Generator) -> dict[str, Any]:
+    """Fills them, and returns the rest."""
+    told = told_by(path)
+    with np.load(path) as found:
         for prefix, into in (("w", weights), ("m", adam.first), ("v", adam.second)):
             for name in into:
                 into[name] = found[f"{prefix}.{name}"]

@@ -72,7 +72,7 @@ def _learning(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--samples", type=int, default=40_000, help="steps of fish that an iteration learns from")
     group.add_argument("--batch_size", type=int, default=1024)
     group.add_argument("--n_epochs", type=int, default=3)
-    group.add_argument("--learning_rate", type=float, default=1.5e-3)
+    group.add_argument("--learning_rate", type=float, default=2.5e-3)
     group.add_argument("--curriculum", default=CURRICULUM, help="number of fish:iterations, ...")
 
 

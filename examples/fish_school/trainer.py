@@ -4,9 +4,10 @@ import sys
 import time
 from argparse import Namespace
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
-from checkpoint import FILE, load, save
+from checkpoint import FILE, load, save, told_by
 from course import Course
 from episodes import evaluate, record
 from nets import Adam, new_weights
@@ -21,6 +22,8 @@ from muster.stages import GateError, SpecError
 from muster.stages.episodes import Plan
 from muster.stages.traces import stage_summary
 
+FREE = ("artifacts", "resume", "save_every", "video_num_fish", "skip_final_eval")
+
 
 class Trainer:
     def __init__(self, args: Namespace) -> None:
@@ -32,8 +35,9 @@ class Trainer:
         self.done, past = 0, None
         if args.resume:
             told = load(args.resume, self.weights, self.adam, self.rng)
-            if told["same"] != self.same():
-                raise GateError(f"{args.resume} is of another run: {told['same']}")
+            other = [f"--{name} was {was}" for name, was in told["flags"].items() if was != self.flags().get(name)]
+            if other:
+                raise GateError(f"{args.resume} is of another run: {', '.join(other)}")
             self.course.load(told)
             self.done, past = told["iteration"], told["rows"]
         self.records = Records(args.artifacts, past)
@@ -45,6 +49,8 @@ class Trainer:
             self.iterate(iteration)
             if iteration % self.args.save_every == 0 or iteration == self.args.total_iterations:
                 self.save(iteration)
+        if self.done >= self.args.total_iterations:
+            self.save(self.done)  # resumed at its end: the files are whole in this folder too
         if self.args.video_num_fish:
             seed, steps = self.args.multi_eval_seed_base, self.args.n_steps
             record(self.args.artifacts / "swim.npz", self.weights, seed, self.args.video_num_fish, steps)
@@ -105,10 +111,9 @@ class Trainer:
         self.records.add(GATE, decision.row())
         return f"p10 {found['first_death_p10']} avg_final {found['avg_final']} | {decision.state}: {decision.why}"
 
-    def same(self) -> dict[str, Any]:
-        """What a run can't change when it resumes. The gate looks after its own settings."""
-        names = ("seed", "num_envs", "n_steps", "samples", "batch_size", "n_epochs", "learning_rate", "curriculum")
-        return {name: getattr(self.args, name) for name in names}
+    def flags(self) -> dict[str, Any]:
+        """What a run was started with; those that may change when it resumes are left out."""
+        return {name: str(value) for name, value in vars(self.args).items() if value is not None and name not in FREE}
 
     def save(self, iteration: int) -> None:
         """The checkpoint comes last: what it says has been written is there."""
@@ -117,16 +122,20 @@ class Trainer:
         records.json("schedule_trace.json", self.course.trace(iteration))
         records.json("stage_summary.json", stage_summary(counts))
         records.stats()
-        rest: dict[str, Any] = {"iteration": iteration, "same": self.same(), "rows": records.rows}
+        rest: dict[str, Any] = {"iteration": iteration, "flags": self.flags(), "rows": records.rows}
         rest |= self.course.state()
         save(self.args.artifacts / FILE, self.weights, self.adam, self.rng, rest)
 
 
 def run(argv: list[str]) -> int:
-    args = parser().parse_args(argv)
+    known = parser()
+    args = known.parse_args(argv)
     try:
+        if args.resume:  # what is not given again stays as it was
+            known.set_defaults(**told_by(args.resume)["flags"])
+            args = known.parse_args(argv)
         trainer = Trainer(args)
-    except (SpecError, GateError, OSError) as error:
+    except (SpecError, GateError, OSError, ValueError, KeyError, BadZipFile) as error:
         print(error, file=sys.stderr)
         return 2
     trainer.run()
