@@ -21,6 +21,7 @@ from muster.report.journal.told import iteration_column, stage_column, tables, t
 AGREES, DISAGREES, UNTRACED = "agrees", "disagrees", "untraced"
 STATES = (AGREES, DISAGREES, UNTRACED)
 _REDUCED = ("mean", "lowest", "highest")  # of a range, in this order for each run
+NAMED = 4
 DIGITS = 3  # that a number without a name must have to be taken for another
 
 
@@ -59,25 +60,27 @@ def _worth(claim: Claim) -> bool:
 
 
 def _named(claim: Claim, book: Book) -> Finding:
-    metric = book.metric(claim.key)
-    if metric:
+    if metric := book.metric(claim.key):
         return _of_metric(claim, metric, book)
-    settings = book.settings(claim.key)
+    settings, facts = book.settings(claim.key), book.facts(claim.key)
     values = [each for _, known in settings for each in known]
-    if hit := _hit(claim, values):
-        return _agrees(claim, hit)
-    facts = book.facts(claim.key)
-    if hit := _hit(claim, facts):
-        return _agrees(claim, hit)
     like = book.metric_like(claim.key)
-    if like and not (settings or facts):
-        return _of_metric(claim, like, book)
-    certain = values if len(settings) == 1 and len(values) == 1 and not facts else facts if not settings else []
-    if len(certain) == 1:
-        return _disagrees(claim, certain[0])
-    if settings or facts:
-        return _untraced(claim, f"{claim.key} is {', '.join(_value(claim, each) for each in [*values, *facts][:4])}")
-    return _untraced(claim, f"nothing in the artifacts is called {claim.key}")
+    measured = _of_metric(claim, like, book) if like else None
+    if measured and measured.state == AGREES:
+        return measured
+    if hit := _hit(claim, [*values, *facts]):
+        return _agrees(claim, hit)
+    known = [*values, *facts]
+    if measured:
+        others = f"; or one of {_several(claim, known)}" if known else ""
+        return measured if not known else _untraced(claim, measured.because + others)
+    if len(known) == 1:
+        return _disagrees(claim, known[0])
+    return _untraced(claim, f"it may be {_several(claim, known)}" if known else f"no artifact has a {claim.key}")
+
+
+def _several(claim: Claim, known: Sequence[Known]) -> str:
+    return ", ".join(f"{each.name} {_value(claim, each)}" for each in known[:NAMED])
 
 
 def _of_metric(claim: Claim, metric: str, book: Book) -> Finding:

@@ -89,7 +89,7 @@ def render(kind: str, run: str, body: str) -> str:
 def apply(text: str, edits: Sequence[Edit]) -> str:
     """All at once. They do not touch each other; several at one place go in as they come."""
     parts, at = [], 0
-    for edit in sorted(edits, key=lambda each: each.start):
+    for edit in sorted(edits, key=lambda each: (each.start, each.end)):
         if edit.start < at:
             raise AssertionError("two edits overlap")
         parts += [text[at : edit.start], edit.text]

@@ -132,7 +132,8 @@ def _names(heading: str, title: str) -> bool:
 def _behind(text: str, lines: Sequence[Line], first: int, end: int, new: str) -> Edit:
     """Behind the last line with anything in it, an empty line between."""
     filled = [line for line in lines[first:end] if line.text.strip()]
-    at = filled[-1].end if filled else (lines[first].start if first < len(lines) else 0)
-    after = "\n" if not text[at:].strip() and not text[at:] else ""
-    lead = "\n\n" if filled else ""
-    return Edit(at, at, f"{lead}{new}{after}")
+    if filled:
+        at = filled[-1].end
+        return Edit(at, at, f"\n\n{new}" + ("" if text[at:] else "\n"))
+    at = lines[first].start if first < len(lines) else 0
+    return Edit(at, at, f"{new}\n" + ("\n" if text[at:] else ""))
