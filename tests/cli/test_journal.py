@@ -16,6 +16,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from muster.cli.leaving import leave
+from muster.report.figures.staged import Drawn
+from muster.report.figures.staged import draw as really_draw
+from muster.wiring import journal_figures
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 ROOT = Path(__file__).parents[2]
@@ -80,7 +83,9 @@ def write_run(folder: Path, factor: float = 1.0, flags: str = "--a 1") -> None:
 
 
 @pytest.fixture
-def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Desk:
+def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """Drawing takes a second: here a picture is a few bytes; `drawing` has the real ones."""
+    monkeypatch.setattr(journal_figures, "draw", lambda *_, **__: Drawn({"gate_timeline.png": b"drawn"}, [], {}, []))
     made = Desk(tmp_path / "here", capsys)
     made.root.mkdir()
     return made
@@ -182,6 +187,34 @@ def test_several_runs(v40: Desk) -> None:
     assert before[: before.index("run=runs/v41")] == v40.text(41)[: before.index("run=runs/v41")]
 
 
+def test_figures_are_drawn_and_referred_to(v40: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_figures, "draw", really_draw)
+    v40("new")
+    told = v40.json("fill", "--run", "runs/v41")
+    (figure,) = [each for each in told["figures"] if "timeline" in each]
+    assert Path(figure).read_bytes().startswith(b"\x89PNG")
+    assert Path(figure).parent.parent == v40.root / "dev_v41_files"
+    links = re.findall(r"!\[(.*)\]\((.*)\)", v40.text(41))
+    assert all((v40.root / path).is_file() for _, path in links)
+    assert len(links) == len(told["figures"]) + 1  # and the one that the run left
+    before = v40.files()
+    v40("fill")
+    assert v40.files() == before
+
+
+def test_a_picture_that_can_not_be_drawn_or_written(v40: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    v40("new")
+    (v40.root / "dev_v41_files").write_text("a file stands in the way")
+    assert "a figure can't be written" in unchanged(v40, lambda: v40("fill", "--run", "runs/v41", code=1))
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise ValueError("no ink")
+
+    monkeypatch.setattr(journal_figures, "draw", fails)
+    v40("fill", "--run", "runs/v41")
+    assert "图未能画出：ValueError: no ink。" in v40.text(41)
+
+
 # -- people's texts
 
 
@@ -211,7 +244,7 @@ def test_bytes_of_a_person_stay(desk: Desk, encoding: str, newline: str, end: st
 def test_an_edited_block_is_left_alone_and_told(v40: Desk) -> None:
     v40("new")
     v40("fill", "--run", "runs/v41")
-    v40.write(41, v40.text(41).replace("始终没有打开", "一直关着"))
+    v40.write(41, v40.text(41).replace("始终没有打开", "一直关着", 1))
     before = v40.text(41)
     told = v40.json("fill", code=1)
     assert [each["kind"] for each in told["edited"]] == ["gate"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,7 @@ class Work:
     figures: Mapping[Path, bytes] = field(default_factory=dict)
     against: str = ""
     notes: Sequence[str] = ()
+    overtaken: Sequence[Path] = ()  # figures of an earlier fill whose place others take
 
 
 def fill_journal(opened: Opened, work: Work, *, force: bool = False, dry_run: bool = False) -> Told:
@@ -63,6 +65,9 @@ def fill_journal(opened: Opened, work: Work, *, force: bool = False, dry_run: bo
     _write_figures(work.figures)
     if told.changed:
         replace_text(document, done.text.encode(document.encoding))
+    for path in work.overtaken:
+        with contextlib.suppress(OSError):
+            path.unlink()
     return told
 
 

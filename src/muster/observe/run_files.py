@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from muster.observe.metrics.numbers import decode, leaves, plain
 from muster.observe.run_series import series_of
@@ -27,6 +27,7 @@ MOST_GATES = 4
 MANY = 12  # files of a folder that are told as one
 _SKIPPED = ("__pycache__", ".git", ".ipynb_checkpoints")
 Hash = Callable[[str], str | None]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,27 +150,20 @@ class RunFolder:
         if path is None:
             return None
         rows = [_evaluation(row) for row in self._rows(path)]
-        kept = {(row.at if row.at is not None else f"row {at}", row.stage): row for at, row in enumerate(rows)}
+        kept = _resumed(rows, [(row.at, row.stage) for row in rows])
         if len(kept) < len(rows):
             self._tell("again", file=self.shown(path), n=len(rows) - len(kept))
-        ordered = sorted(kept.values(), key=lambda row: row.at if row.at is not None else float("-inf"))
-        return Evaluations(self.shown(path), ordered) if any(row.values for row in ordered) else None
+        return Evaluations(self.shown(path), kept) if any(row.values for row in kept) else None
 
     def _gates(self) -> Iterator[GateTrace]:
         for path in self._named(GATES)[:MOST_GATES]:
             rows = self._rows(path)
             head = next((row for row in rows if "settings" in row and "state" not in row), {})
             name = str(head.get("gate") or Path(path).stem)
-            decided: dict[Any, dict[str, Any]] = {}
-            for row in rows:
-                if "state" in row:
-                    decided.pop(
-                        row.get("iteration"), None
-                    )  # after a resume it comes again, and counts in its new place
-                    decided[row.get("iteration")] = row
+            told = [row for row in rows if "state" in row]
+            decided = _resumed(told, [(plain(row.get("iteration")), "") for row in told])
             settings = head.get("settings")
-            told = settings if isinstance(settings, dict) else {}
-            yield GateTrace(self.shown(path), name, told, tuple(decided.values()))
+            yield GateTrace(self.shown(path), name, settings if isinstance(settings, dict) else {}, tuple(decided))
 
     def _object(self, patterns: Sequence[str]) -> tuple[Mapping[str, Any] | None, str]:
         path = self._one(patterns)
@@ -195,13 +189,14 @@ class RunFolder:
         return self._logged(log) if log else None
 
     def _logged(self, path: str) -> Training | None:
-        rows = {_at(row, number): row for number, row in enumerate(self._rows(path), 1)}
+        read = self._rows(path)
+        rows = _resumed(read, [(_at(row, number), "") for number, row in enumerate(read, 1)])
         series: dict[str, list[float]] = {}
-        for at in sorted(rows):
-            for key, value in leaves(rows[at]):
+        for row in rows:
+            for key, value in leaves(row):
                 if key not in COUNTERS:
                     series.setdefault(key, []).append(value)
-        first = min(rows, default=1.0)
+        first = _at(rows[0], 1) if rows else 1
         whole = {key: values for key, values in series.items() if len(values) == len(rows)}
         return Training(self.shown(path), whole, int(first)) if whole else None
 
@@ -229,6 +224,20 @@ def _evaluation(row: Mapping[str, Any]) -> Evaluation:
     stage = next((key for key in STAGES if isinstance(row.get(key), str)), None)
     values = {key: value for key, value in leaves(dict(row)) if key != counter}
     return Evaluation(plain(row[counter]) if counter else None, str(row[stage]) if stage else "", values)
+
+
+def _resumed(rows: Sequence[Row], places: Sequence[tuple[float | None, str]]) -> list[Row]:
+    """Where iterations go back a run was resumed: what it had written from there on counts no more.
+
+    `places`: iteration and stage of each row; two stages may be evaluated at one iteration.
+    """
+    kept: list[tuple[Row, tuple[float | None, str]]] = []
+    for row, (at, stage) in zip(rows, places, strict=True):
+        if at is not None:
+            while kept and (last := kept[-1][1])[0] is not None and (last[0] > at or last == (at, stage)):
+                kept.pop()
+        kept.append((row, (at, stage)))
+    return [row for row, _ in kept]
 
 
 def _at(row: Mapping[str, Any], number: int) -> float:

@@ -50,6 +50,7 @@ class Runs:
         self._desk: Desk | None = None
         self._hashes: HashCache | None = None
         self._read: dict[str, Run] = {}
+        self._folders: dict[str, Path] = {}
 
     # -- names
 
@@ -111,8 +112,13 @@ class Runs:
 
     def read(self, place: Place) -> Run:
         if place.name not in self._read:
+            self._folders[place.name] = place.folder
             self._read[place.name] = self._whole(place)
         return self._read[place.name]
+
+    def folder_of(self, name: str) -> Path:
+        """Of a run that was read."""
+        return self._folders[name]
 
     def nothing(self, run: Run) -> bool:
         """Nothing in it that the journal tells of."""

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from muster.acts.journal_audit import Audited
@@ -17,13 +15,13 @@ from muster.report.journal.blocks import find
 from muster.report.journal.bodies import filling
 from muster.report.journal.book import Book
 from muster.report.journal.compose import name_of
-from muster.report.journal.facts import Picture, Run, Trouble
-from muster.report.journal.pictures import pictures
+from muster.report.journal.facts import Run
 from muster.report.journal.scan import Unreadable
 from muster.report.journal.sections import language_of
 from muster.report.journal.told import told_run
 from muster.report.journal.wording import Wording
 from muster.wiring.desk import FILE, find_root
+from muster.wiring.journal_figures import illustrated
 from muster.wiring.journal_runs import Runs, distinct, titled
 
 
@@ -88,7 +86,7 @@ def fill(
         found = _runs(runs, opened, asked)
         last = last_version(runs, opened)
         tongue = language_for(opened, language)
-        return fill_journal(opened, _work(opened, found, last, tongue, dry_run=dry_run), force=force, dry_run=dry_run)
+        return fill_journal(opened, _work(opened, found, runs, last, tongue), force=force, dry_run=dry_run)
     finally:
         runs.close()
 
@@ -165,39 +163,16 @@ def _matching(run: Run, last: Last) -> Run | None:
     return found[-1] if found else None
 
 
-def _work(opened: Opened, found: Sequence[Run], last: Last | None, language: str, *, dry_run: bool) -> Work:
+def _work(opened: Opened, found: Sequence[Run], runs: Runs, last: Last | None, language: str) -> Work:
     w = Wording(language)
     figures: dict[Path, bytes] = {}
+    overtaken: list[Path] = []
     fillings = []
     for run in found:
         before = _matching(run, last) if last else None
-        drawn = _drawn(opened, run, language, figures)
-        fillings.append(filling(drawn, before, last.name if last else "", w))
+        drawn = illustrated(opened.document.path.parent, opened.version, run, runs.folder_of(run.name), language)
+        figures |= drawn.files
+        overtaken += drawn.overtaken
+        fillings.append(filling(drawn.run, before, last.name if last else "", w))
     notes = [] if last is None or last.runs else [f"{last.name}.md tells of no run: nothing is compared"]
-    return Work(fillings, language, {} if dry_run else figures, last.name if last else "", notes)
-
-
-def _drawn(opened: Opened, run: Run, language: str, figures: dict[Path, bytes]) -> Run:
-    """With the pictures that are drawn from its files; they lie beside the journal, not among the run's own."""
-    base = opened.document.path.parent
-    try:
-        made = pictures(run, language)
-    except Exception as error:  # a text without its picture is better than none
-        why = f"{type(error).__name__}: {error}"
-        return replace(run, troubles=(*run.troubles, Trouble("trouble.figures", {"why": why})))
-    folder = Path(f"{name_of(opened.version)}_files") / slug(run.name)
-    more = []
-    for name, data in made.items():
-        figures[base / folder / name] = data
-        more.append(Picture(str(folder / name).replace(os.sep, "/"), name.rpartition(".")[0].replace("_", " ")))
-    return replace(run, pictures=(*more, *run.pictures))
-
-
-def slug(name: str) -> str:
-    """A folder's name for a run; two runs do not share one."""
-    import hashlib
-
-    plain = re.sub(r"[^\w.-]+", "_", name.removeprefix("cell:")).strip("._") or "run"
-    if plain == name:
-        return plain
-    return f"{plain[-48:]}-{hashlib.sha256(name.encode('utf-8', 'surrogateescape')).hexdigest()[:6]}"
+    return Work(fillings, language, figures, last.name if last else "", notes, overtaken)

@@ -51,7 +51,8 @@ def test_evaluations(folder: Path) -> None:
         "\n"
         "no json\n"
         '{"iter": 16, "stage": "ne", "a": 2}\n'
-        '{"iter": 8, "stage": "ne", "a": 3}\n'
+        '{"iter": 24, "stage": "ne", "a": 2}\n'
+        '{"iter": 16, "stage": "ne", "a": 3}\n'
         '{"iter": 16, "stage": "main", "a": 4}\n'
         '{"iter": 24, "a": 5'
     )
@@ -59,7 +60,7 @@ def test_evaluations(folder: Path) -> None:
     assert told.evaluations is not None
     assert told.evaluations.source == "v41/eval_history.jsonl"
     assert [(row.at, row.stage, row.values.get("a")) for row in told.evaluations.rows] == [
-        (8, "ne", 3), (16, "ne", 2), (16, "main", 4),
+        (8, "ne", 1.5), (16, "ne", 3), (16, "main", 4),
     ]  # fmt: skip
     assert sorted(keys(told)) == ["trouble.again", "trouble.lines", "trouble.torn"]
 
