@@ -99,7 +99,7 @@ def test_check_warns_of_what_contradicts_itself_and_the_campaign_stays_valid(cam
         (("check",), None, "there is no campaign.yaml here"),
         (("check", "--flags", "x"), "python a.py --lr 3", "no flag in it is about gates"),
         (("check", "--flags", "x"), "--curriculum 15:9,20:x", "'x' is no whole number of iterations"),
-        (("check", "--flags", "x"), "--curriculum '15:9", "can't be split into words"),
+        (("check", "--flags", "x"), "--curriculum '15:9", "this quote is not closed"),
         (("check", "--flags", "nowhere"), "", "there is no file nowhere"),
         (("check", "--flags", "."), "", "is a folder"),
         (("replay", "x"), "a,b\n1,2\n", "no row has the iteration"),

@@ -164,7 +164,7 @@ class Rules(Model):
 
 
 def settings_of(rules: Rules) -> GateSettings:
-    written: dict[str, Any] = rules.model_dump(exclude_none=True)
+    written: dict[str, Any] = rules.model_dump(exclude_none=True, warnings=False)
     return GateSettings.of({key: value for key, value in written.items() if key in KEYS})
 
 

@@ -608,3 +608,9 @@ def test_searches(written: str, expected: str) -> None:
 def test_a_search_needs_no_top() -> None:
     text = LOOP.replace("keep: {by", "keep: {top: 3, by") + "search: {space: {lr: {low: 0, high: 1}}}}\n"
     assert shown(text) == ["4:39 a search learns from every run: `top` has no effect"]
+
+
+def test_a_freeze_by_kind_of_change_is_read_without_a_murmur() -> None:
+    job = "t: {axes: [config], command: run}"
+    gate = "g: {job: t, read: {jsonl: a}, success: [{key: k, min: 1}], freeze: {advance: 2, fall_back: 5}, tolerance: {a: 1}}"
+    assert shown(f"{HEAD}axes: {{config: [a, b]}}\njobs: {{{job}}}\ngates: {{{gate}}}\n") == []
