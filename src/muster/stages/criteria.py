@@ -27,6 +27,10 @@ class Limits(NamedTuple):
     def bounds(self) -> dict[str, float]:
         return {name: value for name in BOUNDS if (value := getattr(self, name)) is not None}
 
+    def bound(self, *names: str) -> tuple[str, float] | None:
+        """That of one side: `min` or `above`, `max` or `below`."""
+        return next(((name, value) for name, value in self.bounds().items() if name in names), None)
+
     def mapping(self) -> dict[str, Any]:
         return dict(self.bounds()) | ({"window": str(self.window)} if self.window else {})
 
@@ -85,6 +89,9 @@ def _criterion(form: Form, name: str, entry: Mapping[str, Any]) -> Criterion:
 
 def _limits(form: Form, name: str, entry: Mapping[str, Any]) -> Limits:
     bounds = {each: form.number(name, entry, each, needed=False) for each in BOUNDS}
+    for strict, other in (("above", "min"), ("below", "max")):
+        if bounds[strict] is not None and bounds[other] is not None:
+            form.wrong(name, f"{other} and {strict} bound the same side", "leave one out")
     window = None
     if entry.get("window") is not None:
         try:

@@ -54,8 +54,11 @@ def test_whole_overrides_come_back(values: dict[str, int]) -> None:
     assert parse_counts(text_of(values)) == values
 
 
-BOUNDS = st.fixed_dictionaries(
-    {}, optional={name: st.integers(-9, 9) | st.floats(-1e9, 1e9) for name in ("min", "max", "above", "below")}
+THRESHOLDS = st.integers(-9, 9) | st.floats(-1e9, 1e9)
+BOUNDS = st.builds(
+    lambda low, high: low | high,
+    st.dictionaries(st.sampled_from(["min", "above"]), THRESHOLDS, max_size=1),
+    st.dictionaries(st.sampled_from(["max", "below"]), THRESHOLDS, max_size=1),
 )
 WINDOWS = st.fixed_dictionaries(
     {},
