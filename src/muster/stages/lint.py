@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
-from muster.stages.criteria import Criterion, Limits
+from muster.stages.criteria import WORDS, Criterion, Limits
 from muster.stages.curriculum import Curriculum
 from muster.stages.decision import SUCCESS, Check, short
 from muster.stages.findings import ERROR, NOTE, WARNING, Finding
@@ -16,6 +18,7 @@ from muster.stages.schedule import Schedule
 from muster.stages.settings import GateSettings
 from muster.stages.windows import LAST, Window
 
+_LOWER, _UPPER = ("min", "above"), ("max", "below")
 EVERYWHERE = ""  # the stage of those that no override names
 
 
@@ -75,48 +78,42 @@ def _overlaps(gate: GateSettings, stage: str) -> Iterator[Finding]:
 
 
 def _pair(gate: GateSettings, key: str, good: Limits, bad: Limits) -> Iterator[Finding]:
-    least, most = _least(good), _most(bad)
-    if least is not None and most is not None:
-        yield from _between(gate, key, least, most, good, bad, f"at least {short(least)}", f"below {short(most)}")
-    greatest, over = _most(good), _least(bad)
-    if greatest is not None and over is not None:
-        yield from _between(gate, key, over, greatest, good, bad, f"at most {short(greatest)}", f"above {short(over)}")
+    for sides in ((_LOWER, _UPPER), (_UPPER, _LOWER)):
+        success, failure = good.bound(*sides[0]), bad.bound(*sides[1])
+        if success and failure:
+            told = f"{key}: success is {_said(*success)}, failure {_said(*failure)}"
+            ends = (success[1], failure[1]) if sides[0] == _LOWER else (failure[1], success[1])
+            yield from _between(gate, told, *ends, good, bad)
 
 
-def _between(
-    gate: GateSettings, key: str, low: float, high: float, good: Limits, bad: Limits, success: str, failure: str
-) -> Iterator[Finding]:
+def _between(gate: GateSettings, told: str, low: float, high: float, good: Limits, bad: Limits) -> Iterator[Finding]:
     """Where `low` is below `high`, what lies between them is both; where it is above, neither."""
     windows = f"; success looks at {good.window}, failure at {bad.window}" if good.window != bad.window else ""
-    told = f"{key}: success is {success}, failure {failure}"
     if low < high:
+        both = f"{told}: from {short(low)} to {short(high)} it is both, and {gate.wins} wins{windows}"
         hint = f"success must not begin before failure ends: move one to the other, e.g. both to {short(high)}"
-        yield Finding(
-            ERROR,
-            "overlap",
-            f"{told}: from {short(low)} to {short(high)} it is both, and {gate.wins} wins{windows}",
-            hint,
-        )
+        yield Finding(ERROR, "overlap", both, hint)
     elif low > high:
-        yield Finding(
-            NOTE, "dead_zone", f"{told}: from {short(high)} to {short(low)} it is neither, and ends a streak{windows}"
-        )
+        neither = f"{told}: from {short(high)} to {short(low)} it is neither, and ends a streak{windows}"
+        yield Finding(NOTE, "dead_zone", neither)
 
 
-def _least(limits: Limits) -> float | None:
-    return limits.min if limits.min is not None else limits.above
-
-
-def _most(limits: Limits) -> float | None:
-    return limits.max if limits.max is not None else limits.below
+def _said(bound: str, threshold: float) -> str:
+    return f"{WORDS[bound]} {short(threshold)}"
 
 
 def _self_contradictions(gate: GateSettings, stage: str) -> Iterator[Finding]:
-    for each in gate.success:
-        low, high = _least(each.at(stage)), _most(each.at(stage))
-        if low is not None and high is not None and low > high:
-            told = f"{each.key}: success must be at least {short(low)} and at most {short(high)}: that is never so"
+    for each in (*gate.success, *gate.failure):
+        low, high = each.at(stage).bound(*_LOWER), each.at(stage).bound(*_UPPER)
+        if low is None or high is None:
+            continue
+        apart = low[1] > high[1] or (low[1] == high[1] and (low[0], high[0]) != ("min", "max"))  # no number is in both
+        if each in gate.success and apart:
+            told = f"{each.key}: success must be {_said(*low)} and {_said(*high)}: that is never so"
             yield Finding(ERROR, "impossible", told, "exchange them, or leave one out")
+        if each in gate.failure and (low[1] < high[1] or (low[1] == high[1] and not apart)):
+            told = f"{each.key}: failure is {_said(*low)} or {_said(*high)}: that is always so"
+            yield Finding(ERROR, "always", told, "exchange them, or leave one out")
 
 
 def _names(gate: GateSettings, schedule: Schedule | None) -> Iterator[Finding]:
@@ -137,35 +134,54 @@ def _names(gate: GateSettings, schedule: Schedule | None) -> Iterator[Finding]:
 def _lengths(gate: GateSettings, facts: Facts) -> Iterator[Finding]:
     """Windows, streaks and freezes against the evaluations that there are."""
     every = facts.interval or 1
-    for criterion in (*gate.success, *gate.failure):
-        yield from _long_windows(criterion, facts, every)
-    if facts.iterations is None or not gate.success:
+    if facts.schedule:
+        yield from _long_windows(gate, facts.schedule, facts.iterations, every)
+    if facts.iterations is None:
         return
-    many = facts.iterations // every
-    longest = max(_window(each, stage).size for each in gate.success for stage in ("", *gate.stages()))
-    needed = longest + gate.required - 1
-    if needed > many:
-        told = f"it can't open: {needed} evaluations are needed (a window of {longest}, then {gate.required} successes "
-        yield Finding(
-            ERROR, "too_short", f"{told}in a row), and the run has {many}", "shorten the window or the streak"
-        )
-    for name, freeze in gate.freeze._asdict().items():
+    longest = min((_longest(gate, stage) for stage in _stages(facts)), default=0)
+    needed, many = longest + gate.required - 1, facts.iterations // every
+    if longest and needed > many:
+        streak = f", {gate.required} successes in a row" if gate.required > 1 else ""
+        told = f"it can't open: {needed} evaluations are needed (a window of {longest} to fill{streak})"
+        yield Finding(ERROR, "too_short", f"{told}, and the run has {many}", "shorten the window or the streak")
+    for change, freeze in (("an advance", gate.freeze.advance), ("a fall back", gate.freeze.fall_back)):
         if 0 < freeze < every:
-            told = f"a freeze of {freeze} after each {name} never matters: the next evaluation comes {every} later"
+            told = f"a freeze of {freeze} after {change} never matters: the next evaluation comes {every} later"
             yield Finding(NOTE, "freeze", told)
 
 
-def _long_windows(criterion: Criterion, facts: Facts, every: int) -> Iterator[Finding]:
-    for stage in facts.schedule.types if facts.schedule else ():
-        window = _window(criterion, stage)
-        lengths = [each.length for each in facts.schedule.stages if each.type == stage] if facts.schedule else []
-        most = -(-max(lengths) // every)
-        if window.size > most:
-            told = (
-                f"{criterion.key}: a window of {window.size} evaluations is longer than any stage of {stage} "
-                f"({max(lengths)} iterations, {most} evaluation{'s' if most != 1 else ''}): it reads other stages too"
-            )
-            yield Finding(WARNING, "long_window", told)
+def _longest(gate: GateSettings, stage: str) -> int:
+    """The window that a success in this stage waits for. 0: there is none."""
+    waits = [*gate.success, *(gate.failure if gate.wins != SUCCESS else ())]
+    sizes = [_window(each, stage).size for each in waits if each.at(stage).bounds()]
+    return max(sizes) if any(each.at(stage).bounds() for each in gate.success) else 0
+
+
+def _long_windows(gate: GateSettings, schedule: Schedule, iterations: int | None, every: int) -> Iterator[Finding]:
+    lengths = _stretches(schedule, iterations or schedule.total)
+    if len(lengths) == 1:
+        return
+    for criterion in (*gate.success, *gate.failure):
+        for stage, length in lengths.items():
+            size, most = _window(criterion, stage).size, -(-length // every)
+            if size > most and criterion.at(stage).bounds():
+                told = (
+                    f"{criterion.key}: a window of {size} evaluations is longer than any stretch of {stage} ({length} "
+                    f"iterations, {most} evaluation{'s' if most != 1 else ''} at most): it reads other stages too"
+                )
+                yield Finding(WARNING, "long_window", told)
+
+
+def _stretches(schedule: Schedule, within: int) -> dict[str, int]:
+    """The most iterations in a row that each type has in a run of so many: stages of one type may follow each other."""
+    longest: dict[str, int] = {}
+    for name, stages in groupby(schedule.stages, attrgetter("type")):
+        first, *rest = stages
+        last = (rest or [first])[-1]
+        end = within if last is schedule.stages[-1] else min(last.last, within)
+        if first.first <= within:
+            longest[name] = max(longest.get(name, 0), end - first.first + 1)
+    return longest
 
 
 def _window(criterion: Criterion, stage: str) -> Window:
@@ -181,8 +197,8 @@ def _past(gate: GateSettings, runs: Sequence[Sequence[Row]]) -> Iterator[Finding
     seen: dict[Check, list[tuple[float, bool]]] = {}
     for decision in (each for rows in runs for each in replay(judged, rows)):
         for each in decision.checks():
-            if each.holds is not None:
-                seen.setdefault(each.check, []).append((each.value, each.holds))
+            known = seen.setdefault(each.check, [])
+            known += [(each.value, each.holds)] if each.holds is not None else []
     for check, values in seen.items():
         yield from _extremes(check, values)
 
@@ -190,6 +206,9 @@ def _past(gate: GateSettings, runs: Sequence[Sequence[Row]]) -> Iterator[Finding
 def _extremes(check: Check, seen: Sequence[tuple[float, bool]]) -> Iterator[Finding]:
     many = f"{len(seen)} evaluation{'s' if len(seen) != 1 else ''}"
     window = f" ({check.window})" if check.window != LAST else ""
+    if not seen:
+        yield Finding(WARNING, "never_judged", f"{check.key}{window}: it could not be judged in any evaluation")
+        return
     held = sum(holds for _, holds in seen)
     values = [value for value, _ in seen]
     spread = f"they lie from {short(min(values))} to {short(max(values))}"

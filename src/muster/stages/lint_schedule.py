@@ -18,14 +18,22 @@ def lint_curriculum(curriculum: Curriculum, iterations: int) -> Iterator[Finding
     swapped = sum(each.value for each in curriculum.lessons)
     hint = "it is value:iterations; read the other way round it would add up" if swapped == iterations else ""
     if total < iterations:
-        last = curriculum.lessons[-1].value
-        told = f"the run goes on for {iterations - total} more with {last:g}"
+        told = f"the run goes on for {iterations - total} more with {curriculum.lessons[-1].value}"
     else:
-        never = [f"{each.value:g}" for each, end in zip(curriculum.lessons, curriculum.ends, strict=True)
-                 if end - each.iterations >= iterations]  # fmt: skip
-        told = f"{', '.join(never)} never comes" if never else "its last value is cut short"
+        told = _never_taught(curriculum, iterations)
     what = f"the curriculum has {total} iterations, the run {iterations}: {told}"
     yield Finding(ERROR, "curriculum_length", what, hint)
+
+
+def _never_taught(curriculum: Curriculum, iterations: int) -> str:
+    told, begun = [], 0
+    for at, (value, length) in enumerate(curriculum.lessons, 1):
+        if begun >= iterations:
+            told.append(f"part {at} ({value}:{length}) never comes")
+        elif begun + length > iterations:
+            told.append(f"part {at} ({value}:{length}) has {iterations - begun} of its {length} iterations")
+        begun += length
+    return "; ".join(told)
 
 
 def lint_schedule(schedule: Schedule, iterations: int | None) -> Iterator[Finding]:
