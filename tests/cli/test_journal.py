@@ -313,26 +313,27 @@ with open(f"{out}/eval_history.jsonl", "w") as file:
 """
 
 
-def test_cells_of_a_campaign(camp: Camp) -> None:
+def test_cells_of_a_campaign(camp: Camp, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MUSTER_HOME", camp.environment["MUSTER_HOME"])
     camp.write(CAMPAIGN)
     (camp.root / "train.py").write_text(TRAIN)
     camp("up", code=0)
     (camp.root / "sub").mkdir()
-    camp("journal", "new", code=0)
-    text = (camp.root / "dev_v1.md").read_text()
-    assert "## 启动" in text  # the campaign's language
-    told = camp.json("journal", "fill")
-    assert told["runs"] == ["cell:train/0", "cell:train/1"]
-    text = (camp.root / "dev_v1.md").read_text()
+    desk.root = camp.root
+    desk("new")
+    assert "## 启动" in desk.text(1)  # the campaign's language
+    assert desk.json("fill")["runs"] == ["cell:train/0", "cell:train/1"]
+    text = desk.text(1)
     assert "python3 train.py --seed 0 --out" in text
     assert "来自 `attempt.json`，第 1 次尝试。在 `.` 中启动。" in text
     assert "脚本 `train.py`，sha256" in text
-    assert camp("-C", "sub", "journal", "fill", "--run", "train/*", code=0)
-    assert (camp.root / "dev_v1.md").read_text() == text
-    assert "there is no such folder or cell" in camp("journal", "fill", "--run", "train/9", code=2).stderr
-    camp("journal", "fill", "--run", ".muster/attempts/train/0/1", code=0)
-    assert camp("journal", "audit", code=0)
-    assert camp("verify").returncode == 0  # a journal is no derived file of the campaign
+    desk.root = camp.root / "sub"
+    desk("fill", "--run", "train/*")
+    desk.root = camp.root
+    assert desk.text(1) == text
+    assert "there is no such folder or cell" in desk("fill", "--run", "train/9", code=2)
+    desk("fill", "--run", ".muster/attempts/train/0/1")
+    assert desk("audit")
 
 
 # -- what goes wrong
