@@ -121,7 +121,7 @@ def test_from_the_reference_to_its_next_version_and_the_one_after(v40: Desk) -> 
     assert first["against"] == "dev_v40"
     text = v40.text(41)
     assert "| 8 | ne | 0.923 |" in text
-    assert "![stages.svg](runs/v41/plots/stages.svg)" in text
+    assert "![stages](runs/v41/plots/stages.svg)" in text
     assert "| a | （未给出） | 2 |" in text
     assert "dev_v40：7 次评估，来自 dev_v40 的正文。" in text
     again = v40.json("fill")
@@ -172,7 +172,7 @@ def test_a_run_in_an_attempt_folder_and_a_name_with_spaces(desk: Desk) -> None:
     write_run(desk.root / "my runs" / "a (1)")
     desk("fill", "--run", "my runs/a (1)")
     desk("fill")
-    assert "![stages.svg](<my runs/a (1)/plots/stages.svg>)" in desk.text(1)
+    assert "![stages](<my runs/a (1)/plots/stages.svg>)" in desk.text(1)
     assert desk.json("audit")["artifacts"] == []
 
 

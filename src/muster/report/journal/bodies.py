@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from muster.report.escape import markdown
 from muster.report.journal.comparison import comparison_body
 from muster.report.journal.differences import SHORT, differences_body
 from muster.report.journal.evaluation import evaluation_body, training_body
@@ -62,12 +63,13 @@ def _origin(command: Command, w: Wording) -> Iterator[str]:
 
 
 def figures_body(pictures: Sequence[Picture]) -> str:
-    return "\n\n".join(f"![{_alternative(each)}]({_link(each.path)})" for each in pictures)
+    return "\n\n".join(_figure(each) for each in pictures)
 
 
-def _alternative(picture: Picture) -> str:
-    named = picture.caption or picture.path.rpartition("/")[2]
-    return "".join(" " if letter in "[]\\\n" else letter for letter in named)
+def _figure(picture: Picture) -> str:
+    name = picture.path.rpartition("/")[2].rpartition(".")[0]
+    shown = f"![{''.join(' ' if letter in '[]' else letter for letter in name)}]({_link(picture.path)})"
+    return f"{shown}\n\n*{markdown(picture.caption)}*" if picture.caption else shown
 
 
 def _link(path: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ LEAST = 3  # with fewer there is no spread to judge by
 ALPHA = 0.05
 MOST = 16
 _HIGHER = ("survival", "alive")
-_SIZES = ("episodes", "n_episodes", "num_episodes", "seed", "time", "wall_time", "timestamp", "seconds")
+# how an evaluation was made, not what came of it
+_MADE = re.compile(r"(?:^|_)(?:episodes?|seeds?|fish|envs?|time|timestamp|seconds|phase|probe)(?:$|_)", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ def comparison_body(now: Run, before: Run, against: str, w: Wording) -> str:
 
 def compare(now: Evaluations, before: Evaluations, better: Mapping[str, str]) -> list[Compared]:
     """Keys that both have, by their last few evaluations."""
-    keys = [key for key in now.keys if key in before.keys and key not in _SIZES]
+    keys = [key for key in now.keys if key in before.keys and not _MADE.search(key)]
     pairs = [(key, _recent(before, key), _recent(now, key)) for key in keys]
     found = [(key, old, new, difference(new, old)) for key, old, new in pairs if old.n and new.n]
     judged = {key: each.p for key, old, new, each in found if min(old.n, new.n) >= LEAST}

@@ -79,8 +79,12 @@ def _reasons(row: Mapping[str, Any], w: Wording) -> Iterator[str]:
     if state == "advance":
         yield w("gate.advanced", phase=row.get("phase", 0))
         return
-    blocking = [_said(each, w) for each in blocking_criteria(row)]
-    yield from blocking
+    failed, unmet = failing(row), unmet_criteria(row)
+    yield from (_said(each, w) for each in failed)
+    if failed and unmet:
+        yield w("gate.nor_success", what=w.list([_said(each, w) for each in unmet]))
+    elif verdict != "success":
+        yield from (_said(each, w) for each in unmet)
     if verdict == "both":
         yield w("gate.failure_wins")
     if verdict == "success":
@@ -89,15 +93,24 @@ def _reasons(row: Mapping[str, Any], w: Wording) -> Iterator[str]:
         yield w("gate.broke")
     if state == "fall_back":
         yield w("gate.fell_back", phase=row.get("phase", 0))
-    if not blocking and verdict not in ("success", "both") and row.get("why"):
+    if not (failed or unmet) and verdict not in ("success", "both") and row.get("why"):
         yield plain(str(row["why"]))
 
 
-def blocking_criteria(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Failure criteria that hold; where none does, success criteria that don't."""
-    criteria = [each for each in row.get("criteria") or () if isinstance(each, Mapping)]
-    failed = [each for each in criteria if each.get("side") == "failure" and each.get("holds") is True]
-    return failed or [each for each in criteria if each.get("side") == "success" and each.get("holds") is not True]
+def failing(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Failure criteria that hold."""
+    return [each for each in _criteria(row) if each.get("side") == "failure" and each.get("holds") is True]
+
+
+def unmet_criteria(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Success criteria that don't hold; of a key that fails already only the failure is told."""
+    told = {str(each.get("key")) for each in failing(row)}
+    unmet = [each for each in _criteria(row) if each.get("side") == "success" and each.get("holds") is not True]
+    return [each for each in unmet if str(each.get("key")) not in told]
+
+
+def _criteria(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [each for each in row.get("criteria") or () if isinstance(each, Mapping)]
 
 
 def _said(check: Mapping[str, Any], w: Wording) -> str:
@@ -115,7 +128,9 @@ def _ending(rows: Sequence[Mapping[str, Any]], w: Wording) -> Iterator[str]:
     broken = [iteration(_number(row.get("iteration"))) for row in rows if row.get("broke")]
     if broken:
         yield w("gate.streaks_broken", n=len(broken), at=w.list(broken))
-    in_the_way = Counter(str(each.get("key")) for row in rows for each in _distinct(blocking_criteria(row)))
+    in_the_way = Counter(
+        str(each.get("key")) for row in rows for each in _distinct([*failing(row), *unmet_criteria(row)])
+    )
     judged = sum(row.get("state") not in ("frozen", "advance") for row in rows)
     if in_the_way and judged:
         often = [w("gate.times", key=code(key), n=count) for key, count in in_the_way.most_common(NEAREST)]
@@ -137,7 +152,7 @@ def _lacking(row: Mapping[str, Any], w: Wording) -> list[str]:
         return [w("gate.frozen", until=iteration(_number(row.get("frozen_until"))))]
     required, streak = _number(row.get("required")), _number(row.get("streak")) or 0.0
     more = int(required - streak) if required is not None else 0
-    wanted = [_wanted(each, w) for each in blocking_criteria(row)]
+    wanted = [_wanted(each, w) for each in [*failing(row), *unmet_criteria(row)]]
     return [*wanted, *([w("gate.successes", n=more)] if more > 0 else [])]
 
 

@@ -66,7 +66,14 @@ def gate_row(row: Sequence[Any], streak: int, verdict: str, state: str, broke: s
     at, stage, _, least, early, p10, ratio = row
     criteria = [
         check("success", "first_death_p10", "min", 70, p10, p10 >= 70),
-        check("success", "early_death_100", "max", 0.13 if stage == "ne" else 0.1, early, early <= 0.13),
+        check(
+            "success",
+            "early_death_100",
+            "max",
+            0.13 if stage == "ne" else 0.1,
+            early,
+            early <= (0.13 if stage == "ne" else 0.1),
+        ),
         check("success", "step_one_ratio", "max", 0.02, ratio, ratio <= 0.02),
         check("failure", "first_death_p10", "below", 95, p10, p10 < 95),
         check("failure", "min_final", "below", 0.5, least, least < 0.5),

@@ -76,18 +76,21 @@ def test_the_gate_of_the_reference_in_words() -> None:
     )
     assert "A streak was broken 1 time, at iter 32." in text
     assert (
-        "In the way, of 7 decisions: `first_death_p10` (3 times), `min_final` (1 time), `step_one_ratio` (1 time)."
+        "In the way, of 7 decisions: `step_one_ratio` (4 times), `first_death_p10` (3 times), `early_death_100` (2 times)."
         in text
     )
     assert "To open after the last evaluation it lacks: 1 more success." in text
     lines = [line for line in text.splitlines() if line.startswith("- ")]
     assert lines == [
-        "- iter 8 (ne): failure, failure_hold: `first_death_p10` 83 is below 95",
+        "- iter 8 (ne): failure, failure_hold: `first_death_p10` 83 is below 95; no success either: `step_one_ratio` 0.0208 "
+        "is above 0.02",
         "- iter 16 (ne): success and failure at once, failure_hold: `min_final` 0.417 is below 0.5; every success "
         "criterion holds, but failure wins",
         "- iter 24 (main): success, hold: 1 of 2 in a row",
-        "- iter 32 (main): failure, failure_hold: `first_death_p10` 87 is below 95; this broke the streak",
-        "- iter 40 (main): failure, failure_hold: `first_death_p10` 89 is below 95",
+        "- iter 32 (main): failure, failure_hold: `first_death_p10` 87 is below 95; no success either: `early_death_100` "
+        "0.107 is above 0.1, `step_one_ratio` 0.024 is above 0.02; this broke the streak",
+        "- iter 40 (main): failure, failure_hold: `first_death_p10` 89 is below 95; no success either: `early_death_100` "
+        "0.11 is above 0.1, `step_one_ratio` 0.026 is above 0.02",
         "- iter 48 (ne): neither success nor failure, hold: `step_one_ratio` 0.0219 is above 0.02",
         "- iter 56 (main): success, hold: 1 of 2 in a row",
     ]
@@ -98,7 +101,10 @@ def test_the_same_in_chinese() -> None:
     assert text.startswith(
         "gate `penalty`：共 7 次评估（hold 3、failure_hold 4）。始终没有打开：结束时处于 phase 0。连续成功中断 1 次，在 iter 32。"
     )
-    assert "- iter 32（main）：失败，failure_hold：`first_death_p10` 87 低于 95；连续成功就此中断" in text
+    assert (
+        "- iter 32（main）：失败，failure_hold：`first_death_p10` 87 低于 95；成功条件也未满足：`early_death_100` 0.107 高于 0.1、"
+        in text
+    )
     assert "最后一次评估之后，要打开还缺：再连续成功 1 次。" in text
 
 
@@ -107,7 +113,7 @@ def test_what_a_gate_lacks_after_a_failure() -> None:
     text = gate_body(replace(gate(), rows=rows), EN)
     assert "it lacks: `step_one_ratio` at most 0.02 (it was 0.0219), 2 more successes in a row." in text
     text = gate_body(replace(gate(), rows=rows[:4]), EN)
-    assert "it lacks: `first_death_p10` at least 95 (it was 87), 2 more successes in a row." in text
+    assert "it lacks: `first_death_p10` at least 95 (it was 87), `early_death_100` at most 0.1 (it was 0.107), " in text
 
 
 def test_a_gate_that_opened_and_froze() -> None:
@@ -187,7 +193,9 @@ def test_artifacts_and_figures() -> None:
     assert "| runs/a\\|b.jsonl | 1.5 KB | abababababababab |" in text
     assert "| ck/ (15 files) | 10 B | cdcdcdcdcdcdcdcd |" in text
     assert "| gone | 0 B | (can't be read) |" in text
-    assert figures_body([Picture("a b/(1).png", "x [y]")]) == "![x  y ](<a b/(1).png>)"
+    assert figures_body([Picture("a b/(1).png", "x *y*"), Picture("p/z.svg")]) == (
+        "![(1)](<a b/(1).png>)\n\n*x \\*y\\**\n\n![z](p/z.svg)"
+    )
 
 
 # -- commands
