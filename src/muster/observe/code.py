@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-NOT_CODE = (":(exclude,top)**/campaign.yaml", ":(exclude,top)campaign.yaml", ":(exclude,top)**/reports/**")
+NOT_CODE = (
+    ":(exclude,top)**/campaign.yaml", ":(exclude,top)campaign.yaml", ":(exclude,top)**/reports/**",
+    ":(exclude,top)**/dev_v*.md", ":(exclude,top)dev_v*.md", ":(exclude,top)**/dev_v*_files/**",
+    ":(exclude,top)dev_v*_files/**",
+)  # fmt: skip
 
 
 def code_identity(cwd: str, timeout_s: float = 10.0) -> Mapping[str, Any]:

@@ -24,6 +24,7 @@ from muster.wiring.survey import look
 
 CELL = "cell:"
 MOST_CELLS = 12
+LONGEST_TITLE = 120
 LOOKED_FOR = (
     "eval_history.jsonl, gate_trace.jsonl, schedule_trace.json, stage_summary.json, training_stats.pkl, train.jsonl"
 )
@@ -76,10 +77,11 @@ class Runs:
         folder = self._base / name
         return self._of_folder(folder) if folder.is_dir() else None
 
-    def all_cells(self) -> list[Place]:
-        """Those that have run and left something to tell of."""
+    def all_cells(self) -> tuple[list[Place], int]:
+        """Those that have run and left something to tell of, the first few; and how many there are in all."""
         ran = [self._of_cell(cell) for cell in self._known_cells().values() if attempt_of(cell.record)]
-        return [place for place in ran if not self.nothing(self.read(place))][:MOST_CELLS]
+        told = [place for place in ran if not self.nothing(self.read(place))]
+        return told[:MOST_CELLS], len(told)
 
     def _known_cells(self) -> dict[str, CellStatus]:
         if self._cells is None:
@@ -138,6 +140,7 @@ class Runs:
         title = place.title
         if command and not place.name.startswith(CELL):
             title = flags_of(command.argv).get("run_name") or title
+        title = " ".join(title.split())[:LONGEST_TITLE]
         return Run(
             place.name, title, folder.shown(str(place.folder)), command, found.evaluations, found.gates, found.schedule,
             found.schedule_source, found.summary, found.summary_source, found.training, found.files,

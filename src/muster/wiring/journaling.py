@@ -83,30 +83,40 @@ def fill(
     base = opened.document.path.parent
     runs = Runs(base, start)
     try:
-        found = _runs(runs, opened, asked)
+        found, notes = _runs(runs, opened, asked)
         last = last_version(runs, opened)
         tongue = language_for(opened, language)
-        return fill_journal(opened, _work(opened, found, runs, last, tongue), force=force, dry_run=dry_run)
+        return fill_journal(opened, _work(opened, found, runs, last, tongue, notes), force=force, dry_run=dry_run)
     finally:
         runs.close()
 
 
-def _runs(runs: Runs, opened: Opened, asked: Sequence[str]) -> list[Run]:
-    """Those that were named; else those that the journal has blocks of; else the campaign's."""
+def _runs(runs: Runs, opened: Opened, asked: Sequence[str]) -> tuple[list[Run], list[str]]:
+    """Those that were named; else those that the journal has blocks of; else the campaign's. And what is to be said."""
+    notes: list[str] = []
     if asked:
         places = distinct([place for each in asked for place in runs.asked(each)])
     else:
-        marked = [runs.marked(name) for name in named_runs(opened)]
-        places = [place for place in marked if place] or runs.all_cells()
-    if not places:
-        known = named_runs(opened)
-        told = f"the runs it tells of are gone: {', '.join(known[:4])}" if known else "no run is named"
-        hint = "name one: --run DIR, or --run CELL where a campaign is"
-        raise UsageError(f"there is nothing to fill {opened.name} from: {told}", hint=hint)
+        known = {name: runs.marked(name) for name in named_runs(opened)}
+        places = [place for place in known.values() if place]
+        gone = [name for name, place in known.items() if place is None]
+        notes += [f"{', '.join(gone)}: not there any more; left as it is"] if gone and places else []
+        if not known:
+            places, every = runs.all_cells()
+            more = f"only the first {len(places)} of {every} cells are told of; --run names others"
+            notes += [more] if every > len(places) else []
+        if not places:
+            raise _nothing_to_fill(opened, gone)
     found = [runs.read(place) for place in places]
     for place, run in zip(places, found, strict=True):
         runs.refuse_empty(place, run)
-    return [titled(run, found) for run in found]
+    return [titled(run, found) for run in found], notes
+
+
+def _nothing_to_fill(opened: Opened, gone: Sequence[str]) -> UsageError:
+    told = f"the runs it tells of are gone: {', '.join(gone[:4])}" if gone else "no run is named"
+    hint = "name one: --run DIR, or --run CELL where a campaign is"
+    return UsageError(f"there is nothing to fill {opened.name} from: {told}", hint=hint)
 
 
 def audit(start: Path, opened: Opened, asked: Sequence[str]) -> Audited:
@@ -163,7 +173,9 @@ def _matching(run: Run, last: Last) -> Run | None:
     return found[-1] if found else None
 
 
-def _work(opened: Opened, found: Sequence[Run], runs: Runs, last: Last | None, language: str) -> Work:
+def _work(
+    opened: Opened, found: Sequence[Run], runs: Runs, last: Last | None, language: str, notes: Sequence[str]
+) -> Work:
     w = Wording(language)
     figures: dict[Path, bytes] = {}
     overtaken: list[Path] = []
@@ -174,5 +186,5 @@ def _work(opened: Opened, found: Sequence[Run], runs: Runs, last: Last | None, l
         figures |= drawn.files
         overtaken += drawn.overtaken
         fillings.append(filling(drawn.run, before, last.name if last else "", w))
-    notes = [] if last is None or last.runs else [f"{last.name}.md tells of no run: nothing is compared"]
-    return Work(fillings, language, figures, last.name if last else "", notes, overtaken)
+    alone = [] if last is None or last.runs else [f"{last.name}.md tells of no run: nothing is compared"]
+    return Work(fillings, language, figures, last.name if last and last.runs else "", [*notes, *alone], overtaken)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 WIDTH = 100
 _FLAG = re.compile(r"--?[A-Za-z][\w.\-/]*")
-_RUNNERS = re.compile(r"(?:.*/)?(?:python[0-9.]*|pypy[0-9.]*|bash|sh|env|nice|uv|conda|accelerate|torchrun|srun)")
 _SCRIPT = re.compile(r"\S+\.(?:py|sh|R|jl)")
 
 
@@ -44,14 +43,12 @@ def _groups(argv: Sequence[str]) -> Iterator[bool]:
 
 
 def script_of(argv: Sequence[str]) -> str | None:
-    """The first word that is a script: what starts it does not count."""
+    """The first word that is a script and no flag's value; None: a module is run, or none is named."""
     for at, word in enumerate(argv):
-        if word == "-m" and at + 1 < len(argv):
+        if word == "-m":
             return None
-        if _SCRIPT.fullmatch(word) and not _RUNNERS.fullmatch(word):
+        if _SCRIPT.fullmatch(word) and not (at and argv[at - 1].startswith("--")):
             return word
-        if at and _FLAG.fullmatch(word) and not _RUNNERS.fullmatch(argv[at - 1]):
-            return None
     return None
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from muster.report.escape import markdown
 from muster.report.journal.blocks import Block, Edit, apply, digest, find, render
 from muster.report.journal.scan import Line, newline_of, scan
 from muster.report.journal.sections import LEARNING, RECORD, Section, of_role, sections
@@ -110,12 +111,12 @@ def _below_heading(text: str, lines: Sequence[Line], title: str, rendered: str, 
     if record is None:
         learning = next(of_role(parts, LEARNING), None)
         end = learning.first if learning else len(lines)
-        return _behind(text, lines, 0, end, f"## {w('section.record')}\n\n### {title}\n\n{rendered}")
+        return _behind(text, lines, 0, end, f"## {w('section.record')}\n\n### {markdown(title)}\n\n{rendered}")
     own = _headed(parts, record, title)
     if own:
         return _behind(text, lines, own.first, own.end, rendered)
     marks = "#" * min(6, record.level + 1)
-    return _behind(text, lines, record.first, record.end, f"{marks} {title}\n\n{rendered}")
+    return _behind(text, lines, record.first, record.end, f"{marks} {markdown(title)}\n\n{rendered}")
 
 
 def _headed(parts: Sequence[Section], record: Section, title: str) -> Section | None:
@@ -125,8 +126,9 @@ def _headed(parts: Sequence[Section], record: Section, title: str) -> Section | 
 
 
 def _names(heading: str, title: str) -> bool:
-    bare = heading.replace("`", "").replace("\\", "")
-    return bare == title or (bare.startswith(title) and not (bare[len(title)].isalnum() or bare[len(title)] in "_-./"))
+    bare, name = (each.replace("`", "").replace("\\", "").strip() for each in (heading, title))
+    rest = bare.removeprefix(name)
+    return bare == name or (bool(name) and rest != bare and not (rest[0].isalnum() or rest[0] in "_-./"))
 
 
 def _behind(text: str, lines: Sequence[Line], first: int, end: int, new: str) -> Edit:

@@ -93,7 +93,7 @@ def _marker(what: str, block: int, number: int) -> str:
 
 
 def _opens_comment(shown: str) -> bool:
-    bare = _CODE.sub("", shown)
+    bare = _CODE.sub("", shown.replace("\\<", "  "))
     return bare.rfind("<!--") > bare.rfind("-->")
 
 

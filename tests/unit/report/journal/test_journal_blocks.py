@@ -121,6 +121,14 @@ def test_any_name_and_any_words_come_back(name: str, title: str) -> None:
     assert is_one_insertion(REFERENCE, done.text)
 
 
+@pytest.mark.parametrize("title", ["<!-- x", "a\\b", "`c", "# d", "*e*", "f_g", "<b>", "[h](i)"])
+def test_odd_titles(title: str) -> None:
+    done = fill("## Record\n", [Filling("r", title, ONE.bodies)], EN)
+    assert fill(done.text, [Filling("r", title, ONE.bodies)], EN).text == done.text
+    bare = outside(done.text)
+    assert fill(bare, [Filling("r", title, ONE.bodies)], EN).text.count("\n### ") == 1
+
+
 def test_line_ends_and_spaces_at_their_ends_are_no_edits() -> None:
     text = fill("# a\n", [ONE], EN).text
     for changed in (text.replace("\n", "\r\n"), text.replace("opened.\n", "opened.  \n"), text.rstrip("\n")):

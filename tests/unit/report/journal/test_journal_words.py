@@ -245,6 +245,8 @@ def test_a_command_may_hold_anything() -> None:
         (("python", "-u", "-m", "pkg.train", "--a", "1"), {"a": "1", "u": "", "m": "pkg.train"}),
         (("a.sh", "--x", "1", "--x", "2"), {"x": "2"}),
         (("python",), {}),
+        (("conda", "run", "-n", "env", "python", "x/a.py", "--a", "1"), {"a": "1"}),
+        (("accelerate", "launch", "--num_processes", "1", "a.py", "--a=1"), {"a": "1"}),
     ],
 )
 def test_flags(argv: tuple[str, ...], flags: dict[str, str]) -> None:
