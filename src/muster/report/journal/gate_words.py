@@ -161,7 +161,7 @@ def _wanted(check: Mapping[str, Any], w: Wording) -> str:
     bound, holds = str(check.get("bound")), check.get("holds")
     value, threshold = _number(check.get("value")), _number(check.get("threshold"))
     if holds is None or value is None or threshold is None or bound not in _OTHERWISE:
-        return w("gate.unjudged", key=_name(check))
+        return w("gate.wanted.values", key=_name(check))
     relation = _OTHERWISE[bound] if check.get("side") == "failure" else bound
     parts = {"value": number(value, 6), "threshold": number(threshold, 6)}
     return w(f"gate.wanted.{relation}", key=_name(check), **parts)
