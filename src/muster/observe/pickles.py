@@ -44,7 +44,7 @@ def read_pickle(path: str) -> Any:
 def loads(data: bytes) -> Any:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # old texts may hold escapes that are none: no concern of whoever reads them
+            warnings.simplefilter("ignore")  # of escapes that are none: no concern of a reader
             found = _Machine().run(data)
     except NotPlain:
         raise
