@@ -28,7 +28,8 @@ class Table(NamedTuple):
 
 def read_table(text: str, *, step: str = "", stage: str = "") -> Table:
     """`step`, `stage`: the columns that hold them; else the usual names. SpecError: there is no such table."""
-    body = text.lstrip("\ufeff \t\r\n")
+    text = text.removeprefix("\ufeff")
+    body = text.lstrip()
     if body.startswith("{"):
         trace = read_trace(text)
         if trace.rows and any("criteria" in each for each in trace.decided):
@@ -76,10 +77,12 @@ def _table(kind: str, found: Sequence[Mapping[str, Any] | None], step: str, stag
 
 def _row(entry: Mapping[str, Any], at: str, label: str | None) -> Row | None:
     number = entry.get(at)
-    if isinstance(number, bool) or not isinstance(number, int | float) or number != int(number):
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         return None
     values = {name: value for name, value in entry.items() if name not in (at, label)}
-    return Row(int(number), values, str(entry.get(label) or "") if label else "")
+    return Row(number, values, str(entry.get(label) or "") if label else "")
 
 
 def _column(names: Mapping[str, Any], wanted: str, usual: Sequence[str]) -> str | None:
@@ -92,7 +95,7 @@ def _wanted(wanted: str, usual: Sequence[str]) -> str:
 
 def _json_lines(text: str) -> list[Mapping[str, Any] | None]:
     found: list[Mapping[str, Any] | None] = []
-    for line in text.splitlines():
+    for line in text.split("\n"):  # `splitlines` would split within a text too
         if line.strip():
             try:
                 row = json.loads(line)
@@ -112,9 +115,13 @@ def _json_list(text: str) -> list[Mapping[str, Any] | None]:
 
 def _csv(text: str) -> list[Mapping[str, Any] | None]:
     import csv
+    from io import StringIO
 
     try:
-        return [{name: _value(cell) for name, cell in row.items() if name} for row in csv.DictReader(text.splitlines())]
+        return [
+            {name: _value(cell) for name, cell in row.items() if name}
+            for row in csv.DictReader(StringIO(text, newline=""))
+        ]
     except csv.Error as error:
         raise SpecError("table", [Problem(f"it can't be read as CSV: {error}")]) from None
 

@@ -1,0 +1,104 @@
+"""A training's own flag line, read into typed settings."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from gate_world import flag_line, reference
+
+from muster.stages.alarms import Watch
+from muster.stages.flags import Evaluations, Tail, flags_of, settings_of, words_of
+from muster.stages.settings import Freeze
+
+
+def test_the_whole_flag_line_of_the_reference() -> None:
+    found = reference()
+    assert found.iterations == 60
+    assert found.watch == Watch(0.7, 2)
+    assert found.evaluations == Evaluations(interval=8, probe=20, full=40, fish=96, seed_base=411232)
+    assert found.tail == Tail(replay=2, force_reset_steps=224)
+    assert found.others == {
+        "run_name": "dev_v40_main_rebalance_v1", "num_envs": "128", "n_steps": "128", "batch_size": "1024",
+        "n_epochs": "5", "learning_rate": "2.5e-4", "video_num_fish": "48", "skip_final_eval": "", "seed": "411232",
+    }  # fmt: skip
+
+
+def test_the_gate_of_the_reference() -> None:
+    gate = reference().gate
+    assert gate is not None
+    assert [each.mapping() for each in gate.success] == [
+        {"key": "first_death_p10", "min": 70, "window": "median 4"},
+        {"key": "early_death_100", "max": 0.1, "window": "mean 3",
+         "by_stage": {"ne": {"max": 0.13}, "main": {"max": 0.1, "window": "mean 4"}}},
+        {"key": "step_one", "max": 18},
+        {"key": "step_one_ratio", "max": 0.02},
+    ]  # fmt: skip
+    assert [each.mapping() for each in gate.failure] == [
+        {"key": "first_death_p10", "below": 95}, {"key": "min_final", "below": 0.5},
+    ]  # fmt: skip
+    assert (gate.required, gate.allowance, gate.tolerance) == (2, (4, 5, 6, 7), {"default": 2, "main": 3})
+    assert gate.freeze == Freeze(advance=2, fall_back=5)
+    assert (gate.borne("ne"), gate.borne("main")) == (2, 3)
+    assert [gate.allowed(phase) for phase in range(6)] == [4, 5, 6, 7, 7, 7]
+    early = gate.success[1]
+    assert str(early.at("main").window) == "mean 4"
+    assert str(early.at("ne").window) == "mean 3"
+    assert early.at("ne").max == 0.13
+
+
+@pytest.mark.parametrize("drop", ["\\\n", "\\\r\n"])
+def test_a_line_may_go_on_in_the_next_one(drop: str) -> None:
+    assert settings_of(flag_line().replace("\\\n", drop)) == reference()
+    assert settings_of(flag_line().replace("\\\n", " ")) == reference()
+    assert settings_of(shlex.split(flag_line().replace("\\\n", " "))) == reference()
+
+
+def test_values_may_be_joined_and_the_last_one_counts() -> None:
+    assert flags_of(["python", "a.py", "--a=1", "--b", "2", "3", "--c", "--d=", "--a", "-4"]) == {
+        "a": "-4", "b": "2 3", "c": "", "d": "",
+    }  # fmt: skip
+    assert settings_of("--total_iterations=30 --total_iterations 60").iterations == 60
+
+
+def test_words_are_split_as_a_shell_does() -> None:
+    assert words_of('a \'b c\' "d\\"e" f\\ g # h') == ["a", "b c", 'd"e', "f g", "#", "h"]
+    assert words_of("") == []
+
+
+def test_a_line_that_is_about_something_else() -> None:
+    found = settings_of("python train.py --lr 1e-3")
+    assert (found.gate, found.schedule, found.curriculum, found.watch, found.iterations) == (None,) * 5
+    assert found.others == {"lr": "1e-3"}
+    assert settings_of("").others == {}
+
+
+def test_what_is_not_said_follows_from_what_is() -> None:
+    gate = settings_of("--penalty_gate_success_p10 70 --penalty_gate_freeze_iterations 5").gate
+    assert gate is not None
+    assert (gate.required, gate.freeze, gate.tolerance, gate.allowance) == (1, Freeze(5, 5), {}, ())
+    gate = settings_of("--penalty_gate_failure_p10 70 --penalty_gate_failure_window 3").gate
+    assert gate is not None
+    assert gate.failure[0].mapping() == {"key": "first_death_p10", "below": 70, "window": "median 3"}
+    gate = settings_of("--penalty_gate_success_early_death_by_stage ne:0.13").gate
+    assert gate is not None
+    assert gate.success[0].mapping() == {"key": "early_death_100", "by_stage": {"ne": {"max": 0.13}}}
+    assert settings_of("--tail_stage_warn_ratio 0.7").watch == Watch(0.7, 1)
+
+
+@pytest.mark.parametrize(
+    ("flag", "criterion"),
+    [
+        ("success_avg_final 0.7", {"key": "avg_final", "min": 0.7}),
+        ("success_min_final 0.5", {"key": "min_final", "min": 0.5}),
+        ("success_step_one 18", {"key": "step_one", "max": 18}),
+        ("failure_step_one_ratio 0.03", {"key": "step_one_ratio", "above": 0.03}),
+        ("failure_early_death 0.2", {"key": "early_death_100", "above": 0.2}),
+        ("failure_avg_final 0.4", {"key": "avg_final", "below": 0.4}),
+        ("success_p10 -5", {"key": "first_death_p10", "min": -5}),
+    ],
+)
+def test_which_side_is_better(flag: str, criterion: dict[str, object]) -> None:
+    gate = settings_of(f"--penalty_gate_{flag}").gate
+    assert gate is not None
+    assert [each.mapping() for each in (*gate.success, *gate.failure)] == [criterion]
