@@ -120,7 +120,9 @@ def test_many_rows_are_thinned_and_no_move_is_lost() -> None:
 def test_a_gate_of_which_not_all_was_read_has_no_counts() -> None:
     found = artifacts_of({"gate_trace.jsonl": reference()["gate_trace.jsonl"]}, thinned={"gate_trace.jsonl": 9000})
     assert found.gates[0].counts is None
-    assert [each.parts for each in found.notes] == [{"file": "gate_trace.jsonl", "count": 7, "total": 9000}]
+    assert [(each.key, each.parts) for each in found.notes] == [
+        ("sampled", {"file": "gate_trace.jsonl", "count": 7, "total": 9000})
+    ]
 
 
 @pytest.mark.parametrize("written", ["", "{", "[]", "1", "null", "[" * 100_000, '{"trace": 3}', '{"stages": [{}]}'])

@@ -10,6 +10,8 @@ from staged_scenes import ROWS, SCENES, all_wrong, made_up, many_keys, one_row, 
 
 from muster.report.figures.loading import bundled_fonts_only
 from muster.report.figures.staged import artifacts_of, draw
+from muster.report.figures.staged.labels import contradictions
+from muster.report.figures.staged.words import Say
 
 with bundled_fonts_only():
     from matplotlib.axes import Axes
@@ -175,6 +177,31 @@ def test_many_wrong_labels_are_counted() -> None:
     assert found.notes[-1] == "48 more labels contradict the schedule"
     events = pictures(all_wrong())["stage_events"]
     assert len(hatched(events.axes[0])) == 12
+
+
+def test_wrong_labels_that_touch_are_one_mark_with_a_name() -> None:
+    figure = pictures(all_wrong())["survival"]
+    assert hatched(panels(figure)[0]) == [(0.5, 60.5)]
+    assert "a stage t...declared" in [text.get_text() for axes in figure.axes for text in axes.texts]
+
+
+def test_labels_are_checked_in_rows_that_are_not_drawn() -> None:
+    rows = [{"iter": at, "stage": "ne" if at == 2994 else "main", "survival": 0.5} for at in range(1, 5001)]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    schedule = json.dumps({"iterations": 5000, "schedule": "5000:a.json|type=main"})
+    artifacts = artifacts_of({"eval_history.jsonl": text, "schedule_trace.json": schedule})
+    assert 2994 not in artifacts.series[0].at
+    assert len(artifacts.series[0].at) < 2000
+    assert "eval: 5,000 rows" in words(pictures({"eval_history.jsonl": text})["survival"])
+    assert "iteration 2994" in Say("en").contradictions(contradictions(artifacts))[0]
+
+
+def test_how_often_a_gate_opened_is_told_of_all_rows() -> None:
+    rows = [{"iteration": at, "state": "advance" if at % 2 else "hold", "values": {"a": at}} for at in range(1, 6001)]
+    found = artifacts_of({"gate_trace.jsonl": "\n".join(map(json.dumps, rows))})
+    assert len(found.gates[0].rows) < 6000
+    figure = dict(figures_of(Scene(found, "en")))["gate_timeline"]
+    assert "6,000 observations, iterations 1 to 6000: it opened 3,000 times, first at 1" in words(figure)
 
 
 def test_bars_are_stacked_and_add_up() -> None:

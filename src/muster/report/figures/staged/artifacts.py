@@ -21,6 +21,7 @@ FIRST_DEATH = ("first_death", "first_death_step", "first_death_mean")
 FIRST_DEATH_P10 = ("first_death_p10",)  # much earlier than the mean: on one scale with it nothing would be seen
 EARLY_DEATH = ("early_death_100", "early_death")
 CURVES = (SURVIVAL, FIRST_DEATH, FIRST_DEATH_P10, EARLY_DEATH)
+Label = tuple[int, str]  # iteration, stage as the run wrote it
 _MOVES = ("advance", "fall_back")  # they are never thinned out
 
 
@@ -55,8 +56,9 @@ class Seen(NamedTuple):
 class GateTrace(NamedTuple):
     file: str
     name: str
-    rows: tuple[Seen, ...]
-    counts: Mapping[str, int] | None  # decisions by state; None: not all of them were read
+    rows: tuple[Seen, ...]  # those that are drawn
+    counts: Mapping[str, int] | None  # of all decisions, by state; None: not all of them were read
+    total: int  # rows that there are
 
 
 class Left(NamedTuple):
@@ -108,6 +110,7 @@ class Series(NamedTuple):
     at: tuple[int, ...]
     stages: tuple[str, ...]
     values: Mapping[str, tuple[float, ...]]  # NaN: there is none
+    total: int  # rows that there are
 
 
 class StagedArtifacts(NamedTuple):
@@ -115,6 +118,7 @@ class StagedArtifacts(NamedTuple):
     schedule: ScheduleTrace | None = None
     events: Events | None = None
     series: tuple[Series, ...] = ()
+    labels: Mapping[str, tuple[Label, ...]] = {}  # of every row that was read, drawn or not; by file
     notes: tuple[Note, ...] = ()
     hashes: Mapping[str, str] = {}  # of the files, where they are known
 
@@ -139,7 +143,7 @@ def artifacts_of(
     for name, text in texts.items():
         read.take(name, text)
     return StagedArtifacts(
-        tuple(read.gates), read.schedule, read.events, tuple(read.series), tuple(read.notes), hashes or {}
+        tuple(read.gates), read.schedule, read.events, tuple(read.series), read.labels, tuple(read.notes), hashes or {}
     )
 
 
@@ -150,6 +154,7 @@ class _Reading:
         self.schedule: ScheduleTrace | None = None
         self.events: Events | None = None
         self.series: list[Series] = []
+        self.labels: dict[str, tuple[Label, ...]] = {}
         self.notes: list[Note] = []
 
     def note(self, key: str, **parts: object) -> None:
@@ -185,8 +190,10 @@ class _Reading:
             self.note("empty", file=name)
             return
         counts = None if name in self.thinned else dict(Counter(each.state for each in rows))
+        self.labels[name] = tuple((each.iteration, each.stage) for each in rows)
         kept = self._few(name, rows, [each.state in _MOVES for each in rows])
-        self.gates.append(GateTrace(name, title or "gate", tuple(kept), counts))
+        total = self.thinned.get(name, len(rows))
+        self.gates.append(GateTrace(name, title or "gate", tuple(kept), counts, total))
 
     def _series(self, name: str, kind: str, text: str) -> None:
         found = list(self._rows(name, text))
@@ -195,11 +202,13 @@ class _Reading:
         if not rows:
             self.note("nothing_drawn" if found else "empty", file=name)
             return
+        self.labels[name] = tuple((row["iteration"], _stage(row)) for row in rows)
+        total = self.thinned.get(name, len(rows))
         rows = self._few(name, rows, [False] * len(rows))
         keys = [key for key in wanted if any(key in row for row in rows)]
         values = {key: tuple(number(row.get(key)) for row in rows) for key in keys}
         at = tuple(row["iteration"] for row in rows)
-        self.series.append(Series(name, kind, at, tuple(_stage(row) for row in rows), values))
+        self.series.append(Series(name, kind, at, tuple(_stage(row) for row in rows), values, total))
 
     def _schedule(self, name: str, text: str) -> ScheduleTrace:
         written = _document(text)
@@ -213,6 +222,7 @@ class _Reading:
                  number(row.get("threshold")), number(row.get("duration")))
             for row in _objects(written.get("warnings"))
         ]  # fmt: skip
+        self.labels[name] = tuple((row.iteration, row.stage) for row in rows)
         kept = self._few(name, rows, [False] * len(rows))
         return ScheduleTrace(
             name, whole(written.get("iterations")), self._declared(name, written), tuple(kept), tuple(warnings)
@@ -239,6 +249,7 @@ class _Reading:
             for row in _settled(_objects(written.get("by_iteration")), again=True)
             if (count := number(row.get("count"))) >= 0
         ]
+        self.labels[name] = tuple((row.iteration, row.stage) for row in rows)
         totals = {stage: count for stage, count in _numbers(written.get("events")).items() if count >= 0}
         summed: dict[str, float] = {}
         for row in rows:
@@ -264,7 +275,7 @@ class _Reading:
         if useless:
             self.note("no_iteration", file=name, count=useless)
         if name in self.thinned:
-            self.note("thinned", file=name, count=len(found), total=self.thinned[name])
+            self.note("sampled", file=name, count=len(found), total=self.thinned[name])
         if first is not None:
             yield first
         yield from found

@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from muster.report.figures.names import file_names, shown
 from muster.report.figures.sheet import Picture, drawable, files, style
 from muster.report.figures.staged import events, survival, timeline, warned
-from muster.report.figures.staged.artifacts import Events, GateTrace, ScheduleTrace, StagedArtifacts
-from muster.report.figures.staged.ground import Frame, Stages, looks_of, short
-from muster.report.figures.staged.labels import Label, Wrong, bands_of, contradictions, edges, labels_of
+from muster.report.figures.staged.artifacts import Events, GateTrace, Label, ScheduleTrace, StagedArtifacts
+from muster.report.figures.staged.ground import Frame, Mark, Stages, joined, looks_of, short
+from muster.report.figures.staged.labels import Wrong, bands_of, contradictions, edges
 from muster.report.figures.staged.words import Say
 
 MOST_NAMED = 12  # labels that contradict, in the notes
@@ -41,7 +41,7 @@ class Scene:
         self.mark = mark
         self.wrong = contradictions(artifacts)
         schedule = artifacts.schedule
-        types = {name: None for _, labels in labels_of(artifacts) for _, name in labels}
+        types = {name: None for labels in artifacts.labels.values() for _, name in labels}
         if schedule:
             declared = schedule.schedule.types if schedule.schedule else ()
             types = dict.fromkeys([*declared, *warned.types_of(schedule)]) | types
@@ -50,26 +50,30 @@ class Scene:
         self.looks = looks_of(types)
         self.names = {name: look.name for name, look in self.looks.items()}
 
-    def stages(self, rows: Sequence[tuple[str, Sequence[Label]]]) -> Stages:
+    def stages(self, *files: str) -> Stages:
         """Behind a picture of these files' rows."""
+        rows = [(file, self.artifacts.labels[file]) for file in files]
         at = [iteration for _, labels in rows for iteration, _ in labels]
         schedule = self.artifacts.schedule
         run = schedule.iterations if schedule and schedule.iterations else 0
         low, high = min([1, *at]) if run or min(at) <= 0.2 * max(at) else min(at), max([run, *at])
         bands = bands_of(self.artifacts, max((labels for _, labels in rows), key=_labelled), high)
         air = max(0.5, 0.01 * (high - low))
-        return Stages(bands, self.looks, list(self._marks(rows, high - low)), low - air, high + air)
+        wrong = list(self._wrong(rows, high - low))
+        marks = joined(mark for mark, _ in wrong)
+        return Stages(bands, self.looks, marks, [each for _, each in wrong], low - air, high + air)
 
-    def _marks(self, rows: Sequence[tuple[str, Sequence[Label]]], whole: float) -> Iterator[tuple[float, float, Wrong]]:
-        marked: set[tuple[int, str]] = set()
+    def _wrong(self, rows: Sequence[tuple[str, Sequence[Label]]], whole: float) -> Iterator[tuple[Mark, Wrong]]:
+        """What several files say alike is marked once."""
+        marked: set[Label] = set()
         for file, labels in rows:
             at = [iteration for iteration, _ in labels]
             spans = dict(zip(at, edges(at), strict=True))
             for each in self.wrong:
-                row = each.found.row
-                if each.file == file and (row.iteration, row.stage) not in marked:
-                    marked.add((row.iteration, row.stage))
-                    yield *_thin(spans[row.iteration], whole), each
+                label = (each.found.row.iteration, each.found.row.stage)
+                if each.file == file and label not in marked:
+                    marked.add(label)
+                    yield Mark(*_thin(spans[label[0]], whole), label[1]), each
 
     def frame(self, *files: str) -> Frame:
         named = short(self.of, 48)
@@ -145,7 +149,7 @@ def _gate_names(gates: Sequence[GateTrace]) -> list[str]:
 
 
 def _of_gate(scene: Scene, gate: GateTrace, name: str) -> Iterator[Job]:
-    stages = scene.stages([(gate.file, [(row.iteration, row.stage) for row in gate.rows])])
+    stages = scene.stages(gate.file)
     for page in timeline.pages(gate):
         make = partial(timeline.draw, gate, page, stages, scene.frame(gate.file))
         names = scene.names | shown("key", page.keys, drawable)
@@ -160,7 +164,7 @@ def _of_events(scene: Scene, counted: Events) -> Iterator[Job]:
 
 
 def _of_schedule(scene: Scene, trace: ScheduleTrace) -> Iterator[Job]:
-    stages = scene.stages([(trace.file, [(row.iteration, row.stage) for row in trace.rows])])
+    stages = scene.stages(trace.file)
     make = partial(warned.draw, trace, stages, scene.frame(trace.file))
     yield Job(
         "stage_warnings", "Stages that run out", scene.caption("stage_warnings", stages.wrong), make, (trace.file,)
@@ -169,7 +173,7 @@ def _of_schedule(scene: Scene, trace: ScheduleTrace) -> Iterator[Job]:
 
 def _of_series(scene: Scene) -> Iterator[Job]:
     series = scene.artifacts.series
-    stages = scene.stages([(each.file, list(zip(each.at, each.stages, strict=True))) for each in series])
     files = tuple(each.file for each in series)
+    stages = scene.stages(*files)
     make = partial(survival.draw, series, stages, scene.frame(*files))
     yield Job("survival", "Survival and first death", scene.caption("survival", stages.wrong), make, files)

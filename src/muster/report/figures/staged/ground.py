@@ -38,12 +38,30 @@ class Look(NamedTuple):
     hatch: str
 
 
+class Mark(NamedTuple):
+    low: float
+    high: float
+    label: str
+
+
+def joined(marks: Iterable[Mark]) -> list[Mark]:
+    """Those that touch and say the same are one."""
+    found: list[Mark] = []
+    for mark in sorted(marks):
+        if found and found[-1].label == mark.label and mark.low <= found[-1].high + 1e-9:
+            found[-1] = found[-1]._replace(high=max(mark.high, found[-1].high))
+        else:
+            found.append(mark)
+    return found
+
+
 class Stages(NamedTuple):
     """What all panels of a picture have behind them."""
 
     bands: Sequence[Band]
     looks: dict[str, Look]  # by type
-    wrong: Sequence[tuple[float, float, Wrong]]  # from where to where
+    marks: Sequence[Mark]  # of labels that contradict them
+    wrong: Sequence[Wrong]
     low: float
     high: float
 
@@ -91,7 +109,7 @@ def begun(
     at -= legend(figure, keys, EDGE, at, room) + 0.15
     _strips(figure, at, stages)
     if stages.wrong:
-        flag(figure, [each for _, _, each in stages.wrong], stages.looks)
+        flag(figure, stages.wrong, stages.looks)
     return figure, height - over
 
 
@@ -122,8 +140,10 @@ def _behind(axes: Axes, stages: Stages) -> None:
         axes.axvspan(band.first - 0.5, band.last + 0.5, facecolor=tint, edgecolor="none", zorder=0)
     for band in stages.bands[1:]:
         axes.axvline(band.first - 0.5, color="white", linewidth=1.5, zorder=0.4)
-    for low, high, _ in stages.wrong:
-        axes.axvspan(low, high, facecolor="none", edgecolor=pale(WARNING), hatch=WRONG, linewidth=0, zorder=0.3)
+    for mark in stages.marks:
+        axes.axvspan(
+            mark.low, mark.high, facecolor="none", edgecolor=pale(WARNING), hatch=WRONG, linewidth=0, zorder=0.3
+        )
 
 
 def _strips(figure: Figure, top: float, stages: Stages) -> None:
@@ -136,12 +156,13 @@ def _strips(figure: Figure, top: float, stages: Stages) -> None:
     if not stages.wrong:
         return
     axes = _strip(figure, top - 2 * STRIP - 0.04, stages, "label differs")
-    middles = [(low + high) / 2 for low, high, _ in stages.wrong]
+    middles = [(mark.low + mark.high) / 2 for mark in stages.marks]
     nearest = min((abs(other - one) for one, other in pairwise(sorted(middles))), default=stages.high - stages.low)
-    for middle, (low, high, each) in zip(middles, stages.wrong, strict=True):
-        axes.add_patch(Rectangle((low, 0), high - low, 1, facecolor="white", edgecolor=WARNING, hatch=WRONG))
-        name = stages.looks[each.found.row.stage].name
-        _name(axes, middle - nearest / 2, middle + nearest / 2, name, WARNING)
+    for middle, mark in zip(middles, stages.marks, strict=True):
+        wide = mark.high - mark.low
+        axes.add_patch(Rectangle((mark.low, 0), wide, 1, facecolor="white", edgecolor=WARNING, hatch=WRONG))
+        half = max(nearest, wide) / 2
+        _name(axes, middle - half, middle + half, stages.looks[mark.label].name, WARNING)
 
 
 def _strips_height(stages: Stages) -> float:

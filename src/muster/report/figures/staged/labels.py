@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from muster.report.figures.staged.artifacts import StagedArtifacts
+from muster.report.figures.staged.artifacts import Label, StagedArtifacts
 from muster.stages.rows import Mislabelled, Row, mislabelled
-
-Label = tuple[int, str]  # iteration, stage as the run wrote it
 
 
 class Band(NamedTuple):
@@ -23,25 +21,13 @@ class Wrong(NamedTuple):
     found: Mislabelled
 
 
-def labels_of(artifacts: StagedArtifacts) -> Iterator[tuple[str, list[Label]]]:
-    """By file."""
-    for gate in artifacts.gates:
-        yield gate.file, [(row.iteration, row.stage) for row in gate.rows]
-    for series in artifacts.series:
-        yield series.file, list(zip(series.at, series.stages, strict=True))
-    if artifacts.events:
-        yield artifacts.events.file, [(row.iteration, row.stage) for row in artifacts.events.rows]
-    if artifacts.schedule:
-        yield artifacts.schedule.file, [(row.iteration, row.stage) for row in artifacts.schedule.rows]
-
-
 def contradictions(artifacts: StagedArtifacts) -> list[Wrong]:
     """Labels that contradict the schedule, file by file."""
     schedule = artifacts.schedule.schedule if artifacts.schedule else None
     if schedule is None:
         return []
     found = []
-    for file, labels in labels_of(artifacts):
+    for file, labels in artifacts.labels.items():
         rows = [Row(at, {}, stage) for at, stage in labels if at >= 1]
         found += [Wrong(file, each) for each in mislabelled(rows, schedule)]
     return found

@@ -85,7 +85,7 @@ def draw(series: Sequence[Series], stages: Stages, frame: Frame) -> Figure:
 
 def _subtitle(series: Sequence[Series]) -> str:
     return "; ".join(
-        f"{each.kind}: {len(each.at)} row{'s' if len(each.at) != 1 else ''}, {each.at[0]} to {each.at[-1]}"
+        f"{each.kind}: {each.total:,} row{'s' if each.total != 1 else ''}, {each.at[0]} to {each.at[-1]}"
         for each in series
     )
 

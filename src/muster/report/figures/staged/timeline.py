@@ -112,16 +112,21 @@ def _title(gate: GateTrace, page: Page) -> str:
 
 def _subtitle(gate: GateTrace) -> str:
     rows = gate.rows
-    opened = [row.iteration for row in rows if row.state == "advance"]
-    back = sum(row.state == "fall_back" for row in rows)
-    said = f"{len(rows)} observations, iterations {rows[0].iteration} to {rows[-1].iteration}"
-    if len(rows) == 1:
+    first = next((row.iteration for row in rows if row.state == "advance"), None)
+    opened, back = _count(gate, "advance"), _count(gate, "fall_back")
+    said = f"{gate.total:,} observations, iterations {rows[0].iteration} to {rows[-1].iteration}"
+    if gate.total == 1:
         said = f"1 observation, iteration {rows[0].iteration}"
-    if not opened:
+    if gate.counts is None:
+        return f"{said}; {len(rows):,} of them are drawn"
+    if first is None:
         return f"{said}: the gate never opened"
-    times = "once" if len(opened) == 1 else f"{len(opened)} times"
-    fell = f", fell back {'once' if back == 1 else f'{back} times'}" if back else ""
-    return f"{said}: it opened {times}, first at {opened[0]}{fell}"
+    fell = f", fell back {_times(back)}" if back else ""
+    return f"{said}: it opened {_times(opened)}, first at {first}{fell}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
 
 
 def _title_of(figure: Figure, top: float, name: str, more: str) -> None:

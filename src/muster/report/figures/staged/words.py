@@ -33,6 +33,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "torn": "{file}: the last line is torn and was left out",
         "skipped": "{file}: {count} {count:line is|lines are} no JSON object and {count:was|were} left out",
         "no_iteration": "{file}: {count} {count:row has|rows have} no iteration and {count:was|were} left out",
+        "sampled": "{file} is large: {count} of its {total} lines were read, and only their labels were looked at",
         "thinned": "{file}: {count} of {total} rows are drawn",
         "more_labels": "{count} more {count:label contradicts|labels contradict} the schedule",
         "mislabelled": "{files}: the row of iteration {at} is labelled {label}; by the schedule it is {stage} "
@@ -68,6 +69,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "torn": "{file}：最后一行不完整，未使用",
         "skipped": "{file}：有 {count} 行不是 JSON 对象，未使用",
         "no_iteration": "{file}：有 {count} 行没有迭代号，未使用",
+        "sampled": "{file} 很大：{total} 行中读取了 {count} 行，标签也只核对了这些行",
         "thinned": "{file}：{total} 行中绘制了 {count} 行",
         "more_labels": "另有 {count} 个标签与日程矛盾",
         "mislabelled": "{files}：迭代 {at} 的行标为 {label}，而按日程应为 {stage}（{first}-{last}）",
@@ -117,7 +119,8 @@ class Say:
     def caption(self, what: str, artifacts: StagedArtifacts, wrong: bool, names: Mapping[str, str]) -> str:
         """`names`: what stands in the picture for each name."""
         schedule = artifacts.schedule and artifacts.schedule.schedule
-        bands = "" if what.startswith("stage_events") else self("bands", source=self(_source(bool(schedule))))
+        labelled = schedule or any(stage for labels in artifacts.labels.values() for _, stage in labels)
+        bands = self("bands", source=self(_source(bool(schedule)))) if labelled and what != "stage_events" else ""
         replaced = [f"{shown} = {name}" for name, shown in names.items() if name and shown != name]
         said = [self._what(what, artifacts), bands, self("contradicts") if wrong else "",
                 self("key", pairs=self.listed(replaced)) if replaced else ""]  # fmt: skip
