@@ -42,13 +42,18 @@ class Place:
     resumed: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Campaign:
+    desk: Desk
+    cells: dict[str, CellStatus]
+
+
 class Runs:
     """`base`: the journal's folder, which paths in it are relative to; `start`: where the command was given."""
 
     def __init__(self, base: Path, start: Path) -> None:
         self._base, self._start = base, start
-        self._cells: dict[str, CellStatus] | None = None
-        self._desk: Desk | None = None
+        self._campaigns: dict[Path, _Campaign] = {}
         self._hashes: HashCache | None = None
         self._read: dict[str, Run] = {}
         self._folders: dict[str, Path] = {}
@@ -62,53 +67,64 @@ class Runs:
             return [self._of_folder(folder)]
         if folder.exists():
             raise UsageError(f"--run {target}: this is a file", hint="name the folder that the run wrote to")
-        known = self._known_cells()
+        here = self._here()
+        known = here.cells if here else {}
         wanted, useless = matching([target.removeprefix(CELL)], list(known))
         if useless:
             hint = f"cells are {', '.join(list(known)[:5])}" if known else "name a folder that exists"
             raise UsageError(f"--run {target}: there is no such folder{' or cell' if known else ''}", hint=hint)
-        return [self._of_cell(known[name]) for name in wanted]
+        return [self._of_cell(here, known[name]) for name in wanted if here]
 
     def marked(self, name: str) -> Place | None:
         """What a marker names; None: it is not there any more."""
         if name.startswith(CELL):
-            cell = self._known_cells().get(name.removeprefix(CELL))
-            return self._of_cell(cell) if cell and attempt_of(cell.record) else None
+            own = self._campaign(_root_of(self._base))
+            cell = own.cells.get(name.removeprefix(CELL)) if own else None
+            return self._of_cell(own, cell) if own and cell and attempt_of(cell.record) else None
         folder = self._base / name
         return self._of_folder(folder) if folder.is_dir() else None
 
     def all_cells(self) -> tuple[list[Place], int]:
         """Those that have run and left something to tell of, the first few; and how many there are in all."""
-        ran = [self._of_cell(cell) for cell in self._known_cells().values() if attempt_of(cell.record)]
+        here = self._here()
+        ran = [self._of_cell(here, cell) for cell in here.cells.values() if attempt_of(cell.record)] if here else []
         told = [place for place in ran if not self.nothing(self.read(place))]
         return told[:MOST_CELLS], len(told)
 
-    def _known_cells(self) -> dict[str, CellStatus]:
-        if self._cells is None:
+    def _here(self) -> _Campaign | None:
+        """The campaign where the command was given; else the journal's."""
+        return self._campaign([*_root_of(self._start), *_root_of(self._base)])
+
+    def _campaign(self, roots: Sequence[Path]) -> _Campaign | None:
+        if not roots:
+            return None
+        root = roots[0]
+        if root not in self._campaigns:
             try:
-                root = find_root(self._base)
-                self._desk = Desk.open(root)
-                self._cells = {cell.record.cell.id: cell for cell in look(self._desk).cells}
+                desk = Desk.open(root)
             except UsageError:
-                self._cells = {}
-        return self._cells
+                return None
+            self._campaigns[root] = _Campaign(desk, {cell.record.cell.id: cell for cell in look(desk).cells})
+        return self._campaigns[root]
 
     def _of_folder(self, folder: Path) -> Place:
         real = folder.resolve()
         name = os.path.relpath(real, self._base.resolve()).replace(os.sep, "/")
-        order = read_order(real)
+        order = read_order(real) or _order_above(real)
         title = order.cell if order else real.name
         return Place(name, title, Path(order.out) if order and Path(order.out).is_dir() else real, order)
 
-    def _of_cell(self, cell: CellStatus) -> Place:
-        attempt, name = attempt_of(cell.record), cell.record.cell.id
-        assert self._desk is not None
+    def _of_cell(self, campaign: _Campaign, cell: CellStatus) -> Place:
+        desk, attempt, name = campaign.desk, attempt_of(cell.record), cell.record.cell.id
         if attempt is None:
             hint = f"`muster why {name}` says what it waits for"
-            raise MusterError(f"{name} has not run yet", where=str(self._desk.root), hint=hint)
-        order = read_order(attempt_folder(self._desk.state, *attempt.key))
-        output = Path(output_of(self._desk.state, cell) or "")
-        return Place(f"{CELL}{name}", name, output, order, str(cell.verdict.state))
+            raise MusterError(f"{name} has not run yet", where=str(desk.root), hint=hint)
+        folder = attempt_folder(desk.state, *attempt.key)
+        marker = f"{CELL}{name}"
+        if _root_of(self._base) != [desk.root]:  # the journal's own campaign may have a cell of this name
+            marker = os.path.relpath(folder.resolve(), self._base.resolve()).replace(os.sep, "/")
+        output = Path(output_of(desk.state, cell) or "")
+        return Place(marker, name, output, read_order(folder), str(cell.verdict.state))
 
     # -- content
 
@@ -164,20 +180,18 @@ class Runs:
         return Command(argv, shown, self._shown_cwd(cwd) if cwd else "", script), ()
 
     def _ordered(self, order: Order, earliest: float | None) -> Command:
-        script = read_script(order.argv, [Path(order.cwd)], earliest)
+        first = _began(order)
+        script = read_script(first.argv, [Path(order.cwd)], earliest)
         commit, dirty = str(order.code.get("commit") or ""), bool(order.code.get("dirty"))
         resumed = order.resumed_from is not None
         cwd = self._shown_cwd(order.cwd)
-        return Command(order.argv, "attempt.json", cwd, script, commit, dirty, order.n, resumed)
+        return Command(first.argv, "attempt.json", cwd, script, commit, dirty, order.n, resumed, first.out)
 
     def _shown_cwd(self, cwd: str) -> str:
         return os.path.relpath(cwd, self._base).replace(os.sep, "/")
 
     def _root(self) -> list[Path]:
-        try:
-            return [find_root(self._base)]
-        except UsageError:
-            return []
+        return _root_of(self._base)
 
     def hash(self, path: str) -> str | None:
         if self._hashes is None:
@@ -186,10 +200,31 @@ class Runs:
         return self._hashes.sha256(path)
 
     def close(self) -> None:
-        if self._desk is not None:
-            if self._hashes is not None:
-                self._hashes.save()
-            self._desk.close()
+        if self._hashes is not None and self._campaigns:
+            self._hashes.save()
+        for each in self._campaigns.values():
+            each.desk.close()
+
+
+def _root_of(folder: Path) -> list[Path]:
+    try:
+        return [find_root(folder)]
+    except UsageError:
+        return []
+
+
+def _began(order: Order) -> Order:
+    """The attempt that it goes on from began with the flags; `resume:` may name a checkpoint and nothing else."""
+    attempts = Path(order.out).parent.parent
+    while order.resumed_from and order.n > 1 and (before := read_order(attempts / str(order.n - 1))):
+        order = before
+    return order
+
+
+def _order_above(folder: Path) -> Order | None:
+    """Of the attempt whose output this is."""
+    order = read_order(folder.parent)
+    return order if order and Path(order.out).resolve() == folder else None
 
 
 def distinct(places: Sequence[Place]) -> list[Place]:

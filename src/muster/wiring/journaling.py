@@ -179,12 +179,15 @@ def _work(
     w = Wording(language)
     figures: dict[Path, bytes] = {}
     overtaken: list[Path] = []
-    fillings = []
+    fillings, told = [], list(notes)
     for run in found:
         before = _matching(run, last) if last else None
+        if before and run.evaluations and before.evaluations == run.evaluations:
+            told.append(f"{run.title}: {last.name if last else ''} tells of the same run; nothing is compared")
+            before = None
         drawn = illustrated(opened.document.path.parent, opened.version, run, runs.folder_of(run.name), language)
         figures |= drawn.files
         overtaken += drawn.overtaken
         fillings.append(filling(drawn.run, before, last.name if last else "", w))
     alone = [] if last is None or last.runs else [f"{last.name}.md tells of no run: nothing is compared"]
-    return Work(fillings, language, figures, last.name if last and last.runs else "", [*notes, *alone], overtaken)
+    return Work(fillings, language, figures, last.name if last and last.runs else "", [*told, *alone], overtaken)

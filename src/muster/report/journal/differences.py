@@ -32,8 +32,14 @@ def _flags(now: Command | None, before: Command | None, w: Wording) -> Iterator[
     if now is None or before is None:
         yield f"- {w('differences.no_command')}"
         return
-    rows = changed(flags_of(before.argv), flags_of(now.argv))
+    rows = changed(_named(before), _named(now))
     yield _table("differences.flag", rows, w) if rows else f"- {w('differences.same_flags')}"
+
+
+def _named(command: Command) -> dict[str, str]:
+    """What names the run's own folder is no difference."""
+    own = command.out
+    return {name: value.replace(own, "{out}") if own else value for name, value in flags_of(command.argv).items()}
 
 
 def _gates(now: Run, before: Run, w: Wording) -> Iterator[str]:

@@ -83,6 +83,7 @@ class Command:
     dirty: bool = False
     attempt: int = 0
     resumed: bool = False
+    out: str = ""  # its own folder: a flag that names it differs in every run
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ TEXTS: Mapping[str, str] = {
     "command.source": "From {source}.",
     "command.attempt": "From {source}, attempt {n}.",
     "command.cwd": "Started in {cwd}.",
-    "command.resumed": "It went on from a checkpoint of an earlier attempt.",
+    "command.resumed": "It went on from a checkpoint of an earlier attempt, whose command this is.",
     "command.script": "Script {path}, sha256 {sha}.",
     "command.newer": "It was changed after the run had begun: this need not be the text that ran.",
     "command.commit": "Commit {commit}.",

@@ -58,7 +58,7 @@ TEXTS: Mapping[str, str] = {
     "command.source": "来自 {source}。",
     "command.attempt": "来自 {source}，第 {n} 次尝试。",
     "command.cwd": "在 {cwd} 中启动。",
-    "command.resumed": "从之前一次尝试的检查点继续。",
+    "command.resumed": "从之前一次尝试的检查点继续，这里是那一次的命令。",
     "command.script": "脚本 {path}，sha256 {sha}。",
     "command.newer": "运行开始之后脚本又被改过：这未必是当时运行的文本。",
     "command.commit": "commit {commit}。",
