@@ -21,6 +21,7 @@ from muster.stages.traces import read_trace
 LARGEST = 64 << 20
 IN_A_RUN = ("gate_trace.jsonl", "eval_history.jsonl", "eval_multi_history.jsonl")
 _FENCE = "```"
+OURS = ("--penalty_gate_", "--tail_", "--curriculum", "--multi_eval_")  # flags: a comment may hold others
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def command_in(text: str) -> str:
 def read_rules(path: Path, name: str = "", base: Facts | None = None) -> Facts:
     """Another setting: a gate as under its name in a campaign file, a campaign file with one gate, or a flag line."""
     text = read_text(path)
-    if any(word.startswith("--") and len(word) > 3 for word in text.split()):
+    if any(word.startswith(OURS) for word in text.split()):
         return read_flags(path)
     from muster.spec.rules import read_rules as rules_of
 

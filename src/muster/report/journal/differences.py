@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os.path
 import re
 from collections.abc import Iterator, Sequence
 
@@ -15,6 +16,7 @@ from muster.report.record_wording import code
 SHORT = 12  # digits of a hash
 MOST_ROWS = 80
 LONGEST = 90  # characters of a value
+LEAD = 12  # letters before the first one that differs
 _HUNK = re.compile(r"@@ [^@]*@@ ?(.*)")
 _NAMES = re.compile(r"\s*(?:async )?(?:def|class) (\w+)")
 MOST_LINES = 20_000  # of a script that is compared line by line
@@ -55,10 +57,19 @@ def _gates(now: Run, before: Run, w: Wording) -> Iterator[str]:
 
 
 def _table(key: str, rows: Sequence[tuple[str, str | None, str | None]], w: Wording, **parts: object) -> str:
-    shown = [[name, _value(old, w), _value(new, w)] for name, old, new in rows[:MOST_ROWS]]
+    shown = [[name, *(_value(each, w) for each in _apart(old, new))] for name, old, new in rows[:MOST_ROWS]]
     more = [w("differences.more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
     head = [w("head.flag"), w("head.before"), w("head.now")]
     return "\n\n".join([w(key, n=len(rows), **parts), table(head, shown, left=3), *more])
+
+
+def _apart(old: str | None, new: str | None) -> tuple[str | None, str | None]:
+    """Of long texts that begin alike, what follows after that: cut at their end they would look the same."""
+    if not old or not new or max(len(old), len(new)) <= LONGEST:
+        return old, new
+    alike = len(os.path.commonprefix([old, new]))
+    first = alike - LEAD
+    return (old, new) if first <= 0 else (f"…{old[first:]}", f"…{new[first:]}")
 
 
 def _value(value: str | None, w: Wording) -> str:
