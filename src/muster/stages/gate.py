@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isnan
-from operator import ge, le
-from typing import Any
+from operator import ge, gt, le, lt
+from typing import Any, NamedTuple
 
 from muster.stages.criteria import Criterion
 from muster.stages.decision import (
@@ -48,6 +48,15 @@ class _Side:
         self.most = [check.reach for check, _ in upper]
 
 
+class _Program(NamedTuple):
+    """All that is checked in a stage."""
+
+    wins: _Side
+    fails: _Side
+    checks: list[Check]
+    rings: list[Ring]
+
+
 class Gate:
     """Phases count from 0. Iterations must grow: a resumed run resumes its gate too (`state`, `resume`).
 
@@ -76,23 +85,22 @@ class Gate:
         for key, push in self._pushes:
             value = values.get(key)
             push(value if type(value) is float else _number(value))
-        wins, fails = self._programs.get(stage) or self._programs[""]
+        wins, fails, checks, rings = self._programs.get(stage) or self._programs[""]
         lows, highs = [read() for read in wins.lows], [read() for read in wins.highs]
         success: bool | None = all(map(ge, lows, wins.least)) and all(map(le, highs, wins.most))
-        seen = lows + highs
+        good = lows + highs
+        if not success and True in map(isnan, good):  # unless one of the others settles it
+            success = False if True in map(lt, lows, wins.least) or True in map(gt, highs, wins.most) else None
         lows, highs = [read() for read in fails.lows], [read() for read in fails.highs]
         failure: bool | None = True in map(ge, lows, fails.least) or True in map(le, highs, fails.most)
-        seen += lows + highs
-        lacks = _NOTHING
+        bad = lows + highs
+        if not failure and True in map(isnan, bad):
+            failure = None
+        seen, lacks = good + bad, _NOTHING
         total = sum(seen)
         if total != total:  # noqa: PLR0124  one of them is NaN
-            rings = wins.rings + fails.rings
-            lacks = {at: rings[at].lacks() for at, value in enumerate(seen) if isnan(value)}
-            success = _told(wins.checks, seen, every=True)
-            failure = _told(fails.checks, seen[len(wins.checks) :], every=False)
-        return self._step(
-            stage, success and bool(wins.checks), failure, values, wins.checks + fails.checks, seen, lacks
-        )
+            lacks = {at: rings[at].lacks() for at, value in enumerate(seen) if value != value}  # noqa: PLR0124
+        return self._step(stage, success and bool(wins.checks), failure, values, checks, seen, lacks)
 
     def _step(
         self, stage: str, success: bool | None, failure: bool | None, values: Mapping[str, Any],
@@ -143,11 +151,11 @@ class Gate:
             self.spent, self.frozen_until, dict(values), checks, seen, lacks, broken, counts,
         )  # fmt: skip
 
-    def _program(self, stage: str) -> tuple[_Side, _Side]:
+    def _program(self, stage: str) -> _Program:
         settings = self.settings
-        success = [check for each in settings.success for check in self._checks(SUCCESS, each, stage)]
-        failure = [check for each in settings.failure for check in self._checks(FAILURE, each, stage)]
-        return _Side(success), _Side(failure)
+        wins = _Side([check for each in settings.success for check in self._checks(SUCCESS, each, stage)])
+        fails = _Side([check for each in settings.failure for check in self._checks(FAILURE, each, stage)])
+        return _Program(wins, fails, wins.checks + fails.checks, wins.rings + fails.rings)
 
     def _checks(self, side: str, criterion: Criterion, stage: str) -> list[tuple[Check, Ring]]:
         limits = criterion.at(stage)
@@ -187,14 +195,6 @@ def _backwards(iteration: int, last: int) -> str:
         f"iteration {iteration} was observed after {last}: a streak must not count anything twice. "
         "A resumed run resumes its gate: Gate.resume(settings, checkpoint['gate'])"
     )
-
-
-def _told(checks: Sequence[Check], seen: Sequence[float], *, every: bool) -> bool | None:
-    """Whether all hold, or any does, where some values are none. None: the others don't settle it."""
-    held = [None if isnan(value) else check.holds(value) for check, value in zip(checks, seen, strict=False)]
-    if (not every) in held:
-        return not every
-    return None if None in held else every
 
 
 def _verdict(success: bool | None, failure: bool | None, wins: str) -> str:

@@ -52,7 +52,7 @@ LAST = Window()
 class Ring:
     """The last values of one key, the oldest first. What is not there yet is NaN, and so is what is no number."""
 
-    __slots__ = ("_values", "key", "size")
+    __slots__ = ("_clean", "_values", "key", "size")
 
     def __init__(self, key: str, window: Window) -> None:
         self.key = key
@@ -61,9 +61,11 @@ class Ring:
 
     def clear(self) -> None:
         self._values = deque([NAN] * self.size, self.size)
+        self._clean = 0  # numbers since the last value that was none
 
     def push(self, value: float) -> None:
         self._values.append(value)
+        self._clean = self._clean + 1 if value == value else 0  # noqa: PLR0124  NaN is the one number that is not itself
 
     def low(self) -> float:
         """What a least value is compared with; NaN: it can't be judged."""
@@ -77,8 +79,8 @@ class Ring:
         return list(self._values)
 
     def lacks(self) -> int:
-        """How many values must come until the last one that is none has left."""
-        return max((at for at, value in enumerate(self._values, 1) if math.isnan(value)), default=0)
+        """How many numbers must come until the last value that is none has left."""
+        return max(0, self.size - self._clean)
 
     def load(self, values: Iterable[float]) -> None:
         self.clear()
@@ -110,10 +112,13 @@ class SortedRing(Ring):
         values, order = self._values, self._order
         old = values[0]
         values.append(value)
-        if old == old:  # noqa: PLR0124  NaN is the one number that is not itself
+        if old == old:  # noqa: PLR0124
             del order[bisect_left(order, old)]
         if value == value:  # noqa: PLR0124
             insort(order, value)
+            self._clean += 1
+        else:
+            self._clean = 0
 
     def low(self) -> float:
         order = self._order
