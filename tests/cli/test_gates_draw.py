@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from muster.cli.leaving import leave
 
@@ -27,6 +28,8 @@ with open(sys.argv[1] + "/eval_history.jsonl", "w") as log:
     for at in (8, 16, 24):
         log.write(json.dumps({"iter": at, "stage": "ne", "survival": at / 30}) + "\\n")
 """
+GATES = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "gates.schema.json").read_text("utf-8"))
+SCHEMA = {**GATES, "anyOf": [{"$ref": "#/$defs/draw"}]}
 SCHEDULE = {"iterations": 24, "schedule": "8:a.json|type=ne;16:b.json|type=main", "trace": [], "warnings": []}
 
 
@@ -66,6 +69,7 @@ def test_a_folder_needs_no_campaign(muster: Callable[..., Said], tmp_path: Path)
     assert names == ["survival.pdf", "survival.png", "survival.svg"]
     before = (place / "figures" / "survival.png").stat().st_mtime_ns
     told = json.loads(muster("v40/eval_history.jsonl", "--language", "zh", "--json").out)
+    Draft202012Validator(SCHEMA).validate(told)
     assert told["files"] == [f"v40/figures/survival.{kind}" for kind in ("png", "svg", "pdf")]
     assert "存活率" in told["captions"]["survival"]
     assert len(told["contradictions"]) == 1
@@ -142,6 +146,7 @@ def test_a_cell_gets_a_stamp_that_turns_stale(camp: Camp, answers: Callable[...,
     camp.write(CAMPAIGN)
     camp("up", code=0)
     told = answers("gates", "draw", "train")
+    Draft202012Validator(SCHEMA).validate(told)
     assert told["stamped"]
     assert "存活率" in told["captions"]["survival"]  # the campaign's language
     assert (camp.root / "reports" / "gates" / "train" / "survival.png").exists()
