@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os.path
 import re
 from collections.abc import Iterator, Sequence
 
@@ -67,7 +66,7 @@ def _apart(old: str | None, new: str | None) -> tuple[str | None, str | None]:
     """Of long texts that begin alike, what follows after that: cut at their end they would look the same."""
     if not old or not new or max(len(old), len(new)) <= LONGEST:
         return old, new
-    alike = len(os.path.commonprefix([old, new]))
+    alike = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     first = alike - LEAD
     return (old, new) if first <= 0 else (f"…{old[first:]}", f"…{new[first:]}")
 
