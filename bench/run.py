@@ -23,6 +23,7 @@ from pathlib import Path
 
 import readers
 import reports
+import staged
 
 MUSTER = [sys.executable, "-m", "muster"]
 FAILED: list[str] = []
@@ -348,6 +349,8 @@ BENCHES = {
     "wandb": lambda: readers.wandb(say),
     "tfevents": lambda: readers.tfevents(say),
     "histories": lambda: readers.histories(say),
+    "stages": lambda: staged.imported(say),
+    "gate": lambda: staged.decision(say),
     "report": report,
     "trace": trace,
 }
