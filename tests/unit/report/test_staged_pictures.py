@@ -292,6 +292,15 @@ def test_the_files_say_what_they_are_made_from_and_are_the_same_twice() -> None:
     assert first.captions["survival"].startswith("PARTIAL。存活率")
 
 
+def test_captions_say_what_is_in_the_picture_and_nothing_else() -> None:
+    said = draw(artifacts_of({"gate_trace.jsonl": SCENES["no labels"]()["gate_trace.jsonl"]}), kinds=("png",)).captions
+    assert said["gate_timeline"].startswith("The gate: values")
+    assert said["gate_timeline"].endswith("It never opened.")  # no stages, nothing frozen
+    said = draw(artifacts_of(made_up()), kinds=("png",)).captions
+    assert "It opened at iteration 20, 28, 47, 55. While it is frozen nothing is judged" in said["gate_timeline"]
+    assert said["gate_timeline"].endswith("Background: the stages, from the schedule.")
+
+
 def test_a_name_that_can_not_be_drawn_is_explained_in_the_caption() -> None:
     found = draw(artifacts_of(SCENES["chinese names"]()), "zh", kinds=("png",))
     assert all("图中名称：stage 1 = 北侧、stage 2 = 主段。" in caption for caption in found.captions.values())

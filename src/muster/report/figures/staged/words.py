@@ -11,10 +11,11 @@ from muster.report.figures.staged.labels import Wrong
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "stage_events": "{what} by stage, in blocks of iterations: {counts}.",
-        "gate_timeline": "The gate {gate}: values, what its windows made of them, the bounds that applied, the "
+        "gate_timeline": "The gate{gate}: values, what its windows made of them, the bounds that applied, the "
         "decisions and the phase. {opened}",
         "opened": "It opened at iteration {at}.",
         "shut": "It never opened.",
+        "frozen": "While it is frozen nothing is judged, and no bound is drawn.",
         "stage_warnings": "What is left of each type of stage, and how long it has been warned of. {warned}",
         "warned": "{type}: below {threshold:g} from iteration {onset}, told at {iteration}, lasted {duration:g}.",
         "no_warning": "No warning was told.",
@@ -48,9 +49,10 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     },
     "zh": {
         "stage_events": "{what} 按阶段的分布（按迭代分块）：{counts}。",
-        "gate_timeline": "门控 {gate}：取值、窗口值、当时适用的阈值、每次决定以及 phase。{opened}",
+        "gate_timeline": "门控{gate}：取值、窗口值、当时适用的阈值、每次决定以及 phase。{opened}",
         "opened": "在迭代 {at} 打开。",
         "shut": "始终没有打开。",
+        "frozen": "冻结期间不作判断，也不画阈值。",
         "stage_warnings": "各类阶段的剩余比例与告警持续时长。{warned}",
         "warned": "{type}：自迭代 {onset} 起低于 {threshold:g}，迭代 {iteration} 告警，持续 {duration:g} 个迭代。",
         "no_warning": "没有告警。",
@@ -141,8 +143,11 @@ class Say:
     def gate(self, gate: GateTrace, artifacts: StagedArtifacts, wrong: bool, names: Mapping[str, str]) -> str:
         opened = [row.iteration for row in gate.rows if row.state == "advance"]
         said = self("opened", at=self.listed(map(str, few(opened)))) if opened else self("shut")
-        first = self("gate_timeline", gate=gate.name, opened=said)
-        return self.words["gap"].join([first, self.caption("gate", artifacts, wrong, names)])
+        name = "" if gate.name == "gate" else f" {gate.name}"
+        frozen = any(row.state == "frozen" for row in gate.rows)
+        parts = [self("gate_timeline", gate=name, opened=said), self("frozen") if frozen else "",
+                 self.caption("gate", artifacts, wrong, names)]  # fmt: skip
+        return self.words["gap"].join(part for part in parts if part)
 
 
 def _source(schedule: bool) -> str:
