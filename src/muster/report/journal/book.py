@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from muster.report.journal.evaluation import RECENT
@@ -36,32 +37,37 @@ class Book:
         self.series = {key for run in runs if run.training for key in run.training.series}
         self._settings = [each for run in runs for each in _settings(run)]
         self._facts = [each for run in runs for each in _facts(run)]
+        # a text names the same things again and again
+        self.metric = cache(self._metric)
+        self.metric_like = cache(self._metric_like)
+        self.settings = cache(self._settings_of)
+        self.facts = cache(self._facts_of)
 
     def __bool__(self) -> bool:
         return bool(self.runs)
 
     # -- names
 
-    def metric(self, name: str) -> str | None:
+    def _metric(self, name: str) -> str | None:
         """The key of this name."""
         wanted = name.lower()
         keys = self.metrics | self.series
         same = [key for key in keys if key.lower() == wanted or key.lower().rpartition(".")[2] == wanted]
         return same[0] if len(same) == 1 else next((key for key in same if key == name), None)
 
-    def metric_like(self, name: str) -> str | None:
+    def _metric_like(self, name: str) -> str | None:
         """That, or the only one that ends with it: `p10` for `first_death_p10`."""
         near = [key for key in self.metrics | self.series if key.lower().endswith(f"_{name.lower()}")]
         return self.metric(name) or (near[0] if len(near) == 1 else None)
 
-    def settings(self, name: str) -> list[tuple[str, list[Known]]]:
+    def _settings_of(self, name: str) -> list[tuple[str, list[Known]]]:
         """Flags and settings of gates that go by this name, or end with it; each with the numbers in its value."""
         wanted = name.lower()
         same = [each for each in self._settings if each[0].lower() == wanted]
         ends = [each for each in self._settings if _ends(each[0].lower(), wanted)]
         return [*same, *(each for each in ends if each not in same)]
 
-    def facts(self, name: str) -> list[Known]:
+    def _facts_of(self, name: str) -> list[Known]:
         """Counts and the like, by their words: `tail_ne_reinjections` is `reinjections_by_type.ne`."""
         wanted = _words(name)
         return [each for each in self._facts if wanted and wanted in (_words(each.name), _words(_last(each.name)))]

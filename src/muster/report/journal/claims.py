@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ _VERSION = re.compile(
 )
 _RATIO = re.compile(r"(?<![\w.:])(?P<a>[0-9]{2,7})\s?[:：]\s?(?P<b>[0-9]{2,7})(?![\w.:])")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_₀-₉]{2,}")
+LONGEST = 2000  # characters of a sentence
+NEAR = 200  # characters on either side that a name may stand in
 _EXTREME = re.compile(r"最[低高小大差好]|\b(?:lowest|highest|min(?:imum)?|max(?:imum)?|worst|best|least|most)\b", re.I)
 _COMPARED = re.compile(r"[<>≤≥＜＞]=?\s?`?\**$")
 
@@ -58,8 +61,20 @@ def claims(text: str, lines: Sequence[Line]) -> list[Claim]:
     for role, first, last in _paragraphs(lines):
         start, end = lines[first].start, lines[last].end
         for sentence in sentences_of(shown, start, end):
-            found += _of_sentence(shown, sentence, role)
+            for piece in _pieces(shown, sentence):
+                found += _of_sentence(shown, piece, role)
     return sorted(found, key=lambda claim: claim.start)
+
+
+def _pieces(shown: str, sentence: Span) -> Iterator[Span]:
+    """A sentence without an end is cut where a space is: every number looks at all of its sentence."""
+    start, end = sentence
+    while end - start > LONGEST:
+        cut = shown.rfind(" ", start + LONGEST // 2, start + LONGEST)
+        cut = cut if cut > 0 else start + LONGEST
+        yield start, cut
+        start = cut
+    yield start, end
 
 
 def _paragraphs(lines: Sequence[Line]) -> Iterator[tuple[str, int, int]]:
@@ -96,7 +111,8 @@ def _of_sentence(shown: str, sentence: Span, role: str) -> Iterator[Claim]:
     named = [(match, start + match.start("value"), start + match.end("value")) for match in _NAMED.finditer(piece)]
     taken = [(begin, stop) for _, begin, stop in named]
     taken += [(start + each.start(), start + each.end()) for each in _ITERATIONS.finditer(piece)]
-    bare = [number for number in scan(_masked(piece)) if not _within(start + number.start, taken)]
+    covered = {at for begin, stop in taken for at in range(begin, stop)}
+    bare = [number for number in scan(_masked(piece)) if start + number.start not in covered]
     spans = [*((begin, stop) for _, begin, stop in named), *((start + each.start, start + each.end) for each in bare)]
     clauses = clauses_of(shown, sentence, spans)
     around = _Around(shown, sentence, clauses)
@@ -106,11 +122,12 @@ def _of_sentence(shown: str, sentence: Span, role: str) -> Iterator[Claim]:
             numeral = Numeral(begin, stop, *read)
             whole = shown[start + match.start("key") : stop] + (match["percent"] or "")
             yield around.claim(numeral, whole, bool(match["percent"]), role, key_of(match["key"]))
+    crowds = Counter(around.clause(begin) for begin, _ in spans)
     for number in bare:
         if number.pair or _COMPARED.search(piece[: number.start]):
             continue
         numeral = _shifted(number, start)
-        crowd = sum(1 for other in spans if around.clause(other[0]) == around.clause(numeral.start))
+        crowd = crowds[around.clause(numeral.start)]
         yield around.claim(
             numeral, shown[numeral.start : start + number.end], number.percent, role, "", alone=crowd == 1
         )
@@ -126,30 +143,27 @@ def _shifted(number: Number, by: int) -> Numeral:
     return Numeral(first.start + by, first.end + by, first.value, first.format)
 
 
-def _within(at: int, spans: Sequence[Span]) -> bool:
-    return any(begin <= at < end for begin, end in spans)
-
-
 class _Around:
     """What is named near a number, in its sentence."""
 
     def __init__(self, shown: str, sentence: Span, clauses: Sequence[Span]) -> None:
         self._shown, self._sentence, self._clauses = shown, sentence, clauses
         start, end = sentence
+        self._starts = [begin for begin, _ in clauses]
         self._iterations = [(start + each.start(), each) for each in _ITERATIONS.finditer(shown[start:end])]
         self._versions = [(start + each.start(), each) for each in _VERSION.finditer(shown[start:end])]
 
     def clause(self, at: int) -> Span:
-        starts = [begin for begin, _ in self._clauses]
-        place = bisect_right(starts, at) - 1
+        place = bisect_right(self._starts, at) - 1
         return self._clauses[place] if place >= 0 else self._sentence
 
     def claim(self, numeral: Numeral, text: str, percent: bool, role: str, key: str, *, alone: bool = False) -> Claim:
         clause = self.clause(numeral.start)
         single, span = self._iterations_of(numeral.start, clause)
-        near = tuple(key_of(each) for each in _NAME.findall(self._shown[clause[0] : clause[1]]))
+        first, last = max(clause[0], numeral.start - NEAR), min(clause[1], numeral.start + NEAR)
+        near = tuple(key_of(each) for each in _NAME.findall(self._shown, first, last))
         version = self._version_of(numeral.start, clause)
-        extreme = _EXTREME.search(self._shown, *clause) is not None
+        extreme = _EXTREME.search(self._shown, first, last) is not None
         shown = text.replace("`", "").replace("*", "")
         return Claim(numeral.start, shown, numeral, percent, role, key, single, span, version, near, alone, extreme)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from muster.report.journal.following import Carried, Settled
+from muster.report.journal.scan import uncommented
 from muster.report.journal.wording import Wording
 
 
@@ -92,6 +93,6 @@ def _plan(points: Sequence[Carried], w: Wording) -> Iterator[str]:
 
 
 def _item(marker: str, text: str, hanging: str = "") -> list[str]:
-    first, *more = text.split("\n")
+    first, *more = uncommented(text).split("\n")
     depth = " " * len(hanging or f"{marker} ")
     return [f"{marker} {first}", *(f"{depth}{line}".rstrip() for line in more)]

@@ -185,6 +185,8 @@ def _end(lines: Sequence[Line], at: int, indent: int) -> int:
             break
         if line.kind == "text" and not line.text.strip():
             blank = True
+        elif line.kind == "code" and end == at and lines[at - 1].kind == "code":
+            end = at + 1  # a code block is one thing
         elif line.kind != "comment":
             deep = len(line.text.expandtabs(4)) - len(line.text.expandtabs(4).lstrip())
             outer = deep <= indent and (blank or _ITEM.fullmatch(line.text) is not None or line.text.startswith("|"))

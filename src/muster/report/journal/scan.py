@@ -92,6 +92,13 @@ def _marker(what: str, block: int, number: int) -> str:
     return what
 
 
+def uncommented(text: str) -> str:
+    """Without comments; the beginning of one that does not end here is made harmless."""
+    bare = _CODE.sub(lambda found: found[0].replace("<!--", "\0"), text)
+    bare = re.sub(r"<!--.*?-->", "", bare, flags=re.DOTALL)
+    return bare.replace("<!--", "\\<!--").replace("\0", "<!--")
+
+
 def _opens_comment(shown: str) -> bool:
     bare = _CODE.sub("", shown.replace("\\<", "  "))
     return bare.rfind("<!--") > bare.rfind("-->")
