@@ -29,6 +29,9 @@ class Stream(Protocol):
     def look(self) -> News:
         """Raises OSError where it is there and can't be read."""
 
+    def rest(self) -> list[Row]:
+        """Of a run that has ended, behind a look: what may not have been whole before is so now."""
+
 
 def stream_of(read: Mapping[str, Any], stage: str | None, base: str) -> Stream:
     """`read`: as the gate declares it; `base`: the folder that its path is relative to."""
@@ -49,9 +52,10 @@ class TextStream:
     stage: str
     _file: Growing | None = None
     _names: list[str] = field(default_factory=list)  # of CSV: its header
+    _tail: bytes = b""  # a last line that has not ended
 
     def look(self) -> News:
-        path = _newest(self.pattern)
+        path, self._tail = _newest(self.pattern), b""
         if path is None:
             return News(())
         other = self._file is not None and self._file.path != path
@@ -60,8 +64,35 @@ class TextStream:
         with self._file.opened() as replaced:
             if replaced:
                 self._names = []
-            rows = [row for line in _lines(self._file) if (row := self._row(line)) is not None]
+            rows = [row for line in self._lines(self._file) if (row := self._row(line)) is not None]
         return News(rows, replaced or other)
+
+    def rest(self) -> list[Row]:
+        """Not every script ends its last line. One that was cut is no row: it lacks its brace, or some of its columns."""
+        line, self._tail = _text(self._tail), b""
+        row = self._row(line) if line.strip() else None
+        return [row] if row and (self.kind == "jsonl" or len(row.values) + 1 >= self._columns()) else []
+
+    def _columns(self) -> int:
+        return len(self._names) - (self.stage in self._names)
+
+    def _lines(self, file: Growing) -> Iterator[str]:
+        """Those that have ended. One that is too long to be a row is passed over."""
+        rest = b""
+        at = file.offset
+        while at < file.size:
+            block = file.at(at, BLOCK)
+            if not block:
+                break
+            at += len(block)
+            *lines, rest = (rest + block).split(b"\n")
+            for line in lines:
+                if line.strip():
+                    yield _text(line)
+            if len(rest) > LONGEST:
+                rest = b""
+            file.go_on(at - len(rest))
+        self._tail = rest
 
     def _row(self, line: str) -> Row | None:
         entry = self._json(line) if self.kind == "jsonl" else self._csv(line)
@@ -150,19 +181,6 @@ def _time(path: str) -> float:
         return 0.0
 
 
-def _lines(file: Growing) -> Iterator[str]:
-    """Those that have ended. One that is too long to be a row is passed over."""
-    rest = b""
-    at = file.offset
-    while at < file.size:
-        block = file.at(at, BLOCK)
-        if not block:
-            break
-        at += len(block)
-        *lines, rest = (rest + block).split(b"\n")
-        for line in lines:
-            if line.strip():
-                yield line.decode("utf-8", "replace")
-        if len(rest) > LONGEST:
-            rest = b""
-        file.go_on(at - len(rest))
+def _text(line: bytes) -> str:
+    """Some programs begin a file with a byte order mark."""
+    return line.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -10,7 +10,7 @@ from muster.domain.campaign import Campaign
 from muster.domain.errors import UsageError
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
-from muster.observe.gate_stream import RecordStream, stream_of
+from muster.observe.gate_stream import stream_of
 from muster.observe.outputs import folder_of
 from muster.stages.rows import Row, settled
 
@@ -41,7 +41,7 @@ def rows_in(gate: Mapping[str, Any], output: str) -> list[Row]:
         rows = list(stream.look().rows)
     except OSError:
         return []
-    return settled(rows + (stream.rest() if isinstance(stream, RecordStream) else []))
+    return settled(rows + stream.rest())
 
 
 def cell_output(root: Path, name: str) -> str:

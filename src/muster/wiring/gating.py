@@ -14,7 +14,7 @@ from muster.acts.gate_trace import TRACES
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.gates import GateEvent, GateNews
 from muster.domain.state import CampaignState
-from muster.observe.gate_stream import RecordStream, Stream, stream_of
+from muster.observe.gate_stream import Stream, stream_of
 from muster.observe.outputs import folder_of
 from muster.ports.clock import Clock
 from muster.stages.decision import ADVANCE, FALL_BACK, HOLD, Decision
@@ -63,7 +63,7 @@ class Watched:
         """What is new is taken in. Raises nothing: what nobody can read decides nothing and stops no controller."""
         try:
             news = self.stream.look()
-            fresh = list(news.rows) + (self.stream.rest() if ended and isinstance(self.stream, RecordStream) else [])
+            fresh = [*news.rows, *(self.stream.rest() if ended else ())]
             self._take(fresh, anew=news.fresh)
             self._failed = 0
         except OSError:
