@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pickle
@@ -415,15 +416,22 @@ def test_a_journal_is_never_overwritten(v40: Desk) -> None:
     assert "no such file" in unchanged(v40, lambda: v40("new", code=2))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_can_not_be_written(v40: Desk) -> None:
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(errno.EACCES, "Permission denied"), (errno.ENOSPC, "No space left"), (errno.EROFS, "Read-only")],
+)
+def test_a_folder_that_can_not_be_written(v40: Desk, monkeypatch: pytest.MonkeyPatch, error: int, words: str) -> None:
     v40("new")
-    v40.root.chmod(0o555)
-    try:
-        assert "can't be written" in v40("new", "--carry", code=1)
-        assert "can't be written" in v40("fill", "--run", "runs/v41", code=1)
-    finally:
-        v40.root.chmod(0o755)
+    v40("fill", "--run", "runs/v41")
+    (v40.root / "runs/v41/command.txt").write_text("python train.py --other 1\n")
+
+    def refuses(*_: Any, dir: Any, **__: Any) -> None:  # noqa: A002
+        raise OSError(error, os.strerror(error), str(dir))
+
+    monkeypatch.setattr("tempfile.mkstemp", refuses)
+    for args in (("new", "--carry"), ("fill",)):
+        said = unchanged(v40, lambda args=args: v40(*args, code=1))  # type: ignore[misc]
+        assert f"it can't be written: {words}" in said
 
 
 def test_a_read_only_journal(v40: Desk) -> None:
