@@ -68,7 +68,7 @@ class TextStream:
         return News(rows, replaced or other)
 
     def rest(self) -> list[Row]:
-        """Not every script ends its last line. One that was cut is no row: it lacks its brace, or some of its columns."""
+        """Not every script ends its last line. One that was cut is no row: it lacks its brace, or some columns."""
         line, self._tail = _text(self._tail), b""
         row = self._row(line) if line.strip() else None
         return [row] if row and (self.kind == "jsonl" or len(row.values) + 1 >= self._columns()) else []
