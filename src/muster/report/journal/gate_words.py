@@ -73,8 +73,7 @@ def _row(row: Mapping[str, Any], w: Wording) -> str:
 def _reasons(row: Mapping[str, Any], w: Wording) -> Iterator[str]:
     verdict, state = row.get("verdict"), row.get("state")
     if state == "frozen":
-        until = _number(row.get("frozen_until"))
-        yield w("gate.frozen", until=iteration(until))
+        yield _frozen(row, w)
         return
     if state == "advance":
         yield w("gate.advanced", phase=row.get("phase", 0))
@@ -149,11 +148,17 @@ def _lacking(row: Mapping[str, Any], w: Wording) -> list[str]:
     if row.get("state") in ("advance", "fall_back"):
         return []
     if row.get("state") == "frozen":
-        return [w("gate.frozen", until=iteration(_number(row.get("frozen_until"))))]
+        return [_frozen(row, w)]
     required, streak = _number(row.get("required")), _number(row.get("streak")) or 0.0
     more = int(required - streak) if required is not None else 0
     wanted = [_wanted(each, w) for each in [*failing(row), *unmet_criteria(row)]]
     return [*wanted, *([w("gate.successes", n=more)] if more > 0 else [])]
+
+
+def _frozen(row: Mapping[str, Any], w: Wording) -> str:
+    """`frozen_until` is the last iteration of the freeze: what comes after it is decided."""
+    until = _number(row.get("frozen_until"))
+    return w("gate.frozen", next=iteration(None if until is None else until + 1))
 
 
 def _wanted(check: Mapping[str, Any], w: Wording) -> str:

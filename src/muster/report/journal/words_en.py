@@ -90,7 +90,7 @@ TEXTS: Mapping[str, str] = {
     "gate.relation.above": "{key} {value} is above {threshold}",
     "gate.relation.below": "{key} {value} is below {threshold}",
     "gate.unjudged": "{key} can't be judged, values are missing",
-    "gate.frozen": "nothing is decided until iter {until}",
+    "gate.frozen": "nothing is decided before iter {next}",
     "gate.advanced": "on to phase {phase}",
     "gate.fell_back": "back to phase {phase}",
     "gate.nor_success": "no success either: {what}",

@@ -89,7 +89,7 @@ TEXTS: Mapping[str, str] = {
     "gate.relation.above": "{key} {value} 高于 {threshold}",
     "gate.relation.below": "{key} {value} 低于 {threshold}",
     "gate.unjudged": "{key} 缺少数值，无法判定",
-    "gate.frozen": "iter {until} 之前不做判定",
+    "gate.frozen": "iter {next} 之前不做判定",
     "gate.advanced": "进入 phase {phase}",
     "gate.fell_back": "退回 phase {phase}",
     "gate.nor_success": "成功条件也未满足：{what}",

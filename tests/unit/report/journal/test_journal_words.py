@@ -121,7 +121,7 @@ def test_a_gate_that_opened_and_froze() -> None:
     frozen = gate_row(ROWS[3], 0, "unknown", "frozen") | {"phase": 1, "frozen_until": 34, "criteria": []}
     text = gate_body(replace(gate(), rows=[opened, frozen]), EN)
     assert "It opened 1 time, at iter 24; at the end it is in phase 1." in text
-    assert "- iter 32 (main): not judged, frozen: nothing is decided until iter 34" in text
+    assert "- iter 32 (main): not judged, frozen: nothing is decided before iter 35" in text
 
 
 def test_rows_of_a_gate_may_be_odd() -> None:
