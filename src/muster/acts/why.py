@@ -33,7 +33,7 @@ MEANING = {
     "PENDING": "It has not started yet. Nothing is wrong with it.",
     "BLOCKED": "It has not started: other cells must be DONE first, or a gate must open.",
     "HELD": "It has not started: a person holds the campaign.",
-    "GIVEN_UP": "A person gave it up. It counts as settled, and reports count it as missing.",
+    "GIVEN_UP": "It was given up, and does not run by itself. It counts as settled, and reports count it as missing.",
 }
 
 
