@@ -87,6 +87,9 @@ def test_decisions_of_every_kind_and_the_phase() -> None:
     looks = [(line.get_marker(), line.get_color()) for state in STATES for line in labelled(decisions, state)]
     assert len({marker for marker, _ in looks}) == len({colour for _, colour in looks}) == len(STATES)
     assert max(labelled(phase, "phase")[0].get_ydata()) == max(row.phase for row in rows) == 2
+    line = labelled(phase, "phase")[0]
+    risen = next(x for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True) if y == 1)
+    assert risen == next(row.iteration for row in rows if row.phase == 1), "it rises where that was decided"
     moves = [row.iteration for row in rows if row.state in ("advance", "fall_back")]
     vertical = [line.get_xdata()[0] for line in survival.get_lines() if len(set(line.get_xdata())) == 1]
     assert set(moves) <= set(vertical)

@@ -208,8 +208,12 @@ def _count(gate: GateTrace, state: str) -> int:
 
 
 def _phase(axes: Axes, rows: Sequence[Seen]) -> None:
+    """From the decision on, not half way before it: until then the run had the phase before."""
     at, phases = [row.iteration for row in rows], [row.phase for row in rows]
-    axes.plot(*bounds_.steps(edges(at), phases), color=BLACK, linewidth=2.0, zorder=4, label="phase")
+    ends = [*map(float, at[1:]), *(high for _, high in edges(at)[-1:])]
+    axes.plot(
+        *bounds_.steps(list(zip(at, ends, strict=True)), phases), color=BLACK, linewidth=2.0, zorder=4, label="phase"
+    )
     known = [phase for phase in phases if not math.isnan(phase)] or [0.0]
     axes.set_ylim(min(known) - 0.4, max(*known, min(known) + 1) + 0.4)
     axes.yaxis.set_major_locator(MaxNLocator(nbins=2, integer=True, min_n_ticks=1))
