@@ -132,6 +132,14 @@ def test_every_mistake_of_a_setting_is_told_with_its_line(camp: Camp) -> None:
         assert each in told
 
 
+def test_a_key_that_no_row_has_is_told_with_those_that_they_have(camp: Camp) -> None:
+    (camp.root / "x.csv").write_text("iter,first_death_p10\n1,2\n")
+    (camp.root / "gate.yaml").write_text("success: [{key: p10, min: 3}]\n")
+    told = camp("gates", "replay", "x.csv", "--with", "gate.yaml", code=0).stdout
+    assert "left out, because no row has it: p10; the rows have first_death_p10\n" in told
+    assert "there is nothing to decide on: no row has a key of its criteria\n" in told
+
+
 def test_a_trace_that_the_run_decided_otherwise_is_told(camp: Camp) -> None:
     from muster.stages import GateSettings
     from muster.stages.replay import replay

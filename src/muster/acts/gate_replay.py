@@ -32,6 +32,8 @@ class Replayed:
 
     @property
     def conclusion(self) -> str:
+        if self.left_out and not self.decisions:
+            return "there is nothing to decide on: no row has a key of its criteria"
         return conclusion(self.decisions)
 
 

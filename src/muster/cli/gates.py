@@ -175,7 +175,9 @@ def _replay_lines(found: Replayed, told: Told | None) -> Iterator[str]:
     if told and told.table.skipped:
         yield paint(f"{told.table.skipped} lines are no rows and were passed over", "yellow")
     if found.left_out:
-        yield paint(f"left out, because no row has it: {', '.join(found.left_out)}", "yellow")
+        there = dict.fromkeys(key for row in told.table.rows for key in row.values) if told else {}
+        known = f"; the rows have {', '.join(there)}" if there and not found.decisions else ""
+        yield paint(f"left out, because no row has it: {', '.join(found.left_out)}{known}", "yellow")
     yield from (_line(each) for each in found.decisions)
     yield paint(found.conclusion, "bold")
     opening = [each for each in found.otherwise if each.opens is not None]
