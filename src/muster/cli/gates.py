@@ -148,6 +148,12 @@ def _setting(ctx: typer.Context, told: Told, file: Path | None, gate: str) -> Fa
         return read_rules(file, gate)
     if told.table.settings:
         return Facts(told.table.settings)
+    from muster.wiring.desk import FILE
+
+    if not (open_folder(ctx) / FILE).is_file():
+        torn = f"; {told.table.skipped} of its lines can't be read" if told.table.skipped else ""
+        raise UsageError(f"it holds no settings of a gate{torn}, and there is no {FILE} here", where=told.file,
+                         hint="name a setting: --with FILE or --flags FILE")  # fmt: skip
     found = list(_asked(ctx, None, gate))
     if len(found) != 1:
         raise UsageError(f"there are {len(found)} gates: which?", hint=f"--gate {found[0][0]}")
