@@ -133,6 +133,13 @@ def test_every_mistake_of_a_setting_is_told_with_its_line(camp: Camp) -> None:
         assert each in told
 
 
+def test_rows_out_of_order_are_not_left_out_in_silence(camp: Camp) -> None:
+    (camp.root / "x.csv").write_text("iter,p10\n16,101\n8,83\n8,99\n24,90\n")
+    (camp.root / "gate.yaml").write_text("success: [{key: p10, min: 3}]\n")
+    told = camp("gates", "replay", "x.csv", "--with", "gate.yaml", code=0).stdout
+    assert "a later one goes back to their iteration or before it, as after a resume: 2\n" in told
+
+
 def test_a_key_that_no_row_has_is_told_with_those_that_they_have(camp: Camp) -> None:
     (camp.root / "x.csv").write_text("iter,first_death_p10\n1,2\n")
     (camp.root / "gate.yaml").write_text("success: [{key: p10, min: 3}]\n")

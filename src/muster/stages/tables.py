@@ -24,6 +24,7 @@ class Table(NamedTuple):
     kind: str  # trace | jsonl | csv | markdown
     settings: GateSettings | None = None  # of a gate's trace
     skipped: int = 0  # lines that are no row
+    taken_back: int = 0  # rows that count no more, because a later one goes back to their iteration or before it
 
 
 def read_table(text: str, *, step: str = "", stage: str = "") -> Table:
@@ -72,7 +73,8 @@ def _table(kind: str, found: Sequence[Mapping[str, Any] | None], step: str, stag
     rows = [row for each in entries if (row := _row(each, at, label)) is not None]
     if not rows:
         raise SpecError("table", [Problem(f"no row has a whole number as its {at}")])
-    return Table(settled(rows), kind, None, len(found) - len(rows))
+    kept = settled(rows)
+    return Table(kept, kind, None, len(found) - len(rows), len(rows) - len(kept))
 
 
 def _row(entry: Mapping[str, Any], at: str, label: str | None) -> Row | None:
