@@ -92,7 +92,7 @@ def shut(cell: Cell, state: CampaignState, needs: Needs) -> str:
                 continue
             known, completed = state.gates.get(need, {}).get(name), record.completed
             if known is None or completed is None or known.attempt != completed.n or known.phase < 1:
-                told = f": {known.why}" if known else ""
+                told = f"; last recorded at iteration {known.iteration}: {known.why}" if known else ""
                 return f"needs the gate {name} of {need} to open, and it is shut{told}"
     return ""
 
