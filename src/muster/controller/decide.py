@@ -191,6 +191,7 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
     failing = failing_slots(_recent(view, settled))
     free = [slot for slot in _free_slots(view, settled) if slot.name not in failing]
     has_gpus = any(slot.kind == "gpu" for slot in view.slots)
+    let = {job for gate in (state.campaign.gates or {}).values() for job in gate.get("lets", ())}
     for planned in view.agenda:
         if not free:
             return
@@ -198,7 +199,7 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
         if record.open:
             continue
         where = standing(record, state, view.needs, purse)
-        if not where.startable:
+        if not where.startable or (record.cell.job in let and _half_read(view, record, state)):
             continue
         wanted = need(state.job(record.cell.job), has_gpus=has_gpus)
         chosen = choose(wanted, _names(free, "gpu"), _names(free, "cpu"))
@@ -232,6 +233,12 @@ def _unread(view: View, settled: Mapping[str, CellRecord]) -> bool:
     """A run has ended, and what a gate says of it is not known yet: something may start after all."""
     still = {attempt.key for attempt in view.open if attempt.cell not in settled}
     return bool(view.gates.left - still)
+
+
+def _half_read(view: View, record: CellRecord, state: CampaignState) -> bool:
+    """What a run that it needs wrote last was not read yet: a gate that stands open may have fallen back by it."""
+    needed = (state.cells[name].completed for name in view.needs.get(record.cell.id, ()))
+    return any(attempt is not None and attempt.key in view.gates.left for attempt in needed)
 
 
 def _leave(view: View, settled: Mapping[str, CellRecord]) -> Iterator[End]:

@@ -70,6 +70,8 @@ def _dead(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse |
     waiting = unmet(record.cell, state, needs)
     if waiting:
         return Standing(State.DEAD, reason, f"{following.why}, after {_few(waiting)}")
+    if closed := shut(record.cell, state, needs):
+        return Standing(State.DEAD, reason, f"{following.why}; {closed}", gated=True)
     if not wanted(record.cell, state.only):
         return Standing(State.DEAD, reason, f"left out by --only {describe(state.only)}")
     if purse and (short := purse.refuses(record.cell.job)):
@@ -92,7 +94,8 @@ def shut(cell: Cell, state: CampaignState, needs: Needs) -> str:
                 continue
             known, completed = state.gates.get(need, {}).get(name), record.completed
             if known is None or completed is None or known.attempt != completed.n or known.phase < 1:
-                told = f"; last recorded at iteration {known.iteration}: {known.why}" if known else ""
+                ours = known is not None and completed is not None and known.attempt == completed.n
+                told = f"; last recorded at iteration {known.iteration}: {known.why}" if known and ours else ""
                 return f"needs the gate {name} of {need} to open, and it is shut{told}"
     return ""
 
