@@ -28,6 +28,8 @@ with open(f"{out}/evals.jsonl", "a", buffering=1) as log:
         if value == "wait":
             open(gate).read()
             continue
+        if isinstance(value, list):
+            at, value = value
         log.write(json.dumps({"iter": at + 1, "stage": "main", "score": value}) + "\\n")
 """
 CAMPAIGN = """\
@@ -151,3 +153,36 @@ def test_a_resumed_run_goes_on_with_its_streak(quick: Camp) -> None:
     (found,) = quick.decisions("gate")
     assert (found["attempt"], found["data"]["iteration"]) == (2, 3)
     assert quick.cells() == {"train/0": "DONE", "next/0": "DONE"}
+
+
+def test_a_run_that_was_resumed_at_its_very_end_lets_the_next_job_start(quick: Camp) -> None:
+    write(quick, [0.9, 0.9, "die"], "lets: [next]")
+    quick("up", code=3)
+    quick("retry", "train/0", "--because", "it was the test", code=0)
+    quick("up", code=0)
+    assert quick.cells() == {"train/0": "DONE", "next/0": "DONE"}
+
+
+def test_a_run_that_goes_back_behind_its_opened_gate_lets_nothing_start(quick: Camp) -> None:
+    write(quick, [0.9, 0.9, "wait", [0, 0.6], [1, 0.6], [2, 0.6]], "lets: [next]")
+    quick("up", "--detach")
+    quick.until(lambda: quick.decisions("gate"), "the gate's decision")
+    Path(quick.root / "gate").write_text("")
+    quick("wait", code=3)
+    assert [each["data"]["state"] for each in quick.decisions("gate")] == ["advance", "hold"]
+    assert quick.cells() == {"train/0": "DONE", "next/0": "BLOCKED"}
+    assert "counts no more" in quick.json("why", "next/0")["reason"]
+    quick("fsck", code=0)
+    assert quick.cells() == {"train/0": "DONE", "next/0": "BLOCKED"}
+
+
+def test_a_gate_that_was_made_stricter_lets_nothing_start(quick: Camp) -> None:
+    write(quick, [0.9, 0.9, 0.9], "lets: [next]")
+    file = quick.root / "campaign.yaml"
+    text = file.read_text()
+    file.write_text(text.replace('command: "true"', 'command: "false"'))
+    quick("up", code=3)
+    file.write_text(text.replace("min: 0.8", "min: 0.95"))
+    quick("up", code=3)
+    assert quick.cells() == {"train/0": "DONE", "next/0": "DEAD"}
+    assert "needs the gate rise of train/0 to open" in quick.json("why", "next/0")["next"]

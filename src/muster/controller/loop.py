@@ -201,13 +201,14 @@ class Loop:
 
     def _hear_gates(self) -> None:
         self._gated = self.gates(self.state)
-        told = []
-        for cell, n, event in self._gated.events:
-            known = self.state.gates.get(cell, {}).get(event.gate)
-            if known is None or (known.attempt, known.iteration) < (n, event.iteration):
-                told.append(self.news.gate(self.state.cells[cell].attempts[n - 1], event))
+        told = [
+            decision
+            for cell, n, event in self._gated.events
+            for decision in self.news.gate(self.state.cells[cell].attempts[n - 1], event)
+        ]
         if told:
-            self._record([*told, *self.news.take()])
+            self._absorb(self.ports.store.commit(told))  # never put back: on a full disk the next turn finds them again
+            self._notify(told)
 
     def _record(self, decisions: Sequence[Decision]) -> None:
         """A verdict never changes without an event that says which reading changed it."""

@@ -50,12 +50,13 @@ class News:
         self._notice(tell.reason, "BUDGET", None)
         return [self.carrier.decision("budget", tell.reason, data={"level": tell.level, "budget": tell.budget})]
 
-    def gate(self, attempt: Attempt, event: GateEvent) -> Decision:
-        self._notice(
-            f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}", "GATE", attempt
-        )
+    def gate(self, attempt: Attempt, event: GateEvent) -> list[Decision]:
+        text = f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}"
         data = {"gate": event.gate, "iteration": event.iteration, "state": event.state, "phase": event.phase}
-        return self.carrier.decision("gate", event.why, attempt=attempt, data=data)
+        return [
+            self.carrier.decision("gate", event.why, attempt=attempt, data=data),
+            self.carrier.decision("notice", text, attempt=attempt, data={"what": "GATE"}),
+        ]
 
     def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:
         self._add("notice", text, attempt, {"what": what})

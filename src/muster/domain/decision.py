@@ -16,7 +16,7 @@ class Decision:
     filter    what --only leaves out              adopt    a run that something else made was taken in
     intent    running or down                     end      a controller ended by itself
     finish    a step of the finish began or ended shutdown a wish to power off, its end, how far it has come
-    gate      a gate over a run opened, fell back or bears no more failures
+    gate      a gate over a run opened, fell back or bears no more failures, or such a word counts no more
     budget    how far it is used up was told      round    the variants of a loop's next round, or why there is none
     hold, release, retry, giveup, accept, stop, note: a person's word; found: what a person should hear of
 

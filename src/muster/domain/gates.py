@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class GateEvent:
     gate: str
     iteration: int
-    state: str  # advance | fall_back | failure_hold: more failures than are borne
+    state: str  # advance | fall_back | failure_hold: more failures than are borne | hold: an earlier one counts no more
     phase: int  # after it
     why: str
 
@@ -30,7 +30,7 @@ class GateRecord:
 class GateNews:
     """What gates say now of the attempts that they watch."""
 
-    events: Sequence[tuple[str, int, GateEvent]] = ()  # cell, attempt, what happened
+    events: Sequence[tuple[str, int, GateEvent]] = ()  # cell, attempt, what happened and is not recorded yet
     stops: Mapping[tuple[str, int], tuple[str, str]] = field(default_factory=dict)  # attempts to stop: cause, why
     left: frozenset[tuple[str, int]] = frozenset()  # attempts that were not read to their end yet
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from muster.acts.gate_trace import TRACES
 from muster.domain.attempt import Attempt, CellRecord
-from muster.domain.gates import GateEvent, GateNews
+from muster.domain.gates import GateEvent, GateNews, GateRecord
 from muster.domain.state import CampaignState
 from muster.observe.gate_stream import Stream, stream_of
 from muster.observe.outputs import folder_of
@@ -36,6 +36,8 @@ _CAUSES = {"stop": "gate_stop", "prune": "pruned"}
 class Standing:
     events: tuple[GateEvent, ...] = ()
     over: bool = False  # all that the run will ever write was read
+    iteration: int = -1  # of the last row; -1: none was read
+    failed: GateEvent | None = None  # of this attempt: more failures than are borne
 
 
 @dataclass(slots=True)
@@ -48,10 +50,12 @@ class Watched:
     stream: Stream
     trace: Path
     output: str
-    earlier: list[Row] = field(default_factory=list)  # of earlier attempts, where this one was resumed
+    earlier: Callable[[], list[Row]] = list  # of earlier attempts, where this one was resumed; read apart from the loop
     rows: list[Row] = field(default_factory=list)
     gate: Gate = field(init=False)
+    old: list[GateEvent] = field(default_factory=list)  # what stood when this attempt began: told with its own one
     events: list[GateEvent] = field(default_factory=list)
+    _before: list[Row] | None = None
     _begun: bool = False
     _broken: bool = False
     _failed: int = 0
@@ -62,33 +66,45 @@ class Watched:
     def look(self, ended: bool) -> Standing:
         """What is new is taken in. Raises nothing: what nobody can read decides nothing and stops no controller."""
         try:
+            if self._before is None:
+                self._before = self.earlier()
             news = self.stream.look()
             fresh = [*news.rows, *(self.stream.rest() if ended else ())]
-            self._take(fresh, anew=news.fresh)
+            self._take(fresh, self._before, anew=news.fresh, last=ended)
             self._failed = 0
         except OSError:
             self._failed += 1
         except Exception:  # whatever a run leaves behind: no further look will read it
             self._failed = TRIES
-        return Standing(tuple(self.events), ended and (not self._failed or self._failed >= TRIES))
+        over = ended and (not self._failed or self._failed >= TRIES)
+        failed = next((each for each in self.events if each.state not in (ADVANCE, FALL_BACK)), None)
+        found = Standing((*self.old, *self.events), over, self.gate.iteration, failed)
+        if over:
+            self.rows, self._before = [], None  # many may be read to their end at once
+        return found
 
-    def _take(self, fresh: list[Row], *, anew: bool) -> None:
-        if not fresh and not anew:
-            return
-        self.rows = settled(fresh if anew else [*self.rows, *fresh])
-        if anew or not self._begun or any(row.iteration <= self.gate.iteration for row in fresh):
-            self._begin_anew()
+    def _take(self, fresh: list[Row], before: list[Row], *, anew: bool, last: bool) -> None:
+        """`last`: nothing more will come. A run that was resumed at its very end stands where it was left."""
+        back = any(row.iteration <= self.gate.iteration for row in fresh)
+        fresh = settled(fresh)
+        if anew or back:
+            self.rows = settled([*([] if anew else self.rows), *fresh])
         else:
-            self._write([self._decide(row) for row in settled(fresh)], "a")
+            self.rows += fresh
+        if anew or back or (not self._begun and (fresh or (last and before))):
+            self._begin_anew(before)
+        elif fresh:
+            self._write([self._decide(row) for row in fresh], "a")
 
-    def _begin_anew(self) -> None:
+    def _begin_anew(self, before: list[Row]) -> None:
         """A run that goes back, or goes on from a checkpoint: its gate is made again from the rows that count."""
         self.gate, self.events, self._broken, self._begun = Gate(self.settings), [], False, True
-        first = self.rows[0].iteration if self.rows else 0
-        rows = settled([*self.earlier, *self.rows])
-        decided = [self._decide(row) for row in rows]
-        old = [each for each in self.events if each.iteration < first and self.earlier]  # told with its own attempt
-        self.events = [*old[-1:], *(each for each in self.events if each not in old)]
+        rows = settled([*before, *self.rows])
+        of_before = len(rows) - len(self.rows)
+        decided = [self._decide(row) for row in rows[:of_before]]
+        # the others were told with their own attempt; what this one does not bear, it is stopped for
+        self.old, self.events, self._broken = self.events[-1:], [], False
+        decided += [self._decide(row) for row in rows[of_before:]]
         self._write(decided, "w")
 
     def _decide(self, row: Row) -> Decision:
@@ -106,7 +122,7 @@ class Watched:
         lines = [each.line() for each in decided if len(self.rows) <= MANY or each.state != HOLD]
         try:
             self.trace.parent.mkdir(exist_ok=True)
-            with self.trace.open(mode, encoding="utf-8") as file:
+            with self.trace.open(mode, encoding="utf-8", errors="backslashreplace") as file:  # JSON has such escapes
                 file.writelines(
                     f"{line}\n" for line in ([head(self.settings, self.name)] if mode == "w" else []) + lines
                 )
@@ -151,18 +167,21 @@ class Gating:
             if found.over:
                 self._over.add(key)
                 self._watched.pop(key, None)
-        return self._news(standing, left.keys() - self._over)
+        return self._news(state, standing, left.keys() - self._over)
 
-    def _news(self, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> GateNews:
-        events = [(cell, n, event) for (cell, n, _), found in standing.items() for event in found.events]
+    def _news(self, state: CampaignState, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> GateNews:
+        events = [
+            (cell, n, event)
+            for (cell, n, gate), found in standing.items()
+            for event in untold(gate, n, found, state.gates.get(cell, {}).get(gate))
+        ]
         return GateNews(events, dict(self._stops(standing, left)), frozenset(key[:2] for key in left))
 
     def _stops(self, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> Iterator[tuple[tuple[str, int], Any]]:
         for key, found in standing.items():
             cause = _CAUSES.get(self._gates[key[2]]["act"])
-            failed = next((each for each in found.events if each.state not in (ADVANCE, FALL_BACK)), None)
-            if cause and failed and key in left:
-                yield key[:2], (cause, f"gate {key[2]} at iteration {failed.iteration}: {failed.why}")
+            if cause and found.failed and key in left:
+                yield key[:2], (cause, f"gate {key[2]} at iteration {found.failed.iteration}: {found.failed.why}")
 
     def _followed(self, state: CampaignState) -> Iterator[tuple[Key, Attempt, CellRecord]]:
         """Of each cell the attempt that counts, until all of it was read."""
@@ -185,7 +204,7 @@ class Gating:
         name = re.sub(r"[^\w.-]", "_", key[2])
         trace = self.folder_of(*attempt.key) / TRACES / f"{name}.jsonl"
         stream = stream_of(gate["read"], gate.get("stage"), folder_of(output))
-        before = self._before(gate, record, attempt)
+        before = partial(self._before, gate, record, attempt)
         found = Watched(key[2], GateSettings.of(gate), schedule, stream, trace, output, before)
         self._watched[key] = found
         return found
@@ -203,6 +222,25 @@ class Gating:
             return []
         outputs = [output for each in record.attempts[: attempt.n - 1] if (output := self._output(each))]
         return settled(row for output in dict.fromkeys(outputs) for row in rows_in(gate, output))
+
+
+def untold(gate: str, attempt: int, found: Standing, known: GateRecord | None) -> Sequence[GateEvent]:
+    """What is not recorded yet. Where that which is recorded came to nothing, how it stands instead."""
+    if known is None or known.attempt < attempt:
+        return found.events
+    if known.attempt > attempt:
+        return ()
+    for at, each in enumerate(found.events):
+        if (each.iteration, each.state, each.phase) == (known.iteration, known.state, known.phase):
+            return found.events[at + 1 :]
+    if found.iteration < 0 or (found.iteration < known.iteration and not found.over):
+        return ()  # it was not read as far yet, or it is gone: that takes nothing back
+    if found.events:
+        return [each for each in found.events if each.iteration > known.iteration] or found.events[-1:]
+    if known.state == HOLD:
+        return ()
+    why = f"{known.state} at iteration {known.iteration} counts no more: the run went back, or the gate was changed"
+    return (GateEvent(gate, found.iteration, HOLD, 0, why),)
 
 
 def resumed_by(folder: Callable[[str, int], Path]) -> Callable[[Attempt], bool]:
