@@ -45,7 +45,7 @@ def _last_row(path: Path) -> dict[str, Any] | None:
     for line in reversed(lines):
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict) and "iteration" in row:
             return row

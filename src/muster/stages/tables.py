@@ -101,7 +101,7 @@ def _json_lines(text: str) -> list[Mapping[str, Any] | None]:
         if line.strip():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             found.append(row if isinstance(row, dict) else None)
     return found
@@ -110,7 +110,7 @@ def _json_lines(text: str) -> list[Mapping[str, Any] | None]:
 def _json_list(text: str) -> list[Mapping[str, Any] | None]:
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SpecError("table", [Problem(f"it begins as a JSON list and is none: {error}")]) from None
     return [each if isinstance(each, dict) else None for each in found]
 

@@ -125,6 +125,6 @@ def _objects(text: str) -> Iterator[tuple[str, dict[str, Any] | None]]:
         if line.strip():
             try:
                 row = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 row = None
             yield line, row if isinstance(row, dict) else None

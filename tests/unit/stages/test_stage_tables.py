@@ -102,3 +102,10 @@ def test_no_text_raises_anything_but_a_spec_error(text: str) -> None:
     except SpecError:
         return
     assert found.rows
+
+
+def test_lists_within_lists_without_end_are_no_row() -> None:
+    deep = "[" * 200_000
+    assert read_table(f'{{"x": {deep}\n{{"iter": 8}}\n').rows == [Row(8, {})]
+    with pytest.raises(SpecError, match="begins as a JSON list"):
+        read_table(deep)
