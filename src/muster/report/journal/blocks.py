@@ -20,6 +20,7 @@ _BEGIN = re.compile(
     r"[ \t]*<!--[ \t]*muster:begin[ \t]+(?P<kind>[a-z_]+)(?P<rest>(?:[ \t]+[a-z]+=\S*)*)[ \t]*-->[ \t]*"
 )
 _SAFE = "/._~+:,@="
+_BYTES = "surrogateescape"  # the name of a folder may be no UTF-8
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,15 @@ def _block(text: str, begin: Line, end: Line) -> Block:
         raise Unreadable("a marker of Muster's is damaged: muster:begin KIND run=NAME sha=HASH", begin.number)
     told = dict(part.split("=", 1) for part in marker["rest"].split())
     body = text[text.index("\n", begin.end) + 1 : end.start]
-    return Block(
-        marker["kind"], unquote(told.get("run", "")), told.get("sha", ""), begin.number, begin.start, end.end, body
-    )
+    run = unquote(told.get("run", ""), errors=_BYTES)
+    return Block(marker["kind"], run, told.get("sha", ""), begin.number, begin.start, end.end, body)
 
 
 def render(kind: str, run: str, body: str) -> str:
     """With plain newlines. An empty line on either side of the body: some readers of Markdown need it."""
     padded = f"\n{body.strip(chr(10))}\n"
-    return f"<!-- muster:begin {kind} run={quote(run, safe=_SAFE)} sha={digest(padded)} -->\n{padded}\n{END}"
+    named = quote(run, safe=_SAFE, errors=_BYTES)
+    return f"<!-- muster:begin {kind} run={named} sha={digest(padded)} -->\n{padded}\n{END}"
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:

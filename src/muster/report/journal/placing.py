@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from muster.report.escape import markdown
 from muster.report.journal.blocks import Block, Edit, apply, digest, find, render
@@ -35,6 +35,7 @@ class Filled:
     edited: list[Block] = field(default_factory=list)  # by hand, so they were left alone
     forced: list[Block] = field(default_factory=list)  # by hand, and overwritten all the same
     silent: list[Block] = field(default_factory=list)  # there is nothing to fill them with any more: left alone
+    headed: bool = False  # a section for the record had to be made
 
 
 def fill(text: str, fillings: Sequence[Filling], w: Wording, *, force: bool = False) -> Filled:
@@ -42,15 +43,22 @@ def fill(text: str, fillings: Sequence[Filling], w: Wording, *, force: bool = Fa
     lines = scan(text)
     blocks = find(text, lines)
     told = Filled(text)
-    edits = [edit for each in fillings for edit in _edits(text, lines, blocks, each, w, told, force=force)]
+    edits: list[Edit] = []
+    for each in map(_clean, fillings):
+        edits += _edits(text, lines, blocks, each, w, told, force=force)
     newline = newline_of(text)
-    told.text = apply(text, [Edit(each.start, each.end, _as(each.text, newline)) for each in edits])
+    told.text = apply(text, [Edit(each.start, each.end, each.text.replace("\n", newline)) for each in edits])
     return told
 
 
-def _as(text: str, newline: str) -> str:
-    clean = text.replace("\r", " ").encode("utf-8", "replace").decode("utf-8")
-    return clean.replace("\n", newline)
+def _clean(filling: Filling) -> Filling:
+    """What a text can't hold, or what would be read back as another line end, is out before it is hashed."""
+    bodies = {kind: _plain(body) for kind, body in filling.bodies.items()}
+    return replace(filling, title=_plain(filling.title), bodies=bodies)
+
+
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", " ").encode("utf-8", "replace").decode("utf-8")
 
 
 def _edits(
@@ -77,7 +85,7 @@ def _edits(
             yield _beside(kind, filling, there)
         return
     rendered = "\n\n".join(render(kind, filling.run, filling.bodies[kind]) for kind in missing)
-    yield _below_heading(text, lines, filling.title, rendered, w)
+    yield _below_heading(text, lines, filling.title, rendered, w, told)
 
 
 def _refreshed(block: Block, body: str, told: Filled, *, force: bool) -> Iterator[Edit]:
@@ -105,13 +113,17 @@ def _beside(kind: str, filling: Filling, there: Mapping[str, Block]) -> Edit:
     return Edit(first.start, first.start, f"{rendered}\n\n")
 
 
-def _below_heading(text: str, lines: Sequence[Line], title: str, rendered: str, w: Wording) -> Edit:
+def _below_heading(
+    text: str, lines: Sequence[Line], title: str, rendered: str, w: Wording, told: Filled
+) -> Edit:  # fmt: skip
     parts = sections(lines)
     record = next(of_role(parts, RECORD), None)
     if record is None:
         learning = next(of_role(parts, LEARNING), None)
         end = learning.first if learning else len(lines)
-        return _behind(text, lines, 0, end, f"## {w('section.record')}\n\n### {markdown(title)}\n\n{rendered}")
+        head = "" if told.headed else f"## {w('section.record')}\n\n"  # one for all runs
+        told.headed = True
+        return _behind(text, lines, 0, end, f"{head}### {markdown(title)}\n\n{rendered}")
     own = _headed(parts, record, title)
     if own:
         return _behind(text, lines, own.first, own.end, rendered)

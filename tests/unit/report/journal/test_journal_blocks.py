@@ -219,3 +219,20 @@ def test_all_blocks_of_a_run(language: str) -> None:
     done: Filled = fill(REFERENCE, [told], Wording(language))
     assert is_one_insertion(REFERENCE, done.text)
     assert fill(done.text, [told], Wording(language)).text == done.text
+
+
+@pytest.mark.parametrize("body", ["a\rb", "a\r\nb", "a \ud800 b", "\udcff"])
+def test_what_no_text_can_hold_is_no_edit_of_a_person(body: str) -> None:
+    odd = Filling("runs/v\udcff", "v\udcff", {"command": body})
+    filled = fill("# dev_v41\n", [odd], EN)
+    assert filled.text.encode()
+    again = fill(filled.text, [odd], EN)
+    assert (again.same, again.edited, again.text) == ([("command", odd.run)], [], filled.text)
+
+
+@pytest.mark.parametrize("text", ["# dev_v41\n", "# dev_v41", ""])
+def test_two_runs_share_the_section_that_is_made_for_them(text: str) -> None:
+    filled = fill(text, [ONE, TWO], EN).text
+    assert [line for line in filled.splitlines() if line.startswith(("## ", "### "))] == [
+        "## Record", "### v41", "### train/0",
+    ]  # fmt: skip
