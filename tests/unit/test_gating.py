@@ -152,7 +152,8 @@ def test_nothing_is_kept_of_a_run_that_was_read_to_its_end(tmp_path: Path) -> No
 
 class Disk:
     def __init__(self) -> None:
-        self.full, self.log = True, []
+        self.full = True
+        self.log: list[Any] = []
 
     def commit(self, decisions: Sequence[Any]) -> list[Any]:
         if self.full:
@@ -162,7 +163,8 @@ class Disk:
 
 
 def test_on_a_full_disk_an_event_is_told_once_all_the_same() -> None:
-    disk, heard = Disk(), []
+    disk = Disk()
+    heard: list[Any] = []
     event = GateEvent("rise", 2, "advance", 1, "2 successes in a row: on to phase 1")
     attempt = SimpleNamespace(cell="train/0", n=1)
     carrier = SimpleNamespace(decision=lambda kind, reason, **_: SimpleNamespace(kind=kind, reason=reason))
