@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.observe.metrics.numbers import leaves, plain
 from muster.observe.pickle_arrays import is_array
-from muster.observe.pickles import NotPlain, read_pickle
+from muster.observe.pickles import MOST_BYTES, NotPlain, read_pickle
 
 MOST_SERIES = 500
 _DEEPEST = 3
@@ -68,12 +68,18 @@ def _plain(value: Any) -> Any:
 
 
 def _npz(path: str) -> dict[str, Any]:
+    import zipfile
+
     import numpy as np
 
     try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(each.file_size for each in packed.infolist())  # no more than this is ever unpacked of them
+        if size > MOST_BYTES:
+            raise NotPlain(f"it unfolds to more than {MOST_BYTES >> 20} MiB")
         with np.load(path, allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files[:MOST_SERIES]}
-    except OSError:
+    except (OSError, NotPlain):
         raise
     except Exception as error:  # a damaged archive, objects that would have to be unpickled
         raise NotPlain(f"it can't be read as npz: {error}") from None

@@ -150,6 +150,8 @@ def test_a_pickle_that_would_do_harm_is_told_and_the_log_is_read(folder: Path) -
 def test_series_of_an_archive(folder: Path) -> None:
     np.savez(folder / "training_stats.npz", survival=np.arange(3.0))
     assert series_of(str(folder / "training_stats.npz")) == ({"survival": [0, 1, 2]}, "")
+    np.savez_compressed(folder / "b.npz", bomb=np.zeros(20_000_000))
+    assert series_of(str(folder / "b.npz")) == ({}, "it unfolds to more than 128 MiB")
     np.savez(folder / "o.npz", bad=np.array([Harm()], dtype=object))
     assert series_of(str(folder / "o.npz"))[0] == {}
     assert series_of(str(folder / "missing.pkl"))[1] == "No such file or directory"
