@@ -24,7 +24,7 @@ from muster.domain.state import CampaignState, Intent
 from muster.domain.variants import LoopRecord
 from muster.ports.crash import reach
 from muster.ports.store import Committed, Event, Superseded
-from muster.store import campaigns, fold
+from muster.store import campaigns, fold, fold_gates
 from muster.store.log import FileLog, Log
 from muster.store.sql import QUERIES, migrations
 
@@ -32,7 +32,7 @@ LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the 
 _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
 _loop = msgspec.json.Decoder(LoopRecord).decode
-_gates = msgspec.json.Decoder(dict[str, dict[str, GateRecord]]).decode
+_gates = msgspec.json.Decoder(dict[str, GateRecord]).decode
 
 
 class SqliteStore:
@@ -220,7 +220,8 @@ class SqliteStore:
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
             _prices(meta.get("prices", "[]")),
             frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
-            _loop(meta.get("loop", "{}")), _gates(meta.get("gates", "{}")),
+            _loop(meta.get("loop", "{}")),
+            {cell: _gates(found) for cell, found in fold_gates.by_cell(meta).items()},
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:
