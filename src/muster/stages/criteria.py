@@ -10,7 +10,7 @@ from muster.stages.forms import Form, found
 from muster.stages.windows import LAST, Window
 
 BOUNDS = ("min", "max", "above", "below")
-_ROUNDING = 1e-12  # the mean of three times 0.1 is 0.1, whatever the sum says; relative where it is above 1
+_ROUNDING = 1e-12  # relative: the mean of three times 0.1 is 0.1, whatever the sum says
 WORDS = {"min": "at least", "max": "at most", "above": "above", "below": "below"}
 OTHERWISE = {"min": "below", "max": "above", "above": "not above", "below": "not below"}
 
@@ -103,7 +103,7 @@ def _limits(form: Form, name: str, entry: Mapping[str, Any]) -> Limits:
 
 def reach(window: Window, bound: str, threshold: float) -> float:
     """The least (min, above) or the greatest (max, below) number that meets a bound."""
-    slack = 0.0 if window.exact else _ROUNDING * max(1.0, abs(threshold))
+    slack = 0.0 if window.exact else _ROUNDING * (abs(threshold) or 1.0)
     if bound == "min":
         return threshold - slack
     if bound == "max":

@@ -148,6 +148,9 @@ DECISIONS: list[tuple[str, dict[str, Any], list[Any], str]] = [
      [0.7] * 10, "h" * 9 + "A"),
     ("ten times 0.7 is not below 0.7", {"failure": [{"key": "x", "below": 0.7, "window": "mean 10"}]},
      [0.7] * 10, "h" * 10),
+    ("nothing is not at least a very small number", {"success": [{"key": "x", "min": 1e-13, "window": "mean 2"}]},
+     [0.0, 0.0, 1e-13, 1e-13], "hhhA"),
+    ("what adds up to zero is zero", {"success": [{"key": "x", "max": 0, "window": "mean 3"}]}, [0.1, 0.2, -0.3], "hhA"),
     ("no slack where nothing is rounded", {"success": [{"key": "x", "max": 0.1}]}, [math.nextafter(0.1, 1), 0.1], "hA"),
 ]  # fmt: skip
 
