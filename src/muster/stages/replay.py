@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from muster.stages.criteria import Criterion, Limits
-from muster.stages.decision import ADVANCE, BOTH, FALL_BACK, FROZEN, Decision
+from muster.stages.decision import ADVANCE, BOTH, FALL_BACK, FROZEN, UNKNOWN, Decision
 from muster.stages.gate import Gate
 from muster.stages.rows import Row, settled
 from muster.stages.settings import GateSettings
@@ -109,9 +109,13 @@ def _shut(decisions: Sequence[Decision]) -> str:
     if longest == 0:
         both = [str(each.iteration) for each in judged if each.verdict == BOTH]
         because = f", and at {', '.join(both)} failure won over success" if both else ""
-        return f"no evaluation of {len(decisions)} counts as a success{because}"
+        unknown = sum(each.verdict == UNKNOWN for each in judged)
+        left = f"; {unknown} of them could not be judged" if unknown else ""
+        return f"no evaluation of {len(decisions)} counts as a success{because}{left}"
     ended = [f"{each.iteration}: {each.broke}" for each in judged if each.broke]
     tail = judged[-1]
     running = f"; at its end it has {tail.streak} of {required}" if tail.streak else ""
-    broken = f"; streaks were broken at {'; at '.join(ended)}" if ended else ""
+    broken = (
+        f"; {'streaks were' if len(ended) > 1 else 'a streak was'} broken at {'; at '.join(ended)}" if ended else ""
+    )
     return f"{required} successes in a row are required and the most were {longest}{broken}{running}"

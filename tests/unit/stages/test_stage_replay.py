@@ -44,7 +44,7 @@ def test_its_gate_stays_shut_and_says_why() -> None:
     assert opened_at(decided) is None
     told = conclusion(decided)
     assert told.startswith("the gate stays shut: 2 successes in a row are required and the most were 1")
-    assert "at 32: first_death_p10 87 is below 95" in told
+    assert "; a streak was broken at 32: first_death_p10 87 is below 95" in told
     assert told.endswith("at its end it has 1 of 2")
 
 
@@ -71,7 +71,9 @@ def test_the_last_three_all_above_100_never_opens() -> None:
     assert [each.verdict for each in decided] == ["unknown"] * 2 + ["neither"] * 5
     assert [each.seen[0] for each in decided[2:]] == [83.0, 87.0, 87.0, 87.0, 89.0]
     assert "first_death_p10 (all 3) 83 is not above 100" in decided[2].why
-    assert conclusion(decided).startswith("the gate stays shut: no evaluation of 7 counts as a success")
+    assert conclusion(decided) == (
+        "the gate stays shut: no evaluation of 7 counts as a success; 2 of them could not be judged"
+    )
     told = list(otherwise(LAST_THREE, evaluations()))
     assert [(each.what, each.opens) for each in told] == [("with windows of 1", 16)]
 
@@ -84,6 +86,20 @@ def test_a_gate_that_opens_says_where_and_how_it_ends() -> None:
     assert conclusion(decided) == (
         "the gate opens at 2: on to phase 1 at 2, back to phase 0 at 3, on to phase 1 at 4, on to phase 2 at 5; "
         "it ends in phase 2"
+    )
+
+
+def test_what_kept_it_shut_is_told() -> None:
+    both = GateSettings.of({"success": [{"key": "x", "min": 3}], "failure": [{"key": "x", "below": 5}]})
+    rows = [Row(at, {"x": x}) for at, x in enumerate((4, 1, 4), 1)]
+    assert conclusion(replay(both, rows)) == (
+        "the gate stays shut: no evaluation of 3 counts as a success, and at 1, 3 failure won over success"
+    )
+    two = GateSettings.of({"success": [{"key": "x", "min": 3}], "required": 2})
+    rows = [Row(at, {"x": x}) for at, x in enumerate((4, 1, 4, None), 1)]
+    assert conclusion(replay(two, rows)) == (
+        "the gate stays shut: 2 successes in a row are required and the most were 1; "
+        "streaks were broken at 2: x 1 is below 3; at 4: x can't be judged: no number was given"
     )
 
 
