@@ -114,6 +114,8 @@ DECISIONS: list[tuple[str, dict[str, Any], list[Any], str]] = [
     ("a bound by stage takes the place of the same side's only",
      {"success": [{"key": "x", "min": 10, "max": 20, "by_stage": {"main": {"above": 12}}}]},
      [(12, "main"), (21, "main"), (13, "main")], "hhA"),
+    ("a lower bound by stage takes the place of a strict one", {"success": [{"key": "x", "above": 10, "by_stage": {"main": {"min": 8}}}]},
+     [(8, "ne"), (8, "main")], "hA"),
     ("a window by stage reads what other stages left",
      {"success": [{"key": "x", "min": 10, "by_stage": {"main": {"window": "mean 2"}}}], "required": 9},
      [(2, "ne"), (18, "main"), (10, "ne")], "hhh"),
