@@ -36,6 +36,8 @@ WHY: list[tuple[dict[str, Any], list[Any], str]] = [
      "failure: x 1 is below 5; failure 3 in a row, 2 are borne here: back to phase 0"),
     (ONE | {"tolerance": 9, "allowance": [9, 1]}, [10, 1, 7, 1],
      "failure: x 1 is below 5; failure 2 of phase 1, 1 is allowed: back to phase 0"),
+    (ONE | {"tolerance": 1, "allowance": [9, 0]}, [10, 1],
+     "failure: x 1 is below 5; failure 1 of phase 1, none is allowed: back to phase 0"),
     (ONE | {"tolerance": 9, "allowance": 0}, [1],
      "failure: x 1 is below 5; failure 1 of phase 0, none is allowed, and there is no phase to fall back to"),
     (BOTH, [4], "failure although every success criterion holds, because failure wins: x 4 is below 5; "

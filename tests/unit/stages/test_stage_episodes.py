@@ -40,6 +40,10 @@ def test_first_steps_of_starts_when_they_are_given() -> None:
     assert statistics_of([5], first_steps=0, starts=10).first_step_ratio == 0
 
 
+def test_an_early_death_comes_before_the_step_that_is_given() -> None:
+    assert statistics_of([99, 100, 101, 500], early=100).early_death_rate == 0.25
+
+
 @pytest.mark.parametrize(
     "given_",
     [{"first_deaths": []}, {"first_deaths": [1, math.nan]}, {"first_deaths": [1], "starts": 5},

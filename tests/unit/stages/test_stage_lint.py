@@ -73,6 +73,12 @@ def test_the_reference_s_windows_and_freezes_against_its_evaluations() -> None:
     ]
 
 
+@pytest.mark.parametrize(("freeze", "many"), [(0, 0), (7, 2), (8, 0), (9, 0)])
+def test_a_freeze_matters_where_an_evaluation_falls_into_it(freeze: int, many: int) -> None:
+    gate = gate_of(success=[{"key": "x", "min": 1}], freeze=freeze)
+    assert len(told(Facts(gate, iterations=60, interval=8), "freeze")) == many
+
+
 def test_nothing_is_found_where_nothing_is_known() -> None:
     assert lint(Facts()) == []
     assert lint(Facts(gate=gate_of(success=[{"key": "x", "min": 1}]))) == []
