@@ -48,9 +48,7 @@ def test_a_line_that_goes_on_is_read_whole(tmp_path: Path) -> None:
     assert found(reader) == [(1, 2, "ne")]
 
 
-@pytest.mark.parametrize(
-    ("name", "text"), [("a.jsonl", '{"iter": 1, "score": 2}\n'), ("a.csv", "iter,score\n1,2\n")]
-)
+@pytest.mark.parametrize(("name", "text"), [("a.jsonl", '{"iter": 1, "score": 2}\n'), ("a.csv", "iter,score\n1,2\n")])
 def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8-sig")
     assert found(stream(tmp_path, name)) == [(1, 2, "")]
