@@ -138,7 +138,7 @@ def _lengths(gate: GateSettings, facts: Facts) -> Iterator[Finding]:
         yield from _long_windows(gate, facts.schedule, facts.iterations, every)
     if facts.iterations is None:
         return
-    longest = min((_longest(gate, stage) for stage in _stages(facts)), default=0)
+    longest = min(filter(None, (_longest(gate, stage) for stage in _stages(facts))), default=0)
     needed, many = longest + gate.required - 1, facts.iterations // every
     if longest and needed > many:
         streak = f", {gate.required} successes in a row" if gate.required > 1 else ""

@@ -238,14 +238,16 @@ def test_the_replay_of_a_trace_equals_the_live_decisions(world: World) -> None:
     assert rows_of(replay(gate, trace.rows)) == rows_of(live)
 
 
-@given(WILD, st.integers(0, 25))
-def test_a_crash_and_a_resume_change_nothing(world: World, cut: int) -> None:
+@given(WILD)
+def test_a_crash_and_a_resume_change_nothing(world: World) -> None:
+    """Killed before every row once: what comes next, and what is kept for later, is as if it had not been."""
     gate, rows = world
-    checkpoint = json.dumps(through(gate, rows[:cut]).state(), allow_nan=False)
-    resumed = Gate.resume(GateSettings.of(gate.mapping()), json.loads(checkpoint))
-    rest = [resumed.observe(row.iteration, row.values, row.stage) for row in rows[cut:]]
-    assert rows_of(rest) == rows_of(replay(gate, rows))[cut:]
-    assert resumed.state() == through(gate, rows).state()
+    live, again = Gate(gate), GateSettings.of(gate.mapping())
+    for row in rows:
+        resumed = Gate.resume(again, json.loads(json.dumps(live.state(), allow_nan=False)))
+        one, other = (each.observe(row.iteration, row.values, row.stage) for each in (live, resumed))
+        assert one.row() == other.row()
+        assert live.state() == resumed.state()
 
 
 @given(WILD, st.integers(0, 25), st.integers(0, 25), st.integers(0, 200))

@@ -209,6 +209,9 @@ def test_a_window_that_is_longer_than_its_stage() -> None:
          ["it can't open: 6 evaluations are needed (a window of 1 to fill, 6 successes in a row), and the run has 5"]),
         # in one of its stages it may open in time
         ({"success": [{"key": "x", "min": 1, "window": "mean 9", "by_stage": {"ne": {"window": "mean 2"}}}]}, 5, 1, []),
+        # where there is no success criterion it does not open either
+        ({"success": [{"key": "x", "by_stage": {"ne": {"min": 1, "window": "mean 9"}}}]}, 5, 1,
+         ["it can't open: 9 evaluations are needed (a window of 9 to fill), and the run has 5"]),
         # a success waits until failure can be judged, unless success wins
         ({"success": [{"key": "x", "min": 1}], "failure": [{"key": "y", "max": 1, "window": "mean 9"}]}, 5, 1,
          ["it can't open: 9 evaluations are needed (a window of 9 to fill), and the run has 5"]),

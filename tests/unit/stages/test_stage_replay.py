@@ -55,6 +55,8 @@ def test_it_would_open_at_24_if_success_won() -> None:
     assert told["if success won where both hold"] == 24
     assert told["without the failure criteria"] == 24
     assert told["with 1 success instead of 2 in a row"] == 24
+    assert told["without the success criterion on step_one_ratio"] == 56
+    assert told["without the success criterion on first_death_p10"] is None
     assert "if success won where both hold, it would open at 24" in map(str, otherwise(reference_gate(), evaluations()))
 
 
