@@ -91,6 +91,7 @@ def test_what_a_gate_decides_is_recorded_told_and_explained(quick: Camp) -> None
     why = quick("why", "train/0", code=0).stdout
     assert "rise: failure_hold in phase 1 at iteration 6 (main): failure: score 0.3 is below 0.5" in why
     assert quick.json("why", "train/0")["gates"]["rise"]["phase"] == 1
+    assert "gate rise: 1 run, open in train/0 (phase 1)" in quick("status", code=0).stdout
     replayed = quick.json("gates", "replay", str(quick.folder("train/0") / "gates" / "rise.jsonl"))
     assert (replayed["opens"], replayed["differs"]) == (4, [])
 
@@ -186,3 +187,30 @@ def test_a_gate_that_was_made_stricter_lets_nothing_start(quick: Camp) -> None:
     quick("up", code=3)
     assert quick.cells() == {"train/0": "DONE", "next/0": "DEAD"}
     assert "needs the gate rise of train/0 to open" in quick.json("why", "next/0")["next"]
+
+
+def test_a_retry_in_the_same_folder_is_not_judged_by_the_rows_of_the_run_before(quick: Camp) -> None:
+    write(quick, [0.4, 0.3, "wait"], "act: stop")
+    shared = (
+        (quick.root / "campaign.yaml")
+        .read_text()
+        .replace('"{out}"', "runs")
+        .replace("axes: [seed]\n", "axes: [seed]\n    output: runs\n", 1)
+    )
+    (quick.root / "campaign.yaml").write_text(shared)
+    (quick.root / "runs").mkdir()
+    quick("up", code=3)
+    assert quick.json("why", "train/0")["cause"] == "gate_stop"
+    quick.write(shared.replace('[0.4, 0.3, "wait"]', "[0.9, 0.9]"))
+    quick("up", code=0)
+    assert quick.cells()["train/0"] == "DONE"
+
+
+def test_rows_about_something_else_break_no_streak(quick: Camp) -> None:
+    write(quick, [0.9, 0.9], "lets: [next]")
+    script = (quick.root / "train.py").read_text()
+    other = '        log.write(json.dumps({"iter": 10 * at + 1, "loss": 0.1}) + "\\n")\n'
+    (quick.root / "train.py").write_text(script.replace('"iter": at + 1', '"iter": 10 * at + 5') + other)
+    quick("up", code=0)
+    assert quick.cells() == {"train/0": "DONE", "next/0": "DONE"}
+    assert [row.get("iteration") for row in trace(quick)] == [None, 5, 15]

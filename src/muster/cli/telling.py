@@ -61,8 +61,19 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         for line in money_line(found.spending):
             print(line)
     print(closing_line(found))
-    for line in [*loop_lines(found), *finish_lines(found)]:
+    for line in [*loop_lines(found), *gate_lines(found.state), *finish_lines(found)]:
         print(line)
+
+
+def gate_lines(state: CampaignState) -> Iterator[str]:
+    """One line for each gate of the campaign: where it stands in the runs that it had a word about."""
+    for name, gate in (state.campaign.gates or {}).items():
+        runs = [record for record in state.declared if record.cell.job == gate["job"] and record.attempts]
+        told = {record.cell.id: state.gates.get(record.cell.id, {}).get(name) for record in runs}
+        open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
+        word = f"open in {few(open_)}" if open_ else "shut in all of them"
+        if runs:
+            yield f"gate {name}: {counted(len(runs), 'run')}, {word}; `muster why CELL` tells what is missing"
 
 
 def loop_lines(found: Status) -> list[str]:

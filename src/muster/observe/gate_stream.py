@@ -33,12 +33,15 @@ class Stream(Protocol):
         """Of a run that has ended, behind a look: what may not have been whole before is so now."""
 
 
-def stream_of(read: Mapping[str, Any], stage: str | None, base: str) -> Stream:
-    """`read`: as the gate declares it; `base`: the folder that its path is relative to."""
+def stream_of(read: Mapping[str, Any], stage: str | None, base: str, since: float = 0.0) -> Stream:
+    """`read`: as the gate declares it; `base`: the folder that its path is relative to; `since`: when the run began.
+
+    What was last written before that is an earlier run's, which had the same folder.
+    """
     kind = next(name for name in ("jsonl", "csv", "wandb", "tensorboard") if read.get(name))
     path = os.path.join(glob.escape(base), read[kind])  # noqa: PTH118  it may be a glob
     if kind in ("jsonl", "csv"):
-        return TextStream(path, kind, read["step"], stage or "stage")
+        return TextStream(path, kind, read["step"], stage or "stage", since)
     return RecordStream(path, kind)
 
 
@@ -50,12 +53,13 @@ class TextStream:
     kind: str
     step: str
     stage: str
+    since: float = 0.0
     _file: Growing | None = None
     _names: list[str] = field(default_factory=list)  # of CSV: its header
     _tail: bytes = b""  # a last line that has not ended
 
     def look(self) -> News:
-        path, self._tail = _newest(self.pattern), b""
+        path, self._tail = _newest(self.pattern, self.since), b""
         if path is None:
             return News(())
         other = self._file is not None and self._file.path != path
@@ -133,7 +137,7 @@ class RecordStream:
     kind: str
     _reader: MetricReader | None = None
     _rows: dict[int, dict[str, float]] = field(default_factory=dict)
-    _told: int = 0  # rows that were handed out
+    _last: int = -1  # the newest step that was handed out
 
     def look(self) -> News:
         if self._reader is None:
@@ -144,31 +148,32 @@ class RecordStream:
                 return News(())
             self._reader = source.make()
         fresh = False
+        touched: set[int] = set()
         for rows in self._reader.read():
             if rows.fresh:
-                self._rows, self._told, fresh = {}, 0, True
+                self._rows, self._last, fresh, touched = {}, -1, True, set()
             for key, (steps, values) in rows.columns.items():
                 for step, value in zip(steps, values, strict=True):
                     if 0 <= step < 2**53:
                         self._rows.setdefault(int(step), {})[key] = value
-        return News(self._whole(), fresh)
-
-    def _whole(self) -> list[Row]:
-        """The newest step may not be whole yet, and it is handed out with the next one; a gate judges a row once."""
-        steps = sorted(self._rows)
-        ready = steps[self._told : max(len(steps) - 1, self._told)]
-        self._told += len(ready)
-        return [Row(step, self._rows[step]) for step in ready]
+                        touched.add(int(step))
+        return News(self._from(min(touched, default=self._last + 1), whole=False), fresh)
 
     def rest(self) -> list[Row]:
-        """Of a run that has ended: the newest step is whole."""
-        steps = sorted(self._rows)[self._told :]
-        self._told += len(steps)
-        return [Row(step, self._rows[step]) for step in steps]
+        return self._from(self._last + 1, whole=True)
+
+    def _from(self, first: int, *, whole: bool) -> list[Row]:
+        """The newest step may not be whole yet: it is handed out with the next one. Where a step that was handed out
+        got more, or was written again, all from there on comes once more."""
+        steps = sorted(step for step in self._rows if step >= min(first, self._last + 1))
+        ready = steps if whole or not steps or steps[-1] < max(self._rows) else steps[:-1]
+        if ready:
+            self._last = ready[-1]
+        return [Row(step, dict(self._rows[step])) for step in ready]
 
 
-def _newest(pattern: str) -> str | None:
-    found = glob.glob(pattern)  # noqa: PTH207
+def _newest(pattern: str, since: float = 0.0) -> str | None:
+    found = [path for path in glob.glob(pattern) if not since or _time(path) >= since]  # noqa: PTH207
     if len(found) < 2:
         return found[0] if found else None
     return max(found, key=lambda path: (_time(path), path))

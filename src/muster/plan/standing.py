@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from muster.ledger.budget import Purse  # `status` of a campaign without a budget has no use for it
 
 Needs = Mapping[str, tuple[str, ...]]
-GATE_NEXT = "starts when it opens; `muster gates replay` tells what keeps it shut"
+GATE_NEXT = "starts once a run of it opens the gate; `muster gates replay` tells what keeps it shut"
 MORE_MONEY = "raise money.budget and run `muster up`, or give cells up"
 
 

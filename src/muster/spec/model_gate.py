@@ -103,13 +103,6 @@ class Freeze(Model):
     fall_back: Whole = field(0, "After a fall back.", "5", ge=0)
 
 
-class Warn(Model):
-    """Warns once little is left of a type of stage."""
-
-    ratio: Number = field(..., "The share of it that is left.", "0.3", gt=0, le=1)
-    patience: Whole = field(1, "For so many iterations in a row.", "2", ge=1)
-
-
 Tolerance = Annotated[
     Annotated[Whole, Tag(ONE)] | Annotated[dict[str, Whole], Tag(MAP)],
     forms("a whole number, or a mapping stage -> whole number"),
@@ -150,7 +143,6 @@ class Rules(Model):
     allowance: list[Whole] = field([], "Failures that each phase bears in all.", "[4, 5, 6, 7]")
     freeze: Frozen = field(0, "Steps after a change in which nothing is decided.", "5")
     phases: Whole | None = field(None, "How many there are. Default: no last one.", "4", ge=2)
-    warn: Warn | None = field(None, "Warns when a type of stage runs out.", "{ratio: 0.3, patience: 2}")
 
     @model_validator(mode="after")
     def _something_to_decide(self) -> Rules:

@@ -141,6 +141,8 @@ def episodes_needed(values: Sequence[float], width: float, *, share: float = 0.1
     From so many on it stays as narrow: a single episode may hide a rare death. A bootstrap sees no rarer one than it
     was given: from few of them it is a lower bound.
     """
+    if not all(map(math.isfinite, values)):
+        raise ValueError("an episode without a death has no step: give the length of the episode instead of infinity")
     if not width > 0:
         raise ValueError(f"the width must be above 0, found {width:g}")
     needed = 0

@@ -6,12 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from muster.stages.schedule import Schedule, Stage
+from muster.stages.settings import GateSettings
 
 
 class Row(NamedTuple):
     iteration: int
     values: Mapping[str, Any]
     stage: str = ""  # its label, as the run wrote it
+
+
+def judged(rows: Iterable[Row], settings: GateSettings) -> list[Row]:
+    """Those that are evaluations: a row with none of the gate's keys is about something else, and breaks no streak."""
+    keys = set(settings.watched())
+    return [row for row in rows if not keys.isdisjoint(row.values)]
 
 
 class Mislabelled(NamedTuple):

@@ -21,7 +21,6 @@ ELSEWHERE = (
     "every",
     "act",
     "lets",
-    "warn",
 )  # of the campaign
 
 

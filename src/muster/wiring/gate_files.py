@@ -14,7 +14,7 @@ from muster.domain.errors import MusterError, UsageError
 from muster.stages.errors import SpecError, closest
 from muster.stages.flags import settings_of
 from muster.stages.lint import Facts
-from muster.stages.rows import Row
+from muster.stages.rows import Row, judged
 from muster.stages.tables import Table, fitted, read_table
 from muster.stages.traces import read_trace
 
@@ -33,7 +33,10 @@ class Told:
     decided: dict[int, str]
 
     def rows_for(self, facts: Facts) -> list[Row]:
-        return fitted(self.table.rows, facts.gate.watched() if facts.gate else ())
+        if facts.gate is None:
+            return self.table.rows
+        rows = fitted(self.table.rows, facts.gate.watched())
+        return rows if self.table.kind == "trace" else judged(rows, facts.gate) or rows  # none: the keys are misspelt
 
 
 def read_text(path: Path) -> str:

@@ -12,7 +12,8 @@ from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
 from muster.observe.gate_stream import stream_of
 from muster.observe.outputs import folder_of
-from muster.stages.rows import Row, settled
+from muster.stages.rows import Row, judged, settled
+from muster.stages.settings import GateSettings
 
 MOST_RUNS = 8  # the newest ones: what they never met, the next one hardly will
 
@@ -41,7 +42,7 @@ def rows_in(gate: Mapping[str, Any], output: str) -> list[Row]:
         rows = [*stream.look().rows, *stream.rest()]
     except Exception:  # whatever a run left behind
         return []
-    return settled(rows)
+    return settled(judged(rows, GateSettings.of(gate)))
 
 
 def cell_output(root: Path, name: str) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from muster.acts.gate_trace import TRACES
+from muster.acts.gate_trace import TRACES, newest_rows
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.gates import GateEvent, GateNews, GateRecord
 from muster.domain.state import CampaignState
@@ -19,7 +21,7 @@ from muster.observe.outputs import folder_of
 from muster.ports.clock import Clock
 from muster.stages.decision import ADVANCE, FALL_BACK, HOLD, Decision
 from muster.stages.gate import Gate
-from muster.stages.rows import Row, settled
+from muster.stages.rows import Row, judged, settled
 from muster.stages.schedule import Schedule
 from muster.stages.settings import GateSettings
 from muster.stages.traces import head
@@ -27,6 +29,7 @@ from muster.wiring.histories import attempt_of
 from muster.wiring.shift import Shift
 
 MANY = 50_000  # rows: of more, holds are left out of the trace
+PATIENCE_S = 60.0  # with what has ended and does not answer
 TRIES = 3  # at what has ended and can't be read: nobody waits for it for ever
 Key = tuple[str, int, str]  # cell, attempt, gate
 _CAUSES = {"stop": "gate_stop", "prune": "pruned"}
@@ -51,6 +54,7 @@ class Watched:
     trace: Path
     output: str
     earlier: Callable[[], list[Row]] = list  # of earlier attempts, where this one was resumed; read apart from the loop
+    floor: int = -1  # of a run that goes on in the folder of an earlier attempt: the last iteration of that one
     rows: list[Row] = field(default_factory=list)
     gate: Gate = field(init=False)
     old: list[GateEvent] = field(default_factory=list)  # what stood when this attempt began: told with its own one
@@ -69,7 +73,7 @@ class Watched:
             if self._before is None:
                 self._before = self.earlier()
             news = self.stream.look()
-            fresh = [*news.rows, *(self.stream.rest() if ended else ())]
+            fresh = judged([*news.rows, *(self.stream.rest() if ended else ())], self.settings)
             self._take(fresh, self._before, anew=news.fresh, last=ended)
             self._failed = 0
         except OSError:
@@ -100,7 +104,7 @@ class Watched:
         """A run that goes back, or goes on from a checkpoint: its gate is made again from the rows that count."""
         self.gate, self.events, self._broken, self._begun = Gate(self.settings), [], False, True
         rows = settled([*before, *self.rows])
-        of_before = len(rows) - len(self.rows)
+        of_before = max(len(rows) - len(self.rows), bisect_right(rows, self.floor, key=attrgetter("iteration")))
         decided = [self._decide(row) for row in rows[:of_before]]
         # the others were told with their own attempt; what this one does not bear, it is stopped for
         self.old, self.events, self._broken = self.events[-1:], [], False
@@ -142,6 +146,7 @@ class Gating:
     _gates: Mapping[str, Any] = field(default_factory=dict)
     _watched: dict[Key, Watched] = field(default_factory=dict)
     _over: set[Key] = field(default_factory=set)  # those that were read to their end
+    _ended: dict[Key, float] = field(default_factory=dict)  # since when they are known to have ended
     _next: float = 0.0
     _shift: Shift[Key, Standing] = field(init=False)
 
@@ -150,7 +155,7 @@ class Gating:
 
     def _begin(self, gates: Mapping[str, Any]) -> None:
         """With nothing known: other settings decide otherwise."""
-        self._gates, self._watched, self._over, self._next = gates, {}, set(), 0.0
+        self._gates, self._watched, self._over, self._ended, self._next = gates, {}, set(), {}, 0.0
         self._shift = Shift(self.clock)  # apart from the loop: a file system may hang
 
     def __call__(self, state: CampaignState) -> GateNews:
@@ -158,6 +163,8 @@ class Gating:
         if gates != self._gates:
             self._begin(gates)
         left = {key: attempt for key, attempt, _ in self._followed(state)}
+        self._give_up(key for key, attempt in left.items() if attempt.outcome)
+        left = {key: attempt for key, attempt in left.items() if key not in self._over}
         ended = any(attempt.outcome for attempt in left.values())
         if left and (ended or self.clock.boot() >= self._next):
             self._next = self.clock.boot() + self.every_s
@@ -168,6 +175,13 @@ class Gating:
                 self._over.add(key)
                 self._watched.pop(key, None)
         return self._news(state, standing, left.keys() - self._over)
+
+    def _give_up(self, ended: Iterable[Key]) -> None:
+        """A file system that does not answer keeps no campaign from its end, unless the next job waits for it."""
+        now = self.clock.boot()
+        for key in ended:
+            if now - self._ended.setdefault(key, now) > PATIENCE_S and not self._gates[key[2]].get("lets"):
+                self._over.add(key)
 
     def _news(self, state: CampaignState, standing: Mapping[Key, Standing], left: AbstractSet[Key]) -> GateNews:
         events = [
@@ -203,9 +217,10 @@ class Gating:
         schedule = Schedule.of(gate["schedule"]) if gate.get("schedule") else None
         name = re.sub(r"[^\w.-]", "_", key[2])
         trace = self.folder_of(*attempt.key) / TRACES / f"{name}.jsonl"
-        stream = stream_of(gate["read"], gate.get("stage"), folder_of(output))
-        before = partial(self._before, gate, record, attempt)
-        found = Watched(key[2], GateSettings.of(gate), schedule, stream, trace, output, before)
+        stream = stream_of(gate["read"], gate.get("stage"), folder_of(output), self._since(attempt))
+        before = partial(self._before, gate, record, attempt, output)
+        floor = self._floor(name, record, attempt, output)
+        found = Watched(key[2], GateSettings.of(gate), schedule, stream, trace, output, before, floor)
         self._watched[key] = found
         return found
 
@@ -214,14 +229,27 @@ class Gating:
             return self.output_of(attempt)  # None: where it writes is not known yet
         return attempt.outcome.output or str(self.folder_of(*attempt.key) / "out")
 
-    def _before(self, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt) -> list[Row]:
+    def _since(self, attempt: Attempt) -> float:
+        try:
+            return (self.folder_of(*attempt.key) / "attempt.json").stat().st_mtime
+        except OSError:
+            return 0.0  # it was adopted
+
+    def _floor(self, name: str, record: CellRecord, attempt: Attempt, output: str) -> int:
+        if attempt.n == 1 or not self.resumed(attempt):
+            return -1
+        shared = [each for each in record.attempts[: attempt.n - 1] if self._output(each) == output]
+        rows = [newest_rows(self.folder_of(*each.key)).get(name) for each in shared]
+        return max((int(row["iteration"]) for row in rows if row), default=-1)
+
+    def _before(self, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, own: str) -> list[Row]:
         """What earlier attempts wrote, where this one goes on from their checkpoint: a streak goes on too."""
         from muster.wiring.gate_rows import rows_in
 
         if attempt.n == 1 or not self.resumed(attempt):
             return []
         outputs = [output for each in record.attempts[: attempt.n - 1] if (output := self._output(each))]
-        return settled(row for output in dict.fromkeys(outputs) for row in rows_in(gate, output))
+        return settled(row for output in dict.fromkeys(outputs) if output != own for row in rows_in(gate, output))
 
 
 def untold(gate: str, attempt: int, found: Standing, known: GateRecord | None) -> Sequence[GateEvent]:

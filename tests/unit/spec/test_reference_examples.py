@@ -40,7 +40,7 @@ PLACES: dict[str, str] = {
     "Primary": "decision.primary", "Limit": "decision.limit", "BestBy": "decision.checkpoint", "Report": "report",
     "Loop": "loop", "Keep": "loop.keep", "Rule": "loop.rules.0", "DefaultRule": "loop.default", "Stop": "loop.stop", "Prune": "loop.prune",
     "Search": "loop.search", "Dimension": "loop.search.space.lr",
-    "Gate": "gates.penalty", "Freeze": "gates.penalty.freeze", "Warn": "gates.penalty.warn", "GateRead": "gates.penalty.read", "Criterion": "gates.penalty.success.0",
+    "Gate": "gates.penalty", "Freeze": "gates.penalty.freeze", "GateRead": "gates.penalty.read", "Criterion": "gates.penalty.success.0",
     "Bounds": "gates.penalty.success.0.by_stage.main", "Finish": "finish",
 }  # fmt: skip
 

@@ -60,7 +60,6 @@ def test_episodes_without_a_death_are_infinitely_long() -> None:
     assert found.early_death_rate == 1 / 40
     assert found.p10_interval.high == math.inf
     assert quantile_interval([math.inf] * 9).width == 0
-    assert episodes_needed([math.inf] * 9, 5) == 1
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
@@ -144,3 +143,8 @@ def test_every_evaluation_has_seeds_of_its_own(probe: int, more: int, base: int,
 def test_a_probe_is_a_part_of_the_whole(probe: int, full: int) -> None:
     with pytest.raises(ValueError, match="is no part of"):
         Plan(probe, full, 0).seeds(1)
+
+
+def test_an_episode_without_a_death_is_refused_where_it_would_hide_the_only_death() -> None:
+    with pytest.raises(ValueError, match="has no step"):
+        episodes_needed([50.0, *[math.inf] * 9], 5)
