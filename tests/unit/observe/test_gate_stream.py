@@ -64,3 +64,26 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     file.write_text('{"iter": 1, "score": 5}\n{"iter": 2, "score": 6}\n')
     news = reader.look()
     assert (news.fresh, [row.iteration for row in news.rows]) == (True, [1, 2])
+
+
+def test_records_that_are_written_again_or_late_are_handed_out_again(tmp_path: Path) -> None:
+    tensorboard = pytest.importorskip("tensorboard.summary")
+    writer = tensorboard.Writer(str(tmp_path / "tb"))
+
+    def log(tag: str, value: float, step: int) -> None:
+        writer.add_scalar(tag, value, step)
+        writer.flush()
+
+    stream = stream_of({"tensorboard": "tb", "step": "step"}, None, str(tmp_path))
+    for step in (1, 2, 3):
+        log("score", step / 10, step)
+    first = stream.look()
+    assert [row.iteration for row in first.rows] == [1, 2], "the newest step may not be whole yet"
+    log("loss", 0.5, 2)
+    again = stream.look()
+    assert [(row.iteration, sorted(row.values)) for row in again.rows] == [(2, ["loss", "score"])]
+    assert [row.iteration for row in stream.rest()] == [3]
+    log("score", 0.9, 1)
+    back = stream.look().rows
+    assert [(row.iteration, round(row.values["score"], 3)) for row in back] == [(1, 0.9), (2, 0.2)]
+    writer.close()
