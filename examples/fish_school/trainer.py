@@ -51,6 +51,7 @@ class Trainer:
                 self.save(iteration)
         if self.done >= self.args.total_iterations:
             self.save(self.done)  # resumed at its end: the files are whole in this folder too
+            print(f"it was finished already, after {self.done} iterations")
         if self.args.video_num_fish:
             seed, steps = self.args.multi_eval_seed_base, self.args.n_steps
             record(self.args.artifacts / "swim.npz", self.weights, seed, self.args.video_num_fish, steps)

@@ -64,6 +64,13 @@ def test_the_last_three_above_100_would_have_burned_another_version(camp: Camp) 
     assert "no evaluation of 7 counts as a success" in found["conclusion"]
 
 
+def test_a_setting_for_a_stage_that_no_row_is_of_is_told(camp: Camp) -> None:
+    setting = camp.root / "typo.yaml"
+    setting.write_text("success: [{key: first_death_p10, min: 95, by_stage: {mian: {min: 100}}}]\n")
+    told = camp("gates", "replay", str(TABLE), "--with", str(setting), code=0).stdout
+    assert "it has settings for mian, and no row is of such a stage" in told
+
+
 CAMPAIGN = """\
 muster: 1
 campaign: staged

@@ -22,6 +22,7 @@ class Replayed:
 
     settings: GateSettings
     decisions: Sequence[Decision]
+    strangers: Sequence[str] = ()  # stages that it names, and no row is of
     left_out: Sequence[str] = ()  # keys that no row has: their criteria could not be judged
     otherwise: Sequence[Otherwise] = ()
     differs: Sequence[int] = ()  # iterations at which the run itself decided otherwise
@@ -48,7 +49,9 @@ def replayed(
     shut = opened_at(decisions) is None
     changes = [*otherwise(judged, rows)] if decisions and shut else []
     differs = [each.iteration for each in decisions if decided and decided.get(each.iteration) != each.state]
-    return Replayed(judged, decisions, left_out, changes, differs)
+    labels = {row.stage for row in rows if row.stage}
+    strangers = [stage for stage in settings.stages() if labels and stage not in labels]
+    return Replayed(judged, decisions, strangers, left_out, changes, differs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,6 +183,8 @@ def _replay_lines(found: Replayed, told: Told | None) -> Iterator[str]:
     if told and told.table.taken_back:
         yield paint(f"rows that count no more, because a later one goes back to their iteration or before it, as after "
                     f"a resume: {told.table.taken_back}", "yellow")  # fmt: skip
+    if strangers := found.strangers:
+        yield paint(f"it has settings for {', '.join(strangers)}, and no row is of such a stage", "yellow")
     if found.left_out:
         there = dict.fromkeys(key for row in told.table.rows for key in row.values) if told else {}
         known = f"; the rows have {', '.join(there)}" if there and not found.decisions else ""

@@ -55,7 +55,8 @@ def read_text(path: Path) -> str:
 
 def in_words(error: SpecError, where: str) -> MusterError:
     """Every problem with its caret."""
-    return UsageError(str(error), where=where, hint="mend them all; nothing was changed")
+    hint = "mend them all; nothing was changed" if len(error.problems) > 1 else ""
+    return UsageError(str(error), where=where, hint=hint)
 
 
 def read_flags(path: Path, iterations: int | None = None) -> Facts:
