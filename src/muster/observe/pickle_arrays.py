@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from typing import Any
 
 _SIMPLE = re.compile(r"\?|b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][1-9][0-9]{0,5}")
@@ -16,14 +17,14 @@ class NotPlain(Exception):
     """It is no pickle of plain containers and arrays; the message says what is in it instead."""
 
 
-class Unfinished:
+class Unfinished(ABC):
     """Made by one step and filled by a later one."""
 
     def __init__(self) -> None:
         self.places: list[int] = []  # where the machine remembers it
 
-    def build(self, state: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def build(self, state: Any) -> Any: ...
 
 
 class DType(Unfinished):
