@@ -64,6 +64,13 @@ def test_the_last_three_above_100_would_have_burned_another_version(camp: Camp) 
     assert "no evaluation of 7 counts as a success" in found["conclusion"]
 
 
+@pytest.mark.parametrize("sign", [",", ";", "\t"])
+def test_tables_of_spreadsheets_are_read_whatever_parts_their_columns(camp: Camp, sign: str) -> None:
+    (camp.root / "evals.csv").write_text("iter,stage,p10\n8,ne,83\n16,main,101\n".replace(",", sign))
+    (camp.root / "gate.yaml").write_text("success: [{key: p10, min: 95}]\n")
+    assert camp.json("gates", "replay", "evals.csv", "--with", "gate.yaml", code=0)["opens"] == 16
+
+
 def test_a_setting_for_a_stage_that_no_row_is_of_is_told(camp: Camp) -> None:
     setting = camp.root / "typo.yaml"
     setting.write_text("success: [{key: first_death_p10, min: 95, by_stage: {mian: {min: 100}}}]\n")

@@ -119,10 +119,11 @@ def _csv(text: str) -> list[Mapping[str, Any] | None]:
     import csv
     from io import StringIO
 
+    parted = max(",;\t", key=text.partition("\n")[0].count)  # spreadsheets of some countries write semicolons
     try:
         return [
             {name: _value(cell) for name, cell in row.items() if name}
-            for row in csv.DictReader(StringIO(text, newline=""))
+            for row in csv.DictReader(StringIO(text, newline=""), delimiter=parted)
         ]
     except csv.Error as error:
         raise SpecError("table", [Problem(f"it can't be read as CSV: {error}")]) from None
