@@ -43,6 +43,17 @@ app = typer.Typer(
 )
 
 
+Runs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--run",
+        metavar="DIR|CELL",
+        help="A run's folder, or a cell; default: the runs that it has blocks of.",
+        show_default=False,
+    ),
+]
+
+
 @app.callback(invoke_without_command=True)
 def group(ctx: typer.Context) -> None:
     """The research journal dev_vN.md: starts from the last one's open points, is filled from artifacts, is audited."""
@@ -86,15 +97,7 @@ def new(
 def fill(
     ctx: typer.Context,
     file: File = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run",
-            metavar="DIR|CELL",
-            help="A run's folder, or a cell; default: those that it has blocks of, else all cells.",
-            show_default=False,
-        ),
-    ] = None,
+    run: Runs = None,
     language: Language = None,
     folder: Dir = None,
     force: Annotated[bool, typer.Option("--force", help="Also overwrite blocks that were edited by hand.")] = False,
@@ -103,8 +106,8 @@ def fill(
 ) -> int:
     """Writes command, tables, gate, warnings, figures, artifacts and the comparison with the last version.
 
-    Only between its own markers: what a person wrote stays byte for byte. Exit code: 1 if a block that was edited by
-    hand was left alone.
+    Of all cells, where no run is named and it has no blocks yet. Only between its own markers: what a person wrote
+    stays byte for byte. Exit code: 1 if a block that was edited by hand was left alone.
     """
     start = open_folder(ctx)
     opened = journaling.chosen(start, folder, file)
@@ -147,15 +150,7 @@ def _filled_lines(told: journal_fill.Told) -> Iterator[str]:
 def audit(
     ctx: typer.Context,
     file: File = None,
-    run: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--run",
-            metavar="DIR|CELL",
-            help="What its numbers are compared with; default: the runs that it has blocks of.",
-            show_default=False,
-        ),
-    ] = None,
+    run: Runs = None,
     folder: Dir = None,
     as_json_: Json = False,
 ) -> int:

@@ -243,9 +243,8 @@ def _failure_hold(found: Decision) -> str:
 
 def _failure(found: Decision) -> str:
     both = " although every success criterion holds, because failure wins" if found.verdict == BOTH else ""
-    lacking = [
-        each for each in found.unmet() if each.check.key not in {failed.check.key for failed in found.failed_by()}
-    ]
+    told = {each.check.key for each in found.failed_by()}
+    lacking = [each for each in found.unmet() if each.check.key not in told]
     unmet = f"; no success either: {_said(lacking)}" if lacking else ""
     return f"failure{both}: {_reasons(found)}{unmet}; {_borne(found)}"
 

@@ -113,6 +113,8 @@ class Model:
                 "both" if failure else "success",
             )
         self.streak = 0
+        if failure is None:
+            return "hold", "unknown"
         if not failure:
             self.failures = 0
             return "hold", "unknown" if None in (success, failure) else "neither"

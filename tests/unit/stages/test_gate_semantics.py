@@ -52,6 +52,7 @@ DECISIONS: list[tuple[str, dict[str, Any], list[Any], str]] = [
     ("none is borne by default", ONE, [10, 1], "Ab"),
     ("so many in a row are borne", ONE | {"tolerance": 2}, [10, 1, 1, 1], "Affb"),
     ("a hold between them begins the row anew", ONE | {"tolerance": 1}, [10, 1, 7, 1, 1], "Afhfb"),
+    ("what can't be judged begins no row anew", ONE | {"tolerance": 1}, [10, 1, NAN, 1], "Afhb"),
     ("a success between them begins the row anew", TWO | {"tolerance": 1}, [10, 10, 1, 10, 1, 1], "hAfhfb"),
     ("it falls back one phase at a time", ONE, [10, 10, 1, 1, 1], "AAbbf"),
     ("tolerance by stage", ONE | {"tolerance": {"default": 0, "main": 2}},
