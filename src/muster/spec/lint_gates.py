@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from muster.domain.errors import Mistake
+from muster.spec.document import Scalar, dotted
+from muster.spec.fields import closest
 from muster.spec.lint import Lint
 from muster.spec.model_gate import Gate, settings_of
 from muster.stages.schedule import Schedule
 
 
 def lint_gates(lint: Lint) -> None:
+    for key in lint.whole.keys(("gates",)):
+        _job(lint, key.text)
     for name, gate in lint.model.gates.items():
-        if gate.job not in lint.jobs:
-            lint.unknown(("gates", name, "job"), f"there is no job '{gate.job}'", gate.job, lint.jobs)
         _let(lint, name, gate)
         if gate.schedule:
             _stages(lint, name, gate, list(Schedule.of(gate.schedule).types))
+
+
+def _job(lint: Lint, name: str) -> None:
+    """As it is written: it may be wrong in a gate that is wrong elsewhere too."""
+    path = ("gates", name, "job")
+    job = lint.whole.get(path)
+    if isinstance(job, Scalar) and isinstance(job.value, str) and job.text not in lint.jobs:
+        hint = closest(job.text, lint.jobs) or (f"known: {', '.join(lint.jobs)}" if lint.jobs else "there is none")
+        lint.mistakes.append(Mistake(f"there is no job '{job.text}'", *lint.whole.place(path), hint, dotted(path)))
 
 
 def _let(lint: Lint, name: str, gate: Gate) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Tag, model_validator
+from pydantic import BeforeValidator, Field, Tag, model_validator
 
 from muster.spec.base import Model, field, forms
 from muster.spec.document import Scalar
@@ -103,13 +103,14 @@ class Freeze(Model):
     fall_back: Whole = field(0, "After a fall back.", "5", ge=0)
 
 
+Count = Annotated[Whole, Field(ge=0)]
 Tolerance = Annotated[
-    Annotated[Whole, Tag(ONE)] | Annotated[dict[str, Whole], Tag(MAP)],
+    Annotated[Count, Tag(ONE)] | Annotated[dict[str, Count], Tag(MAP)],
     forms("a whole number, or a mapping stage -> whole number"),
     Shown("whole number, or mapping stage -> whole number"),
 ]
 Frozen = Annotated[
-    Annotated[Whole, Tag(ONE)] | Annotated[Freeze, Tag(MAP)],
+    Annotated[Count, Tag(ONE)] | Annotated[Freeze, Tag(MAP)],
     forms("a whole number, or {advance: 2, fall_back: 5}"),
     Shown("whole number, or `{advance, fall_back}`"),
 ]
@@ -140,7 +141,7 @@ class Rules(Model):
     wins: Wins = field("failure", "What counts where both hold.", "failure")
     required: Whole = field(1, "Successes in a row that advance.", "2", ge=1)
     tolerance: Tolerance = field(0, "Failures in a row that are borne, overall or by stage.", "{default: 2, main: 3}")
-    allowance: list[Whole] = field([], "Failures that each phase bears in all.", "[4, 5, 6, 7]")
+    allowance: list[Count] = field([], "Failures that each phase bears in all.", "[4, 5, 6, 7]")
     freeze: Frozen = field(0, "Steps after a change in which nothing is decided.", "5")
     phases: Whole | None = field(None, "How many there are. Default: no last one.", "4", ge=2)
 

@@ -33,7 +33,7 @@ def read(text: str, *, file: str, folder: str) -> Parsed:
         lint_jobs(lint)
         lint_cells(lint)
         lint_sections(lint)
-        if model.gates:
+        if document.has(("gates",)):
             from muster.spec.lint_gates import lint_gates  # few campaigns have any
 
             lint_gates(lint)

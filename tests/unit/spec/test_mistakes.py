@@ -397,6 +397,12 @@ SECTIONS = [
         "5:27 a loop proposes by rules or by a function, not by both",
     ),
     ("gates: {g: {job: u, read: {jsonl: a}, success: [{key: k, min: 1}]}}", "5:18 there is no job 'u'"),
+    (
+        "gates: {g: {job: u, read: {jsonl: a, csv: b}, tolerance: {a: -1}, act: kill, success: [{key: k, min: 1}]}}",
+        "5:18 there is no job 'u'|5:27 exactly one of jsonl, csv, wandb, tensorboard is needed|"
+        "5:62 gates.g.tolerance.a must be at least 0, found -1|"
+        "5:72 gates.g.act: expected one of notify, stop, prune, found text 'kill'",
+    ),
     ("gates: {g: {job: t, read: {jsonl: a}}}", "5:12 a gate needs success or failure criteria"),
     ("gates: {g: {job: t, read: {jsonl: a}, success: [{key: k}]}}", "5:49 a criterion needs a bound"),
     (
