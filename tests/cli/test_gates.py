@@ -64,6 +64,15 @@ def test_the_last_three_above_100_would_have_burned_another_version(camp: Camp) 
     assert "no evaluation of 7 counts as a success" in found["conclusion"]
 
 
+def test_files_are_looked_for_where_c_says_as_in_git(camp: Camp) -> None:
+    (camp.root / "v2").mkdir()
+    (camp.root / "v2" / "evals.csv").write_text("iter,p10\n8,83\n")
+    (camp.root / "v2" / "gate.yaml").write_text("success: [{key: p10, min: 70}]\n")
+    (camp.root / "v2" / "flags.txt").write_text("--penalty_gate_success_p10 70")
+    assert camp.json("-C", "v2", "gates", "replay", "evals.csv", "--with", "gate.yaml", code=0)["opens"] == 8
+    camp("-C", "v2", "gates", "check", "--flags", "flags.txt", "--evals", "evals.csv", code=0)
+
+
 @pytest.mark.parametrize("sign", [",", ";", "\t"])
 def test_tables_of_spreadsheets_are_read_whatever_parts_their_columns(camp: Camp, sign: str) -> None:
     (camp.root / "evals.csv").write_text("iter,stage,p10\n8,ne,83\n16,main,101\n".replace(",", sign))

@@ -54,7 +54,7 @@ def check(
 
     Exit code: 1 where something contradicts itself.
     """
-    told = read_evals(evals) if evals else None
+    told = read_evals(open_folder(ctx) / evals) if evals else None
     found = [check_facts(name, _with(facts, told)) for name, facts in _asked(ctx, flags, gate)]
     if as_json_:
         say_json({"gates": [as_json(each) for each in found]})
@@ -114,7 +114,7 @@ def replay(
 
 def _asked(ctx: typer.Context, flags: Path | None, gate: str) -> Iterator[tuple[str, Facts]]:
     if flags:
-        yield flags.name, read_flags(flags)
+        yield flags.name, read_flags(open_folder(ctx) / flags)
         return
     from muster.wiring.desk import FILE
     from muster.wiring.fitting import known_state
@@ -134,7 +134,7 @@ def _with(facts: Facts, told: Told | None) -> Facts:
 
 
 def _told(ctx: typer.Context, trace: str) -> Told:
-    path = Path(trace)
+    path = open_folder(ctx) / trace
     if path.exists():
         return read_evals(path)
     from muster.wiring.gate_rows import cell_output
@@ -145,7 +145,7 @@ def _told(ctx: typer.Context, trace: str) -> Told:
 
 def _setting(ctx: typer.Context, told: Told, file: Path | None, gate: str) -> Facts:
     if file:
-        return read_rules(file, gate)
+        return read_rules(open_folder(ctx) / file, gate)
     if told.table.settings:
         return Facts(told.table.settings)
     from muster.wiring.desk import FILE
