@@ -5,7 +5,7 @@ READY := .venv/.ready
 # where it is set, each of the thousands of processes that the tests start would compile all of Muster anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-all bench lint docs clean
+.PHONY: setup demo quick test test-all soak bench lint docs clean
 
 setup: $(READY)
 
@@ -17,6 +17,10 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/muster demo
 
+# before every commit: what finds most mistakes in at most 90 s
+quick: lint
+	$(BIN)/python -m pytest -m "not slow" -n 2 -x tests/unit/stats tests/unit/judge tests/unit/plan tests/unit/controller tests/unit/store tests/contract/test_store.py
+
 # three at a time on two cores: much of a test is waiting for processes
 test: $(READY)
 	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadgroup
@@ -25,12 +29,18 @@ test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
+# larger counts: storms and simulated campaigns from SEED on for MINUTES, ONLY=storm for one kind; a second call goes on
+SEED ?= 1
+MINUTES ?= 10
+soak: $(READY)
+	$(BIN)/python tools/soak.py --seed $(SEED) --minutes $(MINUTES) $(if $(ONLY),--only $(ONLY))
+
 bench: $(READY)
 	$(BIN)/python bench/run.py
 
 lint: $(READY)
-	$(BIN)/ruff check --no-cache src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check --no-cache src tests bench examples tools
+	$(BIN)/ruff format --check src tests bench examples tools
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from muster.execute.guards import guard_pid
+
 PATIENCE_S = 30.0
 
 # a run says that it has started, then waits for a word at its gate: the exit code it shall end with
@@ -31,7 +33,7 @@ jobs:
   eval:
     axes: [seed]
     needs: [train]
-    command: /bin/sh -c 'echo evaluated'
+    command: /bin/sh -c 'echo evaluated' {cell}
 """
 
 NVML = """\
@@ -179,7 +181,9 @@ class Camp:
             with started:
                 started.kill()
         self("down", "--runs", "--timeout", "20s")
-        left = [pid for pid in (*self.pids(), self.controller()) if pid and alive(pid)]
+        left = [
+            pid for pid in (*self.pids(), self.controller(), guard_pid(self.root / ".muster")) if pid and alive(pid)
+        ]
         deadline = time.monotonic() + 5
         while (left := [pid for pid in left if alive(pid)]) and time.monotonic() < deadline:
             time.sleep(0.02)

@@ -135,7 +135,7 @@ def test_a_command_that_is_not_there(camp: Camp) -> None:
 def test_a_command_that_may_not_be_executed(camp: Camp) -> None:
     (camp.root / "train.sh").write_text("#!/bin/sh\n")
     camp.write(GOOD.replace("true", "./train.sh"))
-    refused(camp, "the command './train.sh' was not found", commands=("check", "up"))
+    refused(camp, "job train: ./train.sh is not executable", "chmod +x ./train.sh", commands=("check", "up"))
 
 
 def test_a_folder_that_is_not_there(camp: Camp) -> None:

@@ -3,6 +3,7 @@ shutdown."""
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ jobs:
     command: sh eval.sh {config} {seed} {out}
     results: {score: {json: result.json, key: score}}
 decision: {primary: {metric: score, better: higher}, baseline: base, delta: 0.3, looks: [3]}
-finish: {report: true, docs: true, run: ["cp -r reports copied"], shutdown: "echo off >> off", countdown: 0s}
+finish: {report: true, docs: true, run: ["cp -r reports copied"], shutdown: "echo off >> off", countdown: 0s, others: ignore}
 """
 EVAL = """\
 [ "$1 $2" != "new 2" ] || [ -e works ] || exit 3
@@ -103,3 +104,37 @@ def test_every_reason_against_a_shutdown_is_named_at_once(sprint: Camp) -> None:
     quick = sprint.json("shutdown", "--dry-run", "--quick", code=3)["reasons"]  # the controller's, each minute
     assert quick == reasons[:2]
     assert "--quick" not in sprint("shutdown", "--help", code=0).stdout
+
+
+SAME = """\
+echo '{"score": 1.23456789}' > $3/result.json
+"""
+NOTE = "cat >> notices; echo >> notices"
+
+
+def test_an_invalid_report_is_seen_by_everybody_and_stops_nothing(sprint: Camp) -> None:
+    """The same number for each config and seed: the machine is powered off all the same, and nobody misses the verdict."""
+    (sprint.root / "eval.sh").write_text(SAME)
+    (sprint.root / "tell.sh").write_text(NOTE)
+    (sprint.root / "talk.md").write_text("| config | score |\n| --- | --- |\n| new | 1.235 |\n")
+    sprint.write(SPRINT.replace("finish: {report: true, docs: true, ", "finish: {") + "notify: [{run: sh tell.sh}]\n")
+    sprint("up", code=0)
+    sprint("docs", "bind", "talk.md", "--yes", "--place", code=0)
+    sprint("report", code=3)
+    sprint("report", "--exit-zero", code=0)
+
+    sprint.write(SPRINT.replace("countdown", "notify: true, countdown") + "notify: [{run: sh tell.sh}]\n")
+    said = sprint("up", code=0).stdout
+    assert states(sprint) == dict.fromkeys(("report", "docs", "cost", "record", "run-1", "notify", "shutdown"), "done")
+    assert (sprint.root / "off").exists()
+    found = sprint.json("status", code=0)
+    (step,) = [step for step in found["finish"]["steps"] if step["step"] == "report"]
+    assert step["verdict"] == found["report"]["verdict"] == "INVALID"
+    assert step["flag"] == found["report"]["flag"]["message"]
+    assert (found["report"]["stale"], found["report"]["path"]) == (False, "reports/decision.md")
+    assert f"report: INVALID: {step['flag']}" in said
+    assert f"report: INVALID: {step['flag']}" in sprint("status", code=0).stdout
+    told = [json.loads(line) for line in (sprint.root / "notices").read_text().splitlines() if line]
+    (complete,) = [notice for notice in told if notice["what"] == "COMPLETE"]
+    assert complete["verdict"] == "INVALID"
+    assert complete["text"].endswith(f"6 of 6 cells done; report: INVALID: {step['flag']}")

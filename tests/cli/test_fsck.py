@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -189,6 +190,29 @@ def test_a_database_deleted_under_a_controller_that_lives(gated: Camp) -> None:
     until(lambda: gated.controller() is None)
     assert set(gated.cells().values()) == {"DONE"}
     assert not list(Path(gated.root, ".muster").glob("attempts/**/2"))
+
+
+def test_all_but_the_database_is_deleted(ended: Camp) -> None:
+    """As by an `rm -rf` beside a controller, which made it anew in between."""
+    before = ended.cells()
+    for path in (ended.root / ".muster").iterdir():
+        if path.name != "campaign.db":
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+    assert "run `muster fsck`" in ended("status", code=1).stderr
+    assert "came back, from the old campaign.db" in ended("fsck", code=0).stdout
+    assert ended.cells() == before
+
+
+def test_an_empty_log_and_an_empty_database_tell_nothing(ended: Camp) -> None:
+    """As when a command makes them beside an `rm -rf`: there must be a way on."""
+    state = ended.root / ".muster"
+    shutil.rmtree(state / "campaigns")
+    lose(ended, "campaign.db", "campaign.db-wal", "campaign.db-shm")
+    (state / "decisions.jsonl").write_bytes(b"")
+    assert "run `muster fsck`" in ended("status", code=1).stderr
+    assert "move that folder away, `muster up` anew" in ended("fsck", code=1).stderr
+    (state / "attempts").rename(ended.root / "old")
+    assert ended("up", "--detach", code=0)
 
 
 def test_a_campaign_that_was_never_started(camp: Camp) -> None:

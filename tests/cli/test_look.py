@@ -502,6 +502,34 @@ def test_a_folder_without_any_progress_file(camp: Camp) -> None:
     )
 
 
+def test_a_checkpoint_knows_a_later_step_than_a_log_that_lags(camp: Camp) -> None:
+    """LeRobot under W&B: the record ends at 1300, and checkpoints/001500 is there."""
+    rows(camp.root / "run" / "metrics.jsonl", {"step": 1200}, {"step": 1300})
+    for step in (1000, 1500):
+        folder = camp.root / "run" / "checkpoints" / f"{step:06}"
+        folder.mkdir(parents=True)
+        (folder / "model.bin").write_bytes(b"x" * 10)
+    (camp.root / "run" / "train_config.json").write_text('{"steps": 2000}')
+    found = camp.json("look", "run", "--for", "1s", code=3)
+    assert (found["step"], found["logged_step"], found["target"]) == (1500, 1300, 2000)
+    assert "step 1500 is that of its newest checkpoint; its log lags, for it shows an earlier one" in found["notes"]
+
+
+def test_more_steps_than_were_asked_for_are_counted_in_another_unit(camp: Camp) -> None:
+    rows(camp.root / "run" / "metrics.jsonl", {"step": 5740}, {"step": 5745})
+    (camp.root / "run" / "config.yaml").write_text("run:\n  steps: 2500\n")
+    found = camp.json("look", "run", "--for", "1s", code=3)
+    assert state(found) == ("UNKNOWN", None, "unknown")
+    assert "may be complete" not in json.dumps(found)
+    assert any("they are counted in different units" in note for note in found["notes"])
+
+
+def test_one_number_in_a_log_is_no_step(camp: Camp) -> None:
+    (camp.root / "run").mkdir()
+    (camp.root / "run" / "train.log").write_text("Step 1: load the data\ncompiling\n")
+    assert camp.json("look", "run", "--for", "1s", code=3)["step"] is None
+
+
 def test_two_gigabytes_without_a_newline(camp: Camp) -> None:
     (camp.root / "run").mkdir()
     with open(camp.root / "run" / "metrics.jsonl", "wb") as file:

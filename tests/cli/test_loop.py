@@ -67,7 +67,9 @@ def tried(camp: Camp) -> dict[str, Any]:
     """Every variant's config by its cell."""
     found = {}
     for each in rounds(camp):
-        found.update({one["name"]: json.loads(Path(one["config"]).read_text()) for one in each.get("variants", [])})
+        found.update(
+            {one["name"]: json.loads((camp.root / one["config"]).read_text()) for one in each.get("variants", [])}
+        )
     return found
 
 
@@ -141,6 +143,7 @@ def test_repeats_are_seeds(loop: Camp) -> None:
     loop("loop", "run", code=0)
     assert sorted(loop.cells())[:2] == ["train/a/0", "train/a/1"]
     assert len(loop.cells()) == 8
+    assert loop("loop", "explain", "train/a", code=0).stdout == loop("loop", "explain", "a", code=0).stdout
 
 
 @pytest.mark.parametrize(
@@ -263,11 +266,15 @@ def test_edit_joins_a_campaign_that_is_going_on(loop: Camp) -> None:
     assert rounds(loop)[-1]["stopped"] == "the one round is done", "the rounds that were asked for stay"
 
 
-@pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py
 def test_edit_after_the_last_round(loop: Camp) -> None:
+    """The loop was over and stays so; its report has the new run."""
     loop("loop", "run", "--rounds", "1", code=0)
-    loop(*EDIT, code=0)
-    assert len(loop.cells()) == 3
+    name = Path(loop.json(*EDIT, code=0)["path"]).stem
+    told = loop.json("status", code=0)
+    assert (told["complete"], told["counts"]["DONE"]) == (True, 3)
+    assert told["loop"]["stopped"] == "the one round is done"
+    written = json.loads((loop.root / "reports/loop/summary.json").read_text())
+    assert {each["name"] for each in written["variants"]} == {"a", "b", name}
     again = loop(*EDIT, code=2).stderr
     assert "this very config was run already, as a_" in again
 
@@ -469,7 +476,7 @@ def test_a_base_that_is_edited_while_others_wait_changes_no_run(loop: Camp) -> N
     told = loop("loop", "run", "--rounds", "2", code=0).stderr
     assert "configs/a.json has changed since it was taken in: a stays as it was" in told
     child = next(each for each in rounds(loop)[-2]["variants"] if each["parent"] == "a")
-    assert json.loads(Path(child["config"]).read_text())["reg"] == pytest.approx(0.3)
+    assert json.loads((loop.root / child["config"]).read_text())["reg"] == pytest.approx(0.3)
 
 
 @pytest.mark.slow  # in CI: its siblings here, and tests/unit/test_next_round.py

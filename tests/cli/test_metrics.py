@@ -208,4 +208,4 @@ def test_without_the_package_there_is_one_clear_message(server: Camp) -> None:
     (server.root.parent / "fake" / "wandb.py").write_text("raise ImportError('not here')\n")
     done = server("metrics", "--wandb-online", "me/project", code=2)
     assert "needs the package wandb, which is not installed" in done.stderr
-    assert "muster-ml[wandb]" in done.stderr
+    assert "pip install 'wandb>=0.19,<0.32'" in done.stderr

@@ -233,7 +233,7 @@ campaign: looks
 axes: {config: [a, b, c, d, e], seed: [0, 1, 2, 3, 4]}
 slots: {gpus: 0, cpus: 1}
 jobs:
-  eval: {axes: [config, seed], command: "true", results: {score: {json: r.json, key: score}}}
+  eval: {axes: [config, seed], command: "true {cell}", results: {score: {json: r.json, key: score}}}
 decision: {primary: {metric: score, better: higher}, baseline: a}
 """
     camp.write(text)

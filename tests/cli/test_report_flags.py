@@ -44,7 +44,7 @@ decision: {primary: {metric: success, better: higher}, baseline: base, checkpoin
 
 def flags(camp: Camp) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {}
-    for flag in camp.json("report", code=0)["flags"]:
+    for flag in camp.json("report", code=3)["flags"]:
         found.setdefault(f"{flag['level']} {flag['code']}", []).extend(flag["cells"])
     return found
 

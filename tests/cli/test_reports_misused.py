@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -115,7 +116,11 @@ def test_a_result_that_became_a_folder(done: Camp) -> None:
     result = done.folder("eval/new/0") / "out" / "result.json"
     result.unlink()
     result.mkdir()
-    assert done.json("report", code=0)["verdict"] == "INVALID"
+    before = contents(done.root)
+    assert f"eval/new/0: {result} is there, and no score can be read from it" in done("report", code=1).stderr
+    assert contents(done.root) == before, "the report that is there is worth more"
+    shutil.rmtree(done.root / "reports")
+    assert done.json("report", code=3)["verdict"] == "INVALID"
     for command in (("trace", "reports/decision.md"), ("cost",), ("record",)):
         assert "Traceback" not in done(*command, code=0).stderr
 

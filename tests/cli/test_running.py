@@ -296,7 +296,8 @@ def test_a_copy_of_a_campaign_does_not_act_for_the_original(gated: Any, tmp_path
     gated.started("train/0")
     copy = tmp_path / "copy"
     shutil.copytree(gated.root, copy, ignore=shutil.ignore_patterns("gate-*", "bell"))
-    for command in (["status"], ["up", "--detach"], ["down", "--runs"], ["fsck"]):
+    assert f"a copy of the campaign in {gated.root}" in gated("-C", str(copy), "status", code=4).stdout
+    for command in (["up", "--detach"], ["down", "--runs"], ["fsck"]):
         refused = gated("-C", str(copy), *command, code=1)
         assert f"its state belongs to the campaign in {gated.root}" in refused.stderr
     moved = tmp_path / "moved"

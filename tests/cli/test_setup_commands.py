@@ -62,8 +62,9 @@ def test_init_writes_a_campaign_that_is_right(camp: Camp, template: str | None) 
     assert "`counts.GIVEN_UP`" in agents
     assert "For 1 and 2" in agents
     found = camp.json("check")
-    about_the_file = [item for item in found["mistakes"] if "was not found" not in item["message"]]
-    assert [item for item in about_the_file if "does not exist" not in item["message"]] == []
+    absent = ("was not found", "does not exist", "there is no file")  # of this empty folder
+    assert [item for item in found["mistakes"] if not any(words in item["message"] for words in absent)] == []
+    assert template not in (None, "sprint") or "there is no file eval.py" in str(found["mistakes"])
 
 
 def test_init_does_not_overwrite(camp: Camp) -> None:

@@ -10,82 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+from power_world import OFF, complete, fits, machine
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "shutdown.schema.json").read_text())
-
-ONE = """\
-muster: 1
-campaign: one
-axes: {seed: [0, 1]}
-slots: {gpus: 0, cpus: 2}
-jobs: {train: {axes: [seed], command: "sh -c 'echo started; read word < gate-{seed}; exit $word'"}}
-"""
-# as much of NVML as is asked for: a machine with as many GPUs as the file says, somebody on each
-NVML = """
-import os
-from pathlib import Path
-from types import SimpleNamespace
-class NVMLError(Exception): pass
-def nvmlInit(): pass
-def nvmlShutdown(): pass
-def nvmlDeviceGetCount():
-    told = Path(os.environ["FAKE_GPUS"]).read_text()
-    if told == "broken":
-        raise NVMLError("Driver/library version mismatch")
-    return int(told)
-def nvmlDeviceGetHandleByIndex(index): return index
-def nvmlDeviceGetName(index): return "made up"
-def nvmlDeviceGetComputeRunningProcesses(index): return [SimpleNamespace(pid=7, usedGpuMemory=1)]
-def nvmlDeviceGetMemoryInfo(index): return SimpleNamespace(used=0)
-"""
-
-
-@pytest.fixture
-def machine(camp: Camp, tmp_path: Path) -> Camp:
-    """A campaign on a machine of its own: no GPU unless a test puts one there, no power switch, little patience."""
-    (tmp_path / "nvml").mkdir()
-    (tmp_path / "nvml" / "pynvml.py").write_text(NVML)
-    gpus = tmp_path / "gpus"
-    gpus.write_text("0")
-    camp.environment |= {"PYTHONPATH": str(tmp_path / "nvml"), "FAKE_GPUS": str(gpus), "MUSTER_PACE": "0.005"}
-    camp.gpus = gpus
-    switches(camp, tmp_path)
-    camp.write(ONE)
-    camp.gates(0, 1)
-    camp.marker = camp.root / "off"
-    camp.off = ("--command", "echo off >> off", "--countdown", "0.2s")
-    return camp
-
-
-def switches(camp: Camp, folder: Path) -> None:
-    """Whatever a test does, the real ones are out of its reach: these stand before them, and write down who called."""
-    (folder / "bin").mkdir()
-    camp.switches = folder / "switches"
-    camp.environment["PATH"] = f"{folder / 'bin'}{os.pathsep}{camp.environment['PATH']}"
-
-    def make(name: str, code: int) -> None:
-        path = folder / "bin" / name
-        path.write_text(f'#!/bin/sh\necho {name} "$@" | sed "s/ *$//" >> {camp.switches}\nexit {code}\n')
-        path.chmod(0o755)
-
-    for name in ("shutdown", "poweroff", "halt"):
-        make(name, 0)
-    camp.break_switches = lambda *names: [make(name, 1) for name in names]
-
-
-def complete(camp: Camp) -> None:
-    camp("up", "--detach", code=0)
-    camp.open(0)
-    camp.open(1)
-    camp("wait", code=0)
-
-
-def fits(found: Any) -> Any:
-    problems = [error.message for error in Draft202012Validator(SCHEMA).iter_errors(found)]
-    assert not problems, problems
-    return found
+__all__ = ["machine"]  # the fixture
 
 
 def test_refused_with_reasons_before_all_is_done(machine: Camp) -> None:
@@ -114,18 +42,18 @@ def test_a_dry_run_does_nothing_and_a_run_does_it_once(machine: Camp) -> None:
     complete(machine)
     before = (machine.root / ".muster" / "decisions.jsonl").read_bytes()
     said = machine("shutdown", "--dry-run", *machine.off, code=0).stdout
-    assert "would shut down by `echo off >> off`" in said
+    assert "would shut down by `shutdown -h now || poweroff || halt`" in said
     assert (machine.root / ".muster" / "decisions.jsonl").read_bytes() == before
     assert not machine.marker.exists()
     said = machine("shutdown", *machine.off, code=0).stdout
     assert "a second look" in said
     assert "powering off in" in said
-    assert machine.marker.read_text() == "off\n"
+    assert machine.marker.read_text() == f"{OFF}\n"
     told = [decision["data"]["what"] for decision in machine.decisions("shutdown")]
     assert told == ["clear", "counting", "began", "ended"]
     assert "finish: shutdown done" in machine("status", code=0).stdout
     assert fits(machine.json("shutdown", *machine.off, code=0))["what"] == "shut down"
-    assert machine.marker.read_text() == "off\noff\n"  # a person asked again
+    assert machine.marker.read_text() == f"{OFF}\n{OFF}\n"  # a person asked again
 
 
 def test_what_else_stands_against_it(machine: Camp) -> None:
@@ -173,7 +101,7 @@ def test_what_comes_up_between_the_looks_stops_it(machine: Camp) -> None:
 
 def test_cancelled_from_another_terminal(machine: Camp) -> None:
     complete(machine)
-    going = machine.background("shutdown", "--command", "echo off >> off", "--countdown", "10m")
+    going = machine.background("shutdown", "--countdown", "10m")
     machine.until(lambda: [d for d in machine.decisions("shutdown") if d["data"]["what"] == "counting"])
     assert "SHUTDOWN in 600 s" in machine("status", code=0).stdout
     assert fits(machine.json("shutdown", "--cancel", code=0))["what"] == "cancelled"
@@ -184,7 +112,7 @@ def test_cancelled_from_another_terminal(machine: Camp) -> None:
 
 def test_ctrl_c_where_it_counts(machine: Camp) -> None:
     complete(machine)
-    going = machine.background("shutdown", "--command", "echo off >> off", "--countdown", "10m")
+    going = machine.background("shutdown", "--countdown", "10m")
     machine.until(lambda: [d for d in machine.decisions("shutdown") if d["data"]["what"] == "counting"])
     os.kill(going.pid, signal.SIGINT)
     out, err = going.communicate(timeout=30)
@@ -196,11 +124,12 @@ def test_ctrl_c_where_it_counts(machine: Camp) -> None:
 
 def test_a_command_that_fails_is_told_and_recorded(machine: Camp) -> None:
     complete(machine)
-    said = machine("shutdown", "--command", "echo no rights >&2; false", "--countdown", "0s", code=1).stderr
-    assert "could not be powered off: `echo no rights >&2; false` ended with exit 1: no rights" in said
+    machine.break_switches("shutdown", "poweroff", "halt")
+    said = machine("shutdown", "--countdown", "0s", code=1).stderr
+    assert "could not be powered off: `shutdown -h now || poweroff || halt` ended with exit 1: no rights" in said
     assert machine.decisions("shutdown")[-1]["data"]["what"] == "failed"
     assert "finish: shutdown" in machine("status", code=3).stdout
-    error = json.loads(machine("shutdown", "--command", "false", "--countdown", "0s", "--json", code=1).stderr)["error"]
+    error = json.loads(machine("shutdown", "--countdown", "0s", "--json", code=1).stderr)["error"]
     assert error["where"].endswith("shutdown.log")
     machine("up", code=0)  # a person goes on: nothing is left to try
 
@@ -210,15 +139,15 @@ def test_a_wish_is_granted_when_all_is_done_and_only_then(machine: Camp) -> None
     machine.started("train/0")
     machine.open(0)
     wished = fits(machine.json("shutdown", "--when-done", *machine.off, code=0))
-    assert (wished["what"], wished["wish"]["command"]) == ("wished", "echo off >> off")
-    assert "powered off when all is done: `echo off >> off`" in machine("status", code=4).stdout
+    assert (wished["what"], wished["wish"]["command"]) == ("wished", None)
+    assert "powered off when all is done: `shutdown -h now || poweroff || halt`" in machine("status", code=4).stdout
     assert not machine.marker.exists()
     machine.open(1)
     machine("wait", code=0)
-    assert machine.marker.read_text() == "off\n"
+    assert machine.marker.read_text() == f"{OFF}\n"
     assert "shutdown done" in machine("status", code=0).stdout
     machine("up", code=0)  # the wish was granted: nothing goes down again
-    assert machine.marker.read_text() == "off\n"
+    assert machine.marker.read_text() == f"{OFF}\n"
     assert machine.json("shutdown", "--dry-run")["wish"] is None
 
 
@@ -234,7 +163,7 @@ def test_a_wish_taken_back(machine: Camp) -> None:
     assert not machine.marker.exists()
     machine("shutdown", "--when-done", *machine.off, code=0)  # a campaign at rest: a controller is started for it
     machine("wait", code=0)
-    assert machine.marker.read_text() == "off\n"
+    assert machine.marker.read_text() == f"{OFF}\n"
 
 
 def test_wishes_of_a_campaign_that_is_down_wait(machine: Camp) -> None:
@@ -245,14 +174,14 @@ def test_wishes_of_a_campaign_that_is_down_wait(machine: Camp) -> None:
     assert machine("status", code=0).stdout.count("powered off when all is done") == 1
     assert not machine.marker.exists()
     machine("up", code=0)
-    assert machine.marker.read_text() == "off\n"
+    assert machine.marker.read_text() == f"{OFF}\n"
 
 
 @pytest.mark.parametrize(
     ("args", "text"),
     [
         (("--when-done", "--cancel"), "exclude each other"),
-        (("--command", " "), "--command is empty"),
+        (("--command", "true"), "No such option: --command"),
         (("--countdown", "5"), "--countdown 5: of what?"),
     ],
 )

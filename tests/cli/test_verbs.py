@@ -88,6 +88,7 @@ def test_why_of_a_cell_that_is_not_there(gated: Camp) -> None:
 
 
 def test_reading_revives_a_controller_that_died(gated: Camp) -> None:
+    gated.environment["MUSTER_GUARD"] = "off"
     gated("up", "--detach", code=0)
     gated.started("train/0")
     pid = gated.until(gated.controller)
@@ -410,12 +411,12 @@ def test_note_keeps_the_line_it_points_at(gated: Camp) -> None:
     assert gated.decisions("note") == []
     gated("note", "nan from here on", "--cell", "train/0", "--evidence", "run.log:2", code=0)
     gated("note", "a quiet day", code=0)
-    pointed = {"file": str(gated.root / "run.log"), "line": 2, "text": "loss is nan"}
+    pointed = {"file": "run.log", "line": 2, "text": "loss is nan"}
     assert [(d["cell"], d["reason"], d["data"]) for d in gated.decisions("note")] == [
         ("train/0", "nan from here on", {"evidence": pointed}),
         (None, "a quiet day", {}),
     ]
-    assert gated.json("why", "train/0")["decisions"][-1]["evidence"] == pointed
+    assert gated.json("why", "train/0")["decisions"][-1]["evidence"] == {**pointed, "file": str(gated.root / "run.log")}
     assert "loss is nan" in gated("why", "train/0").stdout
 
 

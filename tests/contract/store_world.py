@@ -63,6 +63,18 @@ class World:
         ]
         return Decision("round", "controller", data=data | {"variants": proposed})
 
+    def rename(self, old: str, new: str) -> Decision:
+        """Of a config, after the campaign that holds now."""
+        known = self.store.load()
+        names = "".join(value.name for value in known.campaign.axes[0].values) if known else ""
+        after = names.replace(old, new)
+        data = {
+            "axis": "config", "old": old, "new": new, "after": known.campaign_hash if known else "",
+            "hash": snapshot(self.folder, after, version=3),
+            "same": {f"train/{new}": ["h1", "h3"]},
+        }  # fmt: skip
+        return Decision("rename", "me", data=data)
+
     def begin(self, names: str = "abc") -> None:
         assert self.one(self.campaign(names)) is None
         assert self.one(intent("running")) is None

@@ -313,6 +313,22 @@ def test_an_adopted_run_is_done(world: World) -> None:
     assert "not declared" in (world.one(world.campaign("bc")) or world.one(world.adopt("train/a", 2, "x")) or "")
 
 
+def test_a_refused_run_is_known_until_it_is_taken_in_after_all(world: World) -> None:
+    world.one(world.campaign())
+    run = {"path": "/runs/old", "started": 10.0, "ended": 70.0}
+    refuse = Decision("refuse", "me", "no proof", "train/a", None, None, "at", 1.0, run)
+    assert world.one(refuse) is None
+    assert "cell" in (world.one(replace(refuse, cell="train/none")) or "")
+    state = world.store.load()
+    assert state is not None
+    assert [(each.path, each.duration_s, each.reason) for each in state.refused] == [("/runs/old", 60.0, "no proof")]
+    taken = world.adopt()
+    assert world.one(replace(taken, data={**taken.data, "path": "/runs/old"})) is None
+    after = world.store.load()
+    assert after is not None
+    assert after.refused == ()
+
+
 # -- spans
 
 
@@ -556,6 +572,43 @@ def test_a_deleted_database_is_folded_again(disk: World, left: tuple[str, ...]) 
     assert disk.store.behind()
     disk.store.commit([])
     assert disk.dump() == before
+
+
+@pytest.mark.parametrize("deleted", [("",), ("", "-wal", "-shm")])
+def test_a_database_that_is_deleted_under_its_controller_is_made_anew_by_whoever_comes(
+    disk: World, deleted: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk.decide(disk.start(), settle("DEAD"), disk.start("train/b"))
+    before = disk.dump()
+    controller = disk.store
+    controller.epoch = controller.epoch_now()
+    for suffix in deleted:
+        (disk.folder / f"campaign.db{suffix}").unlink()
+    disk.store = disk.open()
+    disk.store.commit([])
+    assert disk.dump() == before
+    for seconds in (60, 0):
+        monkeypatch.setattr("muster.store.sqlite.DELETING_S", seconds)
+        with pytest.raises(OSError, match="deleted or replaced"):
+            controller.commit([epoch(7)])
+    disk.store.close()
+    disk.store = controller
+    assert disk.dump() == before
+    assert not controller.behind()
+    assert not controller.commit([]).seen
+
+
+@pytest.mark.parametrize("left", [b"", b'{"kind":"epoch"'])
+def test_a_controller_whose_log_is_deleted_begins_no_new_one(disk: World, left: bytes) -> None:
+    disk.decide(disk.start())
+    disk.store.epoch = disk.store.epoch_now()
+    log = disk.folder / "decisions.jsonl"
+    log.unlink()
+    if left:
+        log.write_bytes(left)
+    with pytest.raises(Superseded, match=r"decisions\.jsonl was deleted or cut"):
+        disk.store.commit([settle("DEAD")])
+    assert (log.read_bytes() if log.exists() else b"") == left
 
 
 # -- only on disk: the log is durable before the database

@@ -6,9 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from store_world import World, intent
+from store_world import World, intent, settle
 
+from muster.domain.campaign import Axis, AxisValue, Campaign, Job
+from muster.domain.cell import all_cells
+from muster.domain.decision import Decision
 from muster.domain.variants import LoopRecord
+from muster.store import campaigns
+from muster.store.fold import OUTRUN
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -70,3 +75,34 @@ def test_a_stop_is_kept_until_somebody_says_up(world: World) -> None:
     assert loop(world).stopped == "no proposals"
     assert world.one(intent("running")) is None
     assert (loop(world).stopped, loop(world).round) == ("", 1)
+
+
+# -- bases that were mended
+
+
+def mending(world: World, **digests: str) -> Decision:
+    """The campaign taken in once more, with other configs for these bases."""
+    axis = Axis("variant", tuple(AxisValue(name, name) for name in "ab"))
+    made = Campaign("c", (axis,), (Job("train", ("variant",), ("true", "{variant}")),))
+    name = campaigns.save(world.folder, "", made, {cell.id: f"h-{cell.id}" for cell in all_cells(made)})
+    mended = [{"name": each, "config": f"/{each}2.json", "round": 1, "digest": what} for each, what in digests.items()]
+    data = {"hash": name, "env_file": "/env", "bases": [], "variants_seen": 2, "mended": mended}
+    return Decision("campaign", "me", data=data)
+
+
+def test_a_mended_base_keeps_its_name_and_its_place(world: World) -> None:
+    assert world.decide(mending(world), world.start(), settle("DEAD")) == [None, None, None]
+    assert world.one(mending(world, a="new")) is None
+    first, second = loop(world).variants
+    assert (first.name, first.digest, first.config) == ("a", "new", "/a2.json")
+    assert second.digest == "db"
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_a_base_with_a_run_that_rests_on_its_config_is_not_mended(world: World, ended: bool) -> None:
+    assert world.decide(mending(world), world.start()) == [None, None]
+    if ended:
+        assert world.one(settle("DONE")) is None
+    assert world.one(mending(world, a="new")) == OUTRUN
+    assert world.one(mending(world, b="new")) is None
+    assert [each.digest for each in loop(world).variants] == ["da", "new"]

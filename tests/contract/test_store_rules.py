@@ -26,7 +26,7 @@ moves = st.one_of(
     st.tuples(st.just("settle"), cells, attempts, st.sampled_from(["DONE", "DEAD", "DEAD"]), epochs),
     st.tuples(st.just("settle"), cells, attempts, st.sampled_from(["DONE", "DEAD", "DEAD"]), epochs),
     st.tuples(st.just("adopt"), cells, attempts, causes),
-    st.tuples(st.sampled_from(["retry", "giveup", "stop", "note"]), cells),
+    st.tuples(st.sampled_from(["retry", "redo", "giveup", "stop", "note"]), cells),
     st.tuples(st.just("accept"), cells, attempts),
     st.tuples(st.sampled_from(["hold", "release"])),
     st.tuples(st.just("intent"), st.sampled_from(["running", "running", "down"])),
@@ -34,6 +34,7 @@ moves = st.one_of(
     st.tuples(st.just("filter"), st.sampled_from(["a", "b"])),
     st.tuples(st.just("round"), st.integers(1, 3), st.sampled_from(["abc", "bcd"]), st.sampled_from("vw")),
     st.tuples(st.just("epoch"), st.integers(1, 3)),
+    st.tuples(st.just("rename"), st.sampled_from("abd"), st.sampled_from("abde")),
 )
 batches = st.lists(st.tuples(st.booleans(), st.lists(moves, min_size=1, max_size=4)), max_size=25)
 
@@ -58,6 +59,8 @@ def decision(world: World, move: tuple[Any, ...]) -> Decision:
             return world.round(number, names, variant)
         case ("epoch", number):
             return epoch(number)
+        case ("rename", old, new):
+            return world.rename(old, new)
         case (kind, cell):
             return about(kind, cell)
         case (kind,):
@@ -69,19 +72,24 @@ class Promises:
     """What was seen once stays true."""
 
     def __init__(self) -> None:
-        self.verdicts: dict[tuple[str, int], str] = {}
+        self.verdicts: dict[str, str] = {}  # by token: a cell may be renamed
         self.cells: set[str] = set()
 
     def check(self, world: World) -> None:
         state = world.store.load()
         if state is None:
             return
-        assert set(state.cells) >= self.cells, "a cell was lost"
+        former = {name for record in state.cells.values() for name in record.formerly}
+        assert {*state.cells, *former} >= self.cells, "a cell was lost"
+        places = [attempt.place for record in state.cells.values() for attempt in record.attempts]
+        assert len(set(places)) == len(places), "two attempts in one folder"
         self.cells = set(state.cells)
         declared = {f"train/{value.name}" for value in state.campaign.axes[0].values}
         assert {record.cell.id for record in state.declared} == declared, "the declared matrix is the truth"
         for record in state.cells.values():
             self.check_cell(record)
+        tokens = {attempt.token for record in state.cells.values() for attempt in record.attempts}
+        assert tokens >= self.verdicts.keys(), "an attempt was lost"
 
     def check_cell(self, record: CellRecord) -> None:
         numbers = [attempt.n for attempt in record.attempts]
@@ -92,10 +100,10 @@ class Promises:
         for attempt in record.attempts:
             assert attempt.n == 1 or attempt.retry_cause, "a retry without a cause"
             if attempt.outcome:
-                verdict = self.verdicts.setdefault(attempt.key, str(attempt.outcome.verdict))
+                verdict = self.verdicts.setdefault(attempt.token, str(attempt.outcome.verdict))
                 assert verdict == attempt.outcome.verdict, "a verdict was changed"
             else:
-                assert attempt.key not in self.verdicts, "a verdict was taken back"
+                assert attempt.token not in self.verdicts, "a verdict was taken back"
 
 
 def run(world: World, steps: list[tuple[bool, list[tuple[Any, ...]]]]) -> None:

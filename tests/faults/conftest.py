@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 from fault_world import World
 
-KNOBS = {"MUSTER_POLL_S": "0.2", "MUSTER_REVIVE_S": "30", "MUSTER_GRACE_S": "5", "MUSTER_STALE_S": "2"}
+KNOBS = {
+    "MUSTER_POLL_S": "0.2",
+    "MUSTER_REVIVE_S": "30",
+    "MUSTER_GRACE_S": "5",
+    "MUSTER_STALE_S": "2",
+    "MUSTER_GUARD": "off",  # what is killed here stays dead; test_guard.py has the guard
+}
 
 
 @pytest.fixture

@@ -85,7 +85,10 @@ FAULTS: dict[int, tuple[str, ...]] = {
         "faults/test_files_faults.py::test_32_the_log_is_another_one",
         "faults/test_files_faults.py::test_32_rotated_again_and_again_under_a_run_that_writes",
     ),
-    33: ("faults/test_controller_faults.py::test_33_the_wall_clock_jumps",),
+    33: (
+        "faults/test_controller_faults.py::test_33_the_wall_clock_jumps",
+        "faults/test_clock_set.py::test_33_a_clock_that_is_set_stops_nothing_and_bills_nothing",
+    ),
     34: (
         # the clock of who looks is shifted: no test can suspend its machine
         "faults/test_clock_faults.py::test_34_the_machine_sleeps_for_an_hour",

@@ -43,7 +43,7 @@ def machine(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wo
 
 
 def begin(world: World, finish: str, *, body: str = WAIT, top: str = "", seeds: int = 2) -> None:
-    world.campaign(TRAIN, seeds=seeds, body=body, top=f"finish: {{{finish}}}\n{top}")
+    world.campaign(TRAIN, seeds=seeds, body=body, top=f"finish: {{{finish}, others: ignore}}\n{top}")
     world.take_in()
 
 
@@ -257,7 +257,7 @@ def test_a_command_that_fails_keeps_the_machine_on(machine: World) -> None:
     until(
         lambda: (machine.root / "told").exists() and "run-2 failed" in (machine.root / "told").read_text(), "a notice"
     )
-    refused = machine.muster("shutdown", "--command", OFF, "--countdown", "0s")
+    refused = machine.muster("shutdown", "--countdown", "0s")
     assert refused.returncode == 3
     assert "finish: run-2 (`sh job.sh copy/2 1`) is failed" in refused.stdout
     assert "finish: run-3 (`sh job.sh copy/3 1`) is waiting" in refused.stdout
@@ -347,7 +347,7 @@ def test_down_leaves_a_command_alone_and_down_with_runs_stops_it(machine: World)
     assert machine.muster("down").returncode == 0
     assert ticks(command)
     assert machine.muster("status").returncode == 0  # complete, and nothing goes on by itself
-    refused = machine.muster("shutdown", "--command", OFF, "--countdown", "0s")
+    refused = machine.muster("shutdown", "--countdown", "0s")
     assert "finish run-1: pid" in refused.stdout
     ended = machine.muster("down", "--runs")
     assert "finish run-1: stopped" in ended.stdout
@@ -374,7 +374,7 @@ def test_48_a_shutdown_with_one_unknown_is_refused(machine: World) -> None:
     kill(controller.pid)
     until(machine.without_controller, "it is dead")
     assert machine.cell("train/1")["verdict"] == "UNKNOWN"
-    for words in (("--dry-run",), ("--command", OFF, "--countdown", "0s")):
+    for words in (("--dry-run",), ("--countdown", "0s")):
         refused = machine.muster("shutdown", *words)
         assert refused.returncode == 3
         assert "train/1 is UNKNOWN: it can't be read" in refused.stdout

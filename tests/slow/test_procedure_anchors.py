@@ -44,7 +44,7 @@ def test_a_difference_of_three_sd_is_found_with_ten_seeds() -> None:
 
 
 def test_equivalent_is_hardly_ever_said_of_what_differs_by_delta() -> None:
-    """Two one-sided tests at .05 for each candidate; one candidate differs by exactly delta."""
+    """Two one-sided tests at .025 a look; one candidate differs by exactly delta."""
     rng = np.random.default_rng(2)
     procedure = Procedure("base", delta=1.0)
     wrong = 0
@@ -52,12 +52,13 @@ def test_equivalent_is_hardly_ever_said_of_what_differs_by_delta() -> None:
         samples = [drawn(rng, "base", 10, sd=0.5), drawn(rng, "a", 10, mean=1.0, sd=0.5)]
         wrong += decide(procedure, samples).verdict == "EQUIVALENT"
     print(f"a difference of delta called equivalent in {wrong / 400:.4f}")
-    assert wrong / 400 <= 0.05 + 3 * (0.05 / 400) ** 0.5
+    assert wrong / 400 <= 0.025 + 3 * (0.025 / 400) ** 0.5
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])
-def test_a_mean_cost_at_the_limit_is_called_feasible_in_five_percent(n: int) -> None:
+def test_a_mean_cost_at_the_limit_is_called_feasible_in_five_percent_at_most(n: int) -> None:
+    """Normal costs: by Student's bound it would be five percent; the log-normal one is the wider of the two here."""
     rng = np.random.default_rng(n)
     wrong = sum(feasibility(drawn(rng, "a", n, mean=25.0, sd=4.0), 25.0).standing == "FEASIBLE" for _ in range(DRAWS))
     print(f"n = {n}: a mean at the limit called feasible in {wrong / DRAWS:.4f}")
-    assert wrong / DRAWS == pytest.approx(0.05, abs=0.012)
+    assert 0.002 <= wrong / DRAWS <= 0.05 + 3 * (0.05 / DRAWS) ** 0.5

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from muster.acts.adopt import Adoption, decisions, find_runs
+from muster.acts.adopt import Adoption, decisions, find_runs, known_spend, refusals
 from muster.domain.attempt import Attempt, CellRecord, Outcome
 from muster.domain.campaign import Axis, AxisValue, Campaign, CheckpointProof, Job, Progress, Proof, StepProof
 from muster.domain.cell import all_cells
+from muster.domain.refused import RefusedRun
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import Cause, State
 from muster.observe.proof import FileProofReader
@@ -104,6 +105,65 @@ def adopt(
     return find_runs(state or state_of(campaign(proof)), story.folder, patterns, table, FileProofReader())
 
 
+def test_what_lives_is_refused_and_its_time_is_not_over(story: Story) -> None:
+    alive, over = story.run("v2_full", 0), story.run("v2_full", 1)
+    found = find_runs(
+        state_of(campaign(STEPPED)), story.folder, (), None, FileProofReader(),
+        lives=lambda path: "it is still running: pid 7" if path == str(alive) else "",
+    )  # fmt: skip
+    assert [each.outcome.output for each in found.proved] == [str(over)]
+    assert [(each.what, each.reason, each.started) for each in found.refused] == [
+        (str(alive), "it is still running: pid 7", None)
+    ]
+
+
+def test_what_is_refused_is_known_spend_once(story: Story) -> None:
+    dead, newer = story.run("v2_full", 0, last=3005), story.run("v2_full", 0)
+    state = state_of(campaign(STEPPED))
+    found = adopt(story, STEPPED, state=state)
+    (spent,) = known_spend(found, state)
+    assert (spent.what, spent.cell) == (str(dead), "train/v2_full/0")
+    assert spent.ended is not None
+    assert spent.started is not None
+    assert spent.ended - spent.started == pytest.approx(58)
+    assert newer.name in str(found.proved[0].outcome.output)
+    (decision,) = refusals([spent], "me", "at", 1.0)
+    assert (decision.kind, decision.data["path"]) == ("refuse", str(dead))
+    state.refused = (RefusedRun(spent.cell, str(dead), spent.started, spent.ended, spent.reason),)
+    assert known_spend(adopt(story, STEPPED, state=state), state) == []
+
+
+def test_a_folder_that_an_attempt_made_is_in_the_ledger_already(story: Story) -> None:
+    dead = story.run("v2_full", 0, last=3005)
+    state = state_of(campaign(STEPPED))
+    began = datetime(2026, 2, 21, 1, 0, 0).timestamp()
+    ended = Outcome(State.DEAD, Cause("signal"), started=began, ended=began + 60)  # where it wrote was never known
+    attempt = Attempt("train/v2_full/0", 1, "t", 1, (), "h", "", 0.0, "b", outcome=ended)
+    state.cells["train/v2_full/0"] = replace(state.cells["train/v2_full/0"], attempts=(attempt,))
+    found = adopt(story, STEPPED, state=state)
+    assert [each.what for each in found.refused] == [str(dead)]
+    assert known_spend(found, state) == []
+
+
+def test_a_step_in_another_unit_proves_nothing(story: Story) -> None:
+    """`repeat: 5`: a run that was killed at 46 % logged 276000 of 600000."""
+    killed = story.run("v2_full", 0, last=276_000)
+    with (killed / "config.yaml").open("a") as file:
+        file.write("env:\n  safetygymcoor:\n    repeat: 5\n  dmc:\n    repeat: 2\n")
+    for scale in (1.0, 0.5):
+        made = campaign(STEPPED)
+        job = replace(made.jobs[0], progress=(Progress("jsonl", "metrics.jsonl", "step", scale=scale),))
+        found = adopt(story, STEPPED, state=state_of(replace(made, jobs=(job, made.jobs[1]))))
+        assert found.proved == ()
+        assert "`env.safetygymcoor.repeat` in config.yaml is 5: `scale: 0.2`" in reasons(found)
+
+
+def test_folders_with_values_that_nobody_declared_are_named(story: Story) -> None:
+    story.run("v2_full", 0)
+    other = story.run("v2_full", 9)
+    assert adopt(story, STEPPED).undeclared == (str(other),)
+
+
 def reasons(adoption: Adoption) -> str:
     return "\n".join(f"{each.what}: {each.reason}" for each in adoption.refused)
 
@@ -135,6 +195,18 @@ def test_seventeen_runs_are_adopted_and_three_are_missing(story: Story, patterns
     assert one.outcome.output is not None
     assert one.outcome.exit_code is None
     assert one.outcome.note == "the exit code is not known"
+
+
+def test_one_that_may_run_is_named_only_where_nobody_can_tell(story: Story) -> None:
+    run = story.run("v2_full", 0)
+    for path in run.rglob("*"):
+        os.utime(path)
+    for blind in (True, False):
+        found = find_runs(
+            state_of(campaign(STEPPED)), story.folder, (), None, FileProofReader(), lives=lambda _: "", blind=blind
+        )
+        (one,) = (proved for proved in found.proved if proved.cell == "train/v2_full/0")
+        assert ("may still be running" in one.outcome.note) is blind
 
 
 def test_the_status_table_tells_the_same(story: Story) -> None:
@@ -233,7 +305,7 @@ def test_the_newest_proven_one_wins(story: Story) -> None:
     broken = story.run("v2_full", 4, last=3005)
     adoption = adopt(story, STEPPED)
     assert [proved.outcome.output for proved in adoption.proved] == [str(new)]
-    told = dict(adoption.refused)
+    told = {each.what: each.reason for each in adoption.refused}
     assert told[str(old)] == f"superseded by {new.name}, which is newer"
     assert "last step 3005" in told[str(broken)]
     assert len(adoption.matched) == 3
@@ -333,7 +405,7 @@ def test_half_written_files(story: Story) -> None:
 
 def test_useless_patterns_are_named(story: Story) -> None:
     adoption = adopt(story, STEPPED, "nowhere/*", "runs/{sede}")
-    assert dict(adoption.refused) == {
+    assert {each.what: each.reason for each in adoption.refused} == {
         "nowhere/*": "it fits no folder",
         "runs/{sede}": "{sede} is no axis of this campaign",
     }

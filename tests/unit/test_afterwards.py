@@ -60,7 +60,7 @@ def test_a_step_whose_program_is_not_on_this_machine(tmp_path: Path) -> None:
     found = noticed(tmp_path, "finish:\n  run:\n  - 'true'\n  - rclnoe copy reports there\n  - ./copy.sh\n")
     assert [told for told, _ in found] == [
         "7:5 finish: the command 'rclnoe' was not found: its step would fail when all cells are done",
-        "8:5 finish: the command './copy.sh' was not found: its step would fail when all cells are done",
+        "8:5 finish: ./copy.sh is not executable: its step would fail when all cells are done",
     ]
     assert str(tmp_path) in found[0][1]
 

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.bases import base_variants
+from muster.acts.bases import base_variants, kept, unmendable
+from muster.acts.edit import make_variant
+from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.campaign import AxisValue, Campaign
+from muster.domain.cell import Cell
+from muster.domain.state import CampaignState, Intent
+from muster.domain.variants import LoopRecord, Variant
+from muster.domain.verdict import State
 from muster.rounds.names import digest_of
 
 
@@ -92,3 +99,67 @@ def test_a_config_is_a_mapping(root: Path, name: str, text: str, why: str) -> No
 def test_a_file_that_is_no_config_is_none(root: Path) -> None:
     (root / "x.txt").write_text("lr 3")
     assert "x.txt is none of .json, .yaml, .yml and .toml" in said(root, "x.txt")[0]
+
+
+# -- bases that were taken in before
+
+
+def taken(root: Path, *written: str) -> LoopRecord:
+    found, _ = base_variants({"base": list(written)}, root)
+    return LoopRecord(kept(found, LoopRecord(), root).variants, 1)
+
+
+def test_what_a_person_made_by_an_edit_keeps_its_reason_and_its_parent(root: Path) -> None:
+    made = make_variant(root / "configs/a.json", ["lr@mul=2"], "too slow", "2026-01-01T00:00:00Z")
+    found = {each.name: each for each in taken(root, "configs/*.json").variants}[made.path.stem]
+    assert (found.parent, found.edits, found.reason, found.by) == ("a", ("lr@mul=2",), "too slow", "base")
+    made.path.write_text('{"lr": 0.7}')  # changed by hand since: the edits no longer tell what it is
+    found = {each.name: each for each in taken(root, "configs/*.json").variants}[made.path.stem]
+    assert (found.parent, found.edits, found.reason) == (None, (), "")
+
+
+def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
+    record = taken(root, "configs/*.json")
+    for name in ("a", "b"):
+        (root / "configs" / f"{name}.json").write_text(f'{{"lr": 0.3, "name": "{name}"}}')
+    bases, _ = base_variants({"base": ["configs/*.json"]}, root)
+    found = kept(bases, record, root, {"a": "it has a good run"})
+    assert [(each.name, each.digest) for each in found.mended] == [("b", digest_of({"lr": 0.3, "name": "b"}))]
+    assert list(found.texts) == [found.mended[0].config]
+    assert found.mended[0].config != record.variant("b").config
+    stays, mended = sorted(each.message for each in found.warnings)
+    assert stays == "configs/a.json has changed since it was taken in: a stays as it was"
+    assert mended == "configs/b.json was mended: b runs with it, for it never had a good run"
+    assert "for it has a good run; to try the new values" in str(found.warnings[0].hint)
+
+
+def test_a_base_that_was_mended_into_another_is_not_run_again(root: Path) -> None:
+    record = taken(root, "configs/*.json")
+    (root / "configs/b.json").write_text((root / "configs/a.json").read_text())
+    bases, _ = base_variants({"base": ["configs/*.json"]}, root)
+    found = kept(bases, record, root, {})
+    assert (found.mended, found.variants) == ((), ())
+    assert [each.message for each in found.warnings] == [
+        "configs/b.json is the same config as a now, and b stays as it was"
+    ]
+
+
+def test_what_keeps_a_base_as_it_is() -> None:
+    variants = [Variant(name, f"/{name}", 1, name, source=f"/{name}.json") for name in ("dead", "done", "open", "root")]
+    child = Variant("child", "/child", 2, "child", parent="root")
+
+    def run(name: str, verdict: State | None) -> CellRecord:
+        attempt = Attempt(
+            f"train/{name}", 1, "t", 1, (), "h", "", 0.0, "b", outcome=Outcome(verdict) if verdict else None
+        )
+        return CellRecord(Cell(f"train/{name}", "train", (("variant", AxisValue(name, name)),)), 0, attempts=(attempt,))
+
+    ran = {"dead": State.DEAD, "done": State.DONE, "open": None, "root": State.DEAD}
+    cells = {name: run(name, verdict) for name, verdict in ran.items()}
+    loop = LoopRecord((*variants, child), 2)
+    assert unmendable(CampaignState(Campaign("c", (), ()), "", "", Intent(), 0, cells=cells, loop=loop)) == {
+        "done": "it has a good run",
+        "open": "a run of it is not over",
+        "root": "others were made from it",
+        "child": "it is no base",
+    }

@@ -9,6 +9,7 @@ import pytest
 
 from muster.acts.accepted import accepted_cells
 from muster.acts.beforehand import decision_changed_at
+from muster.acts.past import Snapshot, past_of
 from muster.acts.report_facts import Found, facts_of
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.attempt import Attempt, CellRecord, Outcome
@@ -31,6 +32,11 @@ jobs:
   plots: {axes: [], needs: [eval], command: c}
 decision: {primary: {metric: score, better: higher}, baseline: base, delta: 0.3}
 """
+SPLIT = (
+    TEXT.replace("axes: {", "axes: {split: [id, ood], ", 1)
+    .replace("eval: {axes: [config,", "eval: {axes: [split, config,")
+    .replace("metric: score,", "metric: score, split: ood,")
+)
 
 
 def campaign(text: str = TEXT) -> Campaign:
@@ -42,7 +48,9 @@ KNOWN = {
     "now": NOW,
     "noted": replace(NOW, decision={**(NOW.decision or {}), "notes": ["said later"]}),
     "other": campaign(TEXT.replace("0.3", "0.1")),
+    "read": campaign(TEXT.replace("key: score", "key: better")),
     "none": replace(NOW, decision=None),
+    "split": campaign(SPLIT),
 }
 
 
@@ -67,12 +75,32 @@ def events(*told: str) -> list[Event]:
         (["=other", "eval/base/0", "-eval/base/1", "train/new/0", "=now", "eval/new/0"], 1),
         (["=none", "eval/base/0", "eval/base/1"], 2),  # not taken in yet
         (["=now", "eval/base/0", "=other", "eval/base/1", "=now"], 2),
+        (["=read", "eval/base/0", "=now"], 1),  # other numbers under the same name
         (["=lost", "eval/base/0", "=now"], 1),  # what can't be read vouches for nothing
     ],
 )
 def test_cells_that_were_done_when_the_decision_changed(told: list[str], changed: int) -> None:
-    assert decision_changed_at(NOW, events(*told), KNOWN.get) == changed
-    assert decision_changed_at(KNOWN["none"], events(*told), KNOWN.get) == 0
+    assert changed_at(NOW, events(*told)) == changed
+    assert changed_at(KNOWN["none"], events(*told)) == 0
+
+
+def changed_at(now: Campaign, told: list[Event]) -> int:
+    return decision_changed_at(now, told, past_of(told, lambda name: Snapshot(KNOWN[name]) if name in KNOWN else None))
+
+
+@pytest.mark.parametrize(
+    ("axis", "old", "new", "text"),
+    [
+        ("config", "base", "plain", SPLIT.replace("[base", "[plain").replace(": base", ": plain")),
+        ("split", "ood", "far", SPLIT.replace("ood", "far")),
+    ],
+)
+def test_a_name_that_was_changed_changes_no_decision(axis: str, old: str, new: str, text: str) -> None:
+    told = events("=split", "eval/base/0", "eval/base/1")
+    data = {"axis": axis, "old": old, "new": new, "hash": "renamed", "same": {}}
+    told.append(Event(Decision("rename", "me", data=data)))
+    assert changed_at(campaign(text), told) == 0
+    assert changed_at(campaign(text.replace("0.3", "0.1")), told) == 2
 
 
 def status(accepted: dict[str, str]) -> Status:

@@ -94,7 +94,8 @@ def test_what_it_may_return(tmp_path: Path, returned: str, expected: Any) -> Non
         ("[{'edits': ['a@set=1'], 'reason': 'r'}]", "item 1 has the key 'edits'; did you mean 'edit'?"),
         ("[{'edit': ['a@set=1']}]", "item 1 has no reason"), ("[{'reason': 'r'}]", "item 1 needs either 'edit' or 'config'"),
         ("[{'edit': [], 'reason': 'r'}]", "item 1: edit is []"), ("[{'edit': 5, 'reason': 'r'}]", "item 1: edit is 5"),
-        ("[{'config': {}, 'reason': 'r'}]", "item 1: the config has other keys than its parent"),
+        ("[{'config': {}, 'reason': 'r'}]", "item 1: the config lacks optimizer, batch_size, act, ot of its parent"),
+        ("[{'config': {**run['config'], 'warmup': 5}, 'reason': 'r'}]", "the config has warmup, which its parent has not"),
         ("[{'config': {**run['config'], 'act': object()}, 'reason': 'r'}]", "item 1: the config is no plain data"),
     ],
 )  # fmt: skip

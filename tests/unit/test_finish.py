@@ -20,6 +20,7 @@ from muster.acts.finish import (
     Tend,
     due,
     key_of,
+    report_told,
     steps,
     told,
     view,
@@ -152,9 +153,9 @@ def test_giving_up_differs_from_doing() -> None:
     state, other = world(), world()
     other.cells["plots"] = replace(other.cells["plots"], attempts=(), given_up="no money")
     assert key_of(state) != key_of(other)
-    assert steps(other)[0].what == "muster report --partial"
-    assert command(steps(other)[0], Path("/c"))[-2:] == ("report", "--partial")
-    assert command(steps(state)[0], Path("/c"))[-1] == "report"
+    assert steps(other)[0].what == "muster report --partial --exit-zero"
+    assert command(steps(other)[0], Path("/c"))[-3:] == ("report", "--partial", "--exit-zero")
+    assert command(steps(state)[0], Path("/c"))[-2:] == ("report", "--exit-zero")
     assert command(steps(state)[1], Path("/c"))[-2:] == ("docs", "update")
     assert command(steps(state)[2], Path("/c"))[-2:] == ("cost", "--report")
     assert command(steps(state)[3], Path("/c"))[-1] == "record"
@@ -199,7 +200,8 @@ def test_a_wish_is_granted_without_a_finish_and_cancelling_holds() -> None:
     state.finish = FinishRecord(wish=Wish("me", "now", "echo off", 5.0))
     found = due(state)
     assert isinstance(found, PowerOff)
-    assert (found.step.what, found.step.countdown_s) == ("echo off", 5.0)
+    # an older version took a command from an option: campaign.yaml and the usual one are all that is run
+    assert (found.step.what, found.step.countdown_s) == (POWER_OFF, 5.0)
     state.finish = FinishRecord(cancelled="me at noon", cancels=1)
     assert due(state) == Nothing(over=True)
     declared = world({"shutdown": "poweroff --now"}, finish=FinishRecord(cancelled="me at noon", cancels=1))
@@ -229,7 +231,7 @@ def test_a_vigil_needs_two_clear_looks_the_pause_and_the_countdown(
     if vigil.move(now) == "go":
         assert len(clear) == 3
         assert clear[1] - clear[0] >= pause_s * (1 - 1e-9)
-        assert clear[2] - clear[1] >= countdown_s * (1 - 1e-9)
+        assert clear[2] - clear[1] >= countdown_s * (1 - 1e-9) - 1e-9  # 1.0 + 1e-120 is 1.0
 
 
 def test_the_way_of_a_vigil() -> None:
@@ -453,6 +455,27 @@ def test_the_log_folds_to_the_same_again(store: SqliteStore, tmp_path: Path) -> 
     fresh.commit([])
     assert found(fresh) == found(store) != FinishRecord()
     fresh.close()
+
+
+def test_the_verdict_of_a_report_is_kept_with_its_step_and_told(store: SqliteStore) -> None:
+    began(store, step="report")
+    assert (
+        say(store, "finish", what="ended", step="report", n=1, ok=True, verdict="INVALID", flag="equal seeds") is None
+    )
+    kept = found(store).steps["report"]
+    assert (kept.verdict, kept.flag) == ("INVALID", "equal seeds")
+    state = world()
+    state = after(state, replace(record(state, "report"), verdict="INVALID", flag="equal seeds"), record(state, "cost"))
+    seen = view(state, 0.0)
+    assert seen is not None
+    assert told(seen)[0] == "finish: report (INVALID), cost done"
+    assert [(step["verdict"], step["flag"]) for step in view_json(seen)["steps"][:2]] == [
+        ("INVALID", "equal seeds"),
+        (None, None),
+    ]
+    assert report_told(state) == ("INVALID", "equal seeds")
+    state.campaign_hash = "another"  # another state of the matrix: nobody has reported on it
+    assert report_told(state) == ("", "")
 
 
 def test_a_finish_starts_nothing(store: SqliteStore) -> None:

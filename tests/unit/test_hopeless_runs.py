@@ -23,7 +23,8 @@ from muster.domain.verdict import State
 from muster.observe.metrics.chain import Chain
 from muster.plan.grow import grown
 from muster.rounds.pruning import PruneRule
-from muster.wiring import pruning as module
+from muster.wiring import histories as module
+from muster.wiring.histories import Trace
 from muster.wiring.pruning import EVERY_S, PATIENCE_S, Followed, Pruning
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
@@ -37,14 +38,18 @@ def rows(*losses: float, key: str = "eval/loss") -> str:
     return "".join(json.dumps({"step": at, key: loss}) + "\n" for at, loss in enumerate(losses))
 
 
+def traces(places: Sequence[Path]) -> list[Trace]:
+    return [Trace(1, tuple(map(str, places)))]
+
+
 def follow(folder: Path, rule: PruneRule = RULE) -> Followed:
     followed = Followed("a", rule)
-    followed.look([str(folder)], ended=False)
+    followed.look(lambda: traces([folder]), ended=False)
     return followed
 
 
 def seen(followed: Followed, *places: Path, ended: bool = False) -> tuple[list[float], list[float]]:
-    trail = followed.look([str(place) for place in places], ended=ended)
+    trail = followed.look(lambda: traces(places), ended=ended)
     return trail.steps, trail.bests
 
 
@@ -147,6 +152,24 @@ def test_a_broken_file_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert followed.over, "no look will ever read it"
 
 
+def test_a_run_that_was_resumed_is_followed_from_its_first_attempt_on(tmp_path: Path) -> None:
+    """Not hopeless for the few steps since it was resumed; what was run again counts once."""
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    (tmp_path / "1" / "metrics.jsonl").write_text(rows(9, 8, 7, 6))
+    chain = [Trace(1, (str(tmp_path / "1"),)), Trace(2, (str(tmp_path / "2"),))]
+    followed = Followed("a", RULE)
+    assert followed.look(lambda: chain, ended=False).bests == [9, 8, 7, 6]
+    late = "".join(json.dumps({"step": at, "eval/loss": loss}) + "\n" for at, loss in ((2, 7.5), (3, 5)))
+    (tmp_path / "2" / "metrics.jsonl").write_text(late)
+    trail = followed.look(lambda: chain, ended=False)
+    assert (trail.steps, trail.bests) == ([0, 1, 2, 3], [9, 8, 7.5, 5])
+    with (tmp_path / "2" / "metrics.jsonl").open("a") as file:
+        file.write(json.dumps({"step": 4, "eval/loss": 4.0}) + "\n")
+    assert followed.look(lambda: chain, ended=True).bests == [9, 8, 7.5, 5, 4]
+    assert followed.over
+
+
 def test_a_walk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     followed = Followed("a", RULE)
     for error, over in ((OSError("stale"), False), (ValueError("odd"), True)):
@@ -200,6 +223,7 @@ class World:
         self.pruning = Pruning(self.places, self.clock)
         self.prune = {"least": 1, **prune}
         self.ended: dict[str, Outcome] = {}
+        self.steps: int | None = None
         self.names: list[str] = []
 
     def run(self, name: str, text: str, *, ended: bool = False) -> None:
@@ -210,13 +234,14 @@ class World:
         if ended:
             self.ended[f"train/{name}"] = DONE
 
-    def places(self, attempt: Attempt) -> Sequence[str]:
+    def places(self, _: CellRecord, attempt: Attempt) -> Sequence[Trace]:
         folder = self.root / attempt.cell.partition("/")[2]
-        return [str(folder / "out"), str(folder)]
+        return traces([folder / "out", folder])
 
     def state(self) -> CampaignState:
         keep = {"by": 'last("eval/loss")', "better": "lower"}
-        plain = Campaign("c", (), (Job("train", (), ("x",)),), loop={"job": "train", "keep": keep, "prune": self.prune})
+        job = Job("train", (), ("x",), steps=self.steps)
+        plain = Campaign("c", (), (job,), loop={"job": "train", "keep": keep, "prune": self.prune})
         record = LoopRecord(tuple(Variant(name, f"/c/{name}.json", 1, name) for name in self.names), 1)
         campaign = grown(plain, record.variants)
         cells = {}
@@ -250,6 +275,14 @@ def test_who_is_behind_the_others_is_hopeless(tmp_path: Path) -> None:
     world.prune = {"least": 1}
     world.run("b", rows(9, 8))
     assert list(world.look()) == [("train/b", 1)]
+
+
+def test_who_has_nearly_all_steps_behind_is_not(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.run("a", rows(3, 2, 1), ended=True)
+    world.run("b", rows(9, 8))
+    for world.steps, count in ((2, 1), (1, 0)):
+        assert len(world.look()) == count
 
 
 def test_a_run_whose_files_hang_holds_up_neither_the_controller_nor_the_others(

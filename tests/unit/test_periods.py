@@ -150,6 +150,15 @@ def test_lerobot_counts_steps() -> None:
     assert told(fine, finished(fine, 5, 300)) == [], "20,000 of 120,000 steps, however few seconds they take"
 
 
+def test_lerobot_without_an_environment_evaluates_nothing(tmp_path: Path) -> None:
+    config = tmp_path / "act.json"
+    for env, count in ((None, 0), ({"type": "aloha"}, 1)):
+        config.write_text(json.dumps({"eval_freq": 20000, "env": env}))
+        made = campaign(f"lerobot-train --config_path={config} --steps={{steps}} --out {{out}}", folder=str(tmp_path))
+        made = replace(made, jobs=tuple(replace(job, steps=100) for job in made.jobs))
+        assert len([each for each in period_warnings(made, str(tmp_path)) if "eval_freq" in each.message]) == count
+
+
 def test_an_unknown_unit_is_tried_both_ways_and_it_says_so() -> None:
     of = campaign("python train.py --save_every 10000")
     (found,) = told(of, finished(of, 17, 5940))

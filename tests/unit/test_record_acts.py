@@ -197,6 +197,8 @@ def test_controllers_that_ended_without_a_word() -> None:
     assert [each.kind for each in told(scene, [one, down, two])] == ["down"]
     revived = event("epoch", who="controller 5", reason="revived by a shim", epoch=5)
     assert [each.kind for each in told(scene, [one, revived])] == ["revived"]
+    guarded = replace(revived, decision=replace(revived.decision, reason="revived by the guard"))
+    assert [each.kind for each in told(scene, [one, guarded])] == ["guarded"]
 
 
 def test_quiet_is_counted_and_trouble_is_told() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +14,23 @@ from muster.acts.report_facts import Found, facts_of
 from muster.acts.stamping import relevant
 from muster.acts.status import ControllerStatus, Status, survey
 from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.cell import all_cells
+from muster.domain.campaign import AxisValue
+from muster.domain.cell import Cell, all_cells
 from muster.domain.errors import UsageError
 from muster.domain.origins import Checkpoint, Origins, Series
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import State
-from muster.report.analysis import find_flags
+from muster.report.analysis import find_flags, with_cleared
+from muster.report.coverage import declared_seeds
 from muster.report.facts import Column
 from muster.spec import read_campaign
+from muster.stats.flag_types import Acceptance
+from muster.stats.flag_weight import AcceptedFlag
 
 TEXT = """\
 muster: 1
 campaign: c
-axes: {config: [base, new], seed: [0, 1], split: {id: {}, ood: {note: a proxy}}}
+axes: {config: [base, new], seed: [0, 1], split: {id: {}, ood: {proxy: a proxy}}}
 jobs:
   prepare: {axes: [seed], command: a}
   train: {axes: [config, seed], needs: [prepare], command: b, results: {risk: {json: r.json, key: risk}}}
@@ -63,6 +68,13 @@ def test_columns_heads_and_the_plan() -> None:
     assert (facts.plan.procedure.higher, facts.plan.procedure.limit, facts.plan.procedure.at_most) == (False, 2.0, True)
     assert facts.proxies == {"ood": "a proxy"}
     assert (facts.configs, facts.seeds) == (("base", "new"), ("0", "1"))
+
+
+def test_a_note_makes_no_proxy_of_a_split() -> None:
+    noted = TEXT.replace("id: {}", "id: {note: the rooms of the training}")
+    facts = facts_of(status(noted, all_done), Found({}))
+    assert facts.proxies == {"ood": "a proxy"}
+    assert facts.split_notes == {"id": "the rooms of the training"}
 
 
 def test_the_order_that_was_asked_for() -> None:
@@ -126,13 +138,27 @@ def test_a_done_cell_without_a_declared_result_is_missing() -> None:
 
 def test_what_is_no_longer_declared_is_told() -> None:
     found = status(done=all_done)
-    gone = found.state.cells["eval/new/1/id"]
-    found.state.cells["eval/new/7/id"] = CellRecord(gone.cell, 99, declared=False, attempts=gone.attempts)
-    assert facts_of(found, Found({})).declared.withdrawn == ("eval/new/1/id",)
+    gone = found.state.cells["eval/new/1/id"].cell
+    seed = AxisValue("7", 7)
+    cell = Cell(
+        "eval/new/7/id", "eval", tuple((axis, seed if axis == "seed" else value) for axis, value in gone.values)
+    )
+    found.state.cells[cell.id] = CellRecord(cell, 99, declared=False, attempts=(attempt(cell.id, score=1.0),))
+    facts = facts_of(found, Found({}))
+    assert [(each.cell, each.state, each.reason) for each in facts.missing] == [
+        ("eval/new/7/id", "WITHDRAWN", "it was DONE; withdrawn since")
+    ]
+    assert (facts.k, facts.n, facts.seeds, facts.gone_seeds) == (12, 13, ("0", "1", "7"), ("7",))
+    assert declared_seeds(facts, "new", "id") == ("0", "1", "7")
+    assert declared_seeds(facts, "base", "id") == ("0", "1")
+    (flag,) = [flag for flag in find_flags(facts) if flag.code == "withdrawn"]
+    word = AcceptedFlag("withdrawn", flag.cells, Acceptance("me", "", "the disk was bad"), None, flag.parts)
+    explained = with_cleared(replace(facts, accepted_flags=(word,)))
+    assert (facts.partial, explained.partial, explained.mark, explained.missing) == (True, False, "", facts.missing)
 
 
 def test_a_split_that_is_called_like_a_job_and_two_jobs_with_splits() -> None:
-    text = TEXT.replace("split: {id: {}, ood: {note: a proxy}}", "split: [train, ood]")
+    text = TEXT.replace("split: {id: {}, ood: {proxy: a proxy}}", "split: [train, ood]")
     heads = {each.head for each in facts_of(status(text, all_done), Found({})).measured}
     assert heads == {"train", "eval/train", "eval/ood"}
     two = TEXT.replace(
@@ -222,7 +248,7 @@ A, B, C, D = (letter * 40 for letter in "abcd")
     ("commits", "english", "chinese"),
     [
         ([A, A], A, A),
-        ([None, None], "", ""),
+        ([None, None], "not recorded", "没有记录"),
         ([A, B, A], "2 commits: aaaaaaa and bbbbbbb", "2 个提交：aaaaaaa 和 bbbbbbb"),
         ([A, B, C, D], "4 commits: aaaaaaa, bbbbbbb, ccccccc and 1 more", None),
         ([A, None, None], f"{A} (known for 1 of 3 cells)", f"{A}（3 个单元中有 1 个已知）"),
@@ -293,7 +319,7 @@ def test_some_evaluated_the_best_checkpoint_and_others_the_last() -> None:
 
 
 def test_a_split_that_is_called_best_is_a_declaration() -> None:
-    text = TEXT.replace("split: {id: {}, ood: {note: a proxy}}", "split: [best, last]").replace(
+    text = TEXT.replace("split: {id: {}, ood: {proxy: a proxy}}", "split: [best, last]").replace(
         "split: ood, better", "split: best, better"
     )
     cells = [

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from muster.acts.finish import Begin, Nothing, Tend, key_of
-from muster.acts.rounds_due import due, most_rounds, overtaken
+from muster.acts.loop_view import loop_view
+from muster.acts.rounds_due import due, most_rounds, overtaken, steps
 from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import all_cells
@@ -55,6 +56,15 @@ def test_what_stopped_stays_stopped() -> None:
     assert due(state(LoopRecord((BASE,), 1, "no proposals"))) == Nothing(over=True)
     assert due(state(LoopRecord())) == Nothing(over=True)
     assert due(replace(state(), intent=Intent("down"))) == Nothing(over=True)
+
+
+def test_a_filter_on_variants_keeps_a_round_back_and_no_end() -> None:
+    filtered = ({"variant": ("a",)},)
+    assert steps(replace(state(), only=filtered)) == []
+    assert loop_view(replace(state(), only=filtered)).left_out  # type: ignore[union-attr]
+    over = replace(state(), only=filtered, loop=LoopRecord((BASE,), round=3))
+    assert [step.name for step in steps(over)] == ["round-4"], "it says that all rounds are done, and reports"
+    assert not loop_view(over).left_out  # type: ignore[union-attr]
 
 
 def test_a_person_may_ask_for_other_rounds_than_the_campaign() -> None:

@@ -137,7 +137,7 @@ def test_a_package_that_is_missing(sampler: str, lacks: str, monkeypatch: pytest
         next(study.asked(Search((LR,), sampler), (), (), "lower", 0))
     assert study.missing(sampler) == (
         lacks,
-        {"optuna": "pip install 'muster-ml[tune]'", "torch": "pip install torch"}[lacks],
+        {"optuna": "pip install 'optuna>=4.2,<6'", "torch": "pip install torch"}[lacks],
     )
 
 

@@ -1,11 +1,15 @@
 """Powering off needs proof that all is over; one doubt is enough against it."""
 
+from typing import Any
+
 import pytest
 
-from muster.acts.shutdown import refusals
+from muster.acts.output_folders import output_folders
+from muster.acts.register import unfinished
+from muster.acts.shutdown import Neighbour, Remains, neighbour_reasons, refusals, remains_reasons
 from muster.acts.status import CellStatus, ControllerStatus, Status
 from muster.domain.attempt import Attempt, CellRecord
-from muster.domain.campaign import Campaign
+from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import State, Verdict
@@ -48,3 +52,65 @@ def test_48_processes_and_gpus_in_use_are_named_and_what_cannot_be_read_counts_a
         "GPU 0 is in use: 2 processes use it",
     ]
     assert len(refusals(done, None, None)) == 2
+
+
+def test_what_is_left_of_an_execution_stands_against_it_by_one_name() -> None:
+    assert remains_reasons([Remains("a@1")]) == []
+    assert remains_reasons(
+        [
+            Remains("a@1", shim_held=True),
+            Remains("b@1", shim_held=True, orphans=(59, 60)),
+            Remains("c@2", tree_held=True, shim_held=True, orphans=(7,)),
+            Remains("d@1", unread="Input/output error"),
+        ]
+    ) == [
+        "a@1: its shim lives on: what it left behind may still work (shim.lock is held)",
+        "b@1: pid 59, 60, which it left behind, lives on",
+        "c@2: a process of it lives on: its tree.lock is held",
+        "d@1: whether something of it lives can't be read: Input/output error",
+    ]
+
+
+def test_other_campaigns_stand_against_it_with_a_way_out() -> None:
+    assert neighbour_reasons([Neighbour("b", "/b")]) == []
+    (left,) = neighbour_reasons([Neighbour("b", "/b", unfinished="3 of 4 cells are not done")])
+    assert left.startswith("campaign b in /b is not finished: 3 of 4 cells are not done; `muster -C /b up`")
+    (unread,) = neighbour_reasons([Neighbour("b", "/b", unread="Permission denied")])
+    assert unread == "campaign b in /b can't be read: Permission denied; mend it, or `muster ls --forget /b`"
+    (orphan,) = neighbour_reasons([Neighbour("b", "/b", remains=(Remains("train/0@1", orphans=(8,)),))])
+    assert orphan == "campaign b in /b: train/0@1: pid 8, which it left behind, lives on"
+
+
+def one_cell(**more: Any) -> CampaignState:
+    state = CampaignState(Campaign("c", (), ()), "h", "", Intent(), 1)
+    state.cells = {"a": CellRecord(Cell("a", "train", ()), 0, **more)}
+    return state
+
+
+def test_a_campaign_has_work_left_until_it_is_settled_or_put_down() -> None:
+    assert unfinished(one_cell(), 0.0) == "1 of 1 cells are not done"
+    assert unfinished(one_cell(given_up="enough"), 0.0) == ""
+    for intent, said in ((Intent("held"), True), (Intent("down"), False), (Intent("held", before="down"), False)):
+        state = one_cell()
+        state.intent = intent
+        assert bool(unfinished(state, 0.0)) is said
+    copying = one_cell(given_up="enough")
+    copying.campaign = Campaign("c", (), (), finish={"run": ["rclone copy"], "shutdown": True})
+    assert unfinished(copying, 0.0) == "its finish is not done: run-1 is waiting"
+
+
+@pytest.mark.parametrize(
+    ("output", "cwd", "folder"),
+    [
+        ("{out}", None, "/c/.muster/attempts"),
+        ("runs/*_{config}_{seed}", None, "/c/runs"),
+        ("runs/{config}/{seed}", "/code", "/code/runs"),
+        ("../runs/x{seed}", None, "/runs"),
+        ("/data/all/{cell}", "/code", "/data/all"),
+        ("*_{config}", None, "/c"),
+        ("one", None, "/c/one"),
+    ],
+)
+def test_below_which_folder_the_runs_of_a_job_write(output: str, cwd: str | None, folder: str) -> None:
+    state = CampaignState(Campaign("c", (), (Job("train", (), (), output=output, cwd=cwd),)), "h", "", Intent(), 1)
+    assert output_folders(state, "/c") == (folder,)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from muster.acts.stamping import Derived, load, publish, stamps
+from muster.acts.stamping import Derived, load, publish, seal, stamps
 from muster.acts.trace import Line, as_json, lines, trace
 from muster.acts.verify import FileState, verify
 from muster.domain.errors import MusterError, UsageError
@@ -102,6 +104,43 @@ def test_many_reasons_are_told_in_a_few_words() -> None:
     assert found.because.endswith("and 6 more")
 
 
+def test_paths_below_the_folder_are_relative_on_the_disk(tmp_path: Path) -> None:
+    here = str(tmp_path)
+    outside = replace(EVAL, output="/data/eval", files={"/data/eval/result.json": "22" * 32}, command=f"x {here}/a")
+    basis = replace(BASIS, cells={c.cell: _below(c, here) for c in (TRAIN, outside)})
+    seal(tmp_path, replace(STAMP, basis=basis))
+    written = json.loads((tmp_path / "reports/stamps/report.json").read_text())
+    train, evaluated = written["basis"]["cells"].values()
+    assert (train["folder"], train["output"]) == (".muster/attempts/train/full/0/1", "out")
+    assert train["checkpoint"]["path"] == "out/model.npz"
+    assert list(evaluated["files"]) == ["/data/eval/result.json"]  # not in the folder: it moves with nobody
+    found = load(tmp_path, "report")
+    assert found is not None
+    assert found.basis == basis
+    moved = tmp_path.with_name(f"{tmp_path.name} moved")
+    tmp_path.rename(moved)
+    found = load(moved, "report")
+    assert found is not None
+    assert found.basis.cells[TRAIN.cell] == _below(TRAIN, str(moved))
+    assert found.basis.cells[EVAL.cell].command == f"x '{moved}/a'"
+
+
+def test_a_stamp_with_absolute_paths_of_a_former_folder(tmp_path: Path) -> None:
+    (tmp_path / "reports/stamps").mkdir(parents=True)
+    old = replace(STAMP, basis=replace(BASIS, cells={TRAIN.cell: TRAIN}))
+    (tmp_path / "reports/stamps/report.json").write_bytes(msgspec.json.encode(old))
+    found = load(tmp_path, "report")
+    assert found is not None
+    assert found.basis.cells[TRAIN.cell] == _below(TRAIN, str(tmp_path))
+
+
+def _below(cell: CellStamp, root: str) -> CellStamp:
+    """As TRAIN and EVAL, of a campaign in another folder than /home/me/c."""
+    saved = cell.checkpoint and replace(cell.checkpoint, path=cell.checkpoint.path.replace("/home/me/c", root))
+    output = (cell.output or "").replace("/home/me/c", root)
+    return replace(cell, folder=cell.folder.replace("/home/me/c", root), output=output, checkpoint=saved)
+
+
 def test_publish_writes_files_and_stamp_and_reads_it_back(tmp_path: Path) -> None:
     files = [Derived("reports/tables/main.csv", b"a,b\n", "table", ("train/full/0",), (CLAIM,))]
     kept = publish(tmp_path, "report", "muster report", "now", "0.3.0", BASIS, files)
@@ -109,7 +148,7 @@ def test_publish_writes_files_and_stamp_and_reads_it_back(tmp_path: Path) -> Non
     assert (tmp_path / "reports/tables/main.csv").read_bytes() == b"a,b\n"
     found = load(tmp_path, "report")
     assert found is not None
-    assert found.basis == BASIS
+    assert found.basis.sections == BASIS.sections
     assert found.files["reports/tables/main.csv"].claims == (CLAIM,)
     assert [stamp.made for stamp in stamps(tmp_path)] == ["report"]
     assert not [path for path in tmp_path.rglob(".*") if path.is_file()]  # nothing half written is left

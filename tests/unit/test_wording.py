@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.domain.wording import counted, filled, measured, span
+from muster.domain.wording import counted, filled, full_stop, measured, span, unstopped
 from muster.report import cost_en, record_en
 from muster.report.record_wording import Wording
 from muster.report.words import TEXTS, Words
@@ -62,3 +62,14 @@ def test_one_seed_and_one_cell() -> None:
     assert w("claim.matrix_whole", n=6) == "All 6 declared cells that carry results are there."
     assert say("means.complete", n=1).startswith("The one declared cell is DONE")
     assert "these" not in say("fix.up", n=1, count="1 cell", cells="`t/0`")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence", "part"),
+    [
+        ("it died", "it died.", "it died"), ("push it to the hub.", "push it to the hub.", "push it to the hub"),
+        ("and so on...", "and so on...", "and so on..."), ("why?", "why?", "why?"), ("死亡。", "死亡。", "死亡"),
+    ],
+)  # fmt: skip
+def test_one_full_stop(text: str, sentence: str, part: str) -> None:
+    assert (full_stop(text), unstopped(text)) == (sentence, part)

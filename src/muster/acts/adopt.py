@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +18,7 @@ import msgspec
 
 from muster.acts.run_match import Candidate, Refusal, Search
 from muster.acts.run_times import RunTimes, run_times
-from muster.domain.attempt import CellRecord, Outcome
+from muster.domain.attempt import Attempt, CellRecord, Outcome
 from muster.domain.campaign import Job, Proof, StepProof
 from muster.domain.decision import Decision
 from muster.domain.order import Order
@@ -29,6 +29,8 @@ from muster.ports.proof import ProofReader
 
 _EARLY, _FINAL = 0.10, 0.90  # a checkpoint before the first is hardly trained, one after the second is the last
 _JUST_NOW_S = 60.0
+SLACK_S = 2.0  # file times are coarse
+UNKNOWN_EXIT = "the exit code is not known"
 _USUAL_CHECKPOINTS = ("checkpoint*", "*.ckpt", "*.pt", "*.pth", "checkpoints/*")
 
 
@@ -50,6 +52,9 @@ class Proved(NamedTuple):
 class Refused(NamedTuple):
     what: str  # a path, a pattern or a row
     reason: str
+    cell: str = ""  # that the run belongs to
+    started: float | None = None  # by its files; None: what it took is not known, or is accounted for elsewhere
+    ended: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,10 @@ class Adoption:
     already: tuple[Matched, ...] = ()  # in the record since an earlier adoption
     proved: tuple[Proved, ...] = ()
     refused: tuple[Refused, ...] = ()
+    undeclared: tuple[str, ...] = ()  # folders that are named like outputs, with values that nobody declared
+
+
+Lives = Callable[[str], str]  # why a folder's run is not over; empty: nobody writes there
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +87,14 @@ def find_runs(
     status_tsv: Path | None,
     proofs: ProofReader,
     job: str | None = None,
+    lives: Lives = lambda _: "",
+    *,
+    blind: bool = True,
 ) -> Adoption:
-    """What there is to adopt, for all jobs or for one. `folder` is the campaign's; nothing is changed."""
+    """What there is to adopt, for all jobs or for one. `folder` is the campaign's; nothing is changed.
+
+    `blind`: `lives` may miss a writer, because it can't look into all processes.
+    """
     search = _search(Search(state, folder, job), patterns, status_tsv)
     matched: dict[str, list[tuple[Candidate, str]]] = {}
     refusals: list[Refusal] = search.refused
@@ -95,11 +110,39 @@ def find_runs(
         matched[pair.cell] = [each for each in matched[pair.cell] if each[0].path != pair.path]
     proved: list[Proved] = []
     for cell in [cell for cell in state.cells if cell in matched]:
-        found, refused = _settle(state, state.cells[cell], matched[cell], proofs)
+        found, refused = _settle(state, state.cells[cell], matched[cell], proofs, lives, blind=blind)
         proved += found
         refusals += refused
-    refused_ = tuple(Refused(each.what, each.reason) for each in refusals)
-    return Adoption(tuple(pairs), tuple(already), tuple(proved), refused_)
+    undeclared = () if patterns or status_tsv else tuple(search.undeclared())
+    return Adoption(tuple(pairs), tuple(already), tuple(proved), tuple(map(_refused, refusals)), undeclared)
+
+
+def _refused(each: Refusal) -> Refused:
+    if each.times is None:
+        return Refused(each.what, each.reason, each.cell)
+    return Refused(each.what, each.reason, each.cell, each.times.started, each.times.ended)
+
+
+def known_spend(adoption: Adoption, state: CampaignState) -> list[Refused]:
+    """Refused runs whose time is known and not written down yet."""
+    known = {(run.path, run.started, run.ended, run.reason) for run in state.refused}
+    timed = [each for each in adoption.refused if each.cell and each.started is not None and each.ended is not None]
+    return [each for each in timed if (each.what, each.started, each.ended, each.reason) not in known]
+
+
+def refusals(refused: Sequence[Refused], who: str, at: str, boot: float) -> list[Decision]:
+    return [
+        Decision(
+            kind="refuse",
+            who=who,
+            reason=each.reason,
+            cell=each.cell,
+            at=at,
+            boot=boot,
+            data={"path": each.what, "started": each.started, "ended": each.ended},
+        )
+        for each in refused
+    ]
 
 
 def decisions(adoption: Adoption, who: str, at: str, boot: float, boot_id: str) -> list[Decision]:
@@ -137,25 +180,60 @@ def _search(search: Search, patterns: Sequence[str], status_tsv: Path | None) ->
 
 
 def _settle(
-    state: CampaignState, record: CellRecord, found: list[tuple[Candidate, str]], proofs: ProofReader
+    state: CampaignState,
+    record: CellRecord,
+    found: list[tuple[Candidate, str]],
+    proofs: ProofReader,
+    lives: Lives,
+    *,
+    blind: bool,
 ) -> tuple[list[Proved], list[Refusal]]:
     """Of all folders that fit one cell the newest proven one; the others with the reason why not."""
     closed = _closed(record)
     if closed:
         return [], [Refusal(candidate.path, f"{record.cell.id} {closed}") for candidate, _ in found]
     job = state.job(record.cell.job)
-    runs = [_read(job, record, candidate, how, proofs) for candidate, how in found]
+    living = [Refusal(each.path, alive) for each, _ in found if (alive := lives(each.path))]
+    found = [(each, how) for each, how in found if each.path not in {one.what for one in living}]
+    aside = [Refusal(each.path, why) for each, _ in found if (why := _superseded(record, each.path))]
+    runs = [_read(job, record, each, how, proofs) for each, how in found if not _superseded(record, each.path)]
     runs.sort(key=lambda run: (run.times.ended if run.times else 0.0, run.path), reverse=True)
-    taken = next((run for run in runs if run.reading.holds), None)
-    refused = [Refusal(run.path, _why_not(run, taken)) for run in runs if run is not taken]
-    return ([_proved(job, record, taken)] if taken else []), refused
+    taken = next((run for run in runs if run.reading.holds and run.reading.recorded in (None, 0)), None)
+    refused = [*living, *aside, *(_refusal(run, taken, record) for run in runs if run is not taken)]
+    return ([_proved(job, record, taken, blind=blind)] if taken else []), refused
+
+
+def _refusal(run: _Run, taken: _Run | None, record: CellRecord) -> Refusal:
+    """What it took is known spend, unless an attempt of this campaign made it: that is in the ledger already."""
+    own = any(_made(attempt, run) for attempt in record.attempts)
+    return Refusal(run.path, _why_not(run, taken), record.cell.id, None if own else run.times)
+
+
+def _made(attempt: Attempt, run: _Run) -> bool:
+    if attempt.adopted or _output_is(attempt, run.path):
+        return _output_is(attempt, run.path)
+    outcome = attempt.outcome
+    began, ended = outcome.started if outcome else None, outcome.ended if outcome else None
+    if run.times is None or began is None or ended is None:
+        return outcome is None
+    return began - SLACK_S <= run.times.started <= ended + SLACK_S
 
 
 def _is_in(record: CellRecord, path: str) -> bool:
     """Whether this very folder was adopted before."""
     done = record.completed
-    output = done.outcome.output if done and done.adopted and done.outcome else None
+    return bool(done and done.adopted and _output_is(done, path))
+
+
+def _output_is(attempt: Attempt, path: str) -> bool:
+    output = attempt.outcome.output if attempt.outcome else None
     return output is not None and os.path.realpath(output) == os.path.realpath(path)
+
+
+def _superseded(record: CellRecord, path: str) -> str | None:
+    """Why a folder is not taken in again that a redo has put aside."""
+    old = next((each for each in record.attempts if each.superseded is not None and _output_is(each, path)), None)
+    return f"{record.cell.id} is being redone and this is its attempt {old.n}: {old.superseded}" if old else None
 
 
 def _closed(record: CellRecord) -> str | None:
@@ -205,21 +283,24 @@ def as_if_started(record: CellRecord, path: str) -> Order:
 
 
 def _why_not(run: _Run, taken: _Run | None) -> str:
+    if run.reading.recorded:
+        return f"it ended badly: its W&B record ends with exit code {run.reading.recorded}"
     if run.reading.holds:
         return f"superseded by {Path(taken.path).name}, which is newer" if taken else "superseded"
-    says = "fails" if run.reading.holds is False else "can't be read"
+    says = "can't be read" if run.reading.holds is None else "fails"
     readings = "; ".join(each.reading for each in run.reading.evidence if each.says == says)
     return f"proof {says}: {readings}"
 
 
-def _proved(job: Job, record: CellRecord, run: _Run) -> Proved:
+def _proved(job: Job, record: CellRecord, run: _Run, *, blind: bool) -> Proved:
     times = run.times
     last = record.last
     match = Evidence("match", "decision", f"{run.path}: {run.how}", "belongs to it")
     outcome = Outcome(
         verdict=State.DONE,
         reason=f"adopted: {run.how}; {_proof_in_words(run)}",
-        note="; ".join(_notes(job, run)),
+        exit_code=run.reading.recorded,
+        note="; ".join(_notes(job, run, blind=blind)),
         started=times.started if times else None,
         ended=times.ended if times else None,
         duration_s=times.duration_s if times else None,
@@ -241,11 +322,11 @@ def _proof_in_words(run: _Run) -> str:
     return f"no proof is declared, its status is '{row.status}'" if row else "no proof is declared"
 
 
-def _notes(job: Job, run: _Run) -> list[str]:
-    notes = ["the exit code is not known"]
+def _notes(job: Job, run: _Run, *, blind: bool) -> list[str]:
+    notes = [UNKNOWN_EXIT] if run.reading.recorded is None else []
     if run.times is None:
         return notes
-    if 0 <= time.time() - run.times.ended < _JUST_NOW_S:
+    if blind and 0 <= time.time() - run.times.ended < _JUST_NOW_S:
         notes.append("its files changed within the last minute: it may still be running")
     if run.times.lost:
         notes.append("its files' times are those of a copy: when the checkpoint was saved can't be told")

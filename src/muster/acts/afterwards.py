@@ -6,12 +6,10 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from muster.acts.programs import found
+from muster.acts.programs import found, meant, not_executable
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
 from muster.domain.template import split_words
-
-LISTED = 2000  # files of a folder that are looked at for a name that is meant
 
 
 def afterwards(campaign: Campaign, root: str, environ: Mapping[str, str]) -> Iterator[Mistake]:
@@ -30,37 +28,9 @@ def _document(root: Path, name: str, path: str) -> Iterator[Mistake]:
     if file.is_dir():
         yield _warning(f"report: {name} is a folder, no text", "name the texts in it, one by one", path)
     elif not os.path.lexists(file):  # one that can't be read is told by `docs`
-        near = _meant(root, name)
+        near = meant(root, name)
         hint = f"did you mean '{near}'?" if near else f"it is looked for in {root}; write it, or drop it from the list"
         yield _warning(f"report: the document {name} does not exist", hint, path)
-
-
-def _meant(root: Path, name: str) -> str | None:
-    """A file of nearly the same name beside it, or of the same name one folder down."""
-    from difflib import get_close_matches
-
-    wanted = Path(name)
-    near = get_close_matches(wanted.name, _files((root / name).parent), 1)
-    if near:
-        return str(wanted.with_name(near[0]))
-    below = sorted(each for each in _folders(root) if (root / each / wanted.name).is_file())
-    return str(Path(below[0]) / wanted.name) if below else None
-
-
-def _files(folder: Path) -> list[str]:
-    return [each.name for each in _entries(folder) if each.is_file()]
-
-
-def _folders(folder: Path) -> list[str]:
-    return [each.name for each in _entries(folder) if each.is_dir()]
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as listing:
-            return [each for each, _ in zip(listing, range(LISTED), strict=False) if not each.name.startswith(".")]
-    except OSError:
-        return []
 
 
 def _program(line: str, root: str, environ: Mapping[str, str], path: str, what: str) -> Iterator[Mistake]:
@@ -69,8 +39,12 @@ def _program(line: str, root: str, environ: Mapping[str, str], path: str, what: 
     except ValueError:  # an open quote: told by who reads the file
         return
     if words and not found(words[0], root, environ.get("PATH", os.defpath)):
-        hint = f"is it installed, and executable? It is looked for in PATH and in {root}"
         section = path.partition(".")[0]
+        if not_executable(words[0], root):
+            what = f"{section}: {words[0]} is not executable: {what}"
+            yield _warning(what, f"chmod +x {words[0]}", path)
+            return
+        hint = f"is it installed? It is looked for in PATH and in {root}"
         yield _warning(f"{section}: the command {words[0]!r} was not found: {what}", hint, path)
 
 

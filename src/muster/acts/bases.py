@@ -10,8 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from muster.acts.edit import VARIANTS, read_variants
 from muster.domain.errors import Mistake
-from muster.domain.variants import LoopRecord, Variant
+from muster.domain.state import CampaignState
+from muster.domain.variants import AXIS, LoopRecord, Variant
 from muster.rounds.applying import kind as kind_of_value
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
@@ -55,35 +57,94 @@ class Kept:
     variants: tuple[Variant, ...]
     texts: Mapping[str, str]  # path -> text, of copies that are still to be written
     warnings: tuple[Mistake, ...]
+    mended: tuple[Variant, ...] = ()  # known ones that never ran well, with the config that their file has now
 
 
-def kept(bases: Sequence[Variant], record: LoopRecord, root: Path) -> Kept:
-    """What was taken in before stays as it was; a base that comes later joins the newest round."""
+def kept(bases: Sequence[Variant], record: LoopRecord, root: Path, stays: Mapping[str, str] | None = None) -> Kept:
+    """What was taken in before stays as it was; a base that comes later joins the newest round.
+
+    `stays`: why a base can't have another config (see `unmendable`). One that is not there takes what its file says.
+    """
+    fixed = {each.name: "" for each in record.variants} if stays is None else stays
     variants: list[Variant] = []
+    mended: list[Variant] = []
     warnings: list[Mistake] = []
     names = {each.name for each in record.variants}
     for base in bases:
-        known = (*record.variants, *variants)
+        known = (*record.variants, *variants, *mended)
         own = next((each for each in known if each.source == base.config), None)
         same = next((each for each in known if each.digest == base.digest), None)
-        if own or same:
-            warnings += _told_again(base, own, same, root)
-            continue
-        name = base.name if base.name not in names else f"{base.name}-{base.digest[:6]}"
-        names.add(name)
-        found = replace(base, name=name, round=max(1, record.round), source=base.config)
-        variants.append(copied(found, root))
-    texts = {each.config: base_text(Path(each.source)) for each in variants}
-    return Kept(tuple(variants), texts, tuple(warnings))
+        if own and not same and own.name not in fixed:
+            mended.append(_placed(base, own.name, record, root))
+            warnings.append(_told_mended(base, own, root))
+        elif own or same:
+            warnings += _told_again(base, own, same, fixed, root)
+        else:
+            name = base.name if base.name not in names else f"{base.name}-{base.digest[:6]}"
+            names.add(name)
+            variants.append(_placed(base, name, record, root))
+    every = (*record.variants, *variants, *mended)
+    variants, mended = ([_with_origin(each, every) for each in some] for some in (variants, mended))
+    texts = {each.config: base_text(Path(each.source)) for each in (*variants, *mended)}
+    return Kept(tuple(variants), texts, tuple(warnings), tuple(mended))
 
 
-def _told_again(base: Variant, own: Variant | None, same: Variant | None, root: Path) -> Iterator[Mistake]:
+def _placed(base: Variant, name: str, record: LoopRecord, root: Path) -> Variant:
+    return copied(replace(base, name=name, round=max(1, record.round), source=base.config), root)
+
+
+def _with_origin(base: Variant, every: Sequence[Variant]) -> Variant:
+    """With parent, edits and reason, if `muster edit` made its file and nobody has changed it since."""
+    file = Path(base.source)
+    for line in read_variants(file.parent / VARIANTS):
+        if line.get("path") == file.name and line.get("digest") == base.digest:
+            was = line.get("parent_digest")
+            parent = next((each.name for each in every if each.digest == was and each.name != base.name), None)
+            edits = tuple(map(str, line.get("edits", ())))
+            base = replace(base, parent=parent, edits=edits, reason=str(line.get("reason", "")))
+    return base
+
+
+def unmendable(state: CampaignState) -> dict[str, str]:
+    """Variants whose config something rests on, each with what it is."""
+    found = {each.parent: "others were made from it" for each in state.loop.variants if each.parent}
+    found |= {each.name: "it is no base" for each in state.loop.variants if not each.source}
+    for record in state.cells.values():
+        for axis, value in record.cell.values:
+            if axis == AXIS and record.open:
+                found[value.name] = "a run of it is not over"
+            elif axis == AXIS and any(attempt.was_done for attempt in record.attempts):
+                found[value.name] = "it has a good run"
+    return found
+
+
+def with_mended(variants: Sequence[Variant], mended: Sequence[Variant]) -> list[Variant]:
+    """Each in its place."""
+    instead = {each.name: each for each in mended}
+    return [instead.get(each.name, each) for each in variants]
+
+
+def _told_mended(base: Variant, own: Variant, root: Path) -> Mistake:
+    what = f"{_told(Path(base.config), root)} was mended: {own.name} runs with it, for it never had a good run"
+    hint = f"what ran before had {_told(Path(own.config), root)}, which stays"
+    return Mistake(what, path="loop.base", hint=hint, level="warning")
+
+
+def _told_again(
+    base: Variant, own: Variant | None, same: Variant | None, stays: Mapping[str, str], root: Path
+) -> Iterator[Mistake]:
     """Of a file that was taken in before (`own`), or whose values are another's (`same`)."""
     file = _told(Path(base.config), root)
-    if own and own.digest != base.digest:
+    if own and own.digest != base.digest and not (same and own.name not in stays):
         what = f"{file} has changed since it was taken in: {own.name} stays as it was"
-        hint = f"it runs with {_told(Path(own.config), root)}; to try the new values give the file another name"
+        because = f", for {why}" if (why := stays.get(own.name)) else ""
+        hint = (
+            f"it goes with {_told(Path(own.config), root)}{because}; to try the new values give the file another name"
+        )
         yield Mistake(what, path="loop.base", hint=hint, level="warning")
+    elif own and same and same is not own:
+        what = f"{file} is the same config as {same.name} now, and {own.name} stays as it was"
+        yield Mistake(what, path="loop.base", hint="change it, or take it out of `base:`", level="warning")
     elif (
         own is None and same and same.source
     ):  # one without a source was proposed, or made by a person: it is that file

@@ -11,6 +11,7 @@ from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import cells_of
 from muster.domain.errors import Mistake
 from muster.domain.wording import counted
+from muster.plan.commands import uses_placeholder
 from muster.plan.slots import need
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ def advise(campaign: Campaign, machine: Machine, todo: Collection[str] | None = 
             what = f"job {job.name}: {takes} and {usable} can be used here: it would never start"
             yield Mistake(what, hint="change `uses:` or `slots:`", path=f"jobs.{job.name}.uses", level=level)
     yield from _unheard(campaign, jobs, usable)
+    yield from _empty_words(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
         what = f"only {machine.disk_free >> 20} MiB are free on the campaign's disk"
         yield _warning(what, "a full disk ends runs; free some space first", "")
@@ -96,6 +98,18 @@ def _unheard(campaign: Campaign, jobs: Sequence[Job], usable: int) -> Iterator[M
         )
         hint = "does the driver work (`nvidia-smi`), and what do `slots:` and `uses:` say? Else drop the variable"
         yield Mistake(what, hint=hint, path=f"jobs.{names[0]}", level="failure")
+
+
+def _empty_words(campaign: Campaign, jobs: Sequence[Job], usable: int) -> Iterator[Mistake]:
+    """`--device {gpu}` on a machine without a GPU. A campaign that declares none was told when it was read."""
+    if usable or campaign.slots.gpus is not None:
+        return
+    for job in jobs:
+        used = [name for name in ("gpu", "device") if uses_placeholder(job, name)]
+        if used and not need(job, has_gpus=False)[0]:
+            what = f"job {job.name}: {{{used[0]}}} is empty here: no slot has a GPU, and the command gets an empty word"
+            hint = f"see whether the driver works (`nvidia-smi`); for CPUs take {{{used[0]}}} out, with its option"
+            yield _warning(what, hint, f"jobs.{job.name}.command")
 
 
 def _variable(campaign: Campaign, job: Job) -> str | None:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from muster.acts.money import Spending, lengths, level, rounded
 from muster.acts.status import Status
+from muster.domain.calendar import UNSEEN, ClockRecord
 from muster.ledger.accounts import Accounts
 from muster.ledger.forecast import middle
 from muster.ledger.idle import going_on, idle_hours
 from muster.ledger.prices import HOUR
-from muster.ledger.spans import Now, moment
+from muster.ledger.spans import moment, now_of
 from muster.ledger.units import asked, share
 from muster.ports.store import Event
 
@@ -46,20 +47,22 @@ def cost(status: Status, events: Iterable[Event], wall: float) -> Cost:
     money = status.state.campaign.money
     free = None
     if money is None or money.per == "gpu":
-        now = Now(wall, status.boot, status.boot_id)
-        free = idle_hours(found.spans, status.state.campaign, going_on(turns(events), now))
+        now = now_of(status.state, wall, status.boot, status.boot_id)
+        free = idle_hours(found.spans, status.state.campaign, going_on(turns(events, status.state.clock), now))
     return Cost(status.as_of, found, free)
 
 
-def turns(events: Iterable[Event]) -> list[tuple[float, str]]:
-    """When the campaign was made to run and when it was not, in wall times."""
+def turns(events: Iterable[Event], clock: ClockRecord = UNSEEN) -> list[tuple[float, str]]:
+    """When the campaign was made to run and when it was not, on its calendar."""
     found = []
+    boot_id = ""  # in which the next decisions were made
     for event in events:
         decision = event.decision
         what = str(decision.data.get("intent")) if decision.kind == "intent" else _TURNS.get(decision.kind)
+        boot_id = str(decision.data.get("boot_id", boot_id)) if decision.kind in ("epoch", "clock") else boot_id
         at = moment(decision.at)
         if what and at is not None and not event.void:
-            found.append((at, what))
+            found.append((clock.place(boot_id, decision.boot, at), what))
     return found
 
 

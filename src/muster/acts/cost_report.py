@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster import __version__
+from muster.acts.adopt import UNKNOWN_EXIT
 from muster.acts.cost import Cost, hours_of, price_of
 from muster.acts.record_missing import absent, decided, fixes
 from muster.acts.status import CellStatus, Status
@@ -13,7 +14,7 @@ from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
 from muster.domain.verdict import LIVE
 from muster.ledger.prices import HOUR
-from muster.ledger.spans import PRODUCTIVE, RUNNING, Span, how_wasted
+from muster.ledger.spans import PRODUCTIVE, REFUSED, RUNNING, Span, how_wasted
 from muster.ledger.units import unit
 from muster.plan.standing import describe, outdated, wanted
 from muster.ports.store import Event
@@ -75,11 +76,11 @@ def cost_facts(status: Status, events: Sequence[Event], found: Cost, sources: Co
         outdated=tuple(record.cell.id for record in state.declared if outdated(record)),
         doubts=tuple(_doubts(status)),
         proxies={
-            value.name: value.note
+            value.name: value.proxy
             for axis in campaign.axes
             if axis.name == "split"
             for value in axis.values
-            if value.note
+            if value.proxy
         },
         missing=tuple(lacking),
         completion=left,
@@ -200,6 +201,9 @@ def _losses(status: Status, found: Cost, sources: CostSources) -> Iterator[Loss]
         if span.label not in (PRODUCTIVE, RUNNING):
             groups.setdefault(span.label[1], []).append(span)
     for cause, spans in sorted(groups.items(), key=lambda item: -sum(span.held_s for span in item[1])):
+        if cause == REFUSED[1]:
+            yield _refused(status, spans, found)
+            continue
         last = spans[-1]
         attempt = status.state.cells[last.cell].attempts[last.attempt - 1]
         outcome = attempt.outcome
@@ -214,6 +218,19 @@ def _losses(status: Status, found: Cost, sources: CostSources) -> Iterator[Loss]
             log=next(iter(_paths(attempt, sources)), ""),
             advice=outcome.advice if outcome else "",
         )
+
+
+def _refused(status: Status, spans: Sequence[Span], found: Cost) -> Loss:
+    """Runs of others that `muster adopt` found and did not take in."""
+    runs = status.state.refused
+    return Loss(
+        cause=REFUSED[1],
+        how=how_wasted(REFUSED[1]),
+        attempts=len(spans),
+        spent=_amount(spans, found),
+        cells=tuple(dict.fromkeys(span.cell for span in spans)),
+        reason=f"{runs[-1].path}: {runs[-1].reason}" if runs else "",
+    )
 
 
 # -- what people found, and what cells say against themselves
@@ -234,7 +251,7 @@ def _doubts(status: Status) -> Iterator[tuple[str, tuple[str, ...]]]:
     for record in status.state.declared:
         done = record.completed
         for note in done.outcome.note.split("; ") if done and done.outcome and done.outcome.note else ():
-            if note != "the exit code is not known":
+            if note != UNKNOWN_EXIT:
                 found.setdefault(note, []).append(record.cell.id)
     for note, cells in found.items():
         yield note, tuple(cells)
@@ -244,7 +261,7 @@ def _doubts(status: Status) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _paths(attempt: Attempt, sources: CostSources) -> tuple[str, ...]:
-    folder = sources.folder_of(*attempt.key)
+    folder = sources.folder_of(*attempt.place)
     return tuple(path for name in ("stderr.log", "stdout.log") if sources.exists(path := f"{folder}/{name}"))
 
 

@@ -24,6 +24,8 @@ def concerns(verb: str, cell: CellStatus) -> bool:
         return verb == "stop"
     if verb == "stop":
         return False
+    if verb == "redo":
+        return cell.verdict.state == State.DONE
     if verb == "giveup":
         return cell.verdict.state not in (State.DONE, State.GIVEN_UP)
     return cell.verdict.state == State.DEAD or (verb == "retry" and cell.verdict.state == State.GIVEN_UP)
@@ -59,10 +61,10 @@ def not_acceptable(record: CellRecord, job: Job, exit_: Exit | None, proof: Proo
         return "no proof is declared, so there is nothing that could hold"
     if proof is None:
         return "its proof does not hold: its attempt.json can't be read"
-    if proof.holds is True:
+    if proof.holds:
         return None
     bad = [item.reading for item in proof.evidence if item.says not in ("holds", "abstains")]
-    word = "does not hold" if proof.holds is False else "can't be read"
+    word = "can't be read" if proof.holds is None else "does not hold"
     return f"its proof {word}: {'; '.join(bad) or 'nothing was found'}"
 
 

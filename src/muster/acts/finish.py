@@ -79,7 +79,7 @@ def steps(state: CampaignState) -> list[Step]:
     partial = " --partial" if given_up(state) else ""
     found: list[Step] = []
     if wanted.get("report"):
-        found.append(Step("report", "report", f"muster report{partial}"))
+        found.append(Step("report", "report", f"muster report{partial} --exit-zero"))  # INVALID is no failure
     if wanted.get("docs"):
         found.append(Step("docs", "docs", "muster docs update"))
     if wanted.get("report"):  # the bill and the record are part of it; last, so that they tell of all
@@ -93,10 +93,9 @@ def steps(state: CampaignState) -> list[Step]:
 
 
 def power_off(state: CampaignState) -> str:
-    """The command: what the wish says, else the campaign, else the usual one."""
-    asked = state.finish.wish.command if state.finish.wish else None
+    """The command: the campaign's, else the usual one. One that an older version took from an option is not used."""
     declared = (state.campaign.finish or {}).get("shutdown")
-    return asked or (declared if isinstance(declared, str) else POWER_OFF)
+    return declared if isinstance(declared, str) else POWER_OFF
 
 
 def countdown_s(state: CampaignState) -> float:
@@ -173,6 +172,8 @@ class StepView:
     why: str = ""
     folder: str | None = None  # with its output, relative to the campaign's folder
     reasons: tuple[str, ...] = ()
+    verdict: str = ""  # of a report
+    flag: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +215,9 @@ def _view(step: Step, state: CampaignState, key: str | None, boot: float) -> Ste
         return StepView(step, "waiting")
     folder = None if step.kind == "notify" else f".muster/finish/{step.name}/{record.n}"
     standing: Standing = "under way" if record.ended is None else "done" if record.ok else "failed"
-    return StepView(step, standing, record.at, record.ended, record.why, folder)
+    return StepView(
+        step, standing, record.at, record.ended, record.why, folder, verdict=record.verdict, flag=record.flag
+    )
 
 
 _TOLD: dict[str, Standing] = {"refused": "refused", "clear": "under way", "counting": "counting down",
@@ -250,7 +253,8 @@ def view_json(found: FinishView) -> dict[str, Any]:
         "failed": failed.step.name if failed else None,
         "steps": [
             {"step": each.step.name, "what": each.step.what, "state": each.standing, "began": each.began,
-             "ended": each.ended, "why": each.why or None, "folder": each.folder, "reasons": list(each.reasons)}
+             "ended": each.ended, "why": each.why or None, "folder": each.folder, "reasons": list(each.reasons),
+             "verdict": each.verdict or None, "flag": each.flag or None}
             for each in found.steps
         ],
     }  # fmt: skip
@@ -259,7 +263,7 @@ def view_json(found: FinishView) -> dict[str, Any]:
 def told(found: FinishView) -> list[str]:
     """For people: one line for what went well, one for each other step that has something to tell."""
     lines = []
-    well = [each.step.name for each in found.steps if each.standing == "done"]
+    well = [_named(each) for each in found.steps if each.standing == "done"]
     if well:
         lines.append(f"finish: {', '.join(well)} done")
     for each in found.steps:
@@ -270,6 +274,16 @@ def told(found: FinishView) -> list[str]:
     if found.settled and not found.due and waiting and not found.failed:
         lines.append(f"finish: {', '.join(waiting)} not done yet; `muster up` goes on with it")
     return lines
+
+
+def _named(each: StepView) -> str:
+    return f"{each.step.name} ({each.verdict})" if each.verdict else each.step.name
+
+
+def report_told(state: CampaignState) -> tuple[str, str]:
+    """The verdict of this finish's report and its first red flag; empty: none was made."""
+    record = state.finish.steps.get("report")
+    return (record.verdict, record.flag) if record and record.ok and record.key == key_of(state) else ("", "")
 
 
 def _told(each: StepView) -> str:

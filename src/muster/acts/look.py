@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from muster.acts.look_death import Death, read_death
-from muster.acts.look_watch import SLACK_S, LookWatch
+from muster.acts.look_watch import LookWatch
 from muster.acts.look_words import advise
 from muster.domain.look_facts import Asked, Dated, Found, Supervised, Target, Who
 from muster.domain.sighting import Exit
@@ -22,6 +22,7 @@ Fate = Literal["alive", "ended", "zombie", "never", "nobody", "hidden"]
 NOTHING, UNDATED = Found(), Dated()
 NO_WONDER_S = 30.0  # a silence that needs no explanation
 NEARLY = 0.98  # of the wanted steps: the last row may be a little before the end
+TOO_FAR = 1.05  # above that it is counted in another unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,14 @@ def judge_sight(sight: Sight) -> Look:
     step = _step(sight)
     if step is not None and _reached(sight, step) and verdict.state == State.DEAD:
         verdict = replace(verdict, note=_reached_words(sight, step))
-    notes = (*_knows_more(sight), *sight.notes, *sight.found.notes, *((verdict.note,) if verdict.note else ()))
+    notes = (
+        *_knows_more(sight),
+        *_units_differ(sight),
+        *_lags(sight),
+        *sight.notes,
+        *sight.found.notes,
+        *((verdict.note,) if verdict.note else ()),
+    )
     if not sight.found.traces and sight.found.folder:
         notes = (*notes, f"looked for {sight.sought}")
     look = Look(sight, verdict, (), step, notes)
@@ -119,16 +127,28 @@ HOW = {
 def _if_it_is_the_run(sight: Sight, found: Finding) -> Finding:
     """One that works in the folder or reads from it may be anybody: it can't make a silent run RUNNING or STALLED."""
     who = sight.who
-    if who is None or who.sure not in HOW or sight.watch.advanced:
+    if who is None or who.sure not in HOW or _advanced_there(sight):
         return found
-    began = sight.wall - (sight.boot - who.began)
-    wrote = sight.found.touched is not None and sight.found.touched >= began - SLACK_S
+    wrote = _wrote_since(sight, who)
     silent = found.state == State.STALLED or found.kind == "overdue"
     if wrote and (who.sure == "names it" or not silent or found.kind == "stopped"):
         return found
+    return Finding(State.UNKNOWN, None, "unknown", _not_told(who, wrote=wrote))
+
+
+def _advanced_there(sight: Sight) -> frozenset[str]:
+    """What was seen to advance in the folder itself: that a process prints elsewhere says nothing about it."""
+    return frozenset(name for name in sight.watch.advanced if not name.startswith("/"))
+
+
+def _wrote_since(sight: Sight, who: Who) -> bool:
+    """Without slack: what was written a moment before it began is another's."""
+    return sight.found.touched is not None and sight.found.touched > sight.wall - (sight.boot - who.began)
+
+
+def _not_told(who: Who, *, wrote: bool) -> str:
     but = "has no file of it open, and nothing advances" if wrote else "nothing was written there since it started"
-    reason = f"pid {who.pid} {HOW[who.sure]}, but {but}: whether it is this run can't be told"
-    return Finding(State.UNKNOWN, None, "unknown", reason)
+    return f"pid {who.pid} {HOW[who.sure]}, but {but}: whether it is this run can't be told"
 
 
 def _life(sight: Sight) -> Iterator[Evidence]:
@@ -189,7 +209,7 @@ def _absent(sight: Sight) -> Verdict:
         pids = ", ".join(map(str, sight.orphans))
         reason = f"its main process is gone, but processes of it live on: pid {pids}"
         return Verdict(State.RUNNING, reason, "orphans", "presumed", None, evidence)
-    if sight.fate == "hidden":
+    if sight.fate == "hidden" or _perhaps(sight):
         return Verdict(State.UNKNOWN, _nobody(sight), None, "unknown", None, evidence)
     ended = sight.exit or _by_its_record(sight)
     death = read_death(sight.found.logs, _alive_at(sight.found), ended)
@@ -204,6 +224,13 @@ def _absent(sight: Sight) -> Verdict:
     return Verdict(State.UNKNOWN, _nobody(sight), kind, "unknown", None, evidence)
 
 
+def _perhaps(sight: Sight) -> Who | None:
+    """A process that may be this run, begun anew: while it lives the run is not called dead."""
+    if sight.exit is not None:
+        return None
+    return next((who for who in sight.doubtful if who.sure in ("names it", "works there")), None)
+
+
 def _by_its_record(sight: Sight) -> Exit | None:
     """Its exit as the run itself wrote it down: W&B does, unless the run is killed."""
     codes = [pulse.ended for pulse in sight.watch.watch.history.pulses.values() if pulse.ended is not None]
@@ -212,7 +239,9 @@ def _by_its_record(sight: Sight) -> Exit | None:
 
 def _elsewhere(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
     names = ", ".join(sorted(sight.watch.advanced))
-    reason = f"{names} advanced while we looked, but no process that can be seen here writes there: it runs elsewhere"
+    perhaps = "; ".join(f"perhaps it is pid {who.pid}, which {HOW[who.sure]}" for who in sight.doubtful[:1])
+    where = "no process that can be seen here writes there: it runs elsewhere"
+    reason = f"{names} advanced while we looked, but {perhaps or where}"
     return Verdict(State.RUNNING, reason, "elsewhere", "presumed", None, evidence, rhythms=_rhythms(sight))
 
 
@@ -237,7 +266,9 @@ def _dead(sight: Sight, death: Death, evidence: tuple[Evidence, ...]) -> Verdict
 
 def _exit_0(sight: Sight, evidence: tuple[Evidence, ...]) -> Verdict:
     step = _step(sight)
-    if sight.target and step is not None and step < NEARLY * sight.target.step:
+    logged = logged_step(sight)  # a trainer with `repeat` may log what it counts, too
+    short = step is not None and logged is not None and sight.target and not _reached(sight, logged)
+    if sight.target and step is not None and short and step < NEARLY * sight.target.step:
         note = f"exit 0 at step {step:g} of {sight.target.step:g} ({sight.target.where})"
         return Verdict(State.DEAD, note, None, "probable", Cause("early_exit", "", "probable", note), evidence)
     said = "it ended with exit 0" if sight.exit is not None else "its W&B record ends with exit code 0"
@@ -254,6 +285,8 @@ def _nobody(sight: Sight) -> str:
         return f"process {sight.asked.pid} exists, but /proc does not show it to you"
     if sight.fate == "never" and not sight.found.folder:
         return f"there is no process {sight.asked.pid}; a training of that number has ended, or runs on another machine"
+    if who := _perhaps(sight):
+        return _not_told(who, wrote=_wrote_since(sight, who))
     writes = f"no process {'that you may look into' if sight.hidden else 'on this machine'} writes there"
     if not sight.found.traces and not sight.found.logs:
         return f"{writes}, and {next(iter(sight.found.troubles), 'no progress file was found in it')}"
@@ -278,7 +311,8 @@ def _missing(sight: Sight) -> Iterator[Evidence]:
         text = f"signal {sight.exit.signal}" if sight.exit.signal is not None else f"exit {sight.exit.code}"
         yield Evidence("exit", "exit", f"the kernel still knows how it ended: {text}", "ended", now)
     if sight.found.folder and sight.fate in ("never", "nobody"):
-        reading = "no process has a file open there for writing, names it or works in it"
+        near = "" if sight.doubtful else ", names it or works in it"
+        reading = f"no process has a file open there for writing{near}"
         yield Evidence("writers", "life", reading, "nobody", now)
     if sight.hidden:
         hidden = counted(sight.hidden, "process", "processes")
@@ -309,17 +343,50 @@ def _alive_at(found: Found) -> float | None:
 # -- steps
 
 
-def _step(sight: Sight) -> float | None:
-    """Of the first signal that counts steps."""
+def logged_step(sight: Sight) -> float | None:
+    """Of the first signal that counts steps, as the run wrote it."""
     return next((pulse.count for pulse in _logs(sight) if pulse.count is not None), None)
 
 
+def _step(sight: Sight) -> float | None:
+    """In the unit of the target: what is logged may be its product with `repeat`. A checkpoint may know a later one."""
+    logged, repeat = logged_step(sight), sight.target.repeat if sight.target else None
+    step = logged / repeat.times if logged is not None and repeat else logged
+    return max((each for each in (step, _held(sight)) if each is not None), default=None)
+
+
+def _held(sight: Sight) -> float | None:
+    """The step of the newest checkpoint, where it can be compared with the target."""
+    pulses = sight.watch.watch.history.pulses.values()
+    most = TOO_FAR * sight.target.step if sight.target else float("inf")
+    return max((pulse.held for pulse in pulses if pulse.held is not None and pulse.held <= most), default=None)
+
+
+def _lags(sight: Sight) -> Iterator[str]:
+    logged, held, step = logged_step(sight), _held(sight), _step(sight)
+    if held is not None and held == step and held != logged:
+        log = "no log shows a step" if logged is None else "its log lags, for it shows an earlier one"
+        yield f"step {held:g} is that of its newest checkpoint; {log}"
+
+
 def _logs(sight: Sight) -> Iterator[Pulse]:
-    return (pulse for pulse in sight.watch.watch.history.pulses.values() if pulse.is_log)
+    """One number in a log, and no other, may be no step at all: "step 1: load the data"."""
+    stand = {trace.progress.path for trace in sight.found.traces if trace.stands} - sight.watch.advanced
+    return (pulse for name, pulse in sight.watch.watch.history.pulses.items() if pulse.is_log and name not in stand)
 
 
 def _reached(sight: Sight, step: float) -> bool:
-    return sight.target is not None and step >= NEARLY * sight.target.step
+    return sight.target is not None and NEARLY * sight.target.step <= step <= TOO_FAR * sight.target.step
+
+
+def _units_differ(sight: Sight) -> Iterator[str]:
+    """More than was asked for is no sign of the end: it is counted in something else."""
+    target, step = sight.target, _step(sight)
+    if target is not None and step is not None and step > TOO_FAR * target.step:
+        yield (
+            f"its last step, {step:g}, is more than the {target.step:g} that {target.where} asks for: they are counted"
+            " in different units, so how far it is can't be told"
+        )
 
 
 def _reached_words(sight: Sight, step: float) -> str:

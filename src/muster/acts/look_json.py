@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.acts.look import Look
+from muster.acts.look import Look, logged_step
 from muster.acts.status import evidence_json
 from muster.acts.verdict_json import cadence_json, turns_json
 
@@ -27,6 +27,7 @@ def as_json(look: Look) -> dict[str, Any]:
         "command": list(sight.who.argv) if sight.who else None,
         "output": sight.found.folder or None,
         "step": look.step,
+        "logged_step": logged_step(sight),
         "target": sight.target.step if sight.target else None,
         "since": look.since,
         "evidence": [evidence_json(item, sight.boot) for item in verdict.evidence],

@@ -164,6 +164,8 @@ def _nobody(look: Look) -> Iterator[str]:
     sight = look.sight
     if sight.fate == "hidden" or sight.hidden:
         yield "ask as the user that it belongs to, or as root: what may not be read here may be read there"
+    elif who := next((each for each in sight.doubtful if each.sure in ("names it", "works there")), None):
+        yield f"if pid {who.pid} is this run, look where it really writes: `muster look {who.pid}`"
     elif sight.fate == "never" and not sight.found.folder:
         yield "give its output folder: what it left behind may show how it ended (`muster look DIR`)"
     elif not sight.found.traces and not sight.found.logs:

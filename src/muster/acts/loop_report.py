@@ -77,7 +77,7 @@ def _run(run: Run, asked: Asked) -> LoopRun:
     place = asked.places.get(run.cell, Place())
     output = _from(asked.root, place.output) if place.output else ""
     why, unread = (each.replace(f"{asked.root}/", "") for each in (run.why, run.unread))
-    return LoopRun(run.cell, run.verdict, why, unread, output, place.url, run.summaries, run.pruned)
+    return LoopRun(run.cell, run.verdict, why, unread, output, place.url, run.summaries, run.pruned, run.resumed)
 
 
 def _from(root: str, path: str) -> str:
@@ -168,11 +168,15 @@ def _pays(rule: str, reason: str, variants: Sequence[LoopVariant]) -> RulePays:
 
 
 def _keys(tried: Sequence[Tried], settings: LoopSettings) -> tuple[tuple[str, ...], int]:
-    """What ranks first, then what the rules ask for, then the others, less steps and what W&B adds: `_runtime`."""
+    """What ranks first, then what the rules ask for, then the others, less steps and what W&B adds: `_runtime`.
+
+    Of the others first what is better high or low: the order in which a trainer logs them says nothing.
+    """
     logged = dict.fromkeys(key for each in tried for run in each.runs for key in run.summaries)
     every = Metrics({key: summary for each in tried for run in each.runs for key, summary in run.summaries.items()})
     named = [found.key for key in _asked_for(settings) if (found := every.find(key)[0])]
     others = [key for key in logged if not key.startswith("_") and not _counts(every.summaries[key])]
+    others.sort(key=lambda key: direction_of(key) is None)
     keys = list(dict.fromkeys([*named, *others]))[:SHOWN]
     return tuple(keys), len(logged) - len(keys)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant, RulePays
+from muster.report.resumed import resumed_text
 from muster.rounds.summary import facts as numbers
 
 
@@ -24,6 +25,7 @@ def summary_json(facts: LoopFacts, files: Sequence[str] = ()) -> dict[str, Any]:
         "over": facts.over,
         "repeats": facts.repeats,
         "best": _best(facts),
+        "identical": facts.identical,
         "noise": facts.noise,
         "course": [asdict(each) for each in facts.course],
         "rules": [_rule(each) for each in facts.rules],
@@ -84,6 +86,7 @@ def _run(run: LoopRun, facts: LoopFacts) -> dict[str, Any]:
         "cell": run.cell,
         "verdict": run.verdict,
         "because": _because(run),
+        "history": resumed_text(run.resumed) if run.resumed else None,
         "output": run.output or None,
         "wandb": run.url or None,
         "metrics": {key: numbers(each, facts.directions.get(key)) for key, each in run.summaries.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from muster.acts.rounds_due import failed_step, is_due, most_rounds, names_variants
+from muster.acts.rounds_due import failed_step, is_due, kept_back, most_rounds
 from muster.domain.state import CampaignState
 from muster.domain.wording import counted
 from muster.plan.standing import describe
@@ -35,7 +35,7 @@ def loop_view(state: CampaignState) -> LoopView | None:
         loop.stopped,
         step.why or "it failed" if step else "",
         f".muster/finish/{step.step}/{step.n}" if step else "",
-        describe(state.only) if names_variants(state) else "",
+        describe(state.only) if kept_back(state) else "",
         is_due(state),
     )
 

@@ -15,7 +15,7 @@ from muster.acts.run_config import claims, configs_in, leaves
 from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign
 from muster.domain.cell import needed_cells
-from muster.domain.origins import Checkpoint, Origins, Points
+from muster.domain.origins import Checkpoint, Origins
 from muster.stats.flags import Made
 
 # keys that name a run, or say where it lies, and do not change what it does
@@ -47,10 +47,13 @@ def how_made(
     for name, needs in needed_cells(campaign, [record.cell for record in records.values()]).items():
         for need in needs if name in origins else ():
             users.setdefault(need, []).append(name)
+    files = _result_files(records, origins)
     for name, record in records.items():
         if record.done and name in origins:
             paths = named.get(name, ())
-            making = _Making(campaign, records, origins, users.get(name, []), record, vouched.get(name), paths)
+            making = _Making(
+                campaign, records, origins, users.get(name, []), record, vouched.get(name), paths, files.get(name)
+            )
             yield making.made(code.get(name, {}))
 
 
@@ -63,6 +66,7 @@ class _Making:
     record: CellRecord
     vouched: str | None = None
     named: Sequence[str] = ()
+    result: str | None = None  # hash of a result file that holds more than its results
 
     def made(self, code: Mapping[str, Any]) -> Made:
         names = {axis: value.name for axis, value in self.record.cell.values}
@@ -79,8 +83,10 @@ class _Making:
             trained=trained,
             checkpoint=saved.sha256 if saved else None,
             saved_share=saved.share if saved else None,
+            saved_steps=saved.steps_share if saved else None,
             saved_early=saved is not None and saved.early,
-            curve=_curve_hash(mine.curves),
+            curve=_curve_hash(mine),
+            result=self.result,
             steps=_steps(configs),
             settings=_settings(configs),
             unlabelled=_settings(configs, but=names.get("config", "")),
@@ -93,6 +99,7 @@ class _Making:
             episodes=mine.episodes,
             another=tuple(user for user in self.users if saved and self._differs(user, saved)),
             written_after=tuple(user for user in self.users if saved and self._written_after(user, saved)),
+            used_by=tuple(self.users),
         )
 
     def _configs(self) -> Configs:
@@ -124,11 +131,44 @@ def _ended_before(record: CellRecord, saved: Checkpoint) -> bool:
     return saved.saved is not None and saved.saved > attempt.outcome.ended + _SLACK_S
 
 
-def _curve_hash(curves: Mapping[str, tuple[str, Points]]) -> str | None:
-    points = {metric: curve[1] for metric, curve in curves.items()}
+def _result_files(records: Mapping[str, CellRecord], origins: Mapping[str, Origins]) -> dict[str, str]:
+    """Cell -> the hash of its result file, where that says something that no other run would say.
+
+    A key that is the same for all seeds of a config, or for all configs of a seed, is their label.
+    """
+    groups: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
+    for name, record in records.items():
+        values = {axis: value.name for axis, value in record.cell.values}
+        others = [value for axis, value in values.items() if axis not in ("config", "seed")]
+        if record.done and name in origins and origins[name].more:
+            own = (name, values.get("config", ""), values.get("seed", ""))
+            groups.setdefault((record.cell.job, *others), []).append(own)
+    found = {}
+    for group in groups.values():
+        keys = {key for name, _, _ in group for key in origins[name].more}
+        telling = [key for key in keys if all(_varies(key, group, origins, axis) for axis in (1, 2))]
+        for name, _, _ in group:
+            mine = origins[name]
+            path = next(iter(mine.results.values()), "")
+            if any(key in mine.more for key in telling) and (digest := mine.files.get(path)):
+                found[name] = digest
+    return found
+
+
+def _varies(key: str, group: Sequence[tuple[str, str, str]], origins: Mapping[str, Origins], axis: int) -> bool:
+    """Within every value of this axis that has several cells."""
+    seen: dict[str, list[str]] = {}
+    for each in group:
+        seen.setdefault(each[axis], []).append(origins[each[0]].more.get(key, ""))
+    return all(len(set(texts)) > 1 for texts in seen.values() if len(texts) > 1)
+
+
+def _curve_hash(mine: Origins) -> str | None:
+    """Of the curves and of everything that was logged beside them."""
+    points = {metric: curve[1] for metric, curve in mine.curves.items()}
     if not points or all(len(set(values)) < 3 for _, values in points.values()):
         return None  # a line that says nothing may well lie under two runs
-    return hashlib.sha256(json.dumps(points, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([points, mine.logged], sort_keys=True).encode()).hexdigest()
 
 
 def _settings(configs: Configs, but: str | None = None) -> str | None:

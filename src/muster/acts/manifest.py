@@ -81,7 +81,7 @@ def _all(state: CampaignState, places: Places) -> Iterator[Entry]:
 
 
 def _folder(places: Places, attempt: Attempt) -> Path:
-    return places.state / "attempts" / attempt.cell / str(attempt.n)
+    return places.state.joinpath("attempts", attempt.place[0], str(attempt.n))
 
 
 def _of_attempt(record: CellRecord, attempt: Attempt, state: CampaignState, places: Places) -> Iterator[Entry]:

@@ -9,6 +9,7 @@ from typing import Any
 from muster.acts.next_round import Next
 from muster.acts.tried import Tried
 from muster.domain.variants import Variant
+from muster.report.resumed import resumed_text
 from muster.rounds.evaluating import as_json
 from muster.rounds.rules import Ruling
 
@@ -32,6 +33,7 @@ def rulings_json(of: Tried, rulings: Sequence[Ruling]) -> dict[str, Any]:
                 "verdict": run.verdict,
                 "readable": run.readable,
                 "because": run.unread or run.why or None,
+                "history": resumed_text(run.resumed) if run.resumed else None,
             }
             for run in of.runs
         ],

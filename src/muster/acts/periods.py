@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from muster.acts.config_names import DEFAULTS, load_parts, named_parts, parts_file
 from muster.acts.run_config import leaves, load
 from muster.acts.take_in import CONFIG_SUFFIXES
 from muster.domain.attempt import CellRecord
@@ -19,8 +20,8 @@ from muster.plan.order import durations
 from muster.plan.periods import CLOCKED, Expected, Period, pairs, period, too_long, with_units
 from muster.plan.standing import outdated
 
+NO_ENVIRONMENT = "env"  # of LeRobot: where it is null, nothing is evaluated, however often that is asked for
 OUT = "OUT"  # stands for paths that are not known yet
-PARTS = 64 << 10  # bytes of a file of many configs: YAML is read slowly
 
 
 @dataclass(slots=True)
@@ -37,8 +38,7 @@ class _Files:
 
     def named(self, path: Path) -> Mapping[str, Any]:
         if path not in self.parts:
-            small = path.is_file() and path.stat().st_size <= PARTS
-            self.parts[path] = (load(path) if small else None) or {}
+            self.parts[path] = load_parts(path)
         return self.parts[path]
 
 
@@ -97,12 +97,15 @@ def _of_cell(campaign: Campaign, job: Job, cell: Cell, root: str, files: _Files)
     about = [*words, cwd]
     env = environment(campaign, job, cell, place, "")
     found: dict[str, Period] = {}
+    evaluates = True
     for name, value, where in _settings(words, env, Path(cwd), files):
+        evaluates = evaluates and not (name == NO_ENVIRONMENT and value is None)
         each = period(name, value, where)
         if each:
             found.setdefault(each.key, each)
     clocked = any(name in word.lower() for word in about for name in CLOCKED)
-    return clocked, with_units(found.values(), job, about)
+    told = [each for each in found.values() if evaluates or each.kind != "eval"]
+    return clocked, with_units(told, job, about)
 
 
 def _split(text: str) -> list[str]:
@@ -126,14 +129,11 @@ def _settings(
 
 def _of_parts(words: Sequence[str], cwd: Path, files: _Files) -> Iterator[tuple[str, object, str]]:
     """`train.py --configs a b` takes `defaults`, `a` and `b` of the configs.yaml beside it; the last one counts."""
-    script = next((word for word in words if word.endswith(".py")), None)
-    if script is None or "--configs" not in words:
+    file = parts_file(words)
+    if file is None or "--configs" not in words:
         return
-    at = words.index("--configs") + 1
-    end = next((index for index in range(at, len(words)) if words[index].startswith("--")), len(words))
-    file = Path(script).parent / "configs.yaml"
     whole = files.named(cwd / file)
-    for name in (*reversed(words[at:end]), "defaults"):
+    for name in (*reversed(named_parts(words)), DEFAULTS):
         part = whole.get(name)
         if isinstance(part, Mapping):
             yield from ((key, value, f"in {file}: {name}") for key, value in leaves(part))

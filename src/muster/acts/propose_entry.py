@@ -79,9 +79,7 @@ class EntryPointProposer:
         try:
             places = list(differing(tree, config))
             if () in places:
-                raise self._wrong(
-                    f"item {at}: the config has other keys than its parent; edits can't add or remove them"
-                )
+                raise self._wrong(f"item {at}: {_other_keys(tree, config)}; edits can't add or remove keys")
             return tuple(f"{told(place)}@set={json.dumps(at_place(config, place))}" for place in places)
         except (TypeError, ValueError, RecursionError) as error:
             raise self._wrong(f"item {at}: the config is no plain data: {error}") from None
@@ -91,6 +89,17 @@ class EntryPointProposer:
             f"loop.propose: {what}", where=self.entry.text,
             hint='it returns a list such as [{"edit": ["lr@mul=0.5"], "reason": "the loss does not fall"}]',
         )  # fmt: skip
+
+
+def _other_keys(tree: Any, config: Any) -> str:
+    """Which keys a config has more or less than its parent."""
+    if not isinstance(tree, Mapping) or not isinstance(config, Mapping):
+        return "the config is no mapping as its parent is"
+    more = [str(key) for key in config if key not in tree]
+    less = [str(key) for key in tree if key not in config]
+    parts = [f"the config has {', '.join(more)}, which its parent has not"] if more else []
+    parts += [f"the config lacks {', '.join(less)} of its parent"] if less else []
+    return "; ".join(parts) or "the keys of the config are in another order than those of its parent"
 
 
 def told_of(board: Board, of: Tried, tree: Any) -> dict[str, Any]:

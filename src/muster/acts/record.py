@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -22,6 +23,7 @@ from muster.acts.status import CellStatus, Status
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import needed_cells
+from muster.domain.code import code_files, code_state
 from muster.domain.order import Order
 from muster.domain.verdict import State
 from muster.ledger.units import unit
@@ -40,7 +42,7 @@ from muster.report.record_facts import (
 
 CHANGED_LINES = 12
 MOST_PLACES = 60
-PEOPLE = ("hold", "release", "retry", "giveup", "accept", "stop", "note")
+PEOPLE = ("hold", "release", "retry", "redo", "giveup", "accept", "flag", "stop", "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,10 @@ def record_facts(
         jobs=tuple(_job(campaign, job, status, sources.root) for job in campaign.jobs),
         slots=_slots(campaign),
         values=tuple(
-            (axis.name, value.name, hidden_text(value.args), value.note)
+            (axis.name, value.name, hidden_text(value.args), value.note, value.proxy)
             for axis in campaign.axes
             for value in axis.values
-            if value.args or value.note
+            if value.args or value.note or value.proxy
         ),
         env=_env(campaign.env),
         price=(money.price, money.currency, _unit(status), money.budget) if (money := campaign.money) else None,
@@ -215,15 +217,22 @@ def _people(events: Sequence[Event]) -> Mapping[str, int]:
 
 
 def _code(status: Status, sources: Sources) -> Iterator[CodeUse]:
-    found: Counter[tuple[str, str, str | None]] = Counter()
+    found: Counter[tuple[str, str, str | None, str, str]] = Counter()
+    files: dict[str | None, tuple[str, ...]] = {}
     for record in status.state.cells.values():
         for attempt in record.attempts:
-            order = None if attempt.adopted else sources.order_of(*attempt.key)
+            order = None if attempt.adopted else sources.order_of(*attempt.place)
             if order:
-                found[(order.cwd, order.code.get("commit", ""), order.code.get("dirty"))] += 1
-    for (cwd, commit, dirty), count in found.items():
-        kept = f"{sources.state}/diffs/{dirty}.diff" if dirty else ""
-        yield CodeUse(cwd, commit, dirty, count, kept if kept and sources.exists(kept) else None)
+                code = order.code
+                dirty, why = code.get("dirty"), str(code.get("why") or "")
+                found[(order.cwd, code.get("commit") or "", dirty, code_state(code), why)] += 1
+                files[dirty] = tuple(chain(*code_files(code))) or tuple(code.get("files") or ())
+    for (cwd, commit, dirty, state, why), count in found.items():
+        diff, kept = f"{sources.state}/diffs/{dirty}.diff", f"{sources.state}/diffs/files"
+        yield CodeUse(
+            cwd, commit, dirty, count, diff if dirty and sources.exists(diff) else None, state, why, files[dirty],
+            kept if files[dirty] and sources.exists(kept) else None,
+        )  # fmt: skip
 
 
 # -- status
@@ -249,7 +258,7 @@ def _tallies(status: Status) -> Iterator[Tally]:
 
 
 def _log_paths(attempt: Attempt, sources: Sources) -> tuple[str, ...]:
-    folder = sources.folder_of(*attempt.key)
+    folder = sources.folder_of(*attempt.place)
     named = [f"{folder}/{name}" for name in ("stderr.log", "stdout.log")]
     return tuple(path for path in named if sources.exists(path))
 
@@ -280,9 +289,9 @@ def _places(status: Status, events: Sequence[Event], sources: Sources) -> Iterat
     yield Place("attempts", f"{sources.state}/attempts")
     for record in status.state.cells.values():
         for attempt in record.attempts:
-            folder = sources.folder_of(*attempt.key)
+            folder = sources.folder_of(*attempt.place)
             if not attempt.completed and not attempt.adopted:
-                yield Place("attempt", folder, f"{record.cell.id}@{attempt.n}")
+                yield Place("superseded" if attempt.was_done else "attempt", folder, f"{record.cell.id}@{attempt.n}")
     for record in status.state.cells.values():
         done = record.completed
         output = done.outcome.output if done and done.outcome else None

@@ -17,10 +17,11 @@ ROUTINE = "routine"
 UNSAID = "released by a person"  # what `release` records where no reason was given
 STOPPED_SHORT = "nothing runs and nothing may start: "  # how a controller says that it ends
 # who decides, and what about; the reason is the sentence
-_PEOPLE = frozenset({"hold", "release", "retry", "giveup", "accept", "stop", "note"})
+_PEOPLE = frozenset({"hold", "release", "retry", "redo", "giveup", "accept", "flag", "stop", "note"})
 _HEARD = ("STALLED", "UNKNOWN")
 # told elsewhere, or only a step on the way
 _SILENT = frozenset({"notice"})
+REVIVED = {"revived by a shim": "revived", "revived by the guard": "guarded"}
 
 PathsOf = Callable[[Attempt], tuple[str, ...]]
 
@@ -61,7 +62,7 @@ class Story:
             yield from teller(self, event)
         elif decision.kind in _PEOPLE:
             yield self._person(event)
-        elif decision.kind not in _SILENT:
+        elif decision.kind not in _SILENT and not (decision.kind == "clean" and decision.cell):  # one tells the sum
             parts = {"who": decision.who, "what": decision.kind, "why": decision.reason}
             yield Seen("other", decision.at, parts=parts, cells=_cells(decision.cell))
 
@@ -74,7 +75,8 @@ class Story:
             kind = "note_cell"
         if kind == "release" and decision.reason in ("", UNSAID):
             kind = "release_plain"
-        return Seen(kind, decision.at, parts={"who": decision.who, "why": decision.reason},
+        code = {"code": str(decision.data["code"])} if kind == "flag" else {}
+        return Seen(kind, decision.at, parts={"who": decision.who, "why": decision.reason, **code},
                     cells=_cells(decision.cell), evidence=evidence)  # fmt: skip
 
     def _up(self, events: Sequence[Event]) -> Iterator[Seen]:
@@ -97,7 +99,7 @@ class Story:
         if not decision.who.startswith("controller"):
             return  # a command that decided in a controller's place
         if not self.ended:
-            kind = "revived" if decision.reason == "revived by a shim" else "took_over"
+            kind = REVIVED.get(decision.reason, "took_over")
             yield Seen(kind, decision.at, parts={"who": decision.who, "before": self.controller})
         self.controller, self.ended = decision.who, False
 
@@ -124,7 +126,8 @@ class Story:
     def _finish(self, event: Event) -> Iterator[Seen]:
         """A step that proposes a round and goes well is told by its round."""
         decision = event.decision
-        if str(decision.data.get("step", "")).startswith("round-") and decision.data.get("ok") is not False:
+        well = decision.data.get("ok", True)
+        if str(decision.data.get("step", "")).startswith("round-") and (well is None or well):
             return
         parts = {"who": decision.who, "what": decision.kind, "why": decision.reason}
         yield Seen("other", decision.at, parts=parts)
@@ -175,9 +178,25 @@ class Story:
                    evidence=tuple(readings[:READINGS]), lines=outcome.lines[:LINES],
                    paths=self.paths_of(attempt))  # fmt: skip
 
+    def _rename(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        parts = {"who": decision.who, **{key: str(decision.data[key]) for key in ("axis", "old", "new")}}
+        yield Seen("rename", decision.at, parts=parts)
+
+    def _reread(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        kind = "reread" if decision.data.get("holds") else "reread_fails"
+        parts = {"who": decision.who, "why": decision.reason}
+        yield Seen(kind, decision.at, parts=parts, cells=_cells(decision.cell))
+
     def _adopt(self, event: Event) -> Iterator[Seen]:
         decision = event.decision
         yield Seen("adopt", decision.at, parts={"who": decision.who}, cells=_cells(decision.cell))
+
+    def _refuse(self, event: Event) -> Iterator[Seen]:
+        decision = event.decision
+        parts = {"who": decision.who, "why": decision.reason, "path": str(decision.data.get("path", ""))}
+        yield Seen("refuse", decision.at, parts=parts, cells=_cells(decision.cell))
 
     def _verdict(self, event: Event) -> Iterator[Seen]:
         """Only what a person should hear of; how often a run was merely quiet is counted."""
@@ -210,7 +229,10 @@ _TELLERS: Mapping[str, Callable[[Story, Event], Iterator[Seen]]] = {
     "filter": lambda *_: iter(()),  # told with its `up`, and among the changes
     "start": Story._start,
     "settle": Story._settle,
+    "reread": Story._reread,
+    "rename": Story._rename,
     "adopt": Story._adopt,
+    "refuse": Story._refuse,
     "verdict": Story._verdict,
     "found": Story._found,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from muster.acts.accepted import flags_json
 from muster.report.analysis import Analysis
 
 
@@ -19,10 +20,7 @@ def as_json(analysis: Analysis, reason: str, table: Sequence[Any], files: Sequen
         "k": facts.k,
         "n": facts.n,
         "missing": [each.cell for each in facts.missing],
-        "flags": [
-            {"level": flag.level, "code": flag.code, "cells": list(flag.cells), "message": flag.message}
-            for flag in analysis.flags
-        ],
+        "flags": flags_json(analysis.flags),
         "table": list(table),
         "documents": documents,
         "files": list(files),

@@ -16,8 +16,8 @@ def most_rounds(state: CampaignState) -> int:
 
 
 def steps(state: CampaignState) -> list[Step]:
-    """The step that proposes the next round, if one may come; none once it is known why no more do."""
-    if not state.campaign.loop or state.loop.stopped or not state.loop.round or names_variants(state):
+    """The step that proposes the next round, if one may come, or says why none does; none once that is known."""
+    if not state.campaign.loop or state.loop.stopped or not state.loop.round or kept_back(state):
         return []
     following = state.loop.round + 1
     return [Step(f"{STEP}{following}", "round", f"muster loop propose --take --round {following}")]
@@ -27,14 +27,14 @@ def failed_step(state: CampaignState) -> StepRecord | None:
     """The step that should have proposed the next round, and could not: somebody must mend something."""
     for step in steps(state):
         last = state.finish.steps.get(step.name)
-        if last and last.ok is False and last.key == key_of(state):
+        if last and last.ok is not None and not last.ok and last.key == key_of(state):
             return last
     return None
 
 
-def names_variants(state: CampaignState) -> bool:
-    """A filter on `variant` leaves out every variant to come: a further round could not run."""
-    return any(AXIS in part for part in state.only)
+def kept_back(state: CampaignState) -> bool:
+    """A filter on `variant` leaves out every variant to come. A loop that is over is over, whatever the filter."""
+    return state.loop.round < most_rounds(state) and any(AXIS in part for part in state.only)
 
 
 def overtaken(state: CampaignState, step: str) -> bool:

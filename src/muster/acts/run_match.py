@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from muster.acts.run_config import Claim, claims, configs_in
+from muster.acts.run_times import RunTimes
 from muster.acts.status_table import Row, jobs_for, read_table
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cell_id
@@ -32,6 +33,8 @@ class Candidate:
 class Refusal:
     what: str  # a path, a pattern or a row
     reason: str
+    cell: str = ""  # that the run belongs to: what it took is known
+    times: RunTimes | None = None
 
 
 class Search:
@@ -54,7 +57,7 @@ class Search:
         """What fits the jobs' own `output:`."""
         for real, (path, named) in self.by_output.items():
             self.found.setdefault(real, Candidate(path, named, "its name fits the job's output"))
-        if not any(_renderable(job) for job in self.jobs):
+        if not any(has_searchable_output(job) for job in self.jobs):
             self.refused.append(Refusal("adopt", "no job names an output folder of its own: give a pattern"))
 
     def add_pattern(self, pattern: str) -> None:
@@ -87,9 +90,9 @@ class Search:
         found: dict[str, tuple[str, Named]] = {}
         for cell in self.cells.values():
             job = self.campaign.job(cell.job)
-            if not _renderable(job):
+            if not has_searchable_output(job):
                 continue
-            for path in self._folders(_output(job, cell), (Path(job.cwd or self.folder),)):
+            for path in self._folders(output_pattern(job, cell), (Path(job.cwd or self.folder),)):
                 _, named = found.setdefault(os.path.realpath(path), (path, {}))
                 named[cell.id] = frozenset(set(placeholders(job.output)) & set(job.axes))
         return found
@@ -104,6 +107,19 @@ class Search:
             if self._globs[full]:
                 return self._globs[full]
         return []
+
+    def undeclared(self) -> list[str]:
+        """Folders that are named as the jobs' outputs are, with values that nobody declared."""
+        known = {*self.found, *self.by_output}
+        found: dict[str, str] = {}
+        for job in self.jobs:
+            if not has_searchable_output(job) or not placeholders(job.output):
+                continue
+            wild = render(job.output, dict.fromkeys(placeholders(job.output), "*"))
+            if not glob.has_magic(wild.split("/")[0]):  # `*/*` would be everything
+                for path in self._folders(wild, (Path(job.cwd or self.folder),)):
+                    found.setdefault(os.path.realpath(path), path)
+        return sorted(path for real, path in found.items() if real not in known)
 
     # -- from a status table
 
@@ -226,13 +242,13 @@ def _few(cells: Sequence[str] | Named) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
-def _renderable(job: Job) -> bool:
+def has_searchable_output(job: Job) -> bool:
     """Whether its output can be looked for: `{out}` lies in Muster's own folders."""
     known = {*job.axes, "steps", "cell", "attempt", "gpu", "slot", "device", "port"}
     return set(placeholders(job.output)) <= known
 
 
-def _output(job: Job, cell: Cell) -> str:
+def output_pattern(job: Job, cell: Cell) -> str:
     values = dict.fromkeys(("attempt", "gpu", "slot", "device", "port"), "*")
     values |= {"cell": glob.escape(cell.id), "steps": str(job.steps)}
     values |= {axis: glob.escape(value.name) for axis, value in cell.values}

@@ -12,24 +12,27 @@ from pathlib import Path
 
 import msgspec
 
+from muster.acts.report_verdict import PARTIAL, STAMPS
+from muster.acts.stamp_places import stamp_here, stamp_inside
 from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
+from muster.domain.whereabouts import Whereabouts, campaign_here
+from muster.ports.outside import outside_paths
 from muster.ports.store import Event
 from muster.report.claims import Claim
+from muster.report.report_verdict import ReportVerdict
 from muster.report.stamp import Basis, FileStamp, Stamp
+from muster.stats.flag_weight import AcceptedFlag
 
 REPORTS = "reports"
-STAMPS = "reports/stamps"
-PARTIAL = (
-    "report-partial"  # a partial report takes nothing of a whole one away; a whole one takes the partial one's place
-)
+# PARTIAL: takes nothing of a whole report away; a whole one takes its place
 EARLIER = {"report": (PARTIAL,)}
 # by what a stamp's name begins with; the others are made by `muster report`
 OURS = ("report", "cost", "record", "loop", "document-", "job-", "gates-")  # how the names of stamps begin
 COMMANDS = {"cost": "cost --report", "record": "record", "loop": "loop report", "document": "docs update",
             "gates": "gates draw CELL"}  # fmt: skip
-PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "accept", "stop", "filter", "adopt"})
+PEOPLE = frozenset({"note", "hold", "release", "giveup", "retry", "redo", "accept", "flag", "stop", "filter", "adopt"})
 # what of a campaign file changes what is reported, and not only how it is run
 SECTIONS = ("name", "language", "axes", "env", "money", "jobs", "decision", "report")
 
@@ -66,13 +69,20 @@ def relevant(campaign: Campaign) -> frozenset[str]:
     return frozenset(found)
 
 
-def sections_of(campaign: Campaign) -> dict[str, str]:
-    return {name: _digest(msgspec.json.encode(getattr(campaign, name), order="sorted")) for name in SECTIONS}
+def sections_of(campaign: Campaign, origin: Whereabouts) -> dict[str, str]:
+    """`origin`: where the campaign was first taken in. A folder that moved declares the same as before."""
+    then = campaign_here(campaign, origin)
+    return {name: _digest(msgspec.json.encode(getattr(then, name), order="sorted")) for name in SECTIONS}
 
 
 def words_of_people(events: Iterable[Event]) -> int:
     """Decisions that a record tells of and no attempt shows."""
     return sum(event.decision.kind in PEOPLE and not event.void for event in events)
+
+
+def digest_of_flags(accepted: Sequence[AcceptedFlag]) -> str:
+    """Empty where there is none, as in stamps of older versions."""
+    return _digest(msgspec.json.encode(accepted, order="sorted")) if accepted else ""
 
 
 def digest_of(state: CampaignState, words: int) -> str:
@@ -85,15 +95,18 @@ def digest_of(state: CampaignState, words: int) -> str:
     return _digest(msgspec.json.encode([state.campaign_hash, state.intent.kind, words, rows]))
 
 
-def publish(root: Path, made: str, command: str, at: str, version: str, basis: Basis, files: Sequence[Derived]) -> Kept:
+def publish(
+    root: Path, made: str, command: str, at: str, version: str, basis: Basis, files: Sequence[Derived],
+    verdict: ReportVerdict | None = None,
+) -> Kept:  # fmt: skip
     """The files first, each whole or not at all; then the stamp; then what an earlier one made and this one did not."""
-    before = [found for name in (made, *EARLIER.get(made, ())) if (found := _load_or_none(root, name))]
+    before = [found for name in (made, *EARLIER.get(made, ())) if (found := stamp_or_none(root, name))]
     with refused(root):
         _room(root, made, files)
         for file in files:
             write(root / file.path, file.data)
     stamped = {f.path: FileStamp(_digest(f.data, 64), f.kind, f.cells, f.claims) for f in files}
-    seal(root, Stamp(made, command, at, version, basis, stamped))
+    seal(root, Stamp(made, command, at, version, basis, stamped, verdict=verdict))
     removed, left = _clear(root, before, stamped)
     for name in EARLIER.get(made, ()):
         (root / STAMPS / f"{name}.json").unlink(missing_ok=True)
@@ -109,11 +122,12 @@ def _room(root: Path, made: str, files: Sequence[Derived]) -> None:
 
 
 def seal(root: Path, stamp: Stamp) -> None:
+    data = msgspec.json.encode(stamp_inside(stamp, _where(root)))
     with refused(root):
-        write(root / STAMPS / f"{stamp.made}.json", msgspec.json.format(msgspec.json.encode(stamp), indent=1))
+        write(root / STAMPS / f"{stamp.made}.json", msgspec.json.format(data, indent=1))
 
 
-def _load_or_none(root: Path, made: str) -> Stamp | None:
+def stamp_or_none(root: Path, made: str) -> Stamp | None:
     """A damaged one vouches for nothing, and is replaced."""
     try:
         return load(root, made)
@@ -142,14 +156,19 @@ def load(root: Path, made: str) -> Stamp | None:
     """None: there is none. A damaged one is an error: what it vouched for can't be told."""
     path = root / STAMPS / f"{made}.json"
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Stamp)
+        return stamp_here(msgspec.json.decode(path.read_bytes(), type=Stamp), _where(root))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         first = "move it away, then " if isinstance(error, OSError) or not made.startswith(OURS) else ""
         again = f"{first}make it anew: `muster {COMMANDS.get(made.partition('-')[0], 'report')}`"
         raise MusterError(f"a stamp can't be read: {why}", where=str(path), hint=again) from None
+
+
+def _where(root: Path) -> Whereabouts:
+    now, real = str(root.absolute()), str(root.resolve())
+    return Whereabouts(now, (), (real,) if real != now else (), outside_paths(root / ".muster"))
 
 
 def stamps(root: Path) -> Iterator[Stamp]:

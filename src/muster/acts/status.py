@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,15 @@ from muster.domain.campaign import Job
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
 from muster.domain.verdict import LIVE, SETTLED, Evidence, State, Verdict
-from muster.plan.standing import Standing, outdated, standing
+from muster.plan.standing import WAITS_FOR_SLOT, Standing, outdated, standing
 from muster.ports.clock import iso
 
 if TYPE_CHECKING:
+    from muster.acts.disk import DiskView, LargeLog
     from muster.acts.finish import FinishView
     from muster.acts.loop_view import LoopView
     from muster.acts.money import Running, Spending
+    from muster.acts.report_verdict import ReportView
     from muster.domain.sighting import Sighting
     from muster.judge.living import Watch
     from muster.ledger.budget import Purse
@@ -64,6 +67,9 @@ class Status:
     finish: FinishView | None = None  # None: none is declared, and nobody wants the machine powered off
     spending: Spending | None = None  # None: no `money:` is declared
     loop: LoopView | None = None  # None: there is none, or it was never taken in
+    report: ReportView | None = None  # what the last report found; None: there is none
+    disk: DiskView | None = None  # None: nothing runs, or no trend is known
+    large_logs: tuple[LargeLog, ...] = ()
 
     @property
     def complete(self) -> bool:
@@ -82,7 +88,7 @@ class Status:
         # an attempt that ended and is not recorded yet: others may wait for it
         if self.state.intent.kind != "running":
             return False
-        if any(cell.record.open or ((cell.startable or cell.gated) and not self.state.at_rest) for cell in every):
+        if any(_goes_on(cell) or ((cell.startable or cell.gated) and not self.state.at_rest) for cell in every):
             return True
         return self.loop is not None and self.loop.due
 
@@ -92,6 +98,12 @@ class Status:
         if self.going_on:
             return 4
         return 0 if self.complete and not (self.finish and self.finish.failed) else 3
+
+
+def _goes_on(cell: CellStatus) -> bool:
+    """It is open, and not one that only a person can end who has not asked for it yet."""
+    waits = cell.verdict.kind == "lost" and cell.record.stop_because is None
+    return cell.record.open is not None and not waits
 
 
 def survey(
@@ -104,13 +116,16 @@ def survey(
     boot_id: str,
     watch_of: WatchOf = lambda *_: None,
     ledger: bool = False,
+    report: ReportView | None = None,
+    slot_holders: Sequence[str] = (),
 ) -> Status:
-    """`ledger`: the hours are wanted although no `money:` is declared."""
+    """`ledger`: the hours are wanted although no `money:` is declared. `slot_holders`: others on our slots, told."""
     needs = needed_cells(state.campaign, [record.cell for record in state.declared])
     running = _running(state, sightings, watch_of, boot) if sightings else None
     found = _spending(state, running, wall, boot, boot_id) if state.campaign.money or ledger else None
     look = _Look(state, needs, sightings, watch_of, found.purse if found else None, _etas(state, running, wall))
     cells = tuple(_cell(record, look) for record in state.declared)
+    cells = tuple(_with_holders(cell, slot_holders) for cell in cells) if slot_holders else cells
     left = [record for record in state.cells.values() if record.open and not record.declared]
     withdrawn = tuple(_cell(record, look) for record in left)
     counts = dict.fromkeys(STATES, 0)
@@ -118,7 +133,7 @@ def survey(
         counts[cell.verdict.state] += 1
     return Status(
         state, iso(wall), boot, boot_id, controller, cells, withdrawn, counts, _finish(state, boot), found,
-        _loop(state),
+        _loop(state), report,
     )  # fmt: skip
 
 
@@ -154,9 +169,9 @@ def _etas(state: CampaignState, running: Running | None, wall: float) -> Mapping
 
 def _spending(state: CampaignState, running: Running | None, wall: float, boot: float, boot_id: str) -> Spending:
     from muster.acts.money import NOTHING_RUNS, spending
-    from muster.ledger.spans import Now
+    from muster.ledger.spans import now_of
 
-    return spending(state, Now(wall, boot, boot_id), running or NOTHING_RUNS)
+    return spending(state, now_of(state, wall, boot, boot_id), running or NOTHING_RUNS)
 
 
 def _loop(state: CampaignState) -> LoopView | None:
@@ -186,7 +201,7 @@ def _cell(record: CellRecord, look: _Look) -> CellStatus:
 
 
 def _open(record: CellRecord, attempt: Attempt, seen: Sighting, look: _Look) -> CellStatus:
-    from muster.judge.attempt import judge_attempt  # a campaign at rest needs no judge
+    from muster.judge.attempt import LOST, judge_attempt  # a campaign at rest needs no judge
 
     state = look.state
     job = state.job(record.cell.job)
@@ -199,13 +214,15 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, look: _Look) -> 
         following = "mend the pattern or key in its `progress:`; nothing is killed for it"
     elif verdict.kind == "orphans":
         following = "no other attempt starts while they live; `muster stop` ends them"
+    elif verdict.kind == LOST:
+        following = _after_loss(record)
     elif verdict.final:
         following = "being recorded" if state.intent.kind == "running" else "recorded by the next `muster up`"
     elif record.stop_because is not None:
         following = f"being stopped: {record.stop_because}"
     step, target = seen.proof.step if seen.proof else None, job.steps
-    if step is not None and verdict.state == State.RUNNING and not (watch and watch.history.first is not None):
-        verdict = replace(verdict, reason=f"step {step:g}{f' of {target}' if target else ''}; {verdict.reason}")
+    if step is not None:
+        verdict = replace(verdict, reason=_with_step(verdict, step, target))
     return CellStatus(
         record,
         verdict,
@@ -216,6 +233,34 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, look: _Look) -> 
         step=step,
         eta=look.etas.get(attempt.key),
     )
+
+
+def _with_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
+    """A cell that waits for a slot says who has one that it might have."""
+    if not cell.startable or WAITS_FOR_SLOT not in cell.verdict.reason:
+        return cell
+    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
+    return replace(cell, verdict=replace(cell.verdict, reason=f"{cell.verdict.reason}: {', '.join(holders[:3])}{more}"))
+
+
+def _after_loss(record: CellRecord) -> str:
+    cell = record.cell.id
+    return (
+        f"it is never started again by itself: make sure that nothing of it runs, then `muster stop {cell}` ends it "
+        f"and `muster retry {cell} --because ...` runs it again"
+    )
+
+
+def _with_step(verdict: Verdict, step: float, target: int | None) -> str:
+    """How far it is, of how much; a log that is silent does not mean that nobody knows."""
+    if verdict.state not in (State.RUNNING, State.QUIET, State.STALLED):
+        return verdict.reason
+    told = f"step {step:g}"
+    goal = f"{told} of {target}" if target else told
+    reason = verdict.reason.replace("no progress yet", "not seen to advance yet")  # a step is there all the same
+    if re.search(rf"\b{re.escape(told)}(?![\d.])", reason):
+        return re.sub(rf"\b{re.escape(told)}(?![\d.])", goal, reason, count=1)
+    return f"{goal}; {reason}"
 
 
 def _after_stall(verdict: Verdict, on_stall: str) -> str:
@@ -233,9 +278,9 @@ def _closed(record: CellRecord, where: Standing) -> CellStatus:
     verdict = Verdict(
         where.state,
         where.reason,
-        confidence=cause.confidence if cause else "proven",
+        confidence=cause.confidence if cause else sureness_of(shown),
         cause=cause,
-        evidence=outcome.evidence if outcome and where.state in (State.DONE, State.DEAD) else (),
+        evidence=_evidence_of(shown) if shown and where.state in (State.DONE, State.DEAD) else (),
         note=outcome.note if outcome else "",
     )
     since = iso(outcome.ended) if outcome and outcome.ended else shown.claimed_at if shown else None
@@ -248,6 +293,21 @@ def _closed(record: CellRecord, where: Standing) -> CellStatus:
         output=outcome.output if outcome else None,
         gated=where.gated,
     )
+
+
+def sureness_of(attempt: Attempt | None) -> str:
+    """A run whose exit nobody knows is taken as DONE by what it left: that is no proof that it ended well."""
+    outcome = attempt.outcome if attempt and attempt.was_done else None
+    known = outcome is None or outcome.exit_code is not None or outcome.exit_signal is not None
+    return "proven" if known else "presumed"
+
+
+def _evidence_of(attempt: Attempt) -> tuple[Evidence, ...]:
+    """With the newest reading of its proof in the place of the old one."""
+    evidence = attempt.outcome.evidence if attempt.outcome else ()
+    if attempt.reread is None:
+        return evidence
+    return (*(item for item in evidence if item.kind != "proof"), *attempt.reread.evidence)
 
 
 def as_json(status: Status) -> dict[str, Any]:
@@ -269,7 +329,26 @@ def as_json(status: Status) -> dict[str, Any]:
         "money": _money_json(status.spending),
         "finish": _finish_json(status.finish),
         "loop": _loop_json(status.loop),
+        "report": _report_json(status.report),
+        "disk": _disk_json(status.disk),
+        "large_logs": _logs_json(status.large_logs),
     }  # fmt: skip
+
+
+def _disk_json(found: DiskView | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    from muster.acts.disk import disk_json
+
+    return disk_json(found)
+
+
+def _logs_json(found: tuple[LargeLog, ...]) -> list[dict[str, Any]]:
+    if not found:
+        return []
+    from muster.acts.disk import logs_json
+
+    return logs_json(found)
 
 
 def _money_json(found: Spending | None) -> dict[str, Any] | None:
@@ -294,6 +373,14 @@ def _loop_json(found: LoopView | None) -> dict[str, Any] | None:
     from muster.acts import loop_view
 
     return loop_view.as_json(found)
+
+
+def _report_json(found: ReportView | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    from muster.acts import report_verdict
+
+    return report_verdict.view_json(found)
 
 
 def cell_json(cell: CellStatus, status: Status) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from muster.rounds.space import Knob, Point, Search
 
 STARTUP = 5  # scores before a sampler that learns takes over: loops are short, and 10 would be a whole one
 NEEDED = {"tpe": ("optuna",), "gp": ("optuna", "torch", "scipy"), "random": ("optuna",)}
-INSTALL = {"optuna": "pip install 'muster-ml[tune]'", "torch": "pip install torch", "scipy": "pip install scipy"}
+INSTALL = {"optuna": "pip install 'optuna>=4.2,<6'", "torch": "pip install torch", "scipy": "pip install scipy"}
 
 
 @dataclass(frozen=True, slots=True)

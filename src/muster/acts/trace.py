@@ -10,7 +10,7 @@ from muster.acts.verify import FileState, with_needs
 from muster.domain.errors import UsageError
 from muster.domain.wording import counted
 from muster.report.claims import Claim
-from muster.report.stamp import CellStamp, FileStamp, Stamp
+from muster.report.stamp import CellStamp, CheckpointStamp, FileStamp, Stamp
 
 SHOWN = 8
 NAMED = 12
@@ -125,20 +125,27 @@ def lines(found: Trace, *, every: bool = False) -> Iterator[str]:
 def _cell_lines(cell: CellStamp) -> Iterator[str]:
     how = "adopted" if cell.adopted else f"attempt {cell.attempt}"
     yield f"  {cell.cell}  {how}  {cell.folder if not cell.adopted else cell.output or ''}"
+    if cell.formerly:
+        yield f"    formerly {', '.join(cell.formerly)}"
     if cell.results:
         yield f"    results: {', '.join(f'{name} = {value:.6g}' for name, value in cell.results.items())}"
     for path, digest in cell.files.items():
         yield f"    file: {path}  {_short(digest)}"
     if cell.checkpoint:
-        share = cell.checkpoint.share
-        when = "" if share is None else f", saved at {int(share * 100)} % of the training"
-        yield f"    checkpoint: {cell.checkpoint.path}  {_short(cell.checkpoint.sha256)}{when}"
+        yield f"    checkpoint: {cell.checkpoint.path}  {_short(cell.checkpoint.sha256)}{_when(cell.checkpoint)}"
     if cell.command:
         yield f"    command: {cell.command}"
     code = _code(cell)
-    yield f"    definition {cell.definition or 'not known'}" + (f", commit {code}" if code else "")
+    yield f"    definition {cell.definition or 'not known'}" + (f", code {code}" if code else "")
     if cell.needs:
         yield f"    needs {', '.join(cell.needs[:3])}" + (f" and {len(cell.needs) - 3} more" if cell.needs[3:] else "")
+
+
+def _when(saved: CheckpointStamp) -> str:
+    """By its own step, and by its time."""
+    when = "" if saved.share is None else f", saved at {int(saved.share * 100)} % of the training"
+    held = "" if saved.step is None else f", holds step {saved.step:.0f}"
+    return held + ("" if saved.steps_share is None else f" ({int(saved.steps_share * 100)} % of its steps)") + when
 
 
 def _short(digest: str | None) -> str:
@@ -146,9 +153,11 @@ def _short(digest: str | None) -> str:
 
 
 def _code(cell: CellStamp) -> str:
+    if cell.code and cell.code != cell.commit:
+        return f"{cell.code} (diff {cell.dirty})" if cell.commit and cell.dirty else cell.code
     if not cell.commit:
         return ""
-    return cell.commit[:DIGITS] + (f" with changes {cell.dirty}" if cell.dirty else "")
+    return f"commit {cell.commit[:DIGITS]}" + (f" with changes {cell.dirty}" if cell.dirty else "")
 
 
 def as_json(found: Trace) -> dict[str, Any]:
@@ -170,6 +179,16 @@ def as_json(found: Trace) -> dict[str, Any]:
     }
 
 
+def _checkpoint_json(saved: CheckpointStamp) -> Mapping[str, Any]:
+    return {
+        "path": saved.path,
+        "sha256": saved.sha256,
+        "share": saved.share,
+        "step": saved.step,
+        "steps_share": saved.steps_share,
+    }
+
+
 def _cell_json(cell: CellStamp) -> Mapping[str, Any]:
     saved = cell.checkpoint
     return {
@@ -182,8 +201,10 @@ def _cell_json(cell: CellStamp) -> Mapping[str, Any]:
         "command": cell.command,
         "commit": cell.commit,
         "dirty": cell.dirty,
+        "code": cell.code,
         "results": dict(cell.results),
         "files": [{"path": path, "sha256": digest} for path, digest in cell.files.items()],
-        "checkpoint": {"path": saved.path, "sha256": saved.sha256, "share": saved.share} if saved else None,
+        "checkpoint": _checkpoint_json(saved) if saved else None,
         "needs": list(cell.needs),
+        "formerly": list(cell.formerly),
     }

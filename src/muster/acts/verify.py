@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from muster.acts.unread import rests_on_unread
 from muster.report.stamp import Basis, CellStamp, FileStamp, Stamp
 
 State = Literal["fresh", "stale", "broken"]
@@ -35,7 +36,8 @@ def verify(stamp: Stamp, now: Basis, hash_: Hash, edited: Callable[[str], str] =
     `edited`: of a text that people may edit, why its bound numbers are not those that were written; empty: they are.
     """
     shared = [*_sections(stamp.basis, now), *_matrix(stamp.basis, now)]
-    by_cell = {name: list(_cell(each, now.cells.get(name))) for name, each in stamp.basis.cells.items()}
+    known = {**{old: each for each in now.cells.values() for old in each.formerly}, **now.cells}
+    by_cell = {name: list(_cell(each, known.get(name))) for name, each in stamp.basis.cells.items()}
     needs = {name: each.needs for name, each in stamp.basis.cells.items()}
     for path, file in stamp.files.items():
         found = hash_(path)
@@ -85,7 +87,9 @@ def _matrix(before: Basis, now: Basis) -> Iterator[Change]:
         yield Change("attempts were made or ended since, or another campaign.yaml was taken in")
     if before.state or before.closed:
         return
-    new = [name for name in now.cells if name not in before.cells]
+    if before.accepted != now.accepted:
+        yield Change("a red flag was accepted since")
+    new = [name for name, each in now.cells.items() if before.cells.keys().isdisjoint((name, *each.formerly))]
     if new:
         yield Change(f"{_few(new)} came in since")
     missing = [name for name in now.missing if name not in before.missing and name not in before.cells]
@@ -95,9 +99,13 @@ def _matrix(before: Basis, now: Basis) -> Iterator[Change]:
 
 def _cell(before: CellStamp, now: CellStamp | None) -> Iterator[Change]:
     name = before.cell
+    if rests_on_unread(before):
+        yield Change(f"{name}: its numbers could not be read when it was made", gone=True)
     if now is None:
         yield Change(f"{name} is not DONE any more, or no longer declared", gone=True)
         return
+    if now.cell != name:
+        yield Change(f"{name} is called {now.cell} now")
     if now.token != before.token or now.attempt != before.attempt:
         yield Change(f"{name} was run again: attempt {now.attempt} counts now, not {before.attempt}")
         return

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from muster.acts.clean import cleaned_words
 from muster.acts.gate_trace import newest_rows
-from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, survey
+from muster.acts.status import CellStatus, Status, cell_json, evidence_json, now_for, sureness_of, survey
 from muster.acts.verdict_json import cadence_json, turns_json
 from muster.domain.attempt import Attempt
 from muster.domain.cell import needed_cells
@@ -24,7 +25,7 @@ FolderOf = Callable[[str, int], Path]
 
 UNSEEN = "It is alive and active, but whether it advances can't be seen. That is no reason to restart it."
 MEANING = {
-    "DONE": "It is finished and will not run again.",
+    "DONE": "It is finished and does not run again by itself.",
     "RUNNING": "It is alive.",
     "QUIET": "It is alive and advances; only its log is silent. That is no reason to restart it.",
     "STALLED": "It is alive but does not advance. Nothing is killed by itself.",
@@ -64,6 +65,13 @@ class AttemptStory:
     contributing: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()  # of the log, that show the cause
     advice: str = ""
+    cleaned: str | None = None  # when and by whom its output and logs were deleted
+    resumed_from: str | None = None  # the checkpoint that it went on from
+    resumed_at: str = ""  # the step that this holds, in words
+
+    @property
+    def resumed(self) -> str | None:
+        return self.resumed_from and f"from {self.resumed_from}{f' ({self.resumed_at})' if self.resumed_at else ''}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +95,26 @@ class Story:
     gates: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the newest decision of each over it
 
 
-def story(status: Status, cell: CellStatus, events: Sequence[Event], folder_of: FolderOf) -> Story:
+def story(
+    status: Status, cell: CellStatus, events: Sequence[Event], folder_of: FolderOf,
+    held: Callable[[str], str] = lambda _: "",
+) -> Story:  # fmt: skip
+    """`held`: the step that a checkpoint holds, in words; empty: not known."""
     record = cell.record
-    attempts = tuple(_told(attempt, cell, folder_of(*attempt.key)) for attempt in record.attempts)
+    attempts = tuple(
+        replace(
+            _resumed(_told(each, cell, folder := folder_of(*each.place)), folder, held),
+            cleaned=cleaned_words(events, each.n),
+        )
+        for each in record.attempts
+    )
     needed = needed_cells(status.state.campaign, [each.cell for each in status.state.declared]).get(record.cell.id, ())
     verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
     decisions = tuple(event for event in events if event.decision.kind not in ("verdict", "notice"))
     needs = tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed)
     names = {value.name for axis, value in record.cell.values if axis == AXIS}
     variant = next((each for each in status.state.loop.variants if each.name in names), None)
-    gates = newest_rows(folder_of(*record.last.key)) if record.last and status.state.campaign.gates else {}
+    gates = newest_rows(folder_of(*record.last.place)) if record.last and status.state.campaign.gates else {}
     return Story(cell, attempts, decisions, tuple(_timeline(record.last, events)), needs, variant, gates)
 
 
@@ -149,11 +167,21 @@ def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:
         )  # fmt: skip
     cause = outcome.cause
     return AttemptStory(
-        attempt, str(outcome.verdict), _text(cause), cause.confidence if cause else "proven", outcome.reason,
-        iso(outcome.started) if outcome.started else None, iso(outcome.ended) if outcome.ended else None,
+        attempt, str(outcome.verdict), _text(cause), cause.confidence if cause else sureness_of(attempt),
+        outcome.reason, iso(outcome.started) if outcome.started else None,
+        iso(outcome.ended) if outcome.ended else None,
         outcome.duration_s, outcome.exit_code, outcome.exit_signal, outcome.output, outcome.evidence, log, err,
         outcome.contributing, outcome.lines, outcome.advice,
     )  # fmt: skip
+
+
+def _resumed(told: AttemptStory, folder: Path, held: Callable[[str], str]) -> AttemptStory:
+    try:
+        found = json.loads((folder / "attempt.json").read_bytes())
+    except (OSError, ValueError):
+        return told  # an adopted one has none
+    path = found.get("resumed_from") if isinstance(found, dict) else None
+    return replace(told, resumed_from=path, resumed_at=held(path)) if isinstance(path, str) and path else told
 
 
 def _text(cause: Cause | None) -> str | None:
@@ -196,6 +224,7 @@ def as_json(told: Story, status: Status) -> dict[str, Any]:
         "timeline": [{"at": turn.at, "verdict": turn.verdict, "what": turn.text} for turn in told.timeline],
         "needs": [{"cell": name, "verdict": verdict} for name, verdict in told.needs],
         "decisions": [_decision_json(event) for event in told.decisions],
+        "formerly": list(told.cell.record.formerly),
         "variant": _variant_json(told.variant),
         "gates": {name: dict(row) for name, row in told.gates.items()},
     }
@@ -230,8 +259,12 @@ def _attempt_json(told: AttemptStory, boot: float) -> dict[str, Any]:
         "lines": list(told.lines),
         "try": told.advice or None,
         "retry_cause": attempt.retry_cause,
+        "resumed_from": told.resumed_from,
         "accepted": attempt.accepted,
+        "superseded": attempt.superseded,
+        "reread": {"holds": attempt.reread.holds, "reason": attempt.reread.reason} if attempt.reread else None,
         "adopted": attempt.adopted,
+        "cleaned": told.cleaned,
     }
 
 

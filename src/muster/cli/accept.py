@@ -37,7 +37,7 @@ def accept(
     Proofs are read again.
     """
     reason = given(because)
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     state = Stopping(desk).record_ended()
     names = meant("accept", cells, looked(desk))
     decisions = []
@@ -64,12 +64,12 @@ def _checked(desk: Desk, state: CampaignState, record: CellRecord, reason: str, 
     if wanted is not None and not attempts:
         return f"it has no attempt {wanted}; it has {len(record.attempts)}"
     job = state.job(record.cell.job)
-    looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
+    looking = Looking.of_desk(desk)
     looking.configure(state)
     refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
     for each in attempts:
         exit_ = looking.probe.look([each])[each.key].exit
-        order = read_order(attempt_folder(desk.state, *each.key))
+        order = read_order(attempt_folder(desk.state, *each.place))
         proof = looking.proofs.read(job, record.cell, order, exit_) if order else None
         refused = not_acceptable(record, job, exit_, proof)
         if not refused and proof is not None:

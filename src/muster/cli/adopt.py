@@ -48,8 +48,8 @@ def adopt(
 ) -> int:
     """Takes in runs that something else produced: matches folders to cells, proves them, accounts for them.
 
-    Starts nothing, and what was adopted is never run again. Exit code: 0 all that was found is in, 1 nothing could be
-    adopted, 3 some was refused.
+    Starts nothing, and what was adopted is run again only by `muster redo`. Exit code: 0 all that was found is in, 1
+    nothing could be adopted, 3 some was refused.
     """
     root = find_root(open_folder(ctx))
     table = None if status_tsv is None else status_tsv.absolute()
@@ -85,11 +85,16 @@ def tell(found: Adopted, dry_run: bool) -> None:
         print(f"  {mark('DONE')} {known.cell}: already adopted: {known.path}")
     for refused in found.refused:
         print(f"  {paint('✘' if utf8() else 'X', 'yellow')} {refused.what}: {refused.reason}")
+    for path in found.found.undeclared:
+        print(f"  ? {path}: it is named like an output, but with values that the campaign does not declare")
     if not found.taken and not found.refused and not already:
         print("  no run folder was found")
     left = found.declared - found.done
     end = "nothing was recorded" if dry_run else f"{found.done} of {counted(found.declared)} are done"
-    if not found.taken and not dry_run:
+    if found.spent:
+        verb_ = "would be" if dry_run else "is"
+        end += f"; what {counted(found.spent, 'refused run')} took {verb_} written down as wasted"
+    elif not found.taken and not dry_run:
         end += "; nothing was changed"
     known_ = f", {len(already)} already adopted" if already else ""
     print(f"{verb} {len(found.taken)}{known_}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
@@ -104,7 +109,11 @@ def as_json(found: Adopted, dry_run: bool) -> dict[str, Any]:
         "dry_run": dry_run,
         "adopted": [_proved(proved, how) for proved in found.taken],
         "already": [{"cell": known.cell, "path": known.path} for known in found.found.already],
-        "refused": [{"what": refused.what, "reason": refused.reason} for refused in found.refused],
+        "refused": [
+            {"what": refused.what, "reason": refused.reason, "cell": refused.cell or None} for refused in found.refused
+        ],
+        "undeclared": list(found.found.undeclared),
+        "spent": found.spent,
         "taken_in": found.took_in,
         "declared": found.declared,
         "done": found.done,

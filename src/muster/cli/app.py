@@ -14,9 +14,10 @@ from muster.domain.errors import UsageError
 
 # in the order a newcomer meets them
 COMMANDS = (
-    "demo", "init", "schema", "check", "plan", "up", "status", "why", "look", "metrics", "wait", "logs", "stop", "down",
-    "hold", "release", "retry", "giveup", "accept", "note", "adopt", "report", "trace", "verify", "record", "manifest",
-    "cost", "docs", "edit", "loop", "gates", "journal", "shutdown", "fsck",
+    "demo", "init", "schema", "check", "plan", "up", "status", "ls", "why", "look", "metrics", "wait", "logs", "stop",
+    "down", "hold", "release", "retry", "redo", "giveup", "accept", "flag", "note", "rename", "adopt", "report",
+    "trace", "verify", "record", "manifest", "pack", "unpack", "cost", "docs", "edit", "loop", "gates", "journal",
+    "shutdown", "clean", "fsck",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from muster.cli.app import open_folder
 from muster.cli.mistakes import show
 from muster.cli.paint import paint
 from muster.cli.words import counted, few, say_json
+from muster.domain.code import code_files, code_state
 from muster.wiring.checking import check as check_campaign
 from muster.wiring.desk import find_root
 
@@ -95,7 +96,20 @@ def _framework(one: Mapping[str, Any]) -> str:
 
 
 def _code(code: Mapping[str, Any]) -> str:
-    if not code:
-        return "not a git repository: which code ran can't be told later"
-    changed = f", with changes that are not committed (diff {code['dirty']})" if code["dirty"] else ", clean"
-    return f"commit {code['commit'][:12]}{changed}"
+    state, files = code_state(code), len(code.get("files") or ())
+    hashed = f"{counted(files, 'file')} of source known by {'its hash' if files == 1 else 'their hashes'}"
+    if state == "unknown":
+        return f"not known: {code.get('why') or 'git could not tell what was changed'}"
+    if state == "no_commit":
+        return f"a repository without a commit yet; {hashed if files else 'no source in it'}"
+    if state != "known":
+        known = hashed if files else "which code ran can't be told later"
+        return f"not a git repository: {known}"
+    return f"commit {code['commit'][:12]}, {_changes(code) if code['dirty'] else 'clean'}"
+
+
+def _changes(code: Mapping[str, Any]) -> str:
+    changed, untracked = code_files(code)
+    named = [*changed, *(f"{name} untracked" for name in untracked)]
+    where = f" in {counted(len(named), 'file')}: {few(named, 4)}" if named else ""
+    return f"with changes that are not committed{where} (diff {code['dirty']})"

@@ -1,4 +1,4 @@
-"""What `retry`, `giveup`, `accept` and `stop` share: whom they mean, and what each cell is told."""
+"""What `retry`, `redo`, `giveup`, `accept` and `stop` share: whom they mean, and what each cell is told."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muster.domain.errors import MusterError, UsageError
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
-VERBS = {"stop": "stopped", "retry": "retried", "giveup": "given up", "accept": "accepted"}
+VERBS = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
 
 
 def meant(verb: str, patterns: Sequence[str], found: Status) -> list[str]:

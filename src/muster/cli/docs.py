@@ -85,7 +85,8 @@ def update(
 
     The old version is kept in reports/documents/. Exit code: 3 the matrix is incomplete and --partial was not given.
     """
-    from muster.wiring.publishing import NO_RESULT, stamp_documents
+    from muster.acts.report_verdict import NO_RESULT
+    from muster.wiring.publishing import stamp_documents
 
     known = _known(ctx)
     if known.invalid:

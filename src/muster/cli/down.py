@@ -15,12 +15,14 @@ from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
+from muster.execute.guards import guard_pid
 from muster.wiring.desk import Desk
 from muster.wiring.stopping import Stopping
 from muster.wiring.survey import look
 
 app = typer.Typer(add_completion=False)
 PATIENCE_S = 15.0
+GUARD_S = 3.0
 NAMED = 8
 
 
@@ -35,7 +37,7 @@ def down(
     Exit code: 0 down, 4 something still lives when the time is up.
     """
     limit = seconds(timeout)
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     state = desk.load()
     lives = state.open_attempts or any(step.ended is None for step in state.finish.steps.values())
     if _is_down(state) and desk.controller() is None and not (runs and lives):
@@ -48,6 +50,7 @@ def down(
     late = _end_runs(desk, state.open_attempts, limit) if runs else False
     if not late:
         _await_free_lock(desk)
+        _await_no_guard(desk)
     late = (runs and _end_step(desk, limit)) or late
     print("the campaign is down; nothing starts until `muster up`")
     if not runs:
@@ -69,6 +72,13 @@ def _await_free_lock(desk: Desk) -> None:
                 where=str(desk.state / "controller.lock"),
                 hint="`muster status` shows what keeps it",
             )
+        time.sleep(0.02)
+
+
+def _await_no_guard(desk: Desk) -> None:
+    """It sees by itself that it is not wanted any more. A stopped one is left: it leaves when it goes on."""
+    deadline = time.monotonic() + GUARD_S
+    while guard_pid(desk.state) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 

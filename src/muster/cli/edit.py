@@ -44,8 +44,8 @@ def edit(
 ) -> int:
     """Writes one variant of a config, with its reason and parent recorded. The base is only read.
 
-    Needs no campaign, unless --run is given. Exit code with --run: 0 it is done, or takes its turn in a campaign that
-    was going on; 3 it stopped short, 4 detached while it runs.
+    Needs no campaign, unless --run is given. Exit code with --run: 0 it is done, or waits for its turn in a campaign
+    that is running; 3 it stopped short, 4 detached while it runs.
     """
     folder = open_folder(ctx)
     where = _ready(folder) if run else None

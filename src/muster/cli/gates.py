@@ -194,7 +194,8 @@ def _replay_lines(found: Replayed, told: Told | None) -> Iterator[str]:
     opening = [each for each in found.otherwise if each.opens is not None]
     yield from (f"  {each}" for each in opening)
     if found.otherwise and not opening:
-        yield f"  no single change would have opened it: {'; '.join(each.what for each in found.otherwise)}"
+        tried = "; ".join(each.what for each in found.otherwise)
+        yield f"  tried one at a time, none of these would have opened it: {tried}"
     if found.differs:
         which = ", ".join(map(str, found.differs[:8]))
         yield paint(f"the run itself decided otherwise at {which}", "red")

@@ -24,7 +24,7 @@ def giveup(
 ) -> int:
     """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
     reason = given(because)
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     Stopping(desk).record_ended()
     names = meant("giveup", cells, looked(desk))
     accepted, code = carry(desk, [desk.person("giveup", reason, cell=name) for name in names], "given up")

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from muster.acts.status import CellStatus, Status
 from muster.cli.paint import paint, utf8
 from muster.cli.words import cut, padded, screen_columns, width
+from muster.plan.standing import outdated
 
+OUTDATED = "outdated"  # DONE, by a definition that the campaign no longer has
 MARKS = {
     "DONE": ("✔", "D", "green"),
     "RUNNING": ("▶", "R", "blue"),
@@ -19,6 +21,7 @@ MARKS = {
     "BLOCKED": ("○", "o", "dim"),
     "HELD": ("‖", "H", "yellow"),
     "GIVEN_UP": ("—", "-", "dim"),
+    OUTDATED: ("≠", "d", "yellow"),
 }
 LONGEST_HEAD = 12
 
@@ -26,6 +29,10 @@ LONGEST_HEAD = 12
 def mark(state: str) -> str:
     fancy, plain, colour = MARKS[state]
     return paint(fancy if utf8() else plain, colour)
+
+
+def mark_of(cell: CellStatus) -> str:
+    return mark(OUTDATED if outdated(cell.record) else cell.verdict.state)
 
 
 def grids(status: Status) -> Iterator[str]:
@@ -40,7 +47,7 @@ def _grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> Iterato
     done = sum(cell.verdict.state == "DONE" for cell in cells)
     title = paint(f"{job}  {done}/{len(cells)}", "bold")
     if not axes:
-        yield f"{title}  {mark(cells[0].verdict.state)}"
+        yield f"{title}  {mark_of(cells[0])}"
         return
     yield f"{title}   {'/'.join([job, *(axis.upper() for axis in axes)])}"  # how its cells are named
     across = "seed" if "seed" in axes else axes[-1]
@@ -50,7 +57,7 @@ def _grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> Iterato
         names = {axis: value.name for axis, value in cell.record.cell.values}
         column = names.pop(across)
         columns[column] = None
-        rows.setdefault(" ".join(names.values()), {})[column] = mark(cell.verdict.state)
+        rows.setdefault(" ".join(names.values()), {})[column] = mark_of(cell)
     left = max(4 + max(width(row) for row in rows), 3 + width(across))
     heads = _heads(list(columns))
     for block in _blocks(heads, screen_columns() - left):
@@ -82,4 +89,6 @@ def _blocks(heads: dict[str, str], room: int) -> Iterator[list[str]]:
 
 def legend(status: Status) -> str:
     present = [state for state, count in status.counts.items() if count]
-    return "  ".join(f"{mark(state)} {state} {status.counts[state]}" for state in present)
+    told = [f"{mark(state)} {state} {status.counts[state]}" for state in present]
+    old = sum(outdated(cell.record) for cell in status.cells)
+    return "  ".join([*told, *([f"{mark(OUTDATED)} {old} of them outdated"] if old else [])])

@@ -9,6 +9,7 @@ import typer
 from muster.acts.decisions import given
 from muster.cli.app import open_folder
 from muster.domain.errors import MusterError
+from muster.domain.wording import full_stop
 from muster.wiring.desk import Desk
 
 app = typer.Typer(add_completion=False)
@@ -21,14 +22,14 @@ def hold(
 ) -> int:
     """Nothing new starts, whoever asks, until `muster release`. What runs goes on."""
     reason = given(because)
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     before = desk.load().intent
     refused = desk.decide([desk.person("hold", reason)])[0]
     if refused:
         raise MusterError(f"not held: {refused}")
     living = len(desk.load().open_attempts)
     go_on = f"; {living} running {'cell goes' if living == 1 else 'cells go'} on" if living else ""
-    print(f"held: {reason}. Nothing new starts until `muster release`{go_on}")
+    print(f"held: {full_stop(reason)} Nothing new starts until `muster release`{go_on}")
     if before.kind == "held":
         print(f"it was held before: {before.reason}")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import time
@@ -10,6 +11,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from muster.acts.clean import cleaned_words
 from muster.cli.app import open_folder
 from muster.cli.cells import declared, looked, one, withdrawn
 from muster.cli.words import say_json
@@ -45,11 +47,16 @@ def logs(
     record = state.cells[one(cell, declared(state), withdrawn(state))]
     wanted = _attempt(record, attempt)
     name = "stderr.log" if err else "stdout.log"
-    path = attempt_folder(desk.state, *wanted.key) / name
+    path = attempt_folder(desk.state, *wanted.place) / name
     if wanted.adopted:
         where = wanted.outcome.output if wanted.outcome else None
         raise MusterError(
             f"attempt {wanted.n} of {record.cell.id} was adopted; Muster has no log of it", where=where or ""
+        )
+    if not path.exists() and (words := cleaned_words(desk.store.events(record.cell.id), wanted.n)):
+        hint = f"`muster why {record.cell.id}` still tells how it ended"
+        raise MusterError(
+            f"the logs of attempt {wanted.n} of {record.cell.id} were {words}", where=str(path), hint=hint
         )
     if as_json_:
         _as_json(wanted, path)
@@ -77,7 +84,9 @@ def _attempt(record: CellRecord, number: int | None) -> Attempt:
 
 
 def _as_json(attempt: Attempt, path: Path) -> None:
-    data = path.read_bytes() if path.exists() else b""
+    whole = io.BytesIO()
+    Tail(path, whole).copy()
+    data = whole.getvalue()
     facts = {"cell": attempt.cell, "attempt": attempt.n, "path": str(path), "bytes": len(data)}
     say_json({**facts, "text": data.decode("utf-8", "replace")})
 
@@ -104,7 +113,7 @@ class Tail:
     def copy(self) -> None:
         if self.file is None or self._replaced(self.file):
             try:
-                fresh = open(self.path, "rb")  # noqa: SIM115
+                fresh = open(self.path, "rb", buffering=0)  # noqa: SIM115
             except FileNotFoundError:
                 return
             if self.file:
@@ -116,10 +125,23 @@ class Tail:
         self._rest(self.file)
 
     def _rest(self, file: BinaryIO) -> None:
-        while data := file.read(CHUNK):
+        while data := self._next(file):
             self.to.write(data)
             self.last = (self.last + data)[-MEMORY:]
         self.to.flush()
+
+    def _next(self, file: BinaryIO) -> bytes:
+        """Up to a chunk, never of a hole: `logs: {max: ...}` punches one where the middle of a log was."""
+        fd, at = file.fileno(), file.tell()
+        try:
+            begin = os.lseek(fd, at, os.SEEK_DATA)
+            end = os.lseek(fd, begin, os.SEEK_HOLE)
+        except OSError:  # nothing follows; or this is no plain file
+            begin, end = at, at + CHUNK
+        file.seek(begin)
+        if begin > at:
+            self.to.write(f"\n[muster: {begin - at} bytes were cut out here]\n".encode())
+        return file.read(min(CHUNK, end - begin))
 
     def _replaced(self, file: BinaryIO) -> bool:
         try:
@@ -135,7 +157,7 @@ class _Ended:
         from muster.wiring.looking import Looking
 
         self.desk, self.attempt = desk, attempt
-        self.looking = Looking(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock)
+        self.looking = Looking.of_desk(desk)
         self.state = desk.load()
         self.looking.configure(self.state)
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from muster.acts.look import Look
+from muster.acts.look import Look, logged_step
 from muster.acts.look_json import as_json
 from muster.acts.look_words import meaning
 from muster.cli.app import open_folder
@@ -158,7 +158,11 @@ def _facts(look: Look) -> Iterator[str]:
         rows.append(("output", sight.found.folder))
     if look.step is not None:
         target = sight.target
-        rows.append(("step", f"{look.step:g}" + (f" of {target.step:g} ({target.where})" if target else "")))
+        goal = f" of {target.step:g} ({target.where})" if target else ""
+        logged = logged_step(sight)
+        if target and target.repeat and logged is not None:
+            goal += f"; {logged:g} as logged, for {target.repeat.where} is {target.repeat.times:g}"
+        rows.append(("step", f"{look.step:g}{goal}"))
     rows += [("note", text) for text in look.notes]
     yield from (f"  {label:<7}{_plain(text)}" for label, text in rows)
 

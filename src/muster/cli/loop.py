@@ -21,6 +21,7 @@ from muster.cli.verbs import Verbs
 from muster.cli.words import counted, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
+from muster.report.resumed import resumed_text
 from muster.rounds.rules import explain as explained
 from muster.wiring import looping
 from muster.wiring.desk import Desk
@@ -55,7 +56,7 @@ def propose(
 
     Exit code: 0 also where no further round comes; the reason is told.
     """
-    desk = Desk.open(open_folder(ctx))
+    desk = (Desk.open_to_act if take else Desk.open)(open_folder(ctx))
     status = looping.opened(desk)
     if number is not None and status.state.loop.round + 1 != number:
         print(f"round {number} was decided already")
@@ -118,7 +119,8 @@ def explain(
     for each in status.state.loop.lineage(name):
         print(_lineage_line(each))
     unread = [f"{one.cell}: {one.unread}" for one in of_cell.runs if not one.readable]
-    for line in [*unread, *explained(found)]:
+    resumed = [f"{one.cell}: {resumed_text(one.resumed)}" for one in of_cell.runs if one.resumed]
+    for line in [*unread, *resumed, *explained(found)]:
         print(line)
     return 0
 
@@ -160,7 +162,11 @@ def _goes_on(desk: Desk, found: Next) -> str:
 
 def _report_lines(made: Written) -> Iterator[str]:
     best = made.summary["best"]
-    if best:
+    if made.facts.identical:
+        count = sum(bool(each.values) for each in made.facts.variants)
+        told = f"all {count} scores are equal to the last digit ({best['mean']:.4g})"
+        yield paint(f"{told}: does the trainer read {{config_file}}?", "yellow")
+    elif best:
         spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
         seeds = counted(best["n"], "seed")
         yield f"best so far: {paint(best['variant'], 'bold')}: {made.facts.by} = {best['mean']:.4g}{spread} ({seeds})"
@@ -187,7 +193,10 @@ def _report_round(desk: Desk, told: list[Tried]) -> None:
 
 
 def _variant_of(status: Status, pattern: str, job: str) -> str:
-    name = one(pattern, declared(status.state))
+    names = declared(status.state)
+    seeds = [name for name in names if name.startswith(f"{pattern}/")]  # `train/act` of `train/act/0`, ...
+    named = [value.name for each in seeds for axis, value in status.state.cells[each].cell.values if axis == AXIS]
+    name = seeds[0] if len(set(named)) == 1 and pattern not in names else one(pattern, names)
     cell = status.state.cells[name].cell
     if cell.job != job:
         raise UsageError(f"{name} is no run of the loop", hint=f"its runs are cells of {job}")
@@ -195,7 +204,8 @@ def _variant_of(status: Status, pattern: str, job: str) -> str:
 
 
 def _lineage_line(each: Variant) -> str:
-    made = f" from {each.parent}: {each.reason} ({', '.join(each.edits)})" if each.parent else " (base)"
+    why = f": {each.reason} ({', '.join(each.edits)})" if each.edits else ""
+    made = f" from {each.parent}{why}" if each.parent else f" (base){why}"
     return f"{paint(each.name, 'bold')}, round {each.round}{made}"
 
 

@@ -33,7 +33,7 @@ def money_line(found: Spending) -> Iterator[str]:
 def forecast_words(found: Spending) -> str:
     expected, unknown = found.forecast, few(list(found.unknown), 3)
     if expected is None:
-        return "; no forecast yet: no cell has finished" if found.unknown else ""
+        return f"; no forecast yet: no cell of {unknown} has finished" if found.unknown else ""
     if expected.high - (found.spent or 0.0) < 0.005:
         return ""
     left_out = f", without {unknown}: none of it has finished" if found.unknown else ""

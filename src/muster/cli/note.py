@@ -30,7 +30,7 @@ def note(
     said = given(text, "the note")
     folder = open_folder(ctx)
     pointed = pointed_at(evidence, folder) if evidence is not None else None
-    desk = Desk.open(folder)
+    desk = Desk.open_to_act(folder)
     state = desk.load()
     cells: list[str | None] = [None]
     if cell is not None:

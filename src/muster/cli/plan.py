@@ -11,9 +11,10 @@ from muster.cli.app import open_folder
 from muster.cli.grid import grids, legend
 from muster.cli.paint import paint
 from muster.cli.words import change_lines, counted, say_json
-from muster.domain.wording import span
+from muster.domain.wording import full_stop, span
 from muster.plan.outlook import WouldNot
 from muster.wiring.desk import FILE, find_root
+from muster.wiring.hand_started import names_told
 from muster.wiring.planning import Foreseen, foresee
 
 app = typer.Typer(add_completion=False)
@@ -42,6 +43,7 @@ def plan(
 
 def lines(found: Foreseen) -> Iterator[str]:
     status, seen = found.status, found.outlook
+    unknown = names_told(status.cells)
     done = status.counts["DONE"]
     yield paint(f"{status.state.campaign.name}: {counted(len(status.cells))} declared, {done} done", "bold")
     yield ""
@@ -54,7 +56,7 @@ def lines(found: Foreseen) -> Iterator[str]:
     more = f"; {len(later)} more {follows} when what they need is DONE" if later else ""
     yield paint(f"would run now: {len(seen.would_run)} of {counted(len(status.cells))}{more}", "bold")
     for item in seen.would_run[:LISTED]:
-        yield f"  {item.position:>3}. {item.cell}: {item.why}"
+        yield f"  {item.position:>3}. {item.cell}: {unknown.get(item.cell) or item.why}"
     if len(seen.would_run) > LISTED:
         yield f"  and {len(seen.would_run) - LISTED} more; `muster plan --json` has them all"
     for other in later[:LISTED]:
@@ -62,6 +64,9 @@ def lines(found: Foreseen) -> Iterator[str]:
     if len(later) > LISTED:
         yield f"    and {len(later) - LISTED} more"
     yield from _left(found)
+    if found.mistakes:
+        told = f"{counted(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
+        yield paint(f"`muster check` finds {told} `muster up` from starting any of it", "red")
     loop = status.state.campaign.loop
     if loop and int(loop.get("rounds", 1)) > 1:
         yield f"rounds: {loop['rounds']} at most; what each further one runs is proposed when the last one is over"
@@ -80,7 +85,7 @@ def _left(found: Foreseen) -> Iterator[str]:
         yield f"would not run: {len(left)}"
     for other in left[:LISTED]:
         now = verdicts[other.cell]
-        yield f"  {now.verdict.state} {other.cell}: {now.verdict.reason}. Next: {now.next}"
+        yield f"  {now.verdict.state} {other.cell}: {full_stop(now.verdict.reason)} Next: {now.next}"
     if len(left) > LISTED:
         yield f"  and {len(left) - LISTED} more"
 
@@ -127,6 +132,7 @@ def as_json(found: Foreseen) -> dict[str, Any]:
         "counts": dict(found.status.counts),
         "would_run": [{"cell": i.cell, "why": i.why, "position": i.position} for i in found.outlook.would_run],
         "not": [_other(other, found) for other in found.outlook.others],
+        "mistakes": found.mistakes,
         "changes": {"new": what.new, "gone": what.gone, "changed": what.changed, "changed_done": what.changed_done,
                     "code_changed": what.code_changed},
         "estimate": {

@@ -20,7 +20,7 @@ def release(
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "released by a person",
 ) -> int:
     """Ends a hold: the campaign goes on as it was before."""
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     refused = desk.decide([desk.person("release", because)])[0]
     if refused:
         raise MusterError(f"not released: {refused}")

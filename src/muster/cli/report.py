@@ -15,16 +15,23 @@ from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.words import counted, from_here, say_json
 from muster.report.facts import Missing
-from muster.report.flag_words import flag_text
+from muster.report.flag_words import by_level, flag_standing, flag_text
+from muster.report.next_words import loss_statements
 from muster.report.table import table_rows_json
 from muster.report.verdict import verdict_sentence
+from muster.report.words import Words
+from muster.stats.flags import Flag
 from muster.wiring.desk import Desk
 from muster.wiring.publishing import Report, make
 from muster.wiring.reporting import Step
 
 app = typer.Typer(add_completion=False)
-COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "INVALID": "red"}
+COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
 NAMED = 12
+WAYS = {  # to what is missing, by its state; what was excluded or given up has a sentence of its own
+    "PENDING": "`muster up` runs what is missing",
+    "DEAD": "`muster why CELL` says what a dead one needs",
+}
 
 
 @app.command(epilog="Example:  muster report --partial --json | jq .verdict")
@@ -33,11 +40,15 @@ def report(
     partial: Annotated[
         bool, typer.Option("--partial", help="Report an incomplete matrix; everything is stamped PARTIAL k/N.")
     ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit 0 for INVALID too, as before; INCOMPLETE still exits 3.")
+    ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Tables, figures, defence notes, the decision report, and the numbers in bound documents; all with their stamp.
 
-    An incomplete matrix is refused (exit 3), with the missing cells named, unless --partial is given.
+    An incomplete matrix is refused, with the missing cells named, unless --partial is given.
+    Exit code: 0 a verdict of a complete matrix, 3 INVALID or INCOMPLETE.
     """
     desk = Desk.open(open_folder(ctx))
     with progress(as_json_) as step:
@@ -47,7 +58,13 @@ def report(
     else:
         for line in lines(made, desk.root, open_folder(ctx)):
             print(line)
-    return 3 if made.analysis.facts.partial else 0
+    return exit_code(made, exit_zero=exit_zero)
+
+
+def exit_code(made: Report, *, exit_zero: bool) -> int:
+    """3 where these numbers may not be used as they are; `exit_zero` asks for the whole matrix only."""
+    invalid = made.analysis.decision.verdict == "INVALID" and not exit_zero
+    return 3 if made.analysis.facts.partial or invalid else 0
 
 
 def _json(made: Report) -> dict[str, Any]:
@@ -68,10 +85,14 @@ def lines(made: Report, root: Path, folder: Path) -> Iterator[str]:
     yield verdict_sentence(analysis).replace(verdict, f"{paint(verdict, COLOURS.get(verdict, 'yellow'))}{mark}", 1)
     if facts.missing:
         yield from _missing(facts.missing)
-    for flag in analysis.flags:
-        yield f"  {paint(flag.level, 'red' if flag.level == 'ERROR' else 'yellow')} {flag_text(flag, facts.language)}"
+    for flag in by_level(analysis.flags):
+        yield f"  {flag_line(flag, facts.language)}"
+    if not facts.missing and any(flag.acceptable for flag in analysis.errors):
+        yield "  looked into, and sound? `muster flag accept CODE --because TEXT`, which every report then tells"
     if made.kept is None:
-        yield "nothing was written; `muster up` runs what is missing, `muster report --partial` stamps all PARTIAL"
+        yield from (each.text for each in loss_statements(analysis, Words(facts.language)))
+        ways = "".join(f"{way}, " for state, way in WAYS.items() if any(each.state == state for each in facts.missing))
+        yield f"nothing was written; {ways}`muster report --partial` stamps all PARTIAL"
         return
     yield ""
     yield f"{counted(len(made.kept.written), 'file')} in {root}, each with its stamp:"
@@ -83,6 +104,12 @@ def lines(made: Report, root: Path, folder: Path) -> Iterator[str]:
         for path in made.documents.unbound:
             yield f"  not bound, left alone: {path}; `{from_here(folder, 'docs bind', root / path)}`"
         yield from (f"  {paint('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
+
+
+def flag_line(flag: Flag, language: str) -> str:
+    level = paint(flag.level, "red" if flag.voids else "yellow")
+    standing = flag_standing(flag, language)
+    return f"{level} {flag.code}: {flag_text(flag, language)}" + (f" ({standing.rstrip('.。')})" if standing else "")
 
 
 def _missing(missing: Sequence[Missing]) -> Iterator[str]:

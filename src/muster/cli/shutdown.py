@@ -34,10 +34,6 @@ def shutdown(
         bool, typer.Option("--dry-run", help="One look: say what stands against it, or what would be run.")
     ] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Take a wish or a countdown back.")] = False,
-    command: Annotated[
-        str | None,
-        typer.Option(help="Run this in a shell instead of the campaign's command.", show_default=False),
-    ] = None,
     countdown: Annotated[
         str | None, typer.Option(help="How long it can be cancelled: 90s, 5m. Default: 60s.", show_default=False)
     ] = None,
@@ -50,15 +46,13 @@ def shutdown(
     """
     if sum((when_done, dry_run, cancel)) > 1:
         raise UsageError("--when-done, --dry-run and --cancel exclude each other", hint="choose one")
-    if command is not None and not command.strip():
-        raise UsageError("--command is empty", hint="leave it out for the usual one")
     left = None if countdown is None else seconds(countdown, "--countdown")
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     if cancel:
         return _cancel(desk, as_json_)
     if when_done:
-        return _wish(desk, command, left, as_json_)
-    shutting = Shutting(desk, command, left)
+        return _wish(desk, left, as_json_)
+    shutting = Shutting(desk, left)
     if dry_run:
         return _tell(shutting.would(quick=quick), shutting, as_json_)
     try:
@@ -83,8 +77,8 @@ def _cancel(desk: Desk, as_json_: bool) -> int:
     return 0
 
 
-def _wish(desk: Desk, command: str | None, left: float | None, as_json_: bool) -> int:
-    data = {"what": "wish", "command": command, "countdown_s": left}
+def _wish(desk: Desk, left: float | None, as_json_: bool) -> int:
+    data = {"what": "wish", "countdown_s": left}
     refused = desk.decide([desk.person("shutdown", "power off when all is done", data=data)])[0]
     if refused:
         raise MusterError(f"not recorded: {refused}")
@@ -111,7 +105,7 @@ def _tell(told: Told, shutting: Shutting, as_json_: bool) -> int:
         raise MusterError(
             f"the machine could not be powered off: {told.reasons[0]}",
             where=str(shutting.desk.state / "finish" / "shutdown.log"),
-            hint="in a container only its host can: give a command that reaches it with --command or `finish.shutdown`",
+            hint="in a container only its host can: name a command that reaches it in campaign.yaml, `finish.shutdown`",
         )
     if as_json_:
         say_json(_object(shutting.desk, told.what, told.command, told))
@@ -122,6 +116,8 @@ def _tell(told: Told, shutting: Shutting, as_json_: bool) -> int:
             print(f"  {reason}")
     elif told.what == "would shut down":
         print(f"nothing stands against it now: would shut down by `{told.command}`")
+        for other in told.others:
+            print(f"  ignored: {other}")
         print("after a second look 60 s later, a countdown and a last look; nothing was done")
     else:
         print("powering off" if told.what == "shut down" else "cancelled; the machine stays on")
@@ -137,6 +133,7 @@ def _object(desk: Desk, what: str, command: str, told: Told | None = None) -> di
         "as_of": status.as_of,
         "what": what,
         "reasons": list(told.reasons) if told else [],
+        "others": list(told.others) if told else [],
         "command": command,
         "countdown_s": finish.countdown_s(status.state),
         "wish": {"who": wish.who, "at": wish.at, "command": wish.command, "countdown_s": wish.countdown_s}

@@ -13,6 +13,7 @@ from muster.cli.deciding import carry, meant, refuse
 from muster.cli.durations import seconds, span
 from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
+from muster.wiring.hand_started import names_told, with_unknown_runs
 from muster.wiring.stopping import Stopping
 
 app = typer.Typer(add_completion=False)
@@ -34,10 +35,11 @@ def stop(
     Exit code: 0 stopped, 1 something was not running, 4 something still lives when the time is up.
     """
     reason, limit = given(because), seconds(timeout)
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     stopping = Stopping(desk)
     stopping.record_ended()
-    found = looked(desk)
+    found = with_unknown_runs(desk.root, looked(desk))
+    unknown = names_told(found.cells)
     now = found.state.cells
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     wanted = meant("stop", cells or [], found)
@@ -46,7 +48,7 @@ def stop(
         return 0
     for name in (name for name in wanted if name in waiting):
         keeps = f"`muster giveup {name}` or `muster hold` keeps it from starting"
-        refuse(name, "stopped", f"it is not running, it is {waiting[name]}; {keeps}")
+        refuse(name, "stopped", unknown.get(name) or f"it is not running, it is {waiting[name]}; {keeps}")
     decisions = [
         desk.person("stop", reason, cell=name, attempt=last.n if (last := now[name].last) else None)
         for name in wanted

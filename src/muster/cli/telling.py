@@ -8,13 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 from muster.acts.status import CellStatus, Status, as_json
-from muster.cli.grid import grids, legend, mark
+from muster.cli.grid import OUTDATED, grids, legend, mark
 from muster.cli.paint import paint
 from muster.cli.words import counted, few, say_json
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
-from muster.plan.standing import describe, unmet, wanted
+from muster.domain.wording import full_stop
+from muster.plan.standing import describe, outdated, unmet, wanted
 from muster.wiring.desk import Desk
+from muster.wiring.hand_started import with_unknown_runs
+from muster.wiring.mended import as_the_file_says
 from muster.wiring.survey import look
 
 LISTED = 40
@@ -24,7 +27,7 @@ GROUPED = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
     desk = Desk.open(folder)
     while True:
-        found = look(desk)
+        found = with_unknown_runs(desk.root, as_the_file_says(desk, look(desk)))
         if found.going_on and not found.controller.alive:
             desk.revive()
         if as_json_:
@@ -33,9 +36,21 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
             if watch and sys.stdout.isatty():
                 sys.stdout.write("\033[H\033[2J")
             show(found)
+            for line in filter(None, (brought_line(desk, found), desk.older_line())):
+                print(line)
         if not watch or not found.going_on:
             return found.exit
         time.sleep(1)
+
+
+def brought_line(desk: Desk, found: Status) -> str:
+    """Of a folder that was copied or brought here; empty: it lies where it was made, or nothing is left to do in it."""
+    standing, origin = desk.standing(), desk.brought_from()
+    if standing == "copy":
+        return paint(f"a copy of the campaign in {origin}: read and report here, act there", "yellow")
+    if standing == "moved" and found.going_on:
+        return paint(f"brought here from {origin}: nothing starts by itself, `muster up` goes on here", "yellow")
+    return ""
 
 
 def show(found: Status, told: Collection[str] = ()) -> None:
@@ -48,7 +63,7 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         print(line)
     print(legend(found))
     left = [cell for cell in found.cells if cell.verdict.state != "DONE" and news(cell) not in told]
-    lines = [*list_lines(left), *group_lines(left, found)]
+    lines = [*list_lines(left), *group_lines(left, found), *outdated_lines(found)]
     if lines:
         print()
     for line in lines:
@@ -61,8 +76,21 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         for line in money_line(found.spending):
             print(line)
     print(closing_line(found))
-    for line in [*loop_lines(found), *gate_lines(found.state), *finish_lines(found)]:
+    for line in disk_lines(found):
+        print(paint(line, "yellow"))
+    for line in [*loop_lines(found), *gate_lines(found.state), *finish_lines(found), *report_lines(found)]:
         print(line)
+
+
+def outdated_lines(found: Status) -> Iterator[str]:
+    old = [cell.record.cell.id for cell in found.cells if outdated(cell.record)]
+    if old:
+        what = f"{len(old)} DONE by a definition that the campaign no longer has: {few(old)}"
+        yield f"  {mark(OUTDATED)} {what}. Next: `muster redo --outdated --because ...` runs {_them(old)} again"
+
+
+def _them(cells: Sequence[str]) -> str:
+    return "it" if len(cells) == 1 else "them"
 
 
 def gate_lines(state: CampaignState) -> Iterator[str]:
@@ -93,6 +121,26 @@ def finish_lines(found: Status) -> list[str]:
 
     colour = "red" if found.finish.failed else "yellow" if found.finish.due else ""
     return [paint(line, colour) for line in told(found.finish)]
+
+
+def disk_lines(found: Status) -> list[str]:
+    """A disk that will not last, and logs that grow without end."""
+    if not found.large_logs and not (found.disk and found.disk.too_small):
+        return []
+    from muster.acts.disk import disk_lines as told
+
+    return list(told(found.disk, found.large_logs, cut=found.state.campaign.log_max is not None))
+
+
+def report_lines(found: Status) -> list[str]:
+    """What the last report found; nothing where there is none."""
+    if found.report is None:
+        return []
+    from muster.acts.report_verdict import verdict_line
+
+    verdict = found.report.found.verdict
+    colour = "red" if verdict == "INVALID" else "yellow" if verdict == "INCOMPLETE" or found.report.stale else ""
+    return [paint(verdict_line(found.report), colour)]
 
 
 def news(cell: CellStatus) -> str:
@@ -160,7 +208,8 @@ def controller_line(found: Status) -> str:
         return paint(f"held: {intent.reason}", "yellow")
     controller = found.controller
     if controller.trouble:
-        return paint(f"controller {controller.pid}: {controller.trouble}", "red")
+        who = f"controller {controller.pid}" if controller.pid else "no controller"
+        return paint(f"{who}: {controller.trouble}", "red")
     if controller.alive:
         return f"controller {controller.pid}"
     if intent.kind == "down":
@@ -175,7 +224,7 @@ def cell_line(cell: CellStatus) -> str:
     following = cell.next
     if verdict.kind == "orphans":
         following = f"no other attempt starts while they live; `muster stop {record.cell.id}` ends them"
-    return text if following == "nothing to do" else f"{text}. Next: {following}"
+    return text if following == "nothing to do" else f"{full_stop(text)} Next: {following}"
 
 
 def _kind(cell: CellStatus) -> str:

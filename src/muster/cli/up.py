@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,12 @@ from muster.cli.app import open_folder
 from muster.cli.live import follow
 from muster.cli.words import change_lines, say_json
 from muster.domain.errors import MusterError, UsageError
+from muster.store.place import refuse_copy
+from muster.wiring.codes import say_slow
 from muster.wiring.desk import FILE, Desk, find_root
-from muster.wiring.fitting import fit
+from muster.wiring.fitting import fit, known_state
+from muster.wiring.hand_started import refuse_hand_started
+from muster.wiring.left_behind import refuse_left_runs
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, parse_only, take_in
 
@@ -29,6 +34,16 @@ def up(
     only: Annotated[
         list[str] | None, typer.Option(help="Run only these: AXIS=VALUE[,VALUE...]. Repeated: combined by and.")
     ] = None,
+    at_boot: Annotated[
+        bool | None,
+        typer.Option(
+            "--at-boot/--no-at-boot",
+            help="Have the machine look after it when it starts and every 5 minutes; or take that back and do no more.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --at-boot: install what is shown without a question.")
+    ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print the final status as one JSON object.")] = False,
 ) -> int:
     """Runs the campaign to its goal. Ctrl-C only detaches: the runs and their controller live on.
@@ -36,13 +51,21 @@ def up(
     Exit code: 0 complete (with --detach: handed over), 1 a GPU that it needs is missing and nothing was started,
     3 stopped short, 4 detached while still going on.
     """
-    return carry_out(open_folder(ctx), only or [], detach=detach, as_json_=as_json_)
+    folder = open_folder(ctx)
+    if at_boot is not None and not at_boot:
+        return leave_to_people(find_root(folder))
+    if at_boot:
+        look_after(find_root(folder), yes=yes)
+    elif yes:
+        raise UsageError("--yes answers the question of --at-boot, which you did not ask for", where="--yes")
+    return carry_out(folder, only or [], detach=detach, as_json_=as_json_)
 
 
 def carry_out(
     folder: Path, only: list[str], *, detach: bool, as_json_: bool, rounds: int | None = None, loop: bool = False
 ) -> int:
     root = find_root(folder)
+    refuse_copy(root / ".muster")  # who is in the wrong folder need not mend its file first
     found = checked(root / FILE)
     if loop and not found.campaign.loop:
         raise UsageError(
@@ -54,8 +77,11 @@ def carry_out(
         from muster.cli.mistakes import show
 
         show(str(root / FILE), warnings)
+    before = known_state(root)
+    refuse_left_runs(root, found.campaign, before, chosen)
+    refuse_hand_started(root, found.campaign, before, chosen)
     desk = Desk.create(root)
-    changes = take_in(desk, found, chosen, rounds=rounds)
+    changes = take_in(desk, found, chosen, rounds=rounds, slow=_tell_slow)
     if not as_json_:
         tell(changes)
     if detach:
@@ -65,6 +91,38 @@ def carry_out(
     if as_json_:
         say_json(as_json(last))
     return last.exit
+
+
+def look_after(root: Path, *, yes: bool) -> None:
+    """Shows what would be installed, and installs it if that is wanted. Wrong use, or a no, changes nothing."""
+    from muster.wiring.at_boot import keeper, wanted_for
+
+    checked(root / FILE)
+    who, wanted = keeper(), wanted_for(root)
+    if who.installed(wanted):
+        print(f"the machine looks after it already ({who.kind})", file=sys.stderr)
+        return
+    print(f"this has the machine look after the campaign ({who.kind}):\n{who.shown(wanted)}", file=sys.stderr)
+    if not yes and not (sys.stdin.isatty() and typer.confirm("install it?", err=True)):
+        raise UsageError(
+            "nothing was installed and nothing started", hint="say --yes to install it, or leave --at-boot out"
+        )
+    if more := who.install(wanted):
+        print(more, file=sys.stderr)
+    print("installed; `muster up --no-at-boot` takes it back", file=sys.stderr)
+
+
+def leave_to_people(root: Path) -> int:
+    from muster.wiring.at_boot import every_keeper, wanted_for
+
+    wanted = wanted_for(root)
+    gone = [who.kind for who in every_keeper() if who.remove(wanted)]
+    print(f"taken back ({', '.join(gone)})" if gone else "there was nothing to take back")
+    return 0
+
+
+def _tell_slow(folder: str) -> None:
+    print(say_slow(folder), file=sys.stderr, flush=True)
 
 
 def see_through(desk: Desk, *, quiet: bool) -> Status:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,10 +17,13 @@ from muster.cli.durations import span
 from muster.cli.grid import mark
 from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
+from muster.domain.attempt import CellRecord
 from muster.domain.verdict import Evidence, Rhythm
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
 from muster.wiring.desk import Desk
+from muster.wiring.hand_started import with_unknown_runs
+from muster.wiring.mended import as_the_file_says
 
 app = typer.Typer(add_completion=False)
 STRIP = 48
@@ -32,11 +37,12 @@ def why(
 ) -> int:
     """Why a cell has its verdict: the evidence, all attempts with their causes, what happens next."""
     desk = Desk.open(open_folder(ctx))
-    found = looked(desk)
+    found = with_unknown_runs(desk.root, as_the_file_says(desk, looked(desk)))
     names, former = declared(found.state), withdrawn(found.state)
+    folder_of = partial(attempt_folder, desk.state)
     chosen = set(resolve([cell], names, former))
     stories = [
-        story(found, each, desk.store.events(each.record.cell.id), lambda name, n: attempt_folder(desk.state, name, n))
+        story(found, each, desk.store.events(each.record.cell.id), folder_of, _held)
         for each in (*found.cells, *found.withdrawn, *forgotten(found))
         if each.record.cell.id in chosen
     ]
@@ -53,14 +59,19 @@ def why(
     return 0
 
 
+def _held(checkpoint: str) -> str:
+    from muster.observe.checkpoint_steps import step_of  # only attempts that were resumed need it
+
+    return str(step_of(checkpoint) or "")
+
+
 def lines(told: Story, status: Status) -> Iterator[str]:
     cell, verdict = told.cell, told.cell.verdict
     kind = f"({verdict.kind})" if verdict.kind else ""
     name = paint(cell.record.cell.id, "bold")
     yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
     yield f"  {meaning(verdict)}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
-    if not cell.record.declared:
-        yield "  It is no longer declared in the campaign; its attempts are kept."
+    yield from _naming(cell.record)
     if cell.since:
         open_ = cell.record.open is not None
         yield f"  {'began' if open_ else 'since'}  {_moment(cell.since)}"
@@ -90,6 +101,13 @@ def lines(told: Story, status: Status) -> Iterator[str]:
     if told.decisions:
         yield _title("Decisions")
         yield from (_decision(event) for event in told.decisions)
+
+
+def _naming(record: CellRecord) -> Iterator[str]:
+    if not record.declared:
+        yield "  It is no longer declared in the campaign; its attempts are kept."
+    if record.formerly:
+        yield f"  formerly {', '.join(record.formerly)}: it was renamed, and its attempts are kept"
 
 
 def _title(text: str) -> str:
@@ -122,7 +140,7 @@ def cadence(rhythm: Rhythm) -> str:
     said = [f"silent for {span(rhythm.silent_s)}"]
     if rhythm.usual_s is not None and rhythm.longest_s is not None:
         said.insert(0, f"usually every {span(rhythm.usual_s)}, longest {span(rhythm.longest_s)}")
-    limits = f"overdue after {span(rhythm.suspect_s)}, no sooner stalled than after {span(rhythm.convict_s)}"
+    limits = f"overdue after {span(rhythm.suspect_s)}, stalled after {span(rhythm.convict_s)} at the earliest"
     text = f"{', '.join(said)}; {limits} ({rhythm.rests_on})"
     return f"{text}; {rhythm.note}" if rhythm.note else text
 
@@ -156,13 +174,21 @@ def _attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
         said.append(f"exit code {told.code}")
     yield "  " + ", ".join(said)
     yield f"      {told.reason}"
-    for label, text in (("started because", attempt.retry_cause), ("accepted", attempt.accepted)):
+    reread = attempt.reread.reason if attempt.reread else None
+    for label, text in (
+        ("started because", attempt.retry_cause),
+        ("resumed, it did not begin anew", told.resumed),
+        ("its proof was read again", reread),
+        ("accepted", None if reread else attempt.accepted),
+        ("superseded, it counts no more", attempt.superseded),
+        ("its output and logs", told.cleaned),
+    ):
         if text:
             yield f"      {label}: {text}"
     if attempt.adopted:
         yield "      adopted: something else ran it"
     for label, path in (("output", told.output), ("log", told.log), ("errors", told.err)):
-        if path:
+        if path and not (told.cleaned and label == "output" and not Path(path).exists()):
             yield f"      {label:<7}{path}"
     if last:
         yield from _explained(told)

@@ -66,6 +66,8 @@ def say_json(value: Any, stream: TextIO | None = None, indent: int | None = None
 
 def change_lines(what: Changes) -> Iterator[str]:
     """Which cells an edited campaign file changes, and that finished ones are kept."""
+    if what.released:
+        yield "released: campaign.yaml was changed since the campaign was held"
     for cells, one, many in (
         (what.new, "new cell", "new cells"),
         (what.gone, "cell that is no longer declared (its attempts are kept)",
@@ -73,9 +75,20 @@ def change_lines(what: Changes) -> Iterator[str]:
         (what.changed, "cell whose definition changed", "cells whose definition changed"),
         (what.changed_done, "DONE cell whose definition changed (kept, with its old hash)",
          "DONE cells whose definition changed (kept, with their old hash)"),
+        (what.proven, "cell whose proof holds now that it was read again: it is DONE, and nothing was run",
+         "cells whose proof holds now that it was read again: they are DONE, and nothing was run"),
+        (what.unproven, "cell whose proof was read again and does not hold (`muster why` says what is missing)",
+         "cells whose proof was read again and does not hold (`muster why` says what is missing)"),
     ):  # fmt: skip
         if cells:
             yield f"{len(cells)} {one if len(cells) == 1 else many}: {few(cells)}"
+    if what.changed_done:
+        yield "`muster redo --outdated --because ...` runs them again"
+
+
+def placed(path: Path) -> Path:
+    """Absolute, with its folder as it is really called; a link at its end stays one."""
+    return path.parent.resolve() / path.name if path.name else path.resolve()
 
 
 def from_here(folder: Path, verb: str, path: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from muster.domain.attempt import Attempt, Outcome
 
@@ -16,6 +17,7 @@ class Start:
     slots: tuple[str, ...]
     retry_cause: str | None
     reason: str
+    rests_on: Mapping[str, int] = field(default_factory=dict)  # needed cell -> its attempt that counts
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ class Carrier:
         self._taken: dict[str, float] = {}
         self._unleased: dict[Key, float] = {}  # since when the slots of a claimed attempt can't be had
         self._asked_back: dict[str, float] = {}
+        self._kept: dict[Key, list[Lease]] = {}  # slots of runs that let go of them and live
 
     # -- slots that others hold
 
@@ -108,7 +109,7 @@ class Carrier:
             if last is not None:
                 with contextlib.suppress(OSError):  # its folder may be gone: then nobody is there to ask
                     self.executor.nudge(last)
-                    if last.completed:
+                    if last.was_done:
                         self.executor.release(last)
 
     def _last_on(self, slot: str, state: CampaignState) -> Attempt | None:
@@ -123,12 +124,34 @@ class Carrier:
 
     def ask_all_back(self, state: CampaignState) -> None:
         """Before the controller ends: no slot may be lost by a shim that nobody looks at any more."""
-        for slot in self.executor.slots():
-            if lease := self.executor.lease([slot.name]):
-                self.executor.give_back(lease)
-            else:
-                self._asked_back.pop(slot.name, None)
-                self._ask_back([slot.name], state)
+        with contextlib.suppress(OSError):  # who can't take a lease can still end
+            for slot in self.executor.slots():
+                if lease := self.executor.lease([slot.name]):
+                    self.executor.give_back(lease)
+                else:
+                    self._asked_back.pop(slot.name, None)
+                    self._ask_back([slot.name], state)
+
+    def keep_slots(self, attempt: Attempt, *, lives: bool) -> None:
+        """A run that lives has its slots, even if it closed what it inherited, or the lease's file was deleted."""
+        if not lives:
+            self._let_go(attempt.key)
+            return
+        lease = None
+        with contextlib.suppress(OSError):  # who can't take a lease can still look, stop and end
+            lease = self.executor.keep(attempt)
+        if lease:
+            self._kept.setdefault(attempt.key, []).append(lease)
+            self.note(attempt, f"nobody held its lease of {', '.join(slot.name for slot in lease.slots)}: it is kept")
+
+    def drop_request(self, attempt: Attempt) -> None:
+        """Its files are gone, and its lease may hang with a request for a shim that nobody answered: once is enough."""
+        if self.launched.pop(attempt.key, None) is not None:
+            self.executor.restart()
+
+    def _let_go(self, key: Key) -> None:
+        for lease in self._kept.pop(key, ()):
+            self.executor.give_back(lease)
 
     # -- claims: lease, then one durable decision for all that ended and all that starts, then the shims
 
@@ -137,6 +160,8 @@ class Carrier:
     ) -> tuple[Committed, list[tuple[Key, Lease]]]:
         if settles:
             reach("exit.seen")
+        for settle in settles:
+            self._let_go(settle.attempt.key)
         leases = self._leases(starts, state)
         decisions = [self._settled(settle) for settle in settles]
         decisions += [self._started(start, state) for start, _ in leases.values()]
@@ -166,6 +191,8 @@ class Carrier:
             self.stopping.pop(settle.attempt.key, None)
             if settle.release:
                 self.executor.release(settle.attempt)
+            if settle.outcome.exit_code is None and settle.outcome.exit_signal is None:
+                self.executor.tidy(settle.attempt)
 
     def launch(self, launches: Sequence[tuple[Key, Lease]], state: CampaignState) -> None:
         trouble: OSError | None = None
@@ -202,7 +229,8 @@ class Carrier:
             self._unleased.pop(attempt.key, None)
             self._launch(attempt, lease, state)
         elif now - self._unleased.setdefault(attempt.key, now) > FENCE_S:
-            self.executor.revoke(attempt, "its slot went to somebody else before it was started")
+            held = self.executor.holder(attempt.slots) or f"{', '.join(attempt.slots)} can't be had"
+            self.executor.revoke(attempt, f"its slot went to somebody else before it was started: {held}")
 
     def stop(self, action: Stop, epoch: int) -> None:
         attempt = action.attempt
@@ -249,6 +277,7 @@ class Carrier:
             "hash": state.cells[start.cell].hash,
             "boot_id": self.boot_id,
             "retry_cause": start.retry_cause,
+            "rests_on": dict(start.rests_on),
         }
         now, boot = iso(self.clock.wall()), self.clock.boot()
         return Decision("start", self.who, start.reason, start.cell, start.n, self.epoch, now, boot, data)

@@ -12,9 +12,10 @@ from muster.domain.gates import NO_NEWS, GateNews
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import SETTLED, State, Verdict
-from muster.judge.attempt import outcome_of
+from muster.judge.attempt import LOST, outcome_of
 from muster.ledger.budget import Purse
 from muster.ledger.spans import held
+from muster.plan.proof_reading import reading_hash
 from muster.plan.slots import choose, need
 from muster.plan.standing import Needs, standing
 from muster.plan.trust import everything_fails, failing_slots
@@ -43,6 +44,7 @@ class View:
     purse: Purse | None = None  # None: no budget is declared
     hopeless: Mapping[Key, str] = field(default_factory=dict)  # to be stopped before their end, and why
     gates: GateNews = NO_NEWS
+    lost_since: Mapping[Key, float] = field(default_factory=dict)  # when attempts without files were first not seen
 
 
 def decide(view: View, now: float) -> list[Action]:
@@ -87,15 +89,18 @@ def _for_open(view: View, record: CellRecord, now: float) -> Iterator[Action]:
     seen, verdict = view.sightings[attempt.key], view.verdicts[attempt.key]
     if verdict.final:
         # the slot was held until the tree was gone: with the main process, or as long as orphans lived
+        now = view.lost_since.get(attempt.key, now)
         alone = seen.exit is not None and seen.exit.orphans == ()
         freed = seen.exit.boot if seen.exit and alone else now if seen.freed is None else seen.freed
-        outcome = replace(outcome_of(verdict, seen), held_s=held(attempt, seen, now, over=True))
+        read_as = reading_hash(view.state.job(record.cell.job))
+        outcome = outcome_of(verdict, seen)
+        outcome = replace(outcome, held_s=held(attempt, seen, now, over=True), read_as=read_as, declared=record.hash)
         if verdict.cause and verdict.cause.kind == "pruned" and (asked := view.stopping.get(attempt.key)):
             outcome = replace(outcome, reason=f"pruned: {asked.reason}")
         yield Settle(attempt, outcome, freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:
-        if now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
+        if seen.searched and now - view.launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
             yield from _unstarted(view, record, attempt)
         return
     yield from _for_shim(attempt, seen)
@@ -142,7 +147,7 @@ def _stop(
         return
     job = view.state.job(record.cell.job)
     limit = job.timeout_s
-    if attempt.key in view.hopeless:
+    if attempt.key in view.hopeless and not _main_ended(seen):
         yield Stop(attempt, "pruned", view.hopeless[attempt.key], shim)
     elif attempt.key in view.gates.stops:
         yield Stop(attempt, *view.gates.stops[attempt.key], shim)
@@ -153,6 +158,11 @@ def _stop(
         yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}", shim)
 
 
+def _main_ended(seen: Sighting) -> bool:
+    """Its result is there, whatever lives on: nothing is saved any more by a stop, and a score would be lost."""
+    return seen.exit is not None or seen.main in ("gone", "zombie")
+
+
 def _over_budget(view: View, ending: Collection[Key]) -> Iterator[Stop]:
     """`at_cap: stop`: what must end so that no more is spent than was declared."""
     if view.purse is None:
@@ -160,7 +170,7 @@ def _over_budget(view: View, ending: Collection[Key]) -> Iterator[Stop]:
     keys, reason = view.purse.to_stop(view.stopping.keys() | set(ending))
     for attempt in view.open:
         seen = view.sightings.get(attempt.key)
-        runs = seen is None or (seen.started == "yes" and seen.exit is None)
+        runs = seen is None or (seen.started in ("yes", "lost") and seen.exit is None)
         if attempt.key in keys and runs:
             yield Stop(attempt, "budget_stop", reason, seen is None or seen.shim_locked)
 
@@ -208,7 +218,14 @@ def _starts(view: View, state: CampaignState, settled: Mapping[str, CellRecord])
         free = [slot for slot in free if slot.name not in chosen]
         purse = purse.started(record.cell.job) if purse else None
         reason = where.next if where.retry_cause else "first of those that may start"
-        yield Start(record.cell.id, len(record.attempts) + 1, chosen, where.retry_cause, reason)
+        yield Start(
+            record.cell.id, len(record.attempts) + 1, chosen, where.retry_cause, reason, _rests_on(view, record, state)
+        )
+
+
+def _rests_on(view: View, record: CellRecord, state: CampaignState) -> dict[str, int]:
+    needed = ((name, state.cells[name].completed) for name in view.needs.get(record.cell.id, ()))
+    return {name: attempt.n for name, attempt in needed if attempt is not None}
 
 
 def _free_slots(view: View, settled: Mapping[str, CellRecord]) -> list[Slot]:
@@ -216,6 +233,7 @@ def _free_slots(view: View, settled: Mapping[str, CellRecord]) -> list[Slot]:
     for attempt in view.open:
         seen = view.sightings.get(attempt.key)
         over = seen is not None and seen.exit is not None and not seen.tree_lives  # though not proven yet
+        over = over or (attempt.key in view.verdicts and view.verdicts[attempt.key].kind == LOST)  # its lease tells
         if attempt.cell not in settled and not over:
             busy.update(attempt.slots)
     return [slot for slot in view.slots if slot.name not in busy]

@@ -18,7 +18,7 @@ from muster.domain.gates import NO_NEWS, GateNews, GateRecord
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Verdict
-from muster.judge.attempt import judge_attempt
+from muster.judge.attempt import LOST, judge_attempt
 from muster.plan.standing import standing
 from muster.ports.clock import Clock
 from muster.ports.executor import Executor
@@ -68,6 +68,7 @@ class Loop:
     gates: Callable[[CampaignState], GateNews] = lambda _: NO_NEWS  # what the gates over running cells say
     rounds: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once nothing may start: a loop's next round
     finish: Callable[[CampaignState], Finished] = lambda _: ((), True)  # once every cell is settled
+    guard: Callable[[CampaignState], None] = lambda _: None  # sees to it that somebody would start us again
     agenda: Agenda = field(init=False)
     news: News = field(init=False)
     purser: Purser = field(init=False)
@@ -75,6 +76,7 @@ class Loop:
     _due: dict[Key, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
     _gated: GateNews = NO_NEWS
+    _lost: dict[Key, float] = field(default_factory=dict)  # since when nothing is seen of an attempt without files
     _unpublished: bool = True
     _next_publish: float = 0.0
     _ended: bool = False
@@ -117,6 +119,7 @@ class Loop:
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
             self._due.clear()  # that poll looks at all of them; what is due now would make us spin
         self._publish()
+        self.guard(self.state)
         self._beat()
 
     def _beat(self) -> None:
@@ -142,6 +145,7 @@ class Loop:
         looked = self.ports.clock.boot()
         sightings = self.ports.probe.look(self._to_look_at(wake))
         if polling:
+            self._hear_clock()
             self.watches.poll(self.state, sightings, self.ports.signals)
             self.purser.look_ahead(self.watches.remembered.histories)
         verdicts = self._judge(sightings)
@@ -163,10 +167,12 @@ class Loop:
             purse=self.purser.purse(sightings, looked),
             hopeless=self.hopeless(self.state) if polling else {},
             gates=self._gated,
+            lost_since=self._lost,
         )
         if self.purser.outdated:
             self._next_poll = 0.0  # look at all of them
         actions = decide(view, now)
+        self._keep_slots(sightings, verdicts)
         self._carry_out(actions)
         self._remember(sightings, verdicts, now)
 
@@ -196,8 +202,19 @@ class Loop:
                 verdict = judge_attempt(attempt, known, job, watch)
             if before:
                 self.news.changed(attempt, before, verdict)
+            if verdict.kind == LOST:
+                self._lost.setdefault(key, seen.boot)
+            elif not verdict.final:
+                self._lost.pop(key, None)
             verdicts[key] = verdict
         return verdicts
+
+    def _hear_clock(self) -> None:
+        clock = self.ports.clock
+        if step := self.state.clock.step(self.carrier.boot_id, clock.boot(), clock.wall()):
+            told = self.news.clock(step)
+            self._absorb(self.ports.store.commit(told))  # never put back: on a full disk the next poll finds it again
+            self._notify(told)
 
     def _hear_gates(self) -> None:
         self._gated = self.gates(self.state)
@@ -254,6 +271,14 @@ class Loop:
         return max(0.0, min(times))
 
     # -- doing
+
+    def _keep_slots(self, sightings: Mapping[Key, Sighting], verdicts: Mapping[Key, Verdict]) -> None:
+        for key, seen in sightings.items():
+            lives = not verdicts[key].final and seen.host == "same" and (seen.lives or seen.tree_lives)
+            attempt = self.state.cells[key[0]].attempts[key[1] - 1]
+            self.carrier.keep_slots(attempt, lives=lives)
+            if seen.started == "lost" and seen.slot_held and not (lives or seen.shim_locked):
+                self.carrier.drop_request(attempt)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
         self._heard = False
@@ -337,7 +362,18 @@ class Loop:
         self._heard = self._heard or any(event.decision.epoch is None and not event.void for event in committed.seen)
         for event in committed.seen:
             decision = event.decision
-            if decision.kind in ("campaign", "round", "filter", "intent", "hold", "release", "finish", "shutdown"):
+            if decision.kind in (
+                "campaign",
+                "round",
+                "rename",
+                "filter",
+                "intent",
+                "hold",
+                "release",
+                "finish",
+                "shutdown",
+                "clock",
+            ):
                 everything = True
             if decision.cell:
                 touched.add(decision.cell)

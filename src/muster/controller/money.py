@@ -15,7 +15,7 @@ from muster.judge.pace import next_checkpoint_s, pace_of
 from muster.ledger.budget import Purse
 from muster.ledger.forecast import Pace
 from muster.ledger.prices import prices
-from muster.ledger.spans import Now, held, late_s, spans
+from muster.ledger.spans import Now, held, late_s, now_of, spans
 from muster.ledger.till import Till
 from muster.ports.clock import Clock
 
@@ -91,4 +91,4 @@ class Purser:
         return None if math.isinf(left) else boot + max(SOON_S, left)
 
     def _now(self) -> Now:
-        return Now(self.clock.wall(), self.clock.boot(), self.boot_id)
+        return now_of(self.state, self.clock.wall(), self.clock.boot(), self.boot_id)

@@ -50,6 +50,21 @@ class News:
         self._notice(tell.reason, "BUDGET", None)
         return [self.carrier.decision("budget", tell.reason, data={"level": tell.level, "budget": tell.budget})]
 
+    def lost(self, words: str) -> None:
+        """Controllers before this one ended without a word."""
+        self._notice(words, "CONTROLLER", None)
+
+    def clock(self, step_s: float) -> list[Decision]:
+        """Somebody set the machine's clock; both words together, or neither."""
+        way = "forward" if step_s > 0 else "back"
+        text = f"the clock of this machine was set {way} by {format_step(abs(step_s))}"
+        more = "money, timeouts and stalls go by the time since it was switched on; times of files may mislead"
+        data = {"step_s": step_s, "boot_id": self.carrier.boot_id}
+        return [
+            self.carrier.decision("clock", text, data=data),
+            self.carrier.decision("notice", f"{text}: {more}", data={"what": "CLOCK"}),
+        ]
+
     def gate(self, attempt: Attempt, event: GateEvent) -> list[Decision]:
         text = f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}"
         data = {"gate": event.gate, "iteration": event.iteration, "state": event.state, "phase": event.phase}
@@ -63,6 +78,13 @@ class News:
 
     def _add(self, kind: str, reason: str, attempt: Attempt | None, data: dict[str, str]) -> None:
         self._waiting.append(self.carrier.decision(kind, reason, attempt=attempt, data=data))
+
+
+def format_step(seconds: float) -> str:
+    for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def told(state: str, kind: str | None) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job
+from muster.domain.reading import Readings
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.domain.verdict import State, Verdict
@@ -19,11 +20,13 @@ from muster.ports.store import Event
 
 Key = tuple[str, int]
 Sort = tuple[str, str | None, str]
+DISK_POLLS, DISK_SAMPLES = 12, 120  # a sample each minute, for two hours
 PASSING = ("claimed", "ending")  # the moments before a start and after an end
 
 
 def lives(seen: Sighting) -> bool:
-    return seen.started == "yes" and seen.exit is None and seen.host == "same" and seen.lives
+    begun = seen.started in ("yes", "lost")
+    return begun and seen.exit is None and seen.host == "same" and seen.lives
 
 
 def name_of(attempt: Attempt) -> str:
@@ -69,7 +72,16 @@ class Watches:
             if watch and attempt.key in readings:
                 note(watch.history, readings[attempt.key], seen.main_state, watch.floors)
                 confirm(watch, job, readings[attempt.key].boot)
+        self._note_disk([each for each in readings.values() if each.vitals.disk_free is not None])
         self._save(state)
+
+    def _note_disk(self, readings: Sequence[Readings]) -> None:
+        """The free space of the disk that has least, every so often: its trend says whether it lasts."""
+        known = self.remembered.disk
+        if not readings or (known and readings[0].boot - known[-1][0] < DISK_POLLS * self.floors.poll_s):
+            return
+        known.append((readings[0].boot, min(each.vitals.disk_free or 0 for each in readings)))
+        del known[:-DISK_SAMPLES]
 
     def with_memory(self, attempt: Attempt, seen: Sighting) -> Sighting:
         """How a run was at the last look helps to tell what it died of."""

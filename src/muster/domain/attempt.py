@@ -31,6 +31,20 @@ class Outcome:
     results: Mapping[str, float] = field(default_factory=dict)
     order: int = 0  # among all that have ended; 0: not recorded yet
     held_s: float | None = None  # by boot time: from the claim until its slots were free; None: an older log
+    read_as: str = ""  # hash of the `proof:` and `results:` that it was judged by
+    declared: str = ""  # hash of the cell's definition when it ended, which may be another than it ran
+
+
+@dataclass(frozen=True, slots=True)
+class Reread:
+    """What the proof of an ended attempt said when it was read again, under another `proof:` or `results:`."""
+
+    read_as: str
+    hash: str  # of the cell's definition by then
+    holds: bool
+    reason: str = ""
+    results: Mapping[str, float] = field(default_factory=dict)
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +62,24 @@ class Attempt:
     adopted: bool = False
     outcome: Outcome | None = None  # None while open
     accepted: str | None = None  # a person's reason for taking it as done
+    superseded: str | None = None  # a person's reason for running it again: completed once, it counts no more
+    reread: Reread | None = None
+    born: str | None = None  # the cell that it was started as, where its folder lies; None: the one it has now
 
     @property
     def key(self) -> tuple[str, int]:
         return (self.cell, self.n)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What its folder is called by: a cell that was renamed keeps the folders of its old attempts."""
+        return (self.born or self.cell, self.n)
+
+    @property
+    def results(self) -> Mapping[str, float]:
+        if self.reread and self.reread.holds:
+            return self.reread.results
+        return self.outcome.results if self.outcome else {}
 
     @property
     def open(self) -> bool:
@@ -59,7 +87,12 @@ class Attempt:
 
     @property
     def completed(self) -> bool:
-        """DONE, by its proof or by a person's word."""
+        """DONE, by its proof or by a person's word, and still what counts."""
+        return self.superseded is None and self.was_done
+
+    @property
+    def was_done(self) -> bool:
+        """DONE once, whether or not `muster redo` has superseded it since."""
         return self.accepted is not None or (self.outcome is not None and self.outcome.verdict == State.DONE)
 
 
@@ -75,6 +108,17 @@ class CellRecord:
     given_up: str | None = None
     retry_because: str | None = None  # asked for, not started yet
     stop_because: str | None = None  # asked for, not ended yet
+    formerly: tuple[str, ...] = ()  # its names before it was renamed, oldest first
+    same_as: Mapping[str, str] = field(default_factory=dict)  # old definition -> the same under the new name
+
+    def hash_today(self, attempt: Attempt) -> str:
+        """Of what the attempt ran, under the name that the cell has now: a new name alone is no new definition."""
+        ran, dash, code = attempt.hash.partition("-")
+        seen = {ran}
+        while (same := self.same_as.get(ran)) and same not in seen:
+            seen.add(same)
+            ran = same
+        return f"{ran}{dash}{code}"
 
     @property
     def last(self) -> Attempt | None:
@@ -91,3 +135,14 @@ class CellRecord:
     @property
     def done(self) -> bool:
         return self.completed is not None
+
+    @property
+    def current(self) -> tuple[Attempt, ...]:
+        """Those since the last redo: what came before has no part in checkpoints, retries or counts."""
+        last = max((attempt.n for attempt in self.attempts if attempt.superseded is not None), default=0)
+        return self.attempts[last:]
+
+    @property
+    def redo_because(self) -> str | None:
+        """Why it is to be run again, while nothing has started since a person said so."""
+        return self.last.superseded if self.last else None

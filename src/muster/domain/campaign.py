@@ -20,6 +20,7 @@ class AxisValue:
     env: Mapping[str, str] = field(default_factory=dict)
     edits: tuple[str, ...] = ()
     note: str = ""
+    proxy: str = ""  # of a split: what it stands for
     config: str = ""  # of a variant: the file behind {config_file}
 
 
@@ -91,7 +92,7 @@ class StepProof:
 @dataclass(frozen=True, slots=True)
 class CheckpointProof:
     path: str
-    saved_after: float = 0.0  # share of the run's duration: 90% is 0.9
+    saved_after: float = 0.0  # share of the run: 90% is 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +114,9 @@ class Result:
     path: str
     key: str | None = None
     reduce: Any = "last"  # last | mean | min | max | {"at": {"best": name}}
+    grain: float | None = None  # the step between values that it can have; None: as its values look
+    min: float | None = None  # its bounds, where runs may end by nature
+    max: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +169,7 @@ class Campaign:
     gates: Mapping[str, Any] | None = None
     notify: tuple[Any, ...] = ()
     finish: Mapping[str, Any] | None = None
+    log_max: int | None = None  # bytes of each log of an attempt, beyond which its middle is cut out
 
     def axis(self, name: str) -> Axis:
         return next(axis for axis in self.axes if axis.name == name)

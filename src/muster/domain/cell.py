@@ -38,6 +38,14 @@ def cell_id(job: str, values: Sequence[AxisValue]) -> str:
     return "/".join([job, *(escape(value.name) for value in values)])
 
 
+def names_in(name: str, cell: Cell) -> list[str]:
+    """The values in a cell's name, as they were when something ran under it: the cell may have been renamed since."""
+    parts = name.split("/")[1:]
+    if len(parts) != len(cell.values):
+        return [value.name for _, value in cell.values]
+    return [part.replace("%2E", ".").replace("%2F", "/").replace("%25", "%") for part in parts]
+
+
 def edit_key(values: Iterable[tuple[str, AxisValue]]) -> str:
     """Which combination of edits a cell has; "": none. Values of two axes may have the same name."""
     return ", ".join(f"{axis} {value.name}" for axis, value in values if value.edits)

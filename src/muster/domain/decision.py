@@ -18,9 +18,17 @@ class Decision:
     finish    a step of the finish began or ended shutdown a wish to power off, its end, how far it has come
     gate      a gate over a run opened, fell back or bears no more failures, or such a word counts no more
     budget    how far it is used up was told      round    the variants of a loop's next round, or why there is none
-    hold, release, retry, giveup, accept, stop, note: a person's word; found: what a person should hear of
+    clock     the machine's clock was set
+    rename    a value of an axis has another name; its cells keep what is done
+    reread    a proof that failed after exit 0 was read again, because `proof:` or `results:` has changed
+    redo      a DONE cell is run again; its completed attempt is superseded
+    clean     what an attempt left, or what nobody names any more, is deleted
+    refuse    a run that something else made was not taken in; what it took is known
+    flag      a person accepted the red flags of one code, as they were then
+    hold, release, retry, giveup, accept, stop, note: a person's word; found, notice: what a person should
+    hear of; verdict: what is seen of a run has changed
 
-    A kind that this version does not know is kept and has no effect.
+    A log with a kind that this version does not know is of a newer Muster, and is not folded.
     """
 
     kind: str
@@ -33,6 +41,9 @@ class Decision:
     boot: float = 0.0
     data: Mapping[str, Any] = field(default_factory=dict)
     ref: str | None = None  # by which its author asks what became of it
+
+
+EVENT_KINDS = ("note", "found", "notice", "verdict")  # these are kept, and change nothing
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,8 @@ class StepRecord:
     ended: str | None = None
     ok: bool | None = None  # None with an end: it counts as not done
     why: str = ""
+    verdict: str = ""  # that the report came to
+    flag: str = ""  # its first red flag of level ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Wish:
 
     who: str
     at: str
-    command: str | None = None  # None: that of the campaign, or the usual one
+    command: str | None = None  # of an older version, which took it from an option: not used any more
     countdown_s: float | None = None
 
 
@@ -50,6 +52,7 @@ class Stage:
     command: str = ""
     countdown_s: float = 0.0
     mark: str = ""  # by which whoever began it knows it as its own
+    boot_id: str = ""  # in which boot that was; "": an older log
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class Trace:
     pattern: str  # absolute, a glob; of a log its plain path
     dated: Dated = Dated()
     mute: str = ""  # why it is named only, and not read
+    stands: bool = False  # a log in which one number was seen, and no other: perhaps no step at all
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,15 @@ class Target:
 
     step: float
     where: str  # "--steps", "run.steps in config.yaml"
+    repeat: Repeat | None = None  # by which logged steps are more than those that it counts
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """How often the environment repeats each action: Dreamer logs the product, and is told the steps of the agent."""
+
+    times: float
+    where: str  # "env.dmc.repeat in config.yaml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,4 +35,5 @@ class Order:
     axes: dict[str, Any]
     code: dict[str, Any]
     mkdir: bool = True  # whether {out} must exist when the command starts
+    refuges: tuple[str, ...] = ()  # folders for its facts where its own one can't be written
     muster: int = 1

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
+
+from muster.domain.resumed import Resumption
 
 Points = tuple[tuple[float, ...], tuple[float, ...]]  # steps, values
 
@@ -15,8 +18,10 @@ class Checkpoint:
     path: str
     sha256: str | None  # None: it can't be read
     saved: float | None = None  # wall seconds
-    share: float | None = None  # of the training; None: the clocks do not say
+    share: float | None = None  # of the training's time; None: the clocks do not say
     early: bool = False  # before the training's end
+    step: float | None = None  # that it holds, as its file or its name says
+    steps_share: float | None = None  # of the steps that were wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,15 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
+class NoCurve:
+    """Why a training has no curve of a metric."""
+
+    why: Literal["key", "name", "log"]  # its key has no steps; no key is called so; no log is declared
+    path: str = ""
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Origins:
     """`files` has every file that is named here, with its hash; None: it is gone or can't be read."""
 
@@ -46,4 +60,17 @@ class Origins:
     named: str | None = None  # path of the checkpoint, likewise
     picked: Mapping[str, Series] = field(default_factory=dict)  # result that is one of many -> these
     curves: Mapping[str, tuple[str, Points]] = field(default_factory=dict)  # metric -> its key, steps and values
+    logged: str | None = None  # hash of the last value of every key of the log that has the curves, times left out
+    more: Mapping[str, str] = field(default_factory=dict)  # what the result file holds beside the results: path -> text
     tested: Mapping[str, Series] = field(default_factory=dict)  # metric -> its evaluations on the way
+    resumed: Resumption | None = None  # what counts of the attempts that wrote its log; None: one wrote all of it
+    uncurved: Mapping[str, NoCurve] = field(default_factory=dict)  # metric -> why no curve of it was found
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Results of a DONE cell that can't be read."""
+
+    results: tuple[str, ...]
+    path: str  # where its file lay, or should lie
+    there: bool  # the file is there, and no number can be read from it

@@ -27,6 +27,7 @@ class Mark:
     non_finite: str = ""  # a metric that is NaN or inf in the newest row
     delay_s: float = 0.0  # how late a healthy run may show here what it did: its writer keeps it back
     ended: int | None = None  # the exit code that the newest file itself records: the run's own word that it is over
+    held: float | None = None  # the step that the newest whole checkpoint holds
 
     @property
     def is_log(self) -> bool:

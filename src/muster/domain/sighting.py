@@ -9,6 +9,8 @@ from typing import Literal
 from muster.domain.reading import Aftermath, Readings
 from muster.domain.verdict import Evidence
 
+LARGEST_PID = 1 << 22  # the kernel's own limit, PID_MAX_LIMIT
+
 
 @dataclass(frozen=True, slots=True)
 class Identity:
@@ -67,11 +69,11 @@ class Sighting:
     """Everything one look at an open attempt showed."""
 
     boot: float
-    started: Literal["no", "yes", "revoked", "unread"]
+    started: Literal["no", "yes", "revoked", "unread", "lost"]  # lost: launched or seen once, and its files are gone
     execing: bool = False
     identity: Identity | None = None
     exit: Exit | None = None
-    host: Literal["same", "rebooted", "restarted"] = "same"
+    host: Literal["same", "rebooted", "restarted", "elsewhere"] = "same"
     main: Literal["alive", "hidden", "zombie", "gone", "unread"] = "unread"
     main_state: str = ""  # the letter of /proc/PID/stat
     shim: Literal["alive", "stopped", "gone"] = "gone"
@@ -79,6 +81,8 @@ class Sighting:
     tree_locked: bool = False
     stop_reason: str | None = None  # a stop was asked for, whether or not it has been carried out
     strays: tuple[int, ...] = ()  # live processes that carry the token, the main one apart
+    searched: bool = False  # its token was looked for among all processes
+    slot_held: bool = False  # a lease that names it is held; asked for where its files are gone
     proof: ProofReading | None = None
     revoked_because: str = ""
     trouble: str = ""  # what kept us from reading
@@ -95,14 +99,15 @@ class Sighting:
     @property
     def may_have_strays(self) -> bool:
         """Its main process is not seen alive, and nobody has seen that nothing was left."""
-        if self.started != "yes" or (self.exit is not None and self.exit.orphans == ()):
+        if self.started not in ("yes", "lost") or (self.exit is not None and self.exit.orphans == ()):
             return False
         return self.main in ("gone", "zombie", "unread")
 
     def with_strays(self, pids: Sequence[int]) -> Sighting:
         """`pids` carry its token."""
         main = self.identity.pid if self.identity else -1
-        return replace(self, strays=tuple(pid for pid in pids if pid != main or self.main != "alive"))
+        strays = tuple(pid for pid in pids if pid != main or self.main != "alive")
+        return replace(self, strays=strays, searched=True)
 
     @property
     def tree_lives(self) -> bool:

@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from muster.domain.attempt import Attempt, CellRecord
+from muster.domain.calendar import UNSEEN, ClockRecord
 from muster.domain.campaign import Campaign, Job, Money
 from muster.domain.finish import FinishRecord
 from muster.domain.gates import GateRecord
+from muster.domain.refused import RefusedRun
 from muster.domain.variants import LoopRecord
+from muster.domain.whereabouts import STAYED, Whereabouts
 
 IntentKind = Literal["running", "down", "held"]
 Only = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit
@@ -47,6 +50,9 @@ class CampaignState:
     told: frozenset[tuple[float, str]] = frozenset()  # (budget, level): what was told of it
     loop: LoopRecord = field(default_factory=LoopRecord)
     gates: MutableMapping[str, dict[str, GateRecord]] = field(default_factory=dict)  # by cell, then by gate
+    origin: Whereabouts = STAYED  # as if its folder lay where it was first taken in
+    clock: ClockRecord = UNSEEN
+    refused: tuple[RefusedRun, ...] = ()  # runs of others that were not taken in: known spend
 
     def job(self, name: str) -> Job:
         """Of the campaign, or of an earlier one: a cell that is no longer declared may still run."""

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 _TOKEN = re.compile(r"\$\{[^}]*\}|\{\{|\}\}|\{([^{}]*)\}")
 _QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 
+_TILDE = re.compile(r"(?:^|=)~[\w.-]*(?:/|$)")
+_VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Z_][A-Z0-9_]*\})")  # `${a.b}` and `${now:%Y}` are Hydra's own
+
 
 def split_words(text: str) -> tuple[str, ...]:
     """As a POSIX shell splits words; raises ValueError for an open quote."""
@@ -23,6 +26,12 @@ def _join_lines(match: re.Match[str]) -> str:
     """A backslash at the end of a line continues it; shlex would make a word of the line break."""
     token = match.group(0)
     return token if token.startswith("'") else token.replace("\\\n", "")
+
+
+def for_shell(word: str) -> str:
+    """The part of a word that only a shell would replace, `~` or `$X`; "" where there is none."""
+    variable = _VARIABLE.search(word)
+    return "~" if _TILDE.search(word) else variable.group(0) if variable else ""
 
 
 def stray_brace(text: str) -> int | None:

@@ -16,7 +16,7 @@ class Variant:
     config: str  # the file, absolute
     round: int
     digest: str  # of the file as it was proposed: no config is tried twice
-    parent: str | None = None  # the variant it was made from; None: a base
+    parent: str | None = None  # the variant it was made from; None: a base whose origin is not known
     edits: tuple[str, ...] = ()
     reason: str = ""
     by: str = BASE  # or DEFAULT, a rule's name, a search's, or PERSON

@@ -11,6 +11,16 @@ def counted(number: int, word: str = "cell", many: str = "") -> str:
     return f"{number} {word if number == 1 else many or word + 's'}"
 
 
+def unstopped(text: str) -> str:
+    """Without its full stop: what others wrote, as a part of a sentence. `...` stays."""
+    return text[:-1] if text.endswith((".", "。")) and not text.endswith("..") else text
+
+
+def full_stop(text: str) -> str:
+    """As a sentence of its own: one full stop, whoever wrote it."""
+    return text if text.endswith(("!", "?", "...", "。", "！", "？")) else f"{unstopped(text)}."
+
+
 def measured(seconds: float) -> tuple[str, str]:
     """The number and its unit, `s`, `min` or `h`: a short time never reads as 0.0 h."""
     if seconds < SECONDS_S:

@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import glob
 import json
 import os
 import signal
 import subprocess
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
 
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Slots
+from muster.domain.formats import ORDER_FORMAT, newer_order
 from muster.domain.order import Order
+from muster.domain.sighting import LARGEST_PID
+from muster.domain.whereabouts import Whereabouts, former_folder
 from muster.execute.gpus import Gpu, GpuWatch, find_gpus
+from muster.execute.launches import LaunchBook, LocalTraces
 from muster.execute.paths import attempt_folder
-from muster.execute.slots import SlotHouse, close, home, slots_of
+from muster.execute.slots import Holder, SlotHouse, close, home, slots_of
 from muster.execute.warm import PYTHON, Warm
 from muster.ports.crash import reach
 from muster.ports.executor import Lease, Slot
+from muster.ports.plain_files import read_plain
+from muster.ports.traces import REQUEST_S
+
+AFTER_STARTED = ("tree.lock", "identity.json", "execing")
 
 
 class LocalExecutor:
     def __init__(self, state: Path, slots: Slots, find: Callable[[], list[Gpu]] = find_gpus) -> None:
         self.state = state
         self.house = SlotHouse(home() / "slots")
+        self.launches = LaunchBook(state / "launched")
+        self.traces = LocalTraces(state, self.launches)
         self.warm = Warm()
         self.find = find
         self.watch: GpuWatch | None = None
@@ -56,27 +69,68 @@ class LocalExecutor:
         """With `gpus: auto` a GPU that others use is left to them, until they are gone. What Muster leased is ours."""
         if self.wanted.gpus is not None or self.watch is None or self.house.uses_gpu(gpu):
             return False
-        return self.watch.busy(gpu) is not False
+        busy = self.watch.busy(gpu)
+        return busy is None or busy
 
     def give_back(self, lease: Lease) -> None:
         close(lease.fds)
+
+    def keep(self, attempt: Attempt) -> Lease | None:
+        """Whoever else may use its GPU, the run itself does: nobody is asked."""
+        free: list[Slot] = []
+        fds: list[int] = []
+        for slot in map(slot_of, attempt.slots):
+            if lease := self.house.lease([slot], again=True):
+                free.append(slot)
+                fds += lease.fds
+        if not free:
+            return None
+        kept = Lease(tuple(free), tuple(fds))
+        self.house.sign(kept, self._holder(attempt.cell, attempt.n, attempt.token), kept=True)
+        return kept
+
+    def holder(self, names: Sequence[str]) -> str:
+        held = ((name, self.house.holder(name)) for name in names)
+        return ", ".join(f"{name} is held by {holder}" for name, holder in held if holder)
+
+    def _holder(self, cell: str, n: int, token: str) -> Holder:
+        return Holder(str(self.state.parent), cell, n, token)
 
     # -- launching
 
     def launch(self, order: Order, lease: Lease) -> None:
         folder = self.folder(order.cell, order.n)
+        if self._is_lost(folder, order.token):  # to make the folder again would let it be executed again
+            self.give_back(lease)
+            return
         # not synced: the shim syncs the innermost folder, and a lost one can only mean that the machine went down
         folder.mkdir(parents=True, exist_ok=True)
         if order.mkdir:
             Path(order.out).mkdir(exist_ok=True)
         self._write_order(folder, order)
+        self.launches.note(order.token)  # once the folder is whole: from here on its absence means that it was deleted
+        self.house.sign(lease, self._holder(order.cell, order.n, order.token))
         self.warm.spawn(str(folder), lease.fds)
         close(lease.fds)  # shim and run hold it now
 
+    def _is_lost(self, folder: Path, token: str) -> bool:
+        """It was begun, or may have been, and what keeps others from beginning it is gone: its files were deleted."""
+        begun = (
+            self.traces.identity(token) is not None
+            or any((folder / name).exists() for name in AFTER_STARTED)
+            or (not (folder / "attempt.json").exists() and self.traces.launched(token))
+        )
+        return begun and not (folder / "started").exists()  # asked last: it is made before what tells that it was
+
     def _write_order(self, folder: Path, order: Order) -> None:
-        """The first order that can be read stays: whichever shim wins `started` obeys the same one."""
+        """The first order that can be read stays: whichever shim wins `started` obeys the same one.
+
+        Not where the campaign has moved since, and nobody has started it: its paths lead nowhere.
+        """
         path = folder / "attempt.json"
-        if read_order(folder):
+        known = read_order(folder)
+        moved = known is not None and known.state != _stored_order(folder).state and not (folder / "started").exists()
+        if known and not moved:
             return
         partial = folder / f".attempt.json.{os.getpid()}"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
@@ -88,7 +142,10 @@ class LocalExecutor:
             os.close(fd)
         reach("order.write")
         try:
-            os.link(partial, path)
+            if moved:
+                partial.replace(path)
+            else:
+                os.link(partial, path)
         except FileExistsError:
             if read_order(folder) is None:
                 partial.replace(path)
@@ -96,13 +153,15 @@ class LocalExecutor:
         reach("order.rename")
 
     def order(self, attempt: Attempt) -> Order | None:
-        return read_order(self.folder(*attempt.key))
+        return read_order(self.folder(*attempt.place))
 
     def restart(self) -> None:
         self.warm.kill()
 
     def revoke(self, attempt: Attempt, reason: str) -> bool:
-        folder = self.folder(*attempt.key)
+        folder = self.folder(*attempt.place)
+        if self._is_lost(folder, attempt.token) or self.traces.holds_slot(attempt, for_s=REQUEST_S):
+            return False
         folder.mkdir(parents=True, exist_ok=True)
         try:
             fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
@@ -118,8 +177,7 @@ class LocalExecutor:
     # -- requests to a shim
 
     def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
-        folder = self.folder(*attempt.key)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = self._desk(attempt)
         request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
         partial = folder / f".stop.{os.getpid()}"
         fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
@@ -130,22 +188,50 @@ class LocalExecutor:
         partial.replace(folder / "stop")
         sync_folder(folder)
         reach("stop.rename")
-        if not self._signal_shim(folder, signal.SIGUSR1) and (folder / "identity.json").exists():
-            subprocess.Popen([*PYTHON, "stop", str(folder)], stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
+        if not self._signal_shim(attempt, signal.SIGUSR1) and self._may_live(folder, attempt):
+            command = [*PYTHON, "stop", str(folder), attempt.token]
+            subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
         reach("stop.poke")
 
+    def _desk(self, attempt: Attempt) -> Path:
+        """Where its shim reads requests: in its folder, or where the shim goes when that one was deleted."""
+        folder = self.folder(*attempt.place)
+        if self._is_lost(folder, attempt.token):
+            folder = Path(self.traces.refuges(attempt.token)[0])
+            folder.mkdir(parents=True, exist_ok=True)
+            self._remind(folder, attempt.token)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def _remind(self, refuge: Path, token: str) -> None:
+        """Who it was, for who ends it where its shim is gone: its processes need not carry its token."""
+        known = self.traces.identity(token)
+        if known is None or (refuge / "identity.json").exists():
+            return
+        partial = refuge / f".identity.json.{os.getpid()}"
+        partial.write_text(json.dumps({**asdict(known), "token": token}))
+        partial.replace(refuge / "identity.json")
+
+    def _may_live(self, desk: Path, attempt: Attempt) -> bool:
+        return (desk / "identity.json").exists() or desk != self.folder(*attempt.place)
+
     def nudge(self, attempt: Attempt) -> None:
-        self._signal_shim(self.folder(*attempt.key), signal.SIGCONT)
+        self._signal_shim(attempt, signal.SIGCONT)
 
     def release(self, attempt: Attempt) -> None:
-        folder = self.folder(*attempt.key)
-        (folder / "release").touch()
-        self._signal_shim(folder, signal.SIGUSR1)
+        (self._desk(attempt) / "release").touch()
+        self._signal_shim(attempt, signal.SIGUSR1)
 
-    def _signal_shim(self, folder: Path, number: signal.Signals) -> bool:
+    def tidy(self, attempt: Attempt) -> None:
+        """What a killed process had begun to write."""
+        for partial in self.folder(*attempt.place).glob(".*.[0-9]*"):
+            with contextlib.suppress(OSError):
+                partial.unlink()
+
+    def _signal_shim(self, attempt: Attempt, number: signal.Signals) -> bool:
         """To the process that wrote shim.lock and to no other; False: it is gone."""
         try:
-            pid, ticks = (int(part) for part in (folder / "shim.lock").read_text().split())
+            pid, ticks = self._shim_of(attempt)
             fd = os.pidfd_open(pid)
         except (OSError, ValueError):
             return False
@@ -160,15 +246,59 @@ class LocalExecutor:
         finally:
             os.close(fd)
 
+    def _shim_of(self, attempt: Attempt) -> tuple[int, int]:
+        """Its pid and start ticks; raises OSError or ValueError where they are not known."""
+        with contextlib.suppress(FileNotFoundError):
+            pid, ticks = map(int, read_plain(str(self.folder(*attempt.place) / "shim.lock")).split())
+            if not 0 < pid <= LARGEST_PID:
+                raise ValueError("no process has such a pid")
+            return pid, ticks
+        known = self.traces.identity(attempt.token)
+        if known is None:
+            raise ValueError("nobody has seen it")
+        return known.shim_pid, known.shim_ticks
+
     def close(self) -> None:
         self.warm.close()
+        self.launches.close()
+
+
+def _stored_order(folder: Path) -> Order:
+    return msgspec.json.decode(read_plain(str(folder / "attempt.json")), type=Order)
 
 
 def read_order(folder: Path) -> Order | None:
+    """With the paths that it has where its campaign lies now. A shim obeys the file itself, as it was written."""
     try:
-        return msgspec.json.decode((folder / "attempt.json").read_bytes(), type=Order)
-    except (OSError, msgspec.MsgspecError):
+        order = _stored_order(folder)
+    except (OSError, msgspec.MsgspecError, RecursionError):
         return None
+    if order.muster > ORDER_FORMAT:
+        raise newer_order(order.muster, str(folder / "attempt.json"))
+    state = str(folder).removesuffix(f"/attempts/{order.cell}/{order.n}")
+    former, now = former_folder(order.state), former_folder(state)
+    if former is None or now is None or former == now:
+        return order
+    return _order_here(order, Whereabouts(now, (former,)))
+
+
+def _order_here(order: Order, where: Whereabouts) -> Order:
+    escaped = Whereabouts(glob.escape(where.now), tuple(map(glob.escape, where.former)))
+    plain = order.output == order.out  # else it may be a pattern
+    return replace(
+        order,
+        argv=tuple(map(where.text, order.argv)),
+        cwd=where.here(order.cwd),
+        env_file=where.here(order.env_file),
+        out=where.here(order.out),
+        output=where.here(order.output) if plain else escaped.here(order.output),
+        resumed_from=where.here(order.resumed_from) if order.resumed_from else order.resumed_from,
+        state=where.here(order.state),
+        bell=where.here(order.bell),
+        ballast=where.here(order.ballast),
+        refuges=tuple(map(where.here, order.refuges)),
+        revive=tuple(map(where.text, order.revive)),
+    )
 
 
 def slot_of(name: str) -> Slot:

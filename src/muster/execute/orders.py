@@ -15,6 +15,7 @@ from muster.domain.cell import Cell, needed_cells
 from muster.domain.order import Order
 from muster.domain.state import CampaignState
 from muster.domain.template import render
+from muster.execute.launches import refuges
 from muster.plan.commands import Place, command, environment, uses_placeholder, values
 from muster.ports.executor import Lease
 
@@ -69,11 +70,12 @@ class LocalComposer:
             revive_s=self.around.revive_s,
             axes=cell.axes,
             code=dict(self.around.code_of(cwd)),
+            refuges=refuges(self.around.state, attempt.token),
         )
 
     def _place(self, attempt: Attempt, state: CampaignState, job: Job, cell: Cell, lease: Lease, out: str) -> Place:
         gpus = tuple(slot.gpu for slot in lease.slots if slot.gpu is not None)
-        before = [a for a in state.cells[cell.id].attempts[: attempt.n - 1] if a.outcome and not a.adopted]
+        before = [a for a in state.cells[cell.id].current if a.n < attempt.n and a.outcome and not a.adopted]
         checkpoint = None
         if job.resume:
             found = (self.around.checkpoint_of(job, cell, earlier) for earlier in reversed(before))
@@ -100,7 +102,7 @@ class LocalComposer:
             completed = state.cells[need].completed
             if completed:
                 path = completed.outcome.output if completed.outcome else None
-                default = str(self.around.state / "attempts" / need / str(completed.n) / "out")
+                default = str(self.around.state.joinpath("attempts", completed.place[0], str(completed.n), "out"))
                 found.setdefault(state.cells[need].cell.job, []).append(path or default)
         return {job: paths[0] for job, paths in found.items() if len(paths) == 1}
 

@@ -4,7 +4,7 @@ One file, standard library only, run under `python -I -S`; imports nothing of mu
 
     shim.py run FOLDER [FD,FD...]   become the shim of the attempt in FOLDER; the fds are slot leases to pass on
     shim.py serve FD                stay warm and fork a shim for each request that comes over the socket FD
-    shim.py stop FOLDER             end the tree of an attempt whose shim is gone
+    shim.py stop FOLDER [TOKEN]     end the tree of an attempt whose shim is gone
 
 The steps are those of PROTOCOL.md; the order of the writes is the protocol, so read it top to bottom.
 """
@@ -43,10 +43,12 @@ PR_SET_CHILD_SUBREAPER = 36
 RAISED_OOM_SCORE = b"300"  # the kernel should take the run before it takes the shim
 TAIL_BYTES = 4096
 ROOM_S = 0.5  # between two tries on a full disk
+EXIT_S = 180.0  # how long exit.json is tried on any other error, before it is written elsewhere
 MOST_FDS = 253  # SCM_MAX_FD: the most leases that one request can carry
 LONGEST_AGAIN_S = 60.0  # between two KILLs to a tree that does not die
 HOST: dict[str, Any] = {}
 HIGH_FD = 700  # scripts use low numbers for themselves (`exec 9>file`, `flock 200`) and would let go of a lock there
+ORDER_FORMAT = 1  # as in domain/formats.py
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -85,7 +87,7 @@ def stat_fields(pid: int) -> list[bytes]:
 
 def read_bytes(path: str) -> bytes:
     """By plain system calls: Python's file objects cost a launch half a millisecond."""
-    fd = os.open(path, os.O_RDONLY)
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # the run may have put a FIFO there
     try:
         data = os.read(fd, 65536)
         while data and len(data) % 65536 == 0:
@@ -206,6 +208,8 @@ class Shim:
         order = read_object(os.path.join(path, "attempt.json"))
         if not order:
             raise SystemExit(f"no readable attempt.json in {path}")
+        if order.get("muster", 1) > ORDER_FORMAT:
+            raise SystemExit(f"attempt.json in {path} is of a newer Muster")
         self.order = order
         self.folder = Folder(path, order["ballast"])
         self.began = self.looked = boottime()
@@ -230,6 +234,7 @@ class Shim:
         self._wait_for_exit(pidfd, wakeup)
         self._write_exit(pidfd, errors)
         self._linger(wakeup)
+        self._leave_nobody_alone()
         return 0
 
     # -- steps 1 to 5: the lock, the one permission to execute, the child behind its gate
@@ -386,16 +391,70 @@ class Shim:
             "at": time.time(),
             "boot": boottime(),
             "duration_s": boottime() - self.began,
-            "stops": self.stops,
+            "stops": self.stops or self._stops_by_others(),
             "orphans": self._orphans(),
             "evidence": self._last_evidence(),
         }
-        try:
-            self.folder.write("exit.json", facts, "shim.exit")
-        except OSError:
-            pass  # not for want of room: the folder or the disk is gone. What is left of the tree still needs us
+        self._write_somewhere(facts)
         os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
         reach("shim.reaped")
+
+    def _write_somewhere(self, facts: dict[str, Any]) -> None:
+        """How it ended is known to nobody else: it is tried for minutes, then in the places that readers know of.
+
+        At once there if the folder was deleted. In the end we give up: what is left of the tree still needs us.
+        """
+        until = boottime() + EXIT_S
+        while True:
+            try:
+                self.folder.write("exit.json", facts, "shim.exit")
+                written = True
+            except (OSError, MemoryError):
+                written = False
+            there = os.path.exists(self.order["state"])
+            if there and self._evicted():  # deleted, or moved to where nobody looks for it
+                written = self._write_elsewhere(facts) or written
+            elif not written and boottime() >= until:
+                written = self._write_elsewhere(facts)
+            nowhere = self._evicted() and not self.order.get("refuges")  # as an older Muster ordered it
+            if written or boottime() >= until or not there or nowhere:
+                return
+            time.sleep(ROOM_S)
+
+    def _write_elsewhere(self, facts: dict[str, Any]) -> bool:
+        for place in self.order.get("refuges", ()):
+            try:
+                for folder in (os.path.dirname(place), place):  # not what is above: if that is gone, so is its reader
+                    if not os.path.isdir(folder):
+                        os.mkdir(folder)
+                refuge = Folder(place, self.order["ballast"])
+                refuge.write("attempt.json", self.order, "shim.exit")
+                refuge.write("exit.json", facts, "shim.exit")
+                break
+            except (OSError, MemoryError):
+                continue
+        else:
+            return False
+        try:
+            os.unlink(f".exit.json.{os.getpid()}", dir_fd=self.folder.fd)
+        except OSError:
+            pass
+        return True
+
+    def _evicted(self) -> bool:
+        return not os.path.exists(os.path.join(self.folder.path, "started"))
+
+    def _place(self) -> str:
+        """Where others leave requests for us: our folder, or the first of the others if that was deleted."""
+        refuges = self.order.get("refuges", ())
+        return refuges[0] if refuges and self._evicted() else self.folder.path
+
+    def _stops_by_others(self) -> list[dict[str, Any]]:
+        """Steps of whoever did not find us: our folder was deleted, and with it who we are."""
+        if not self._evicted():
+            return []
+        lines = read_text(os.path.join(self._place(), "stopping.jsonl")).splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
     def _orphans(self) -> list[int] | None:
         """None: can't be told. Whoever still holds tree.lock without being our child has got away from us."""
@@ -452,7 +511,7 @@ class Shim:
             os.waitid(os.P_PID, info.si_pid, os.WEXITED)
 
     def _released(self) -> bool:
-        return os.path.exists(os.path.join(self.folder.path, "release"))
+        return os.path.exists(os.path.join(self._place(), "release"))
 
     def _free_slots(self) -> None:
         for fd in self.slot_fds:  # on one descriptor frees it for all copies
@@ -483,7 +542,7 @@ class Shim:
     # -- step 7: stop requests are files that carry the epoch; the highest seen is obeyed
 
     def _obey(self) -> None:
-        request = stop_request(self.folder.path)
+        request = stop_request(self._place())
         if request and request["epoch"] > self.stop_epoch:
             if self.kill_at is None:
                 self._signal_tree(signal.SIGTERM, request)
@@ -495,7 +554,7 @@ class Shim:
             self._signal_tree(signal.SIGKILL, request or {"epoch": self.stop_epoch, "reason": "user_stop"})
 
     def _signal_tree(self, number: int, request: dict[str, Any]) -> None:
-        self.stops.append(end_tree(self.folder.path, lambda: descendants(os.getpid()), number, request))
+        self.stops.append(end_tree(self._place(), lambda: descendants(os.getpid()), number, request))
 
     # -- a live shim revives a controller that died, as long as the campaign's intent is `running`
 
@@ -503,29 +562,51 @@ class Shim:
         if boottime() - self.looked < self.revive_s:
             return
         self.looked = boottime()
-        state = self.order["state"]
-        if self._released() or read_text(os.path.join(state, "intent")).strip() != "running":
-            return
-        if locked(os.path.join(state, "controller.lock")):
-            return
+        if (
+            not self._released()
+            and self._is_wanted()
+            and not locked(os.path.join(self.order["state"], "controller.lock"))
+        ):
+            self._start_somebody()
+
+    def _leave_nobody_alone(self) -> None:
+        """Where nobody hears the bell we may be the last to know that something is left to do."""
+        try:
+            if self._is_wanted() and not self._is_heard():
+                self._start_somebody()
+        except (OSError, MemoryError):
+            pass
+
+    def _is_wanted(self) -> bool:
+        return read_text(os.path.join(self.order["state"], "intent")).strip() == "running"
+
+    def _is_heard(self) -> bool:
+        try:
+            os.close(os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK))
+        except OSError as error:
+            return error.errno not in (errno.ENXIO, errno.ENOENT)
+        return True
+
+    def _start_somebody(self) -> None:
+        """A guard, which starts a controller; where there is a guard, the one we start ends at once."""
         # Our orphans must not count the controller among them: it has to be adopted by someone above us. So may an
         # orphan of the run in this instant; it still holds tree.lock.
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
         try:
             pid = os.fork()
             if pid == 0:
-                self._become_a_controller(state)
+                self._become_another(self.order["state"])
             os.waitid(os.P_PID, pid, os.WEXITED)
         finally:
             _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
-    def _become_a_controller(self, state: str) -> None:
+    def _become_another(self, state: str) -> None:
         try:
             signal.set_wakeup_fd(-1)
             to_default()
             os.setsid()
             if os.fork() == 0:
-                for fd in self.slot_fds:  # the controller must not keep our slots when we are gone
+                for fd in self.slot_fds:  # it must not keep our slots when we are gone
                     os.set_inheritable(fd, False)
                 log = os.open(os.path.join(state, "controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
                 for number in (1, 2):  # nor write into the run's output
@@ -537,9 +618,12 @@ class Shim:
 
 
 def to_default() -> None:
-    """What we catch or ignore, and what Python ignores for itself: none of it is for those that we start."""
-    for number in (signal.SIGCHLD, signal.SIGUSR1, signal.SIGTERM, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):
+    """What we catch or ignore, what Python ignores for itself, and what `nohup` or a script's `&` had us inherit: none
+    of it is for those that we start. SIGHUP alone stays ignored: there is no terminal that could mean it.
+    """
+    for number in signal.valid_signals() - {signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
 
 
 def told(error: BaseException, name: str, otherwise: str) -> str:
@@ -614,7 +698,7 @@ def drain(fd: int) -> None:
 
 def tail(path: str) -> str:
     try:
-        fd = os.open(path, os.O_RDONLY)
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             return os.pread(fd, TAIL_BYTES, max(0, os.fstat(fd).st_size - TAIL_BYTES)).decode("utf-8", "replace")
         finally:
@@ -789,17 +873,21 @@ def warm_up() -> None:
         pass
 
 
-def stop_without_shim(path: str) -> int:
-    """Ends the tree of an attempt whose shim is gone: what `_obey` does, for processes that are not our children."""
+def stop_without_shim(path: str, token: str = "") -> int:
+    """Ends the tree of an attempt whose shim is gone: what `_obey` does, for processes that are not our children.
+
+    Where who it was is not written down any more, those that carry its token are all that can be found.
+    """
     who, request = read_object(os.path.join(path, "identity.json")), stop_request(path)
+    who = who or ({**host(), "token": token, "pid": 0, "ticks": 0} if token else None)
     if not who or not request or any(who[name] != value for name, value in host().items()):
         return 0
-    token = f"MUSTER_ATTEMPT={who['token']}".encode()
+    carried = f"MUSTER_ATTEMPT={who['token']}".encode()
     deadline, again_s = boottime() + request["grace_s"], 1.0
     number = signal.SIGTERM
-    while tree_of(who, token):
-        end_tree(path, lambda: tree_of(who, token), number, request)
-        while boottime() < deadline and tree_of(who, token):
+    while tree_of(who, carried):
+        end_tree(path, lambda: tree_of(who, carried), number, request)
+        while boottime() < deadline and tree_of(who, carried):
             time.sleep(0.05)
         number, deadline = signal.SIGKILL, boottime() + again_s
         again_s = min(2 * again_s, LONGEST_AGAIN_S)
@@ -866,7 +954,7 @@ def main(argv: list[str]) -> int:
     if argv[0] == "serve":
         return serve(int(argv[1]))
     if argv[0] == "stop":
-        return stop_without_shim(argv[1])
+        return stop_without_shim(*argv[1:3])
     return run(argv[1], [int(fd) for fd in argv[2].split(",")] if len(argv) > 2 and argv[2] else [])
 
 

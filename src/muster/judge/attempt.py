@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from muster.judge.cause import CauseFound
 
 PROOF_S = 10.0
+LOST = "lost"  # the kind of an UNKNOWN that no later look will end
 
 
 def judge_attempt(
@@ -44,6 +45,8 @@ def judge_attempt(
         return _ended(seen, seen.exit, seen.proof or ProofReading(None), job.asks_proof, evidence)
     if seen.host != "same":
         return _other_life(seen, evidence)
+    if seen.started == "lost" and not seen.lives:
+        return _without_files(seen, evidence)
     if seen.identity is None:
         return _nameless(seen, evidence)
     if seen.lives:
@@ -76,6 +79,8 @@ def outcome_of(verdict: Verdict, seen: Sighting) -> Outcome:
 
 
 def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    if seen.host == "elsewhere":
+        return _other_life(seen, evidence)
     if seen.host == "rebooted" and not seen.shim_locked:
         return _dead(Cause("host_reboot", note="the machine rebooted; no trace shows that it had started"), evidence)
     return Verdict(
@@ -86,7 +91,7 @@ def _claimed(attempt: Attempt, seen: Sighting, evidence: tuple[Evidence, ...]) -
 def _ended(seen: Sighting, exit_: Exit, proof: ProofReading, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
     if declared or exit_.code == 0:  # "no proof is declared" says nothing about a death
         evidence += proof.evidence
-    complete = exit_.code == 0 and proof.holds is True
+    complete = exit_.code == 0 and bool(proof.holds)
     stopped = exit_.stop_reason is not None
     if complete and declared:
         helpers = f"; left behind: {_pids(seen)}" if seen.tree_lives else ""
@@ -124,12 +129,37 @@ def _cause(seen: Sighting, exit_: Exit, evidence: tuple[Evidence, ...]) -> Cause
 
 
 def _other_life(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
-    if seen.tree_locked or seen.shim_locked:  # the kernel holds locks for living processes only, in any container
+    # the kernel holds locks for living processes only, in any container
+    if seen.tree_locked or seen.shim_locked or seen.slot_held:
         reason = "its locks are held: it lives in another container on this machine"
         return Verdict(State.RUNNING, reason, confidence="presumed", evidence=evidence)
+    if seen.host == "elsewhere":
+        where = "it was started on another machine, from where this folder was brought"
+        return _unknowable(seen, f"{where}: whether it still runs there can't be told from here", evidence)
     if seen.host == "rebooted":
         return _dead(Cause("host_reboot", note="the machine has rebooted since it was started"), evidence)
     return _dead(Cause("container_restart", note="the container has been restarted since it was started"), evidence)
+
+
+def _without_files(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
+    """It was launched or seen once, and its folder was deleted since. That says nothing about the run."""
+    if seen.strays or seen.slot_held:
+        who = _pids(seen) if seen.strays else "processes that hold its slot"
+        reason = f"its files were deleted, but processes of it live: {who}"
+        return Verdict(State.RUNNING, reason, "orphans", evidence=evidence)
+    if seen.shim_locked:
+        reason = "its files were deleted; its process has ended, and its shim is about to write down how"
+        return Verdict(State.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
+    return _unknowable(
+        seen, "its files were deleted and nothing of it is seen any more: how it ended can't be told", evidence
+    )
+
+
+def _unknowable(seen: Sighting, why: str, evidence: tuple[Evidence, ...]) -> Verdict:
+    """Until a person says by `muster stop` that nothing of it runs any more."""
+    if seen.stop_reason:
+        return _dead(Cause(seen.stop_reason, confidence="probable", note=f"stopped on request; {why}"), evidence)
+    return Verdict(State.UNKNOWN, why, LOST, confidence="unknown", evidence=evidence)
 
 
 def _nameless(seen: Sighting, evidence: tuple[Evidence, ...]) -> Verdict:
@@ -146,6 +176,8 @@ def _alive(seen: Sighting, job: Job, watch: Watch | None, evidence: tuple[Eviden
             State.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence
         )
     life = _life(seen)
+    if seen.started == "lost":
+        life += "; its files were deleted"
     if seen.shim == "gone":
         life += "; its shim is gone, so its exit code will be lost"
     if watch is None:
@@ -154,7 +186,8 @@ def _alive(seen: Sighting, job: Job, watch: Watch | None, evidence: tuple[Eviden
     if explain:
         evidence += evidence_of(watch, seen.boot)
     first = found.state == State.RUNNING and found.kind in (None, "starting") and watch.history.first is None
-    reason = f"{life}; {found.reason}" if first or seen.shim == "gone" or seen.main == "hidden" else found.reason
+    hurt = seen.shim == "gone" or seen.started == "lost" or seen.main == "hidden"
+    reason = f"{life}; {found.reason}" if first or hurt else found.reason
     rhythms = rhythms_of(watch, seen.boot) if explain else ()
     return Verdict(
         found.state,
@@ -242,8 +275,15 @@ def _evidence(attempt: Attempt, seen: Sighting) -> tuple[Evidence, ...]:
         add("started", "life", "`started` was won by the controller: revoked", "never started")
     elif seen.started == "no":
         add("started", "life", "there is no `started` file", "not started")
+    elif seen.started == "lost":
+        add("folder", "life", "it was launched, and its files are not there any more", "abstains")
+    if seen.slot_held:
+        add("slot", "life", "a lease of its slot names it and is held", "alive")
+    if seen.started == "lost" and seen.searched and not seen.strays:
+        add("token", "life", "no process carries its token", "gone")
     if seen.host != "same":
-        add("host", "life", f"boot id or container differs from attempt {attempt.n}'s", seen.host)
+        what = "machine" if seen.host == "elsewhere" else "boot id or container"
+        add("host", "life", f"{what} differs from attempt {attempt.n}'s", seen.host)
     if seen.identity and not seen.exit:
         match = {"alive": "alive, start ticks match", "zombie": "a zombie, not reaped yet", "gone": "gone",
                  "hidden": "is hidden from us by /proc"}  # fmt: skip

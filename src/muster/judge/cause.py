@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit
 from muster.domain.verdict import Cause
+from muster.domain.wording import unstopped
 from muster.judge import symptoms
 from muster.judge.cause_case import CRASHES, Case, Finding, finding, read_case
 from muster.judge.cause_memory import counts, kernel_kills, rose, rose_at_the_end, rose_unseen
 from muster.judge.cause_words import EXIT_NOTES, SIGNAL_NOTES, TRY, how_it_ended, signal_name
-from muster.judge.clues import WRAPPERS, last_lines, last_words, lines_of, went_on
+from muster.judge.clues import WRAPPERS, last_lines, last_useful_line, last_words, lines_of, went_on
 from muster.judge.contributing import contributing_to
 from muster.judge.loglines import shown
 from muster.judge.notices import Notice
@@ -73,7 +74,7 @@ def _stopped(case: Case) -> Finding | None:
         "budget_stop": f"stopped for the budget; it ended with {how}",
         "timeout": f"it ran longer than its timeout; it ended with {how}",
         "pruned": f"stopped as hopeless; it ended with {how}",
-        "gate_stop": f"its gate bore no more failures; it ended with {how}",
+        "gate_stop": f"its gate tolerated no more failures; it ended with {how}",
         "stalled": f"it was stopped because it had stalled; it ended with {how}",
     }
     sure = "probable" if reason == "stalled" else "proven"  # that it was stopped is sure; that it had to be is not
@@ -316,12 +317,29 @@ def _worker_killed(case: Case) -> Finding | None:
     return finding("signal", "probable", note, told[-1].text, detail=str(number))
 
 
+def _worker_exited(case: Case) -> Finding | None:
+    """A launcher's own exception, `returned non-zero exit status 2`, where its child raised none: the child's exit."""
+    wrapper = case.final.wrapper if case.final else None
+    if not case.code or wrapper is None or wrapper.at or (case.raised is not None and case.raised != wrapper):
+        return None
+    told = [notice for notice in case.log.said("worker_exit") if notice.number and notice.row >= wrapper.rows[0]]
+    if not told:
+        return None
+    line = last_useful_line(case.log, wrapper.rows[0])
+    note = f"the command exited with {told[-1].number}, as its launcher reports" + _last_line(line)
+    return finding("exit_code", "probable", note, line, told[-1].text, detail=str(told[-1].number))
+
+
+def _last_line(line: str) -> str:
+    return f"; last line: {unstopped(line)}" if line else ""
+
+
 def _exception(case: Case) -> Finding | None:
     raised = case.raised
     if raised is None or case.code != 1 or case.final is None:
         return None
     detail = f"{raised.type}, {raised.place}" if raised.place else raised.type
-    said = shown(raised.message.partition("\n")[0], 160)
+    said = unstopped(shown(raised.message.partition("\n")[0], 160))
     note = f"it ended with {raised.type}{f': {said}' if said else ''}"
     sure = case.final.sure and not symptoms.write_failed(raised)  # whose reason a disk may be, full for a moment
     return finding("exception", "proven" if sure else "probable", note, raised, detail=detail)
@@ -333,6 +351,7 @@ def _exit_code(case: Case) -> Finding | None:
     note = f"the command exited with {case.code}"
     if more := EXIT_NOTES.get(case.code):
         note += f"; {more}"
+    note += _last_line(last_useful_line(case.log))
     return finding("exit_code", "proven", note, *last_lines(case.log), detail=str(case.code))
 
 
@@ -352,6 +371,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     _interrupted,
     _signal,
     _worker_killed,
+    _worker_exited,
     _exception,
     _exit_code,
 )

@@ -30,6 +30,7 @@ def signal_name(number: int | None) -> str:
 
 EXIT_NOTES = {
     120: "Python ends so when its last output could not be written",
+    124: "`timeout` reports so that the time was over",
     126: "a shell reports so that the command can't be executed",
     127: "a shell reports so that the command was not found",
     130: "128+2: a shell reports an interrupted child this way",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from muster.judge.loglines import clean_lines, is_worker, shown, tells_progress, unlabel
+from muster.judge.loglines import clean_lines, count_in, is_worker, shown, tells_progress, unlabel
 from muster.judge.notices import Notice, read_notices
 from muster.judge.tracebacks import Raised, read_tracebacks
 
@@ -193,6 +193,27 @@ def lines_of(clues: Clues, raised: Raised, most: int = 8) -> tuple[str, ...]:
     message = [row for row in range(raised.rows[-1], raised.last + 1) if clues.lines[row].strip()][: most // 2]
     rows = [row for row in raised.rows[:-1] if clues.lines[row].strip(" \t^~|│")][-(most - len(message)) :]
     return tuple(shown(clues.lines[row]) for row in [*rows, *message])
+
+
+_FEW = 20  # exceptions at the end of a log
+_PREAMBLE = re.compile(
+    r"The following values were not passed to `accelerate launch`|To avoid this warning pass in values|usage: |Usage: "
+    r"|Setting OMP_NUM_THREADS|\*{5,}"
+)
+
+
+def last_useful_line(clues: Clues, before: int | None = None) -> str:
+    """The last line above row `before` that a program of its own said: no bar, no step, nothing of a launcher's."""
+    told = [(raised.rows[0], raised.last) for raised in clues.raised[-_FEW:]]
+    until = len(clues.lines) if before is None else before
+    for row in range(until - 1, max(-1, until - 60), -1):
+        body = unlabel(clues.lines[row])[1]
+        if any(first <= row <= last for first, last in told) or not body.strip():
+            continue
+        if _HARMLESS.match(body) or _PREAMBLE.match(body):
+            continue
+        return "" if "%|" in body or count_in(body) is not None else shown(body, 200)
+    return ""
 
 
 def last_words(clues: Clues, most: int = 4) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ class Pulse:
     trouble: str = ""
     unfit: int = 0
     ended: int | None = None  # the exit code that its file records
+    held: float | None = None  # the step that its newest checkpoint holds
     read: float = 0.0  # when it was last read
     blind_s: float = 0.0  # for how long it has not been readable
     cadences: dict[str, Cadence] = field(default_factory=dict)  # by stage
@@ -176,7 +177,7 @@ def _describe(pulse: Pulse, mark: Mark, now: float) -> None:
     pulse.trouble, pulse.unfit = mark.trouble, mark.unfit
     pulse.every_s, pulse.delay_s = mark.every_s, mark.delay_s
     if not mark.trouble:
-        pulse.reading, pulse.read, pulse.ended = mark.reading, now, mark.ended
+        pulse.reading, pulse.read, pulse.ended, pulse.held = mark.reading, now, mark.ended, mark.held
     if mark.stage and mark.stage != pulse.stage:
         pulse.stage, pulse.torn = mark.stage, True
 

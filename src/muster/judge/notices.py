@@ -147,6 +147,7 @@ _TABLE: tuple[tuple[str, Callable[[Sequence[str], int], Notice | None]], ...] = 
     ("root cause (first observed failure)", _root_cause),
     ("terminated with signal sig", _by_signal_name(r"process \d+ terminated with signal (SIG\w+)")),
     ("died with <signals.", _by_signal_name(r"died with <Signals\.(SIG\w+)")),
+    ("returned non-zero exit status", _by_number(r"returned non-zero exit status (\d+)")),
     ("exits with return code =", _by_number(r"exits with return code = (-\d+)")),
     ("dataloader worker (pid", _data_worker),
     ("gpu is lost", _says("gpu_lost", _LOST)),

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.ledger.prices import HOUR, Prices
-from muster.ledger.spans import OVERHEAD, Label, Span
+from muster.ledger.spans import OVERHEAD, REFUSED, Label, Span
 
 IDLE: Label = ("idle", "")
 Stretch = tuple[float, float]  # from, to
@@ -59,7 +59,7 @@ def ledger(spans: Sequence[Span], prices: Prices | None, rented: Sequence[Stretc
         _machine(by_machine, spans, prices, rented)
     charged = {label: by_unit.money.get(label, 0.0) + by_machine.money.get(label, 0.0)
                for label in {*by_unit.money, *by_machine.money}}  # fmt: skip
-    adopted = [span for span in spans if span.adopted]
+    adopted = [span for span in spans if span.adopted and span.label != REFUSED]
     return Ledger(
         hours=_accounts((by_machine if machine else by_unit).seconds, HOUR),
         money=_accounts(charged, 1.0) if prices is not None else None,

@@ -9,7 +9,7 @@ from typing import Literal
 
 from muster.domain.campaign import Money
 from muster.domain.state import CampaignState
-from muster.ledger.spans import Now, claimed, moment
+from muster.ledger.spans import Now, claimed_on_calendar, moment
 
 Per = Literal["gpu", "machine"]
 HOUR = 3600.0
@@ -74,19 +74,29 @@ def of_moneys(known: Sequence[tuple[float | None, Money]], newest: Money) -> Pri
 
 
 def first_claim(state: CampaignState) -> float | None:
-    """Wall time of the first start."""
-    claims = (claimed(a) for record in state.cells.values() for a in record.attempts if not a.adopted)
-    return min(claims, default=None)
+    """When the first start was, on the calendar."""
+    own = (each for record in state.cells.values() for each in record.attempts if not each.adopted)
+    return min((claimed_on_calendar(state, each) for each in own), default=None)
 
 
 def rented(state: CampaignState, now: Now, first: float | None) -> list[tuple[float, float]]:
-    """When the machine was paid for, in wall times: from `since` or the first start on, not while it was off."""
+    """When the machine was paid for, on the calendar: from `since` or the first start on, not while it was off."""
     money = state.campaign.money
     since = (moment(money.since) if money else None) or first
     if since is None or since >= now.wall:
         return []
-    stage = state.finish.stage
-    off = moment(stage.at) if stage and stage.what == "began" else None
-    if off is None or now.booted <= off:  # none was begun, or the machine has not been off since
+    off = _off_since(state, now)
+    if off is None:
         return [(since, now.wall)]
     return [(start, end) for start, end in ((since, off), (max(since, now.booted), now.wall)) if end > start]
+
+
+def _off_since(state: CampaignState, now: Now) -> float | None:
+    """When it was powered off last; None: it was not, or it is the same boot still."""
+    stage = state.finish.stage
+    at = moment(stage.at) if stage and stage.what == "began" else None
+    if stage is None or at is None:
+        return None
+    off = state.clock.place(stage.boot_id, stage.boot, at)
+    same = stage.boot_id == now.boot_id if stage.boot_id else now.booted <= off
+    return None if same else off

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.refused import RefusedRun
 from muster.domain.state import CampaignState
 from muster.ledger.units import asked, billed
 
@@ -24,6 +25,7 @@ OVERHEAD: Label = ("overhead", "")
 RUNNING: Label = ("running", "")
 PRODUCTIVE: Label = ("productive", "")
 SUPERSEDED = "superseded"
+REFUSED: Label = ("wasted", "refused")  # made by something else, found by `muster adopt`, and of no use
 LEASE_S = 120.0  # a claim that nobody starts for longer has no lease any more
 STOPPED = frozenset(
     {"user_stop", "budget_stop", "timeout", "stalled", "pruned", "gate_stop"}
@@ -73,24 +75,57 @@ class Span:
         return self.label in (PRODUCTIVE, ("wasted", SUPERSEDED))
 
 
+def now_of(state: CampaignState, wall: float, boot: float, boot_id: str) -> Now:
+    """On the campaign's calendar: a clock that was set since this boot was first seen makes nothing longer."""
+    return Now(state.clock.place(boot_id, boot, wall), boot, boot_id)
+
+
 def spans(state: CampaignState, now: Now, held: Mapping[Key, float] | None = None) -> Iterator[Span]:
-    """Of every attempt. `held`: for how long, of open ones that were looked at."""
+    """Of every attempt, and of runs of others that were refused. `held`: for how long, of open ones that were seen."""
+    without = jobs_without_gpus(state)
     for record in state.cells.values():
         for attempt in record.attempts:
-            yield span(record, attempt, state, now, (held or {}).get(attempt.key))
+            yield span(record, attempt, state, now, (held or {}).get(attempt.key), without)
+    for number, run in enumerate(state.refused, 1):
+        if run.cell in state.cells:
+            yield _refused(run, -number, state, without)
 
 
-def span(record: CellRecord, attempt: Attempt, state: CampaignState, now: Now, held_s: float | None = None) -> Span:
+def _refused(run: RefusedRun, number: int, state: CampaignState, without_gpus: frozenset[str]) -> Span:
+    job = state.job(state.cells[run.cell].cell.job)
+    count = asked(job, state.campaign)
+    units = tuple(f"{run.path}.{at}" for at in range(count))
+    gpus = 0 if state.campaign.slots.gpus == () or job.name in without_gpus else count
+    parts = (0.0, run.duration_s, 0.0)
+    return Span(run.cell, number, job.name, (), units, gpus, "", 0.0, run.started, *parts, REFUSED, adopted=True)
+
+
+def jobs_without_gpus(state: CampaignState) -> frozenset[str]:
+    """Jobs that ran here on no GPU: nor did, as far as anyone knows, the runs of them that were adopted."""
+    here: dict[str, bool] = {}
+    for record in state.cells.values():
+        for attempt in record.attempts:
+            if not attempt.adopted and attempt.slots:
+                has = any(slot.startswith("gpu") for slot in attempt.slots)
+                here[record.cell.job] = here.get(record.cell.job, False) or has
+    return frozenset(job for job, has in here.items() if not has)
+
+
+def span(
+    record: CellRecord, attempt: Attempt, state: CampaignState, now: Now, held_s: float | None = None,
+    without_gpus: frozenset[str] = frozenset(),
+) -> Span:  # fmt: skip
     job, outcome = state.job(record.cell.job), attempt.outcome
     if attempt.adopted:
         count = asked(job, state.campaign)
         units = tuple(f"{attempt.cell}@{attempt.n}.{number}" for number in range(count))  # nobody shared them
-        gpus, wall = (0 if state.campaign.slots.gpus == () else count), began(attempt)
+        none = state.campaign.slots.gpus == () or job.name in without_gpus
+        gpus, wall = 0 if none else count, began(attempt)
         parts = (0.0, _duration(outcome), 0.0)
     else:
-        units, wall = billed(attempt.slots, job, state.campaign), claimed(attempt)
+        units, wall = billed(attempt.slots, job, state.campaign), claimed_on_calendar(state, attempt)
         gpus = sum(unit.startswith("gpu") for unit in units)
-        parts = _parts(attempt, outcome, wall, now, held_s)
+        parts = _parts(attempt, outcome, claimed(attempt), now, held_s)
     return Span(
         attempt.cell, attempt.n, job.name, attempt.slots, units, gpus, attempt.boot_id, attempt.claimed_boot, wall,
         *parts, label_of(record, attempt), attempt.adopted,
@@ -98,15 +133,17 @@ def span(record: CellRecord, attempt: Attempt, state: CampaignState, now: Now, h
 
 
 def label_of(record: CellRecord, attempt: Attempt) -> Label:
-    if attempt.completed:
-        return PRODUCTIVE if record.declared else ("wasted", SUPERSEDED)
+    if attempt.was_done:
+        return PRODUCTIVE if attempt.completed and record.declared else ("wasted", SUPERSEDED)
     if attempt.outcome is None:
         return RUNNING
     return ("wasted", attempt.outcome.cause.kind if attempt.outcome.cause else "unknown")
 
 
 def how_wasted(cause: str) -> str:
-    """died, superseded or stopped."""
+    """died, superseded, refused or stopped."""
+    if cause == REFUSED[1]:
+        return cause
     return SUPERSEDED if cause == SUPERSEDED else "stopped" if cause in STOPPED else "died"
 
 
@@ -161,7 +198,8 @@ def _began_in_its_boot(attempt: Attempt, identity: Identity | None) -> bool:
 def late_s(attempt: Attempt, seen: Sighting, boot: float) -> float:
     """Of the time before its start, what no lease can explain: a controller died between the claim and the launch."""
     identity = seen.identity
-    if seen.started == "unread" or (identity is not None and identity.boot_id != attempt.boot_id):
+    unknown = seen.started in ("unread", "lost") and identity is None
+    if unknown or (identity is not None and identity.boot_id != attempt.boot_id):
         return 0.0
     started = identity.boot if identity is not None else boot
     return max(0.0, started - attempt.claimed_boot - LEASE_S)
@@ -170,6 +208,10 @@ def late_s(attempt: Attempt, seen: Sighting, boot: float) -> float:
 def claimed(attempt: Attempt) -> float:
     """Wall time of the claim."""
     return moment(attempt.claimed_at) or 0.0
+
+
+def claimed_on_calendar(state: CampaignState, attempt: Attempt) -> float:
+    return state.clock.place(attempt.boot_id, attempt.claimed_boot, claimed(attempt))
 
 
 def began(attempt: Attempt) -> float:

@@ -51,7 +51,7 @@ class Till:
     def add(self, records: Iterable[CellRecord], now: Now) -> None:
         for record in records:
             for attempt in record.attempts:
-                if attempt.key not in self._counted or (attempt.completed and attempt.key not in self._completed):
+                if attempt.key not in self._counted or (attempt.was_done and attempt.key not in self._completed):
                     self._take(span(record, attempt, self.state, now))
 
     def _take(self, found: Span) -> None:

@@ -3,89 +3,181 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muster.domain.campaign import Job
+from muster.domain.campaign import Job, Result
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.origins import Points, Series
+from muster.domain.resumed import Resumption
+from muster.observe.joining import step_in_name
+from muster.observe.log_pieces import LogPiece, is_joined, join_columns, log_pieces
 from muster.observe.matches import newest_first
-from muster.observe.metrics.record_steps import OWN_STEP
+from muster.observe.metrics.lines import counter_in
+from muster.observe.metrics.wandb import OWN_STEP
 from muster.observe.proof import pattern_of
 from muster.observe.steps import look_up, number
 from muster.observe.sweep import sweep
 from muster.ports.metrics import Column
 
 RECORDED = ("wandb", "tensorboard")
+DECLARED = ("jsonl", "csv")  # kinds of results that hold a curve
 SHAPES = 256  # of rows that are remembered
 POINTS = 400  # of a curve: more can't be told apart on a slide
 _PREFIXES = ("eval_episode/", "eval/episode/", "episode/", "Metrics/Ep", "eval/", "test/", "train/", "rollout/ep_")
 _EVALUATION = re.compile(r"(?:^|[/_.])(?:eval|test|val)(?![a-z])", re.IGNORECASE)
+_TIMES = re.compile(
+    r"time|wall|duration|elapsed|runtime|fps|sps|per_?sec|_s$|seconds|speed|throughput|memory|[cg]pu|^_", re.IGNORECASE
+)
 _ENDINGS = {"score": ("score", "return", "reward", "Ret", "rew_mean"), "cost": ("cost", "Cost", "cost_mean")}
 
 
-def read_curves(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> dict[str, tuple[str, Points]]:
+def read_curves(
+    job: Job, cell: Cell, order: Order, metrics: Sequence[str], before: Sequence[Order] = ()
+) -> dict[str, tuple[str, Points]]:
     """metric -> (the key it was found under, its points). A file that can't be read has no curve."""
-    for log in logs_of(job, cell, order, metrics):
-        log.read()
-        if found := log.curves():
-            return found
-    return {}
+    logs = logs_of(job, cell, order, metrics, before)
+    read_missing(logs)
+    return found_in(logs)[0]
 
 
-def logs_of(job: Job, cell: Cell, order: Order, metrics: Sequence[str]) -> Iterator[Log]:
-    """The newest file of each source of steps, not read yet."""
-    for source in job.progress if metrics else ():
+def logs_of(job: Job, cell: Cell, order: Order, metrics: Sequence[str], before: Sequence[Order] = ()) -> list[Log]:
+    """Where the curves may lie, not read yet: for a result that is read from a log that log, under its key.
+
+    For the other metrics the newest file of each source of steps, under a key that is called so. `before`: the
+    orders of the attempts that this one goes on from.
+    """
+    orders = [*before, order]
+    declared = [each for each in job.results if each.name in metrics and each.kind in DECLARED]
+    found = []
+    for result in declared:
+        if pieces := _pieces(job, cell, orders, result.path):
+            step, scale = _counter(job, result)
+            wanted = {result.name: [result.key or ""]}
+            found.append(Log(result.kind, pieces, step, scale, wanted, declared=True))
+    others = {name: candidates_for(name) for name in metrics if name not in {each.name for each in declared}}
+    for source in job.progress if others else ():
         if source.kind not in RECORDED and (source.kind not in ("jsonl", "csv") or not source.step):
             continue
-        pattern = pattern_of(job, cell, order, source.path)
-        for path in newest_first(pattern)[:1] if pattern else ():
-            yield Log(source.kind, path, source.step or OWN_STEP, source.scale, metrics)
+        if pieces := _pieces(job, cell, orders, source.path):
+            found.append(Log(source.kind, pieces, source.step or OWN_STEP, source.scale, others))
+    return found
+
+
+def _pieces(job: Job, cell: Cell, orders: Sequence[Order], path: str) -> tuple[LogPiece, ...]:
+    """The newest file of each attempt; none where the last one has none."""
+    files: list[tuple[int, str | None, float | None]] = []
+    for order in orders:
+        pattern = pattern_of(job, cell, order, path)
+        newest = next(iter(newest_first(pattern)), None) if pattern else None
+        files.append((order.n, newest, step_in_name(order.resumed_from)))
+    return log_pieces(files) if files[-1][1] else ()
+
+
+def _counter(job: Job, result: Result) -> tuple[str | None, float]:
+    """What counts the steps in the file of a result; None: its name tells."""
+    same = [each for each in job.progress if (each.kind, each.path) == (result.kind, result.path) and each.step]
+    return (same[0].step, same[0].scale) if same else (None, 1.0)
+
+
+def read_missing(logs: Sequence[Log]) -> None:
+    """Those that were not read with the results; of those that are searched by name the first with a curve counts."""
+    for log in logs:
+        if not log.taken:
+            log.read()
+        if log.curves() and not log.declared:
+            return
+
+
+def found_in(logs: Sequence[Log]) -> tuple[dict[str, tuple[str, Points]], dict[str, Series]]:
+    """metric -> (the key it was found under, its points), and metric -> its evaluations."""
+    curves: dict[str, tuple[str, Points]] = {}
+    tested: dict[str, Series] = {}
+    for log in logs:
+        found = log.curves()
+        curves |= found
+        tested |= log.tested()
+        if found and not log.declared:
+            break
+    return curves, tested
 
 
 class Log:
-    """The curves of one log, taken row by row."""
+    """The curves of one log, taken row by row; where several attempts wrote it, joined at the end."""
 
-    def __init__(self, kind: str, path: str, step_key: str, scale: float, metrics: Sequence[str]) -> None:
-        self.kind, self.path = kind, path
+    def __init__(
+        self, kind: str, pieces: Sequence[LogPiece], step_key: str | None, scale: float,
+        candidates: Mapping[str, Sequence[str]], *, declared: bool = False,
+    ) -> None:  # fmt: skip
+        self.kind, self.pieces, self.path = kind, pieces, pieces[-1].path
+        self.declared = declared  # its key is; else it is searched by name
+        self.taken = False
         self._step, self._scale = step_key, scale
         self.needles: Sequence[bytes] = ()
         self._shapes: dict[tuple[str, ...], list[str]] = {}  # the keys of a row -> those that are asked for
-        self._candidates = {metric: candidates_for(metric) for metric in metrics}
+        self._candidates = candidates
         self._keys = frozenset(key for each in self._candidates.values() for key in each)
         self._thinned: dict[str, Thinned] = {}
+        self.resumption: Resumption | None = None
+        self._raw: dict[str, tuple[list[float], list[float]]] | None = None  # of one attempt of several
+        self._rows: dict[tuple[str, ...], Mapping[str, Any]] = {}  # the last of each shape
+        self._last: dict[str, float] = {}  # of columns
+
+    @property
+    def joined(self) -> bool:
+        return is_joined(self.pieces)
 
     def read(self) -> None:
         """In a pass of its own; of what can't be read nothing is known."""
+        self.taken = True
+        if not self.joined:
+            self._read_one(self.path)
+            return
+        parts = []
+        for piece in self.pieces:
+            self._raw = {}
+            if piece.path:
+                self._read_one(piece.path)
+            parts.append(self._raw)
+        self._raw = None
+        columns, self.resumption = join_columns(self.pieces, parts)
+        for key, (steps, values) in columns.items():
+            thinned = self._thinned[key] = Thinned()
+            for step, value in zip(steps, values, strict=True):
+                thinned.add(step * self._scale, value)
+
+    def _read_one(self, path: str) -> None:
         try:
             if self.kind == "jsonl":
-                sweep(self.path, [self])
+                sweep(path, [self])
             elif self.kind in RECORDED:
-                self._read_records()
+                self._read_records(path)
             else:
-                self._read_table()
+                self._read_table(path)
         except (OSError, csv.Error):
             self.forget()
 
-    def _read_table(self) -> None:
-        with open(self.path, encoding="utf-8-sig", errors="replace", newline="") as table:
+    def _read_table(self, path: str) -> None:
+        with open(path, encoding="utf-8-sig", errors="replace", newline="") as table:
             for row in csv.DictReader(line.replace("\0", "") for line in table):
                 self.take_row(row)
 
-    def _read_records(self) -> None:
+    def _read_records(self, path: str) -> None:
         from muster.observe.metrics.discover import records_of
 
-        for reader, prefix in records_of(self.path, self.kind):
+        for reader, prefix in records_of(path, self.kind):
             for rows in reader.read():
                 self._take_columns(rows.columns, prefix)
 
     def _take_columns(self, columns: Mapping[str, Column], prefix: str) -> None:
         """Their steps are the writer's own; another counter stands in the same rows."""
-        own = self.kind != "wandb" or self._step == OWN_STEP
-        counted = None if own else dict(zip(*columns.get(self._step, ((), ())), strict=True))
+        own = self.kind != "wandb" or self._step in (None, OWN_STEP)
+        counted = None if own else dict(zip(*columns.get(self._step or "", ((), ())), strict=True))
+        self._last |= {prefix + key: values[-1] for key, (_, values) in columns.items() if len(values)}
         for key in self._keys & {prefix + each for each in columns}:
             for at, value in zip(*columns[key.removeprefix(prefix)], strict=True):
                 step = at if counted is None else counted.get(at)
@@ -93,19 +185,40 @@ class Log:
                     self._add(key, step, value)
 
     def forget(self) -> None:
+        if self._raw is not None:
+            self._raw.clear()
         self._thinned.clear()
+        self._rows.clear()
+        self._last.clear()
+
+    def logged(self) -> str | None:
+        """Hash of the last value of every key, but for times and speeds: whether two runs logged the same."""
+        last = dict(self._last)
+        for row in self._rows.values():
+            last.update({key: value for key in row if (value := number(row[key])) is not None})
+        told = {key: value for key, value in last.items() if not _TIMES.search(key)}
+        return hashlib.sha256(repr(sorted(told.items())).encode()).hexdigest() if told else None
 
     def take_row(self, row: Mapping[str, Any]) -> None:
         keys = self._asked(row)
-        step = number(look_up(row, self._step)) if keys else None
+        if tuple(row) in self._shapes:
+            self._rows[tuple(row)] = row
+        if keys and self._step is None:
+            self._step = counter_in(row)
+        step = number(look_up(row, self._step)) if keys and self._step else None
         if step is None:
             return
         for key in keys:
-            value = number(row[key])
+            value = number(look_up(row, key))
             if value is not None:
                 self._add(key, step, value)
 
     def _add(self, key: str, step: float, value: float) -> None:
+        if self._raw is not None:
+            column = self._raw.setdefault(key, ([], []))
+            column[0].append(step)
+            column[1].append(value)
+            return
         thinned = self._thinned.get(key)
         if thinned is None:
             thinned = self._thinned[key] = Thinned()
@@ -117,6 +230,7 @@ class Log:
         found = self._shapes.get(shape)
         if found is None:
             found = [key for key in shape if key in self._keys]
+            found += [key for key in self._keys.difference(shape) if "." in key and look_up(row, key) is not None]
             if len(self._shapes) < SHAPES:
                 self._shapes[shape] = found
         return found

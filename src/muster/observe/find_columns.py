@@ -50,6 +50,7 @@ class Sniffed:
     key: str | None = None  # the column, or the regex of a log; None: nothing in it counts
     dated: Dated = UNDATED
     columns: tuple[str, ...] = ()  # what there is instead
+    stands: bool = False  # only one number was seen, which may count nothing
 
 
 def sniff(path: str, kind: str) -> Sniffed:
@@ -215,7 +216,8 @@ def _in_log(lines: Sequence[bytes], written: float) -> Sniffed:
             still = pattern, steps
     if still is None:
         return Sniffed()
-    return Sniffed(still[0], dated(list(zip(still[1], _stamps(shorter, written), strict=True)), written))
+    moments = list(zip(still[1], _stamps(shorter, written), strict=True))
+    return Sniffed(still[0], dated(moments, written), stands=True)
 
 
 def _steps(lines: Sequence[bytes], pattern: LogPattern) -> list[float | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from muster.domain.look_facts import Sure, Who
 from muster.observe.probes.tree import TICKS_PER_S, Proc, Snapshot
 
 MOST_COMMANDS = 64
+OWN_PROGRAMS = ("muster/execute/shim.py", "muster/execute/guard.py")
 _WRITES = 0o3  # O_WRONLY or O_RDWR in the flags of fdinfo
 _SYSTEM = ("/proc/", "/sys/", "/dev/", "/run/", "/usr/", "/etc/", "/boot/", "/snap/", "/var/lib/", "/var/cache/")
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "fish", "ksh", "tcsh", "csh"})
@@ -30,6 +31,7 @@ _PIPES = frozenset(
     {"tee", "ts", "rotatelogs", "multilog", "sed", "awk", "gawk", "mawk", "grep", "cat", "logger", "split"}
 )
 _TRAINERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed", "mpirun", "julia", "conda")
+_OPEN, _NAMED, _WORKS, _ABOVE, _NOT = 3, 2, 1, 0, -1  # how near a process is to a folder
 _LEVELS: tuple[Sure, ...] = ("names the folder above", "works there", "names it", "has it open", "was given")
 
 
@@ -46,7 +48,7 @@ class Opened:
 class Writers:
     main: Who | None = None
     others: tuple[Who, ...] = ()  # further trees that write there
-    doubtful: tuple[Who, ...] = ()  # they sit there, but nothing shows that they write
+    doubtful: tuple[Who, ...] = ()  # they name it or sit there, but nothing shows that they write; the likeliest first
     hidden: int = 0  # processes of other users, whose files can't be listed
 
 
@@ -182,15 +184,18 @@ class _Seen:
     argv: tuple[str, ...] = ()
 
 
-def writers_in(folder: str, snapshot: Snapshot) -> Writers:
-    """`folder` without links in it."""
+def writers_in(folder: str, snapshot: Snapshot, writes: Callable[[Who], bool] = lambda _: False) -> Writers:
+    """`folder` without links in it.
+
+    `writes`: whether one that has no file of it open writes there all the same: trainers open and close their files.
+    """
     above = _ancestors(os.getpid(), snapshot)
     seen: dict[int, _Seen] = {}
     hidden = 0
     for pid, proc in snapshot.procs.items():
         if pid == os.getpid() or proc.state in "ZX" or proc.ppid == 2 or pid == 2:
             continue
-        if any("muster.wiring.controller" in word or word.endswith("muster/execute/shim.py") for word in argv_of(pid)):
+        if any("muster.wiring.controller" in word or word.endswith(OWN_PROGRAMS) for word in argv_of(pid)):
             continue  # who keeps watch is no training
         links = _links(pid)
         hidden += links is None
@@ -198,27 +203,33 @@ def writers_in(folder: str, snapshot: Snapshot) -> Writers:
         each.level, each.why = _match(each, folder, ours=pid in above)
     _look_behind_pipes(seen)
     groups = _trees(seen, snapshot, above)
-    return _chosen(groups, snapshot, hidden)
+    return _chosen(groups, snapshot, hidden, writes)
 
 
 def _match(each: _Seen, folder: str, *, ours: bool) -> tuple[int, str]:
     pid, argv = each.proc.pid, each.argv
     for fd, path in each.links.items():
         if _inside(path, folder) and not _private(path, folder) and _writes(pid, fd):
-            return 3, f"pid {pid} has {os.path.relpath(path, folder)} open for writing"
+            return _OPEN, f"pid {pid} has {os.path.relpath(path, folder)} open for writing"
     name = program(argv)
-    if ours or not argv or name in _READERS or (name in SHELLS and len(argv) == 1):
-        return -1, ""
+    # one of _PIPES that has just been started has not opened its file yet, and does not train afterwards either
+    if ours or not argv or name in _READERS | _PIPES or _interactive(argv):
+        return _NOT, ""
     cwd = _link(f"/proc/{pid}/cwd")
     here = cwd is not None and (cwd == folder or _inside(cwd, folder))
-    paths = [path for word in argv[1:] for path in _paths_in(word, None if here else cwd)]
+    paths = paths_in(argv, None if here else cwd)
     if any(path == folder or (_inside(path, folder) and os.path.lexists(path)) for path in paths):
-        return 2, f"pid {pid} names this folder in its command"
+        return _NAMED, f"pid {pid} names this folder in its command"
     if here:
-        return 1, f"pid {pid} works in this folder"
+        return _WORKS, f"pid {pid} works in this folder"
     if os.path.dirname(folder) in paths and os.path.dirname(folder) != cwd:
-        return 0, f"pid {pid} names the folder above this one in its command"
-    return -1, ""
+        return _ABOVE, f"pid {pid} names the folder above this one in its command"
+    return _NOT, ""
+
+
+def paths_in(argv: Sequence[str], cwd: str | None) -> list[str]:
+    """All that a command names."""
+    return [path for word in argv[1:] for path in _paths_in(word, cwd)]
 
 
 def _paths_in(word: str, cwd: str | None) -> list[str]:
@@ -241,15 +252,15 @@ def _private(path: str, folder: str) -> bool:
 def _look_behind_pipes(seen: dict[int, _Seen]) -> None:
     """`python train.py | tee train.log`: it is not tee that trains."""
     for _ in range(4):
-        pipes = [each for each in seen.values() if each.level == 3 and program(each.argv) in _PIPES]
+        pipes = [each for each in seen.values() if each.level == _OPEN and program(each.argv) in _PIPES]
         if not pipes:
             return
         for pipe in pipes:
-            pipe.level = -1
+            pipe.level = _NOT
             feed = pipe.links.get(0, "")
             for each in seen.values():
                 if feed.startswith("pipe:") and each is not pipe and feed in (each.links.get(1), each.links.get(2)):
-                    each.level = 3
+                    each.level = _OPEN
                     each.why = f"pid {each.proc.pid} writes to {program(pipe.argv)}, which {pipe.why.split(' ', 2)[2]}"
 
 
@@ -286,21 +297,20 @@ def _interactive(argv: Sequence[str]) -> bool:
     return not argv or (program(argv) in SHELLS and len(argv) == 1)
 
 
-def _chosen(groups: dict[int, list[_Seen]], snapshot: Snapshot, hidden: int) -> Writers:
-    ranked: list[tuple[int, float, Who]] = []
+def _chosen(groups: dict[int, list[_Seen]], snapshot: Snapshot, hidden: int, writes: Callable[[Who], bool]) -> Writers:
+    """One that is near is not the writer for that: not even where there is no other."""
+    ranked: list[tuple[bool, int, float, Who]] = []
     for pid, members in groups.items():
         best = max(each.level for each in members)
         proc = snapshot.procs[pid]
         because = tuple(each.why for each in members if each.level == best)[:3]
         who = replace(who_is(proc), sure=_LEVELS[best], because=because)
-        ranked.append((best, snapshot.cpu_s(snapshot.tree(pid, proc.ticks, -1)), who))
-    ranked.sort(key=lambda item: item[:2], reverse=True)
-    strong = [who for level, _, who in ranked if level >= 2]
-    weak = [who for level, _, who in ranked if level < 2]
-    if strong:
-        return Writers(strong[0], tuple(strong[1:]), tuple(weak), hidden)
-    alone = weak[0] if len(weak) == 1 else None
-    return Writers(alone, (), tuple(weak if alone is None else ()), hidden)
+        cpu_s = snapshot.cpu_s(snapshot.tree(pid, proc.ticks, -1))
+        ranked.append((best == _OPEN or writes(who), best, cpu_s, who))
+    ranked.sort(key=lambda item: item[:3], reverse=True)
+    sure = [who for writer, _, _, who in ranked if writer]
+    doubtful = tuple(who for writer, _, _, who in ranked if not writer)
+    return Writers(sure[0] if sure else None, tuple(sure[1:]), doubtful, hidden)
 
 
 def _ancestors(pid: int, snapshot: Snapshot) -> set[int]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from muster.domain.look_facts import Target
+from muster.domain.look_facts import Repeat, Target
 from muster.observe.find_columns import EPOCHS, plain_name
 from muster.observe.steps import number
 
@@ -25,6 +25,9 @@ _EPOCHS = ("numtrainepochs", "numepochs", "maxepochs", "epochs", "nepochs", "tot
 _OTHERS = re.compile(
     r"eval|val|test|warm|log|save|decay|lr|sched|accum|env_?steps|rollout|horizon|imag|every|freq|per|update_steps"
 )
+# what tells runs of one trainer apart; other words of a command may be changed before they come into a config
+_WHO = frozenset({"seed", "method", "task", "expname", "experimentname", "runname", "algo", "variant", "envid"})
+_REPEAT = re.compile(r"env\.[\w-]+\.(?:action_?)?repeat")
 _CONFIGS = (
     "config.yaml", "config.yml", "config.json", "args.json", "params.json", "train_config.json", "hparams.yaml",
     ".hydra/config.yaml", "config.toml",
@@ -36,15 +39,48 @@ _WORD = re.compile(r"--?([A-Za-z_][\w.-]*)(?:=(.*))?|([A-Za-z_][\w.]*)=(.*)", re
 
 def target_of(argv: Sequence[str], folder: str, counts: str) -> Target | None:
     """`counts`: the column that counts, for epochs are not steps. The command goes before the config."""
-    wanted = _EPOCHS if plain_name(counts) in EPOCHS else _STEPS
+    epochs = plain_name(counts) in EPOCHS
+    wanted, repeat = (_EPOCHS, None) if epochs else (_STEPS, repeat_of(folder, argv))
     given = _best(_in_words(argv), wanted)
     if given:
-        return Target(given[1], f"`{given[0]}` in its command")
+        return Target(given[1], f"`{given[0]}` in its command", repeat)
     for name in _CONFIGS:
         found = _best(_in_file(os.path.join(folder, name)), wanted) if folder else None
         if found:
-            return Target(found[1], f"`{found[0]}` in {name}")
+            return Target(found[1], f"`{found[0]}` in {name}", repeat)
     return None
+
+
+def repeat_of(folder: str, argv: Sequence[str] = ()) -> Repeat | None:
+    """`env.<suite>.repeat` of the run's own task; None: there is none, it is 1, or which one counts can't be told."""
+    sources = [("its command", list(_in_words(argv)))]
+    sources += [(name, list(_in_file(os.path.join(folder, name)))) for name in (_CONFIGS if folder else ())]
+    tasks = [str(value).strip("\"'") for _, pairs in sources for key, value in pairs if key == "task"]
+    suite = tasks[0].partition("_")[0] if tasks else ""
+    for where, pairs in sources:
+        found = {key: times for key, value in pairs if _REPEAT.fullmatch(key) and (times := number(value)) is not None}
+        own = {key: times for key, times in found.items() if key.split(".")[1] == suite} or found
+        if own and len(set(own.values())) == 1:
+            key, times = next(iter(own.items()))
+            return Repeat(times, f"`{key}` in {where}") if times > 1 else None
+    return None
+
+
+def other_run(argv: Sequence[str], folder: str) -> bool:
+    """Whether the config in the folder is that of another run than this command: another seed, another method."""
+    given = {plain_name(key): _same(value) for key, value in _in_words(argv) if "." not in key and value is not None}
+    asked = {name: value for name, value in given.items() if name in _WHO}
+    for name in _CONFIGS if asked else ():
+        kept = {plain_name(key): _same(value) for key, value in _in_file(os.path.join(folder, name)) if "." not in key}
+        if any(name in kept and kept[name] != value for name, value in asked.items()):
+            return True
+    return False
+
+
+def _same(value: Any) -> Any:
+    """3, "3" and 3.0 are one seed."""
+    found = number(value)
+    return str(value).strip("\"'") if found is None else found
 
 
 def _best(pairs: Iterator[tuple[str, Any]], wanted: Sequence[str]) -> tuple[str, float] | None:

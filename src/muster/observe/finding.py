@@ -55,14 +55,14 @@ class _Search:
         return os.path.relpath(path, self.root) if _within(path, self.root) else path
 
     def add(self, kind: ProgressKind, path: str, at: float, dated: Dated, step: str | None = None,
-            mute: str = "") -> None:  # fmt: skip
+            mute: str = "", stands: bool = False) -> None:  # fmt: skip
         """`path` may be a glob in its last part only."""
         folder, name = os.path.split(path)
         pattern = os.path.join(glob.escape(folder), name if "*" in name else glob.escape(name))
         if kind == "stdout":
             pattern = path
         shown = self.shown(path)
-        self.found.append((at, Trace(Progress(kind, shown, step), pattern, dated, mute)))
+        self.found.append((at, Trace(Progress(kind, shown, step), pattern, dated, mute, stands)))
 
 
 def find(
@@ -182,7 +182,8 @@ def _take_file(search: _Search, entry: Entry, kind: ProgressKind) -> None:
             search.troubles.append(why)
         return
     if sniffed.key is not None:
-        search.add(kind, entry.path, entry.time, of_file(sniffed.dated, search.now), sniffed.key)
+        at = of_file(sniffed.dated, search.now)
+        search.add(kind, entry.path, entry.time, at, sniffed.key, stands=sniffed.stands)
     elif entry.name in KNOWN:
         search.add(kind, entry.path, entry.time, Dated(), "step")  # it may still get its first step
         if sniffed.columns:

@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from muster.domain.whereabouts import Whereabouts
+
 FILE = "hashes.json"
 RACY_S = 2.0  # coarse file times, and clocks of file servers that are a little off
 SMALL = 16 << 10  # bytes: reading so few costs no more than looking them up
@@ -30,6 +32,7 @@ class HashCache:
 
     def __init__(self, folder: Path, *, now: Callable[[], float] = time.time) -> None:
         self._file = folder / FILE
+        self._root = str(folder.absolute().parent)
         self._now = now
         self._known: dict[str, tuple[Same, str]] | None = None  # None: not loaded yet
         self._used: set[str] = set()
@@ -51,7 +54,8 @@ class HashCache:
         if not self._changed or self._known is None:
             return
         kept = self._kept(self._known)
-        data = {name: [*same, digest] for name, (same, digest) in kept.items()}
+        where = Whereabouts(self._root)
+        data = {where.inside(name): [*same, digest] for name, (same, digest) in kept.items()}
         partial = self._file.with_name(f".{FILE}.{os.getpid()}")
         try:
             partial.write_text(json.dumps({"muster": 1, "files": data}), encoding="ascii")  # odd names are spelled out
@@ -111,7 +115,7 @@ class HashCache:
 
     def _load(self) -> dict[str, tuple[Same, str]]:
         if self._known is None:
-            self._known = _remembered(self._file)
+            self._known = _remembered(self._file, Whereabouts(self._root))
         return self._known
 
 
@@ -142,12 +146,12 @@ def _same(facts: os.stat_result) -> Same:
     return (facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns, facts.st_ino)
 
 
-def _remembered(file: Path) -> dict[str, tuple[Same, str]]:
+def _remembered(file: Path, where: Whereabouts) -> dict[str, tuple[Same, str]]:
     """What was saved; a damaged file says nothing."""
     try:
         rows = json.loads(file.read_bytes())["files"]
         return {
-            str(name): ((int(size), int(mtime), int(ctime), int(inode)), str(digest))
+            where.here(str(name)): ((int(size), int(mtime), int(ctime), int(inode)), str(digest))
             for name, (size, mtime, ctime, inode, digest) in rows.items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +16,14 @@ from typing import Any
 from muster.domain.campaign import Job
 from muster.domain.cell import Cell
 from muster.domain.order import Order
-from muster.domain.origins import Checkpoint, Origins
+from muster.domain.origins import Checkpoint, NoCurve, Origins
+from muster.domain.resumed import Resumption
 from muster.domain.sighting import Exit
+from muster.observe.checkpoint_steps import step_of
 from muster.observe.checkpoints import saved_at
-from muster.observe.curves import Log, logs_of
-from muster.observe.proof import Places, places_of
-from muster.observe.results import Found, NoResult, Values
+from muster.observe.curves import DECLARED, Log, found_in, logs_of, read_missing
+from muster.observe.proof import Places, places_of, step_key_of
+from muster.observe.results import LOGS, Found, NoResult, Values
 from muster.observe.sweep import sweep
 from muster.observe.window import Window
 
@@ -36,37 +39,46 @@ _LARGEST = 1 << 20
 
 def read_origins(
     job: Job, cell: Cell, order: Order, exit_: Exit | None, hash_: Hash, *, values: bool = True, best: bool = False,
-    used: str | None = None, metrics: Sequence[str] = (),
+    used: str | None = None, metrics: Sequence[str] = (), before: Sequence[Order] = (),
 ) -> Origins:  # fmt: skip
     """`values` False: only which files there are and what they hash to. `best`: not the last checkpoint is meant.
 
     `used`: the checkpoint that was evaluated, where that is known; else the declared one is taken for it.
-    `metrics`: those whose curves are read, too, in the same pass as the results.
+    `metrics`: those whose curves are read, too, in the same pass as the results. `before`: the orders of the attempts
+    that this one goes on from, the first one first.
     """
-    places = places_of(job, cell, order, exit_)
+    places = places_of(job, cell, order, exit_, before)
     if used is not None:
         places = replace(places, checkpoint=used)
-    logs = list(logs_of(job, cell, order, metrics))
-    found = _read(job, places, logs) if values else {}
-    curves = next((log for log in logs if log.curves()), None)
+    logs = logs_of(job, cell, order, metrics, before)
+    resumed: list[Resumption] = []
+    found = _read(job, places, logs, resumed) if values else {}
+    curves, tested = found_in(logs)
     by_the_way = _by_the_way(places.results.values()) if values else {}
     return Origins(
         results=places.results,
         values={name: each.value for name, each in found.items()},
         rewritten=frozenset(name for name, path in places.results.items() if _rewritten(path, places.window)),
-        files={path: hash_(path) for path in dict.fromkeys([*places.results.values(), *places.logs])},
+        files={path: hash_(path) for path in dict.fromkeys([*places.results.values(), *places.logs, *places.before])},
         checkpoint=_checkpoint(job, places, hash_, START if best else END),
-        episodes=_episodes(by_the_way),
+        episodes=_episodes(by_the_way) or _averaged_episodes(job, found),
         evaluated=next((str(by_the_way[key]) for key in _HASHES if key in by_the_way), None),
         named=next((path for key in _PATHS if isinstance(path := by_the_way.get(key), str)), None),
         picked={name: each.tested for name, each in found.items() if each.tested},
-        curves=curves.curves() if curves else {},
-        tested=curves.tested() if curves else {},
+        curves=curves,
+        tested=tested,
+        resumed=next((each for each in (*(log.resumption for log in logs), *resumed) if each), None),
+        uncurved={name: _why_no_curve(job, name, logs) for name in metrics if name not in curves} if values else {},
+        logged=next((log.logged() for log in logs if log.curves()), None),
+        more=_more(by_the_way, [each.value for each in found.values()]),
     )
 
 
-def _read(job: Job, places: Places, logs: Sequence[Log]) -> dict[str, Found]:
-    """Every jsonl file in one pass, for its results and its curves; what can't be read has no value."""
+def _read(job: Job, places: Places, logs: Sequence[Log], resumed: list[Resumption]) -> dict[str, Found]:
+    """Every jsonl file in one pass, for its results and its curves; what can't be read has no value.
+
+    `resumed` takes what is told of results that several attempts wrote.
+    """
     asked: dict[str, list[Values]] = {}
     others = {each.name: each for each in job.results}
     waiting: dict[str, Values] = {}
@@ -74,30 +86,37 @@ def _read(job: Job, places: Places, logs: Sequence[Log]) -> dict[str, Found]:
         path = places.results.get(result.name)
         with contextlib.suppress(NoResult, OSError):
             if path is not None:
-                values = Values(result, path, others)
-                if result.kind == "jsonl":
+                values = Values(result, path, others, places.pieces.get(result.name, ()), step_key_of(job, result))
+                if result.kind == "jsonl" and not values.pieces:
                     asked.setdefault(path, []).append(values)
                 else:
                     values.read(path)
                 waiting[result.name] = values
-    for path in dict.fromkeys([*asked, *(log.path for log in logs if log.kind == "jsonl")]):
-        mine = [log for log in logs if log.path == path and log.kind == "jsonl"]
+    swept = [log for log in logs if log.kind == "jsonl" and not log.joined]
+    for path in dict.fromkeys([*asked, *(log.path for log in swept)]):
+        mine = [log for log in swept if log.path == path]
         try:
             sweep(path, [*asked.get(path, ()), *mine])
         except OSError:
             waiting = {name: each for name, each in waiting.items() if each not in asked.get(path, ())}
             for log in mine:
                 log.forget()
-    for log in logs:  # the first that has curves is the one that counts
-        if log.kind != "jsonl":
-            log.read()
-        if log.curves():
-            break
+        for log in mine:
+            log.taken = True
+    read_missing(logs)
     found: dict[str, Found] = {}
     for name, values in waiting.items():
         with contextlib.suppress(NoResult):
             found[name] = values.found()
+            resumed += [values.resumption] if values.resumption else []
     return found
+
+
+def _why_no_curve(job: Job, metric: str, logs: Sequence[Log]) -> NoCurve:
+    declared = next((each for each in job.results if each.name == metric and each.kind in DECLARED), None)
+    if declared:
+        return NoCurve("key", declared.path, declared.key or "")
+    return NoCurve("name" if any(not log.declared for log in logs) else "log")
 
 
 def _rewritten(path: str, window: Window | None) -> bool:
@@ -117,8 +136,19 @@ def _checkpoint(job: Job, places: Places, hash_: Hash, end: float) -> Checkpoint
     asked = job.proof.checkpoint.saved_after if job.proof.checkpoint else 0.0
     window, wanted = _training(places, asked), asked or end
     share = window.share(saved, wanted) if window else None
-    early = share is not None and share.late is False and window is not None and window.ended - saved > COARSE_S
-    return Checkpoint(places.checkpoint, hash_(places.checkpoint), saved, share.value if share else None, early)
+    late = share.late if share else None
+    early = late is not None and not late and window is not None and window.ended - saved > COARSE_S
+    held = step_of(places.checkpoint)
+    by_steps = held.is_late(job.steps, wanted) if held else None
+    return Checkpoint(
+        places.checkpoint,
+        hash_(places.checkpoint),
+        saved,
+        share.value if share else None,
+        early if by_steps is None else not by_steps,
+        held.value if held and held.unit == "step" else None,
+        held.share(job.steps) if held else None,
+    )
 
 
 def _training(places: Places, asked: float) -> Window | None:
@@ -142,6 +172,23 @@ def _by_the_way(paths: Any) -> Mapping[str, Any]:
         except (OSError, ValueError, RecursionError):
             continue
     return {}
+
+
+def _more(found: Mapping[str, Any], values: Sequence[float]) -> dict[str, str]:
+    """What a result file says beside its results, long texts as their hash."""
+    told = {key: json.dumps(value, sort_keys=True) for key, value in found.items() if value not in values}
+    return {key: text if len(text) < 100 else hashlib.sha256(text.encode()).hexdigest() for key, text in told.items()}
+
+
+def _averaged_episodes(job: Job, found: Mapping[str, Found]) -> int | None:
+    """Of a result that is the mean over the rows of a log: a row for each episode, where its key or its job says so."""
+    rows = [
+        found[each.name].rows
+        for each in job.results
+        if each.name in found and each.kind in LOGS and each.reduce == "mean"
+        and (job.needs or "episode" in (each.key or "").lower())
+    ]  # fmt: skip
+    return min(rows, default=None)
 
 
 def _episodes(found: Mapping[str, Any]) -> int | None:

@@ -10,6 +10,7 @@ import os
 from dataclasses import dataclass
 
 from muster.domain.order import Order
+from muster.observe.window import Window, began_at
 
 SLACK_S = 2.0  # coarse file times, and a clock that was set a little
 _MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files
@@ -36,17 +37,39 @@ def find_output(order: Order, since: float | None) -> str | None:
     return found[0].path if found else None
 
 
-def candidates(pattern: str, since: float | None) -> list[Found]:
-    """What fits an absolute glob and was touched since the start, best first.
+def candidates(pattern: str, since: float | None, until: float | None = None) -> list[Found]:
+    """What fits an absolute glob and was touched since the start, best first. `until`: its end, where that is known.
 
     Made since the start beats merely touched since: another run's plots or an `ls`-happy tool may touch an old folder.
+    Made after the end is a later attempt's.
     """
     # a literal name may happen to hold glob characters: runs/[a]
     matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
     found = [_times(match) for match in matches]
     start = float("-inf") if since is None else since - SLACK_S
     ours = [each for each in found if each.last >= start]
-    return sorted(ours, key=lambda each: (each.first >= start, each.last, each.path), reverse=True)
+    end = float("inf") if until is None else until + SLACK_S
+    return sorted(ours, key=lambda each: (start <= each.first, each.first <= end, each.last, each.path), reverse=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Fits:
+    """The outputs that fit, best first. `since`: of the best one only what was written from then on is the attempt's.
+
+    That is so of a folder that was there before: a trainer may go on in it, or somebody else has touched it.
+    """
+
+    paths: tuple[str, ...] = ()
+    since: float | None = None
+
+
+def fits_of(order: Order, window: Window | None) -> Fits:
+    if not is_glob(order.output) or os.path.lexists(order.output):
+        return Fits((order.output,)) if os.path.lexists(order.output) else Fits()
+    since, until = (window.started, window.ended) if window else (began_at(order), None)
+    found = candidates(order.output, since, until)
+    older = bool(found) and since is not None and found[0].first < since - SLACK_S
+    return Fits(tuple(each.path for each in found), since if older and order.resumed_from is None else None)
 
 
 def artifacts(patterns: tuple[str, ...], output: str | None) -> tuple[str, ...]:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.domain.sighting import LARGEST_PID
+
 
 @dataclass(frozen=True, slots=True)
 class Process:
@@ -25,6 +27,8 @@ class Carrier:
 
 def process(pid: int) -> Process | None:
     """None: there is no such process."""
+    if not _can_be(pid):
+        return None
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -44,6 +48,8 @@ def process(pid: int) -> Process | None:
 
 def is_hidden(pid: int) -> bool:
     """It is there, but /proc does not show it to us; whether it is the one we know can't be told."""
+    if not _can_be(pid):
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -51,6 +57,11 @@ def is_hidden(pid: int) -> bool:
     except PermissionError:
         pass
     return process(pid) is None  # it may have been born, or have died, in between
+
+
+def _can_be(pid: int) -> bool:
+    """Files say it that others may write: 0 and less mean whole groups, and system calls refuse what is larger."""
+    return 0 < pid <= LARGEST_PID
 
 
 def _working_thread(pid: int) -> str:
@@ -91,7 +102,7 @@ def carriers(tokens: set[str]) -> dict[str, list[int]]:
     for pid, environment in _environments():
         for variable in environment.split(b"\0"):
             token = wanted.get(variable)
-            if token and _lives(pid):
+            if token and lives(pid):
                 found[token].append(pid)
     return found
 
@@ -102,10 +113,21 @@ def all_carriers() -> dict[str, list[Carrier]]:
     for pid, environment in _environments():
         words = dict(word.partition(b"=")[::2] for word in environment.split(b"\0"))
         token, home = words.get(b"MUSTER_ATTEMPT"), words.get(b"MUSTER_HOME")
-        if token and _lives(pid):
+        if token and lives(pid):
             told = Carrier(pid, None if home is None else os.fsdecode(home))
             found.setdefault(os.fsdecode(token), []).append(told)
     return found
+
+
+def home_of(pid: int) -> str | None:
+    """Its MUSTER_HOME; None: the usual one, or it can't be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            words = dict(word.partition(b"=")[::2] for word in file.read().split(b"\0"))
+    except OSError:
+        return None
+    home = words.get(b"MUSTER_HOME")
+    return None if home is None else os.fsdecode(home)
 
 
 def _environments() -> Iterator[tuple[int, bytes]]:
@@ -122,6 +144,7 @@ def _environments() -> Iterator[tuple[int, bytes]]:
             yield int(name), environment
 
 
-def _lives(pid: int) -> bool:
+def lives(pid: int) -> bool:
+    """Whether it is there and has not ended, reaped or not."""
     found = process(pid)
     return found is not None and found.state not in "ZX"

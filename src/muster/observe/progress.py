@@ -20,7 +20,7 @@ from muster.domain.template import render
 from muster.observe import outputs
 from muster.observe.proof import path_values
 from muster.observe.sources import Awaited, Checkpoints, Files, Mute, Printed, Recorded, Source, Written
-from muster.observe.window import started_at
+from muster.observe.window import began_at
 
 _NO_STAGES: Mapping[str, str] = MappingProxyType({})
 _RECORDS = ("wandb", "tensorboard")
@@ -65,7 +65,7 @@ class ProgressReader:
             return
         if self._certain and self.output and os.path.lexists(self.output):
             return
-        since = started_at(order)
+        since = began_at(order)
         found = outputs.candidates(order.output, since)
         self.output = found[0].path if found else None
         self._certain = bool(found) and since is not None and found[0].first >= since - outputs.SLACK_S

@@ -8,47 +8,58 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from muster.domain.campaign import CheckpointProof, Job, Progress, Result, StepProof
-from muster.domain.cell import Cell
+from muster.domain.cell import Cell, names_in
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
 from muster.domain.template import render
 from muster.domain.verdict import Evidence
 from muster.observe import outputs
+from muster.observe.checkpoint_steps import TOO_FAR, CheckpointStep, step_of
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved_at
+from muster.observe.find_target import repeat_of
+from muster.observe.joining import step_in_name
+from muster.observe.log_pieces import LogPiece, log_pieces
 from muster.observe.matches import fitting, has_content, newest_first, time_of
-from muster.observe.results import NoResult, has_match, read_result
+from muster.observe.results import LOGS, NoResult, has_match, read_result
 from muster.observe.step_reads import StepRead, rank, read_records, read_step, step_text
 from muster.observe.window import Window, window_of
 
 HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
 ABSTAINS = "abstains"  # says something worth knowing and decides nothing
 _NO_PROOF = (Evidence("proof", "proof", "no proof declared: exit 0 is enough", HOLDS),)
-_STEPPED = ("jsonl", "csv", "stdout")
-_RECORDS = ("wandb", "tensorboard")
+STEPS = ("jsonl", "csv", "stdout")
+RECORDS = ("wandb", "tensorboard")
+_ROUNDED = 0.01  # `scale: 0.33` is a third
 _MOST_MATCHES = 16  # files of one glob that are opened: the newest ones
 
 
 class FileProofReader:
-    """Reads the files that a run left behind."""
+    """Reads the files that a run left behind. `before`: the orders of the attempts that one goes on from."""
+
+    def __init__(self, before: Callable[[Order], Sequence[Order]] = lambda _: ()) -> None:
+        self._before = before
 
     def read(self, job: Job, cell: Cell, order: Order, exit: Exit | None) -> ProofReading:  # noqa: A002
-        lost = exit is None and bool(_with_exits(job))
+        unknown = exit is None or (exit.code is None and exit.signal is None)
+        lost = unknown and bool(_with_exits(job))
         if not job.asks_proof and not outputs.is_glob(order.output) and not lost:
             return ProofReading(True, _NO_PROOF, order.output)  # the hot path: not even a stat
         window = window_of(order, exit)
-        fits = _fits(order, window)
-        reading = _Reading(job, order, path_values(job, cell, order), fits, window)
-        found = reading.read() if job.asks_proof else ProofReading(True, _NO_PROOF, fits[0] if fits else None)
+        fits = outputs.fits_of(order, window)
+        before = readings_before(job, cell, self._before(order)) if order.resumed_from and job.results else ()
+        well = exit is not None and exit.code == 0
+        reading = _Reading(job, order, path_values(job, cell, order), fits, window, before, well)
+        found = reading.read() if job.asks_proof else ProofReading(True, _NO_PROOF, reading.output)
         return replace(found, recorded=reading.recorded()) if lost else found
 
     def progress(self, job: Job, cell: Cell, order: Order) -> ProofReading:
         """How far a living run is: its newest step, and where it writes. Proves nothing."""
-        reading = _Reading(job, order, path_values(job, cell, order), _fits(order, window_of(order, None)), None)
-        return ProofReading(None, (), reading.output, reading.step.value if reading.step else None)
+        reading = _Reading(job, order, path_values(job, cell, order), outputs.fits_of(order, None), None)
+        return ProofReading(None, (), reading.output, reading.newest_step())
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +71,33 @@ class Places:
     window: Window | None
     last_step: float | None  # when a file with steps was last written
     logs: tuple[str, ...] = ()  # that learning curves are read from
+    pieces: Mapping[str, tuple[LogPiece, ...]] = field(default_factory=dict)  # result -> its log in each attempt
+    before: tuple[str, ...] = ()  # files of earlier attempts that numbers are read from
 
 
-def places_of(job: Job, cell: Cell, order: Order, exit_: Exit | None) -> Places:
+def places_of(job: Job, cell: Cell, order: Order, exit_: Exit | None, before: Sequence[Order] = ()) -> Places:
     window = window_of(order, exit_)
-    return _Reading(job, order, path_values(job, cell, order), _fits(order, window), window).places()
+    earlier = readings_before(job, cell, before)
+    return _Reading(job, order, path_values(job, cell, order), outputs.fits_of(order, window), window, earlier).places()
+
+
+def readings_before(job: Job, cell: Cell, orders: Sequence[Order]) -> tuple[_Reading, ...]:
+    """Of the attempts that one goes on from: where they wrote."""
+    return tuple(
+        _Reading(job, order, path_values(job, cell, order), outputs.fits_of(order, None), None) for order in orders
+    )
+
+
+def step_key_of(job: Job, result: Result) -> str | None:
+    """The key that counts the steps in the file of a result, where `progress:` names one."""
+    same = [each.step for each in job.progress if (each.kind, each.path) == (result.kind, result.path)]
+    return next(filter(None, same), None)
 
 
 def pattern_of(job: Job, cell: Cell, order: Order, path: str) -> str | None:
     """A path of the campaign file as an absolute glob; None: it asks for what has no value here."""
     try:
-        return _Reading(job, order, path_values(job, cell, order), _fits(order, None), None).path(path)
+        return _Reading(job, order, path_values(job, cell, order), outputs.fits_of(order, None), None).path(path)
     except KeyError:
         return None
 
@@ -80,20 +107,13 @@ def _with_exits(job: Job) -> list[Progress]:
     return [each for each in job.progress if each.kind == "wandb"]
 
 
-def _fits(order: Order, window: Window | None) -> list[str]:
-    """The outputs that fit, best first."""
-    if outputs.is_glob(order.output):
-        return [found.path for found in outputs.candidates(order.output, window.started if window else None)]
-    return [order.output] if os.path.lexists(order.output) else []
-
-
 def path_values(job: Job, cell: Cell, order: Order) -> dict[str, str]:
     """The placeholders that a path or a number may hold."""
-    values = {"cell": cell.id, "attempt": str(order.n), "out": order.out}
+    values = {"cell": order.cell, "attempt": str(order.n), "out": order.out}
     if job.steps is not None:
         values["steps"] = str(job.steps)
-    for axis, value in cell.values:
-        values[axis] = value.name
+    for (axis, value), name in zip(cell.values, names_in(order.cell, cell), strict=True):
+        values[axis] = name
         values[f"{axis}.args"] = value.args
     return values
 
@@ -103,12 +123,14 @@ class _Reading:
     job: Job
     order: Order
     values: Mapping[str, str]
-    fits: list[str]
+    fits: outputs.Fits
     window: Window | None
+    before: tuple[_Reading, ...] = ()  # of the attempts that it goes on from, the first one first
+    ended_well: bool = True  # its exit is known to be 0
 
     @property
     def output(self) -> str | None:
-        return self.fits[0] if self.fits else None
+        return next(iter(self.fits.paths), None)
 
     @property
     def base(self) -> str:
@@ -118,6 +140,13 @@ class _Reading:
     @property
     def step(self) -> StepRead | None:
         return max(self._steps(), key=rank, default=None)
+
+    def newest_step(self) -> float | None:
+        """Of a living run: a checkpoint may hold a later step than a log that lags, or the only one there is."""
+        logged = self.step.value if self.step else None
+        saves = [each.path for each in self.job.progress if each.kind == "checkpoint"]
+        held = [found for path in self._existing(saves) if (found := step_of(path)) and found.share(self.job.steps)]
+        return max([*(each.value for each in held), *([] if logged is None else [logged])], default=None)
 
     def recorded(self) -> int | None:
         """The exit code that the run itself wrote down, where its log has a place for it."""
@@ -142,24 +171,24 @@ class _Reading:
     def _found(self) -> list[Evidence]:
         """Nothing to say about one that is there; but there may be none, or more than one."""
         pattern = self.order.output
-        if not self.fits:
+        if not self.fits.paths:
             trouble = outputs.unreadable(pattern)
             missing = f"no folder fits {pattern} since the start" if outputs.is_glob(pattern) else f"no {pattern}"
             return [_evidence("output", trouble or missing, UNREAD if trouble else FAILS)]
-        if len(self.fits) == 1:
+        if len(self.fits.paths) == 1:
             return []
-        return [_evidence("output", f"{len(self.fits)} folders fit {pattern}; took {self.output}", ABSTAINS)]
+        return [_evidence("output", f"{len(self.fits.paths)} folders fit {pattern}; took {self.output}", ABSTAINS)]
 
     # -- steps
 
     def _steps(self) -> list[StepRead]:
         found: list[StepRead] = []
         for source in self.job.progress:
-            if source.kind in _RECORDS:
+            if source.kind in RECORDS:
                 found.append(self._recorded(source.kind, source.path, source.step, source.scale))
             elif source.kind == "stdout":
                 found.append(self._logged(source.path, source.scale))
-            elif source.kind in _STEPPED and source.step:
+            elif source.kind in STEPS and source.step:
                 found.append(self._written(source.kind, source.path, source.step, source.scale))
         return found
 
@@ -176,7 +205,7 @@ class _Reading:
             pattern = self.path(path)
         except KeyError as error:
             return StepRead(_no_value(path, error), unread=True)
-        matches = newest_first(pattern)
+        matches = self._newest(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
             return StepRead(trouble or f"{path}: does not exist", unread=trouble is not None)
@@ -191,7 +220,7 @@ class _Reading:
         except KeyError as error:
             return StepRead(_no_value(path, error), unread=True)
         files_of = records.wandb_files if kind == "wandb" else records.board_files
-        files = [file for match in newest_first(pattern)[:_MOST_MATCHES] for file in files_of(match)]
+        files = [file for match in self._newest(pattern)[:_MOST_MATCHES] for file in files_of(match)]
         if not files:
             trouble = outputs.unreadable(pattern)
             return StepRead(trouble or f"{path}: there are no records", unread=trouble is not None)
@@ -211,7 +240,22 @@ class _Reading:
             return _evidence("step", f"no progress source holds steps, {text}", UNREAD)
         if step.value is None:
             return _evidence("step", f"{step.reading}, {text}", UNREAD if step.unread else FAILS)
-        return _evidence("step", f"{step.reading}, {text}", HOLDS if step.value >= wanted - 1e-6 else FAILS)
+        if step.value < wanted - 1e-6:
+            return _evidence("step", f"{step.reading}, {text}", FAILS)
+        if odd := self._other_unit(step, full):
+            # with exit 0 it is no more than told; without, a step in another unit proves nothing
+            return _evidence("step", f"{step.reading}, {text}: {odd}", ABSTAINS if self.ended_well else UNREAD)
+        return _evidence("step", f"{step.reading}, {text}", HOLDS)
+
+    def _other_unit(self, step: StepRead, full: float) -> str:
+        """Why it counts something else than what was wanted; empty: nothing says so."""
+        repeat = repeat_of(self.base)
+        right = f"{repeat.where} is {repeat.times:g}: `scale: {1 / repeat.times:g}`" if repeat else ""
+        if repeat and step.scale != 1.0 and abs(step.scale * repeat.times - 1) > _ROUNDED:
+            return f"its steps are counted in another unit, for {right}"
+        if step.value is not None and step.value > TOO_FAR * full:
+            return f"that is more than was asked for, so it is counted in another unit; {right or 'mend `scale:`'}"
+        return ""
 
     # -- the checkpoint
 
@@ -220,7 +264,7 @@ class _Reading:
             pattern = self.path(proof.path)
         except KeyError as error:
             return [_evidence("checkpoint", _no_value(proof.path, error), UNREAD)]
-        matches = newest_first(pattern)
+        matches = self._newest(pattern)
         if not matches:
             trouble = outputs.unreadable(pattern)
             says = UNREAD if trouble else FAILS
@@ -236,8 +280,14 @@ class _Reading:
 
     def _opens(self, proof: CheckpointProof, path: str, reading: CheckpointReading) -> list[Evidence]:
         timed = self._saved(proof, path) if proof.saved_after > 0 else None
-        opens = _evidence("checkpoint", f"{self._name(path)} opens ({reading.how})", HOLDS)
+        step = step_of(path)
+        holds = f", {self._of_steps(step)}" if step and not timed else ""
+        opens = _evidence("checkpoint", f"{self._name(path)} opens ({reading.how}){holds}", HOLDS)
         return [opens, timed] if timed else [opens]
+
+    def _of_steps(self, step: CheckpointStep) -> str:
+        share = step.share(self.job.steps)
+        return str(step) if share is None else f"{step} of {self.job.steps} ({_percent(int(share * 1000) / 1000)})"
 
     def _previous(self, proof: CheckpointProof, told: str, older: list[str]) -> list[Evidence]:
         """The newest is broken. An older whole one counts only if it is proven to be late enough."""
@@ -253,16 +303,25 @@ class _Reading:
         return [_evidence("checkpoint", told, FAILS)]
 
     def _saved(self, proof: CheckpointProof, path: str) -> Evidence:
-        name, wanted = self._name(path), f"wanted after {_percent(proof.saved_after)}"
+        """By its own step where that decides, else by its time; both are told."""
+        step = step_of(path)
+        says, when = self._timed(proof, path)
+        by_steps = step.is_late(self.job.steps, proof.saved_after) if step else None
+        if by_steps is not None:
+            says = HOLDS if by_steps else FAILS
+        held = f"; it holds {self._of_steps(step)}" if step else ""
+        return _evidence("checkpoint", f"{when}{held}, wanted after {_percent(proof.saved_after)}", says)
+
+    def _timed(self, proof: CheckpointProof, path: str) -> tuple[str, str]:
+        name = self._name(path)
         if self.window is None:
-            return _evidence("checkpoint", f"{name}: when the run started and ended is not known, {wanted}", UNREAD)
+            return UNREAD, f"{name}: when the run started and ended is not known"
         share = self.window.share(saved_at(path), proof.saved_after)
         if share.value is None:
-            says = FAILS if share.late is False else HOLDS if share.late else ABSTAINS
-            return _evidence("checkpoint", f"{name} {share.why}, {wanted}", says)
+            return ABSTAINS if share.late is None else HOLDS if share.late else FAILS, f"{name} {share.why}"
         # rounded down: 89.7 % must not read as the 90 % that was wanted
-        text = f"{name} saved at {_percent(int(share.value * 1000) / 1000)} of the run, {wanted}"
-        return _evidence("checkpoint", text, HOLDS if share.late else FAILS)
+        text = f"{name} saved at {_percent(int(share.value * 1000) / 1000)} of the run"
+        return HOLDS if share.late else FAILS, text
 
     # -- files
 
@@ -287,7 +346,9 @@ class _Reading:
         signal = f"result {result.name}"
         try:
             path = self._result_file(result)
-            found = read_result(result, path, self._name(path), {each.name: each for each in self.job.results})
+            others = {each.name: each for each in self.job.results}
+            pieces, step = self._pieces(result, path), step_key_of(self.job, result)
+            found = read_result(result, path, self._name(path), others, pieces, step)
         except KeyError as error:
             return _evidence(signal, _no_value(result.path, error), UNREAD)
         except FileNotFoundError:
@@ -299,13 +360,26 @@ class _Reading:
         into[result.name] = found.value
         return _evidence(signal, found.text, HOLDS)
 
+    def _pieces(self, result: Result, path: str) -> tuple[LogPiece, ...]:
+        """The same log of the attempts that it goes on from, and its own."""
+        if not self.before or result.kind not in LOGS:
+            return ()
+        files = [(each.order.n, each.file_of(result), step_in_name(each.order.resumed_from)) for each in self.before]
+        return log_pieces([*files, (self.order.n, path, step_in_name(self.order.resumed_from))])
+
+    def file_of(self, result: Result) -> str | None:
+        try:
+            return self._result_file(result)
+        except (KeyError, OSError):
+            return None
+
     def _result_file(self, result: Result) -> str:
         """The newest that fits. Of the logs the one that has a match: Python's logging goes to stderr."""
         if result.kind == "stdout":
             logs = [os.path.join(os.path.dirname(self.order.out), name) for name in ("stdout.log", "stderr.log")]
             return next((log for log in logs if _matches_in(log, result.path)), logs[0])
         pattern = self.path(result.path)
-        matches = newest_first(pattern)
+        matches = self._newest(pattern)
         if not matches:
             if trouble := outputs.unreadable(pattern):
                 raise OSError(trouble)
@@ -313,6 +387,12 @@ class _Reading:
         return matches[0]
 
     # -- paths
+
+    def _newest(self, pattern: str) -> list[str]:
+        """What fits, the newest first; what was there before the attempt is not its own."""
+        since = self.fits.since
+        slack = outputs.SLACK_S
+        return [path for path in newest_first(pattern) if since is None or time_of(path) >= since - slack]
 
     def places(self) -> Places:
         results: dict[str, str] = {}
@@ -330,7 +410,17 @@ class _Reading:
             self.window,
             max(written, default=None),
             (*logs, *self._records()),
+            {name: self._pieces(each, results[name]) for each in self.job.results if (name := each.name) in results},
+            self._files_before(),
         )
+
+    def _files_before(self) -> tuple[str, ...]:
+        """That the attempts which it goes on from left, and that numbers are read from."""
+        found: list[str] = []
+        for each in self.before:
+            mine = [path for result in self.job.results if result.kind in LOGS and (path := each.file_of(result))]
+            found += [*mine, *each.places().logs]
+        return tuple(dict.fromkeys(found))
 
     def _records(self) -> list[str]:
         """The files that W&B and TensorBoard wrote their records into."""
@@ -352,7 +442,7 @@ class _Reading:
         found: list[str] = []
         for pattern in patterns:
             with contextlib.suppress(KeyError):
-                found += newest_first(self.path(pattern))[:1]
+                found += self._newest(self.path(pattern))[:1]
         return found
 
     def path(self, path: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import math
@@ -13,12 +14,16 @@ from typing import Any, TextIO
 
 from muster.domain.campaign import Result
 from muster.domain.origins import Series
-from muster.observe.steps import look_up, needle_of
+from muster.domain.resumed import Resumption
+from muster.observe.log_pieces import LogPiece, is_joined, masks_of
+from muster.observe.metrics.lines import counter_in
+from muster.observe.steps import look_up, needle_of, number
 from muster.observe.sweep import LONGEST_LINE, sweep
 
 MOST_BYTES = 256 << 20  # of a file that is read whole
 Row = Sequence[Any]  # a value for each key that was asked for; MISSING where the row has none
 MISSING = object()
+LOGS = ("jsonl", "csv", "stdout")  # kinds that hold a row after another
 
 
 class NoResult(Exception):
@@ -30,14 +35,19 @@ class Found:
     value: float
     text: str  # where it is from, in words
     tested: Series | None = None  # where it is the least, the largest, or that of the best of many
+    rows: int = 1  # that it is the mean of
 
 
-def read_result(result: Result, path: str, name: str, others: Mapping[str, Result]) -> Found:
+def read_result(
+    result: Result, path: str, name: str, others: Mapping[str, Result], pieces: Sequence[LogPiece] = (),
+    step: str | None = None,
+) -> Found:  # fmt: skip
     """`path`: the file; `name`: as people call it; `others`: the results of the same job, for `at: {best: ...}`.
 
+    `pieces`: the same log of all attempts that make one run, `path` the last; `step`: the key that counts in it.
     Raises NoResult where it is missing or no finite number, OSError where the file can't be read.
     """
-    values = Values(result, name, others)
+    values = Values(result, name, others, pieces, step)
     values.read(path)
     return values.found()
 
@@ -45,8 +55,17 @@ def read_result(result: Result, path: str, name: str, others: Mapping[str, Resul
 class Values:
     """The values of one result, taken row by row: 8 bytes for each, however long the file is."""
 
-    def __init__(self, result: Result, name: str, others: Mapping[str, Result]) -> None:
+    def __init__(
+        self, result: Result, name: str, others: Mapping[str, Result], pieces: Sequence[LogPiece] = (),
+        step: str | None = None,
+    ) -> None:  # fmt: skip
         self._result, self._name = result, name
+        self.pieces = pieces if is_joined(pieces) and result.kind in LOGS else ()
+        self._step = step
+        self._steps = array("d")  # of each row, where attempts are joined; NaN: it has none
+        self._begins: list[int] = []  # the first row of each piece
+        self._wrongs: list[tuple[int, NoResult]] = []  # rows that hold no number: a lost one is no mistake
+        self.resumption: Resumption | None = None
         self._best = _best_of(result, others)
         self.keys = [result.key or result.path] + ([self._best.key or self._best.path] if self._best else [])
         self.needles: Sequence[bytes] = [needle_of(key) for key in self.keys]
@@ -55,14 +74,64 @@ class Values:
 
     def read(self, path: str) -> None:
         """Of any kind of file; jsonl in a pass of its own."""
+        for piece in self.pieces[:-1]:
+            self._begins.append(len(self._steps))
+            with contextlib.suppress(OSError, NoResult):  # what is gone is told, and the rest counts
+                self._read_one(piece.path)
+        self._begins.append(len(self._steps))
+        self._read_one(path)
+
+    def _read_one(self, path: str) -> None:
+        if not path:
+            return
         if self._result.kind == "jsonl":
             sweep(path, [self])
             return
-        for row in _rows(self._result.kind, path, self.keys):
-            self._take(row)
+        counter = self._counter_of(path) if self.pieces and self._result.kind == "csv" else None
+        keys = [*self.keys, counter] if counter else self.keys
+        for row in _rows(self._result.kind, path, keys):
+            if self.pieces:
+                step = number(row[-1]) if counter else None
+                self._take_step(row[: len(self.keys)], step)
+            else:
+                self._take(row)
+
+    def _counter_of(self, path: str) -> str | None:
+        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+            header = [column.strip() for column in next(csv.reader(_without_nuls(file)), [])]
+        return self._step if self._step in header else counter_in(header)
 
     def take_row(self, row: Mapping[str, Any]) -> None:
-        self._take([row[key] if key in row else _or_missing(row, key) for key in self.keys])
+        values = [row[key] if key in row else _or_missing(row, key) for key in self.keys]
+        if not self.pieces:
+            self._take(values)
+            return
+        if self._step is None:
+            self._step = counter_in(row)
+        self._take_step(values, number(look_up(row, self._step)) if self._step else None)
+
+    def _take_step(self, row: Row, step: float | None) -> None:
+        """Of a run that was resumed: which rows count is known at the end."""
+        if MISSING in row:
+            return
+        for column, value in zip(self._columns, row, strict=True):
+            try:
+                column.append(_number(value, self._result, self._name))
+            except NoResult as wrong:
+                self._wrongs.append((len(self._steps), wrong))
+                column.append(math.nan)
+        self._steps.append(math.nan if step is None else step)
+
+    def _join(self) -> None:
+        import numpy as np
+
+        ends = [*self._begins[1:], len(self._steps)]
+        parts = [self._steps[begin:end] for begin, end in zip(self._begins, ends, strict=True)]
+        masks, self.resumption = masks_of(self.pieces, parts)
+        mask = np.concatenate(masks)
+        self._wrong = next((wrong for at, wrong in self._wrongs if mask[at]), None)
+        self._columns = [array("d", np.frombuffer(column)[mask].tobytes()) for column in self._columns if len(mask)]
+        self._columns = self._columns or [array("d") for _ in self.keys]
 
     def _take(self, row: Row) -> None:
         if self._wrong is not None or MISSING in row:
@@ -79,6 +148,8 @@ class Values:
 
     def found(self) -> Found:
         """Raises NoResult where there is none."""
+        if self.pieces:
+            self._join()
         if self._wrong is not None:
             raise self._wrong
         if not self._columns[0]:
@@ -89,8 +160,9 @@ class Values:
         values, how = self._columns[0], str(self._result.reduce)
         reduced = _REDUCERS[how](values)
         many = f" ({how} of {len(values)})" if len(values) > 1 else ""
-        text = f"{self._name}: {self._result.key or 'the match'} = {reduced:.6g}{many}"
-        return Found(reduced, text, _tested(values) if how in ("min", "max") else None)
+        text = f"{self._name}: {self._result.key or 'the match'} = {reduced:.6g}{many}{self._resumed()}"
+        tested = _tested(values) if how in ("min", "max") else None
+        return Found(reduced, text, tested, len(values) if how == "mean" else 1)
 
     def _at_best(self) -> Found:
         values, ranked = self._columns
@@ -98,7 +170,18 @@ class Values:
         pick = min if told.get("better") == "lower" else max
         value = values[ranked.index(pick(ranked))]
         text = f"{self._name}: {self._result.key} = {value:.6g} where {told['best']} is best (of {len(values)})"
+        text += self._resumed()
         return Found(value, text, _tested(ranked))
+
+    def _resumed(self) -> str:
+        """What counts of each attempt, where several wrote it."""
+        if self.resumption is None:
+            return ""
+        from muster.report.resumed import resumed_text
+
+        if not any(map(math.isfinite, self._steps)):
+            return f"; it was resumed {self.resumption.times} x; its rows have no steps: all of them count, in order"
+        return f"; {resumed_text(self.resumption)}"
 
 
 def _tested(values: array[float]) -> Series:
@@ -141,9 +224,13 @@ def _number(value: Any, result: Result, name: str) -> float:
             raise NoResult(f"{shown} is no number: {value[:40]!r}") from None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise NoResult(f"{shown} is no number but {_kind_of(value)}")
-    if not math.isfinite(value):
-        raise NoResult(f"{shown} is {value}")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        raise NoResult(f"{shown} is too large for a number") from None
+    if not math.isfinite(number):
+        raise NoResult(f"{shown} is {number}")
+    return number
 
 
 def _kind_of(value: Any) -> str:

@@ -15,7 +15,7 @@ from muster.observe.checkpoints import open_checkpoint, saved_at
 from muster.observe.matches import newest_first
 from muster.observe.outputs import SLACK_S, find_output, folder_of
 from muster.observe.proof import path_values
-from muster.observe.window import started_at
+from muster.observe.window import began_at, started_at
 
 
 def saved_any(job: Job, cell: Cell, order: Order) -> bool | None:
@@ -28,7 +28,7 @@ def saved_any(job: Job, cell: Cell, order: Order) -> bool | None:
 
 
 def last_checkpoint(job: Job, cell: Cell, order: Order) -> str | None:
-    output = find_output(order, started_at(order))
+    output = find_output(order, began_at(order))
     if output is None:
         return None
     patterns = _patterns(job)

@@ -112,11 +112,14 @@ class Checkpoints(Source):
         if found.broken:
             told.append(f"{os.path.basename(found.broken)} is no whole checkpoint: {found.reason}")
         if found.whole:
-            told.append(f"{os.path.basename(found.whole)} opens ({found.how})")
+            held = f", {found.step}" if found.step else ""
+            told.append(f"{os.path.basename(found.whole)} opens ({found.how}){held}")
         if not told:
             what = f"{self.declared.path} does not exist"
             told.append(f"{what} any more" if found.count else f"nothing yet: {what}")
-        return replace(self.last, count=float(found.count) if found.count else None, reading="; ".join(told))
+        step = found.step.value if found.step and found.step.unit == "step" else None
+        count = float(found.count) if found.count else None
+        return replace(self.last, count=count, reading="; ".join(told), held=step)
 
 
 class Steps(Source):
@@ -199,10 +202,11 @@ class Recorded(Steps):
 
     def __init__(self, declared: Progress, signal: str, pattern: str, stage: str | None) -> None:
         from muster.observe.metrics import record_steps as records
+        from muster.observe.metrics.wandb import OWN_STEP
 
         wandb = declared.kind == "wandb"
         reader = records.WandbSteps if wandb else records.BoardSteps
-        key = declared.step or (records.OWN_STEP if wandb else "step")
+        key = declared.step or (OWN_STEP if wandb else "step")
         super().__init__(declared, signal, lambda path: reader(path, key, declared.scale, stage))
         self.last = replace(self.last, delay_s=records.WANDB_DELAY_S if wandb else records.BOARD_DELAY_S)
         self.pattern = pattern

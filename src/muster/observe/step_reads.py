@@ -15,6 +15,7 @@ class StepRead:
     value: float | None = None
     unread: bool = False
     ended: int | None = None  # the exit code that the file records
+    scale: float = 1.0  # that its value was multiplied by
 
 
 def rank(step: StepRead) -> tuple[bool, float, bool]:
@@ -33,7 +34,8 @@ def read_step(path: str, kind: str, key: str, scale: float, name: str) -> StepRe
 
 def read_records(path: str, kind: str, key: str | None, scale: float, name: str) -> StepRead:
     """Of W&B or TensorBoard; what their exit record says is told, too."""
-    from muster.observe.metrics.record_steps import OWN_STEP, BoardSteps, WandbSteps
+    from muster.observe.metrics.record_steps import BoardSteps, WandbSteps
+    from muster.observe.metrics.wandb import OWN_STEP
 
     reader = WandbSteps(path, key or OWN_STEP) if kind == "wandb" else BoardSteps(path)
     try:
@@ -57,4 +59,4 @@ def _unread(name: str, error: OSError) -> StepRead:
 
 def _stepped(name: str, value: float, scale: float, more: str = "") -> StepRead:
     scaled = "" if scale == 1.0 else f" x {scale:g} = {step_text(value * scale)}"
-    return StepRead(f"{name}: last step {step_text(value)}{scaled}{more}", value * scale)
+    return StepRead(f"{name}: last step {step_text(value)}{scaled}{more}", value * scale, scale=scale)

@@ -25,6 +25,7 @@ class LocalWaker:
         self._fds: dict[int, Key] = {}  # pidfd -> attempt
         self._watched: dict[Key, dict[int, int]] = {}  # attempt -> pid -> pidfd
         self._missed: set[Key] = set()
+        self._attended: set[int] = set()  # pidfds of others
         self._rest = b""
 
     def watch(self, key: Key, pids: Iterable[int]) -> None:
@@ -43,6 +44,16 @@ class LocalWaker:
             known[pid] = fd
             self._fds[fd] = key
             self._poll.register(fd, select.POLLIN)
+
+    def attend(self, pidfd: int) -> None:
+        """Wake once, too, when this process ends; it is no attempt's. Whoever opened it closes it, after `ignore`."""
+        self._attended.add(pidfd)
+        self._poll.register(pidfd, select.POLLIN)
+
+    def ignore(self, pidfd: int) -> None:
+        if pidfd in self._attended:
+            self._attended.remove(pidfd)
+            self._poll.unregister(pidfd)
 
     def forget(self, key: Key) -> None:
         for fd in self._watched.pop(key, {}).values():
@@ -65,6 +76,9 @@ class LocalWaker:
         attempts, self._missed = self._missed, set()
         log = False
         for fd, _ in self._poll.poll(0 if attempts else max(0, int(timeout_s * 1000 + 0.999))):
+            if fd in self._attended:
+                self.ignore(fd)
+                continue
             if fd != self._bell:
                 attempts.add(self._fired(fd))
                 continue

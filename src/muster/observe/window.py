@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from datetime import datetime
 
 from muster.domain.order import Order
 from muster.domain.sighting import Exit
@@ -79,6 +80,17 @@ def started_at(order: Order) -> float | None:
     """When its shim took the attempt, by the clock that stamps files; None: it never did."""
     path = os.path.join(os.path.dirname(order.out), "started")
     return _time(path) if _text(path) == order.token else None
+
+
+def began_at(order: Order) -> float | None:
+    """When it began at the earliest: as its shim wrote it down, or its claim where that file is gone."""
+    started = started_at(order)
+    if started is not None or not order.claimed_at:
+        return started
+    try:
+        return datetime.fromisoformat(order.claimed_at).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def _text(path: str) -> str | None:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, edit_key
 from muster.domain.template import render, render_words
+from muster.domain.variants import AXIS
 from muster.plan import wandb
+from muster.plan.grow import SEED
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,8 @@ def values(job: Job, cell: Cell, place: Place) -> dict[str, str]:
         "config_file": _config_file(job, cell),
     }
     found.update({f"{name}.output": path for name, path in place.outputs.items()})
+    if any(axis == AXIS for axis, _ in cell.values):
+        found[SEED] = "0"  # of a loop's run that nobody repeats
     for axis, value in cell.values:
         found[axis] = value.name
         found[f"{axis}.args"] = value.args

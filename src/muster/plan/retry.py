@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from muster.domain.attempt import CellRecord
+from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.campaign import Job
+from muster.plan.proof_reading import definition, only_proof_failed, read_as, reading_hash
 
 AT_ONCE = frozenset({"never_started", "host_reboot", "container_restart", "preempted", "gpu_lost"})
 ONCE = frozenset({"unknown"})
+FROM_OUTSIDE = frozenset({"signal", "hangup"})
+STOPPED = {  # whoever changes a file has not answered that
+    "user_stop": "a person stopped it; it runs again after",
+    "budget_stop": "it was stopped at the budget; raise money.budget, then",
+}
 NO_HEADWAY = 3
+READ_BY = "`proof:` or `results:`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +43,47 @@ def after_death(record: CellRecord, job: Job) -> Next:
         )
     if last.outcome.note:
         return Next(None, f"held: artifacts complete; `muster accept {cell}` takes them, `muster retry` runs it again")
-    changed = bool(record.hash and last.hash and record.hash != last.hash and not last.adopted)
+    if _to_be_read_again(record, last, job):
+        return Next(None, f"`muster up` reads it again, as {READ_BY} say now; nothing is run for that")
+    ran = last.reread.hash if last.reread else record.hash_today(last)
+    if cause.kind in FROM_OUTSIDE:  # a change that was there when it was killed is no answer to that
+        ran = last.outcome.declared or ran
+    changed = bool(record.hash and ran and record.hash != ran and not last.adopted)
     if changed and cause.kind != "user_stop":  # what a person stopped, a person starts again
         return Next(
             f"{cause}; its definition changed since", "to be retried: its command, config or code changed since"
         )
-    if cause.kind == "budget_stop":
+    if cause.kind in STOPPED:
+        return Next(None, f"held: {STOPPED[cause.kind]} `muster retry {cell} --because ...`")
+    if only_proof_failed(last):
         return Next(
-            None, f"held: it was stopped at the budget; raise money.budget, then `muster retry {cell} --because ...`"
+            None,
+            f"held: its command ended with exit 0, only its proof fails: mend {READ_BY} in campaign.yaml, and `muster "
+            f"up` reads it again; or mend the run, then `muster retry {cell} --because ...`",
         )
     limit = _limit(cause.kind, cause.note, job)
-    same = sum(1 for attempt in record.attempts if _kind(attempt.outcome) == cause.kind)
+    same = sum(1 for attempt in record.current if _kind(attempt.outcome) == cause.kind)
     if limit and _no_headway(record):
         return Next(
             None,
             f"held: {NO_HEADWAY} attempts without a newer checkpoint; `muster retry {cell} --because ...` tries again",
         )
     if limit == 0:
-        return Next(None, f"held: {cause} is not retried by itself; mend it, then `muster retry {cell} --because ...`")
+        return Next(
+            None,
+            f"held: {cause} is not retried by itself; mend it, then `muster up` runs it again where a file changed, "
+            f"else `muster retry {cell} --because ...`",
+        )
     if same > limit:
         return Next(None, f"held: {cause} {same} times; `muster retry {cell} --because ...` tries again")
     return Next(str(cause), f"retry by itself after {cause} ({same} of {limit})")
+
+
+def _to_be_read_again(record: CellRecord, last: Attempt, job: Job) -> bool:
+    """It ran what is declared, and how it is read has changed since. Of an older version's log this can't be told."""
+    if not only_proof_failed(last) or definition(record.hash_today(last)) != definition(record.hash):
+        return False
+    return read_as(last) not in ("", reading_hash(job))
 
 
 def _limit(kind: str, note: str, job: Job) -> int:
@@ -69,8 +96,9 @@ def _limit(kind: str, note: str, job: Job) -> int:
 
 def _no_headway(record: CellRecord) -> bool:
     """Each began where the one before had begun. Where no checkpoint is declared this can't be told."""
-    last = record.attempts[-NO_HEADWAY:]
-    return len(last) == NO_HEADWAY and all(attempt.outcome and attempt.outcome.saved is False for attempt in last)
+    last = record.current[-NO_HEADWAY:]
+    saved = [attempt.outcome.saved if attempt.outcome else None for attempt in last]
+    return len(last) == NO_HEADWAY and all(each is not None and not each for each in saved)
 
 
 def _kind(outcome: object) -> str | None:

@@ -10,6 +10,7 @@ from muster.domain.attempt import CellRecord
 from muster.domain.cell import Cell
 from muster.domain.state import CampaignState, Only
 from muster.domain.verdict import State
+from muster.plan.proof_reading import definition
 from muster.plan.retry import after_death
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Needs = Mapping[str, tuple[str, ...]]
 GATE_NEXT = "starts once a run of it opens the gate; `muster gates replay` tells what keeps it shut"
+WAITS_FOR_SLOT = "waits for a slot"
 MORE_MONEY = "raise money.budget and run `muster up`, or give cells up"
 
 
@@ -33,10 +35,10 @@ class Standing:
 def standing(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse | None = None) -> Standing:
     """For a cell without an open attempt. A hold stops every start, whatever else is true; then the budget does."""
     if record.completed:
-        return Standing(State.DONE, _how_done(record), "nothing to do")
+        return Standing(State.DONE, _how_done(record), _after_done(record))
     if record.given_up is not None:
         return Standing(State.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
-    if record.last:
+    if record.last and record.redo_because is None:
         return _dead(record, state, needs, purse)
     if state.intent.kind == "held":
         return Standing(State.HELD, f"the campaign is held: {state.intent.reason}", "starts after `muster release`")
@@ -51,15 +53,32 @@ def standing(record: CellRecord, state: CampaignState, needs: Needs, purse: Purs
         )
     if purse and (why := purse.refuses(record.cell.job)):
         return Standing(State.HELD, why, MORE_MONEY)
+    cause = redo_cause(record)
+    again = f"{cause}; " if cause else ""
     if state.intent.kind == "down":
-        return Standing(State.PENDING, "the campaign is down", "starts after `muster up`", startable=True)
-    return Standing(State.PENDING, "waits for a slot", "starts when a slot is free", startable=True)
+        told, following = f"{again}the campaign is down", "starts after `muster up`"
+    else:
+        told, following = f"{again}{WAITS_FOR_SLOT}", "starts when a slot is free"
+    return Standing(State.PENDING, told, following, startable=True, retry_cause=cause)
+
+
+def redo_cause(record: CellRecord) -> str | None:
+    """What is recorded with the attempt that follows a redo; None: it was not asked for, or has started."""
+    if record.redo_because is None:
+        return None
+    return f"to be run again, as a person asked: {record.retry_because or record.redo_because}"
+
+
+def _after_done(record: CellRecord) -> str:
+    if not outdated(record):
+        return "nothing to do"
+    return f"`muster redo {record.cell.id} --because ...` runs it as it is defined now"
 
 
 def _dead(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse | None) -> Standing:
     last = record.last
     outcome = last.outcome if last else None
-    reason = (outcome.reason if outcome else "") or "ended"
+    reason = (last.reread.reason if last and last.reread else outcome.reason if outcome else "") or "ended"
     if outcome and outcome.note:
         reason += f" ({outcome.note})"
     following = after_death(record, state.job(record.cell.job))
@@ -116,15 +135,20 @@ def _how_done(record: CellRecord) -> str:
     if attempt is None or attempt.outcome is None:
         return "done"
     how = attempt.outcome.reason if attempt.accepted is None else f"accepted by a person: {attempt.accepted}"
+    if attempt.reread and attempt.reread.holds:
+        how = attempt.reread.reason
     return f"{how}; its definition has changed since" if outdated(record) else how
 
 
 def outdated(record: CellRecord) -> bool:
-    """DONE, but under a definition that is no longer the campaign's. The code is another matter: see `verify`."""
+    """DONE, but under a definition that is no longer the campaign's. The code is another matter: see `verify`.
+
+    Of an adopted run it is the definition under which it was taken in.
+    """
     attempt = record.completed
-    if attempt is None or attempt.adopted or not record.hash or not attempt.hash:
+    if attempt is None or not record.hash or not attempt.hash:
         return False
-    return attempt.hash.partition("-")[0] != record.hash.partition("-")[0]
+    return definition(record.hash_today(attempt)) != definition(record.hash)
 
 
 def _blocked_next(waiting: list[str], state: CampaignState) -> str:

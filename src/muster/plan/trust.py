@@ -25,19 +25,20 @@ def everything_fails(recent: Sequence[Attempt]) -> str | None:
             cells.append(attempt.cell)
         if len(cells) == IN_A_ROW:
             cause = attempt.outcome.cause if attempt.outcome else None
-            return f"the last {IN_A_ROW} cells all died ({cause} among them): mend it, then `muster release`"
+            died = f"the last {IN_A_ROW} cells all died ({cause} among them)"
+            return f"{died}: mend it, then `muster release`, or `muster up` if you mended campaign.yaml"
     return None
 
 
 def failing_slots(recent: Sequence[Attempt]) -> dict[str, str]:
     """Slots to leave alone: a GPU that was lost, or one where all dies while the same work succeeds elsewhere."""
-    if all(attempt.completed for attempt in recent):
+    if all(attempt.was_done for attempt in recent):
         return {}
     newest: dict[str, list[Attempt]] = {}
     successes = 0
     elsewhere: dict[str, int] = {}  # successes seen since the slot's last but three
     for attempt in reversed(recent):
-        done = attempt.completed
+        done = attempt.was_done
         successes += done
         for slot in attempt.slots:
             seen = newest.setdefault(slot, [])
@@ -72,7 +73,7 @@ def counts(attempt: Attempt, state: CampaignState) -> bool:
 
 def _died(attempt: Attempt) -> bool:
     outcome = attempt.outcome
-    if attempt.completed or outcome is None or outcome.verdict != State.DEAD:
+    if attempt.was_done or outcome is None or outcome.verdict != State.DEAD:
         return False
     cause = outcome.cause
     if cause is None:

@@ -35,14 +35,23 @@ class Executor(Protocol):
 
     def give_back(self, lease: Lease) -> None: ...
 
+    def keep(self, attempt: Attempt) -> Lease | None:
+        """Of the slots of a living attempt those that nobody holds, for us to hold; None: the run holds its own."""
+
+    def holder(self, names: Sequence[str]) -> str:
+        """Who holds them, in words; "": nobody, or nobody knows."""
+
     def launch(self, order: Order, lease: Lease) -> None:
-        """Writes attempt.json (the first one stays) and has a shim started, which takes the lease over."""
+        """Writes attempt.json (the first one stays) and has a shim started, which takes the lease over.
+
+        Never a second time where the files of the first launch are gone: the lease is given back.
+        """
 
     def order(self, attempt: Attempt) -> Order | None:
         """attempt.json, if it was written."""
 
     def revoke(self, attempt: Attempt, reason: str) -> bool:
-        """Wins `started` itself, so that no shim ever can; False: a shim was first."""
+        """Wins `started` itself, so that no shim ever can; False: a shim was first, or its files are gone."""
 
     def restart(self) -> None:
         """Drops requests for shims that were not answered, and the leases that travel with them."""
@@ -55,6 +64,9 @@ class Executor(Protocol):
 
     def release(self, attempt: Attempt) -> None:
         """The cell is DONE: a leftover helper without a GPU no longer keeps the slot."""
+
+    def tidy(self, attempt: Attempt) -> None:
+        """Nobody saw its end: what a killed shim had begun to write goes."""
 
     def close(self) -> None: ...
 

@@ -37,6 +37,7 @@ class Remembered:
     histories: dict[str, History] = field(default_factory=dict)  # "cell@n"
     siblings: dict[str, Sibling] = field(default_factory=dict)  # "job@code"
     told: dict[str, tuple[str, str | None, str]] = field(default_factory=dict)  # the last verdict that was recorded
+    disk: list[tuple[float, int]] = field(default_factory=list)  # when, and how much was free where least was
 
 
 class Memory(Protocol):

@@ -45,6 +45,9 @@ class Store(Protocol):
     def events(self, cell: str | None = None) -> list[Event]:
         """Who decided what, when and why, oldest first."""
 
+    def has_decided(self, kind: str) -> bool:
+        """Whether a decision of this kind took effect, without reading all of them."""
+
     def became_of(self, ref: str) -> Event | None:
         """What became of a person's decision; None: not folded yet."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from muster.report.facts import Column, Facts, Measurement
 from muster.stats import flags
 from muster.stats.decision import Decision, decide
+from muster.stats.flag_weight import deciding_of, weighed
 from muster.stats.flags import Flag, Measured
+from muster.stats.flags_rows import CLEARING, of_definitions, of_losses, of_sources
 from muster.stats.more_seeds import NextStep, next_step
 from muster.stats.sample import Sample
 
@@ -33,7 +35,8 @@ class Analysis:
 
     @property
     def errors(self) -> tuple[Flag, ...]:
-        return tuple(flag for flag in self.flags if flag.level == "ERROR")
+        """Those that void the verdict."""
+        return tuple(flag for flag in self.flags if flag.voids)
 
     def cells(self, config: str, column: Column) -> tuple[str, ...]:
         return tuple(each.cell for each in _of(self.facts, config, column))
@@ -41,7 +44,7 @@ class Analysis:
 
 def analyse(facts: Facts) -> Analysis:
     found = find_flags(facts)
-    invalid = any(flag.level == "ERROR" for flag in found)
+    invalid = any(flag.voids for flag in found)
     plan = facts.plan
     if plan is None:
         verdict = "INVALID" if invalid else "INCOMPLETE" if facts.partial else "NOT_ENOUGH_EVIDENCE"
@@ -55,14 +58,36 @@ def analyse(facts: Facts) -> Analysis:
 
 
 def find_flags(facts: Facts) -> tuple[Flag, ...]:
+    """All that are raised, weighed: whether they lie where something is decided, and whether a person accepted them."""
     samples = [sample_of(facts, config, column) for column in all_columns(facts) for config in facts.configs]
     samples = [sample for sample in samples if sample.n]
-    measured = [Measured(m.cell, m.config, m.seed, m.head, m.results, m.now, m.episodes) for m in facts.measured]
-    return (
-        *flags.of_values(samples, measured),
+    measured = [
+        Measured(m.cell, m.config, m.seed, m.head, m.results, m.now, m.episodes, m.unread) for m in facts.measured
+    ]
+    raised = (
+        *flags.of_values(samples, measured, facts.scales),
         *flags.of_making(facts.made),
         *flags.of_declaration(facts.declared, samples),
+        *of_definitions(facts.mixed, facts.outdated),
+        *of_sources(facts.sources),
+        *of_losses((*facts.lost, *facts.settled), facts.failures, _baseline(facts), facts.dropped),
     )
+    return weighed(raised, deciding_of(_deciding_columns(facts), measured, facts.made), facts.accepted_flags)
+
+
+def _deciding_columns(facts: Facts) -> list[tuple[str, str]]:
+    columns = (facts.plan.primary, facts.plan.limit) if facts.plan else ()
+    return [(column.head, column.metric) for column in columns if column]
+
+
+def with_cleared(facts: Facts) -> Facts:
+    """Missing cells whose loss a person has explained are missing still, and hold up no verdict."""
+    accepted = [flag for flag in find_flags(facts) if flag.accepted and flag.code in CLEARING]
+    return replace(facts, cleared=frozenset(cell for flag in accepted for cell in flag.cells))
+
+
+def _baseline(facts: Facts) -> str:
+    return facts.plan.procedure.baseline if facts.plan else ""
 
 
 def all_columns(facts: Facts) -> tuple[Column, ...]:

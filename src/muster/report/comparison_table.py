@@ -68,13 +68,27 @@ def reading(analysis: Analysis, each: Comparison) -> str:
         return "supported"
     if not each.rejected:
         return "open"
-    if each.exact_agrees is False:
+    if each.vetoed:
         return "vetoed"
-    return "worse" if (each.difference.estimate > 0) != plan.procedure.higher else "open"
+    return "worse" if each.worse else "open"
 
 
 def reading_words(analysis: Analysis, each: Comparison, w: Words) -> str:
-    return w(f"reading.{reading(analysis, each)}", least=LEAST_SEEDS)
+    found = reading(analysis, each)
+    return _open_words(analysis, each, w) if found == "open" else w(f"reading.{found}", least=LEAST_SEEDS)
+
+
+def _open_words(analysis: Analysis, each: Comparison, w: Words) -> str:
+    """By how much, and what of it is excluded all the same."""
+    plan = analysis.facts.plan
+    assert plan is not None
+    by, shown = each.difference.estimate, format_of(analysis, plan.primary)(abs(each.difference.estimate))
+    key = "open" if not by else "open_better" if (by > 0) == plan.procedure.higher else "open_worse"
+    excluded = "equal" if each.equal_enough else "no_loss" if each.no_loss else ""
+    parts = [w(f"reading.{key}", by=shown)]
+    if excluded:
+        parts.append(w(f"reading.{excluded}", delta=plain(plan.procedure.delta or 0.0)))
+    return w("semicolon").join(parts)
 
 
 def improvement(plan: Plan, each: Comparison) -> float:
@@ -139,7 +153,7 @@ def _notes(analysis: Analysis, plan: Plan, w: Words) -> Iterator[str]:
     )
     if any(each.gain and not each.gain[0] <= 0 <= each.gain[1] and not each.rejected for each in comparisons):
         yield w("compare.note_intervals")
-    strictest = procedure.alpha_a_look / max(1, len(comparisons))
+    strictest = procedure.alpha_each(len(comparisons))
     for n, m, least, vetoes in _exact_kinds(analysis, plan):
         yield w(
             "compare.note_exact_vetoes" if vetoes else "compare.note_exact_informs",

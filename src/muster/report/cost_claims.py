@@ -104,8 +104,8 @@ def _may_not(facts: CostFacts, say: CostWords) -> Iterator[str]:
         yield say("may_not.doubt", cells=say.cells(cells), note=plain(note))
     if facts.outdated:
         yield say("may_not.outdated", cells=say.cells(facts.outdated))
-    for split, note in facts.proxies.items():
-        yield say("may_not.proxy", split=split, note=plain(note))
+    for split, text in facts.proxies.items():
+        yield say("may_not.proxy", split=split, note=plain(text.rstrip(".。 ")))
     if facts.sums.unaccounted and facts.sums.unaccounted >= 0.005:
         yield say("may_not.bill", unaccounted=say.money(facts.sums.unaccounted, facts.sums))
 

@@ -17,7 +17,12 @@ def declared_seeds(facts: Facts, config: str, head: str) -> tuple[str, ...]:
     seeds = {each.seed for each in facts.measured if each.head == head}
     if not facts.seeds or seeds == {""}:  # no such axis
         return ("",)
-    return tuple(seed for seed in facts.seeds if (config, seed, head) not in facts.excluded)
+    lost = {(each.config, each.seed, each.head) for each in facts.lost}
+    return tuple(
+        seed
+        for seed in facts.seeds
+        if (config, seed, head) in lost or (seed not in facts.gone_seeds and (config, seed, head) not in facts.excluded)
+    )
 
 
 def seeds_there(facts: Facts, sample: Sample) -> str:

@@ -13,16 +13,17 @@ from muster.report.declared import declared_lines
 from muster.report.escape import markdown
 from muster.report.facts import Text
 from muster.report.flag_list import flag_lines
+from muster.report.flag_words import moment
 from muster.report.grid import Grid
 from muster.report.main_table import main_grid
 from muster.report.matrix import matrix_grid, missing_grid
 from muster.report.next_words import next_statements
 from muster.report.safety_table import dominance_statements, safety_grid
-from muster.report.seeds_words import fewest_seeds, seeds_statements
-from muster.report.statement import Chain, Statement, about, about_all
-from muster.report.verdict import choice_statement, verdict_statement
+from muster.report.seeds_words import at_a_look, seeds_statements
+from muster.report.statement import Chain, Statement, about, about_all, cells_behind
+from muster.report.verdict import choice_statement, proxy_statements, verdict_statement
 from muster.report.words import Words
-from muster.stats.decision import LEAST_SEEDS
+from muster.stats.flags import Acceptance, Flag
 
 
 def decision_report(analysis: Analysis, figures: Sequence[tuple[str, str]] = (), path: str = "") -> Text:
@@ -57,7 +58,7 @@ def title(analysis: Analysis, key: str, w: Words) -> str:
     facts = analysis.facts
     shown = w(key, campaign=facts.campaign)
     shown = w("marked", title=shown, mark=facts.mark) if facts.mark else shown
-    code = facts.code or w("decision.no_code")
+    code = facts.code or w("code.not_yet")
     made = w("decision.made", at=facts.at[:16].replace("T", " "), version=facts.version, code=code, folder=facts.folder)
     return f"# {markdown(shown)}\n\n{markdown(made)}"
 
@@ -77,15 +78,24 @@ def fit_words(analysis: Analysis, w: Words) -> str:
     """Whether this is enough to decide on."""
     decision = analysis.decision
     key: str = "undeclared" if decision.because == "undeclared" else decision.verdict
-    if decision.verdict == "EQUIVALENT" and fewest_seeds(analysis) < LEAST_SEEDS:
-        key = "few"
-    warns = sum(flag.level == "WARN" for flag in analysis.flags)
-    decided = decision.verdict in ("RECOMMEND", "EQUIVALENT")
-    return w.sentences(w(f"fit.{key}", least=LEAST_SEEDS), w.count("warned", warns) if warns and decided else "")
+    decided = decision.verdict in ("RECOMMEND", "EQUIVALENT", "KEEP_BASELINE")
+    if decided and not at_a_look(analysis):
+        key = "no_look"
+    warns = sum(flag.level == "WARN" and flag.accepted is None for flag in analysis.flags)
+    cleared = sum(flag.level == "ERROR" and flag.accepted is not None for flag in analysis.flags)
+    return w.sentences(
+        w(f"fit.{key}"),
+        w.count("accepted_error", cleared) if cleared else "",
+        w.count("warned", warns) if warns and decided else "",
+    )
 
 
 def _verdict(analysis: Analysis, chain: Chain, w: Words) -> str:
-    return f"{verdict_line(analysis, chain, w)}\n\n**{w('fit.question')}** {fit_words(analysis, w)}"
+    """The first paragraph: the verdict, who else would do as well, and what the splits stand for."""
+    chosen = [choice_statement(analysis, w)] if analysis.decision.rivals else []
+    proxies = proxy_statements(analysis, w) if analysis.decision.verdict not in ("INVALID", "INCOMPLETE") else ()
+    first = " ".join([verdict_line(analysis, chain, w), *(chain.tell(each) for each in (*chosen, *proxies))])
+    return f"{first}\n\n**{w('fit.question')}** {fit_words(analysis, w)}"
 
 
 def _section(name: str, parts: Iterable[str], w: Words) -> Iterator[str]:
@@ -97,8 +107,7 @@ def _section(name: str, parts: Iterable[str], w: Words) -> Iterator[str]:
 
 
 def _rests(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
-    chosen = [choice_statement(analysis, w)] if analysis.decision.rivals else []
-    lines = [f"- {chain.tell(each)}" for each in (*chosen, *seeds_statements(analysis, w))]
+    lines = [f"- {chain.tell(each)}" for each in seeds_statements(analysis, w)]
     lines.append(f"- {w('seeds.replicate')}")
     lines += [f"- {chain.tell(each)}" for each in history_statements(analysis, w)]
     yield "\n".join(lines)
@@ -111,9 +120,24 @@ def history_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
     retried = tuple(each.cell for each in measured if each.attempt > 1)
     if adopted:
         yield Statement(w.count("adopted", len(adopted)), adopted)
+    refused = tuple(dict.fromkeys(analysis.facts.refused))
+    if refused:
+        yield Statement(w.count("refused", len(analysis.facts.refused)), refused)
     if retried:
         yield Statement(w.count("retried", len(retried)), retried)
     yield from accepted_statements(analysis, w)
+    yield from accepted_flag_statements(analysis, w)
+
+
+def accepted_flag_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    """Red flags that a person cleared: which, who and why, each word once."""
+    told: dict[tuple[Acceptance, str, str], list[Flag]] = {}
+    for flag in analysis.flags:
+        if flag.accepted is not None:
+            told.setdefault((flag.accepted, flag.level, flag.code), []).append(flag)
+    for (by, level, code), flags in told.items():
+        text = w("history.accepted_flag", code=code, level=level, who=by.who, at=moment(by.at), because=by.because)
+        yield Statement(text, cells_behind(analysis, flags))
 
 
 def accepted_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:

@@ -9,6 +9,7 @@ from muster.report.coverage import heads_of
 from muster.report.estimates import rule
 from muster.report.facts import Plan
 from muster.report.numbers import plain
+from muster.report.resumed import is_whole, resumed_text
 from muster.report.words import Words
 
 
@@ -24,15 +25,29 @@ def declared_lines(analysis: Analysis, w: Words) -> Iterator[str]:
             yield w("declared.config_note", config=config, note=note)
     if plan is not None:
         yield from plan.notes
+    yield from _histories(analysis, w)
     yield w("declared.scope")
 
 
+def _histories(analysis: Analysis, w: Words) -> Iterator[str]:
+    """What is missing of the logs: curves that nobody can draw, rows that a killed run did not write down."""
+    for each in analysis.facts.uncurved:
+        why = w(f"uncurved.{each.reason.why}", path=each.reason.path, name=each.reason.key)
+        cells = "" if each.all else w("uncurved.cells", cells=w.some(each.cells))
+        yield w("uncurved.told", metric=each.metric, cells=cells, why=why)
+    for cell, resumed in analysis.facts.resumed:
+        if not is_whole(resumed):
+            yield w("declared.resumed", cell=cell, text=resumed_text(resumed, w.language))
+
+
 def proxy_lines(analysis: Analysis, w: Words) -> Iterator[str]:
-    noted = {split: note for split, note in analysis.facts.proxies.items() if note}
-    for split, note in noted.items():
-        yield w("declared.proxy", split=split, note=note)
-    splits = [split for split in splits_of(analysis) if split not in noted]
-    if not noted and splits:
+    proxies = {split: text for split, text in analysis.facts.proxies.items() if text}
+    for split, text in proxies.items():
+        yield w("declared.proxy", split=split, note=text)
+    for split, note in analysis.facts.split_notes.items():
+        yield w("declared.split_note", split=split, note=note)
+    splits = splits_of(analysis)
+    if not proxies and splits:
         yield w("declared.no_proxy", splits=w.several(splits))
 
 

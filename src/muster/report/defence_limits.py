@@ -10,12 +10,11 @@ from muster.report.escape import markdown
 from muster.report.estimates import format_of, rule
 from muster.report.facts import Plan
 from muster.report.next_words import further_seeds, next_statements, price_words
-from muster.report.numbers import share
 from muster.report.ranking import standing
+from muster.report.safety_table import proof_words
 from muster.report.seeds_words import fewest_seeds
 from muster.report.statement import Chain, Statement, about, about_all
 from muster.report.words import Words
-from muster.stats.decision import Comparison
 from muster.stats.power import detectable
 
 
@@ -33,8 +32,8 @@ def twice_the_money(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]
 
 
 def _twice(analysis: Analysis, plan: Plan, w: Words) -> Statement | None:
-    """What the detectable difference comes down to."""
-    step, n = analysis.next, fewest_seeds(analysis)
+    """What the detectable difference comes down to; it is one of two groups, so all configs grow."""
+    step, n, configs = analysis.next, fewest_seeds(analysis), analysis.facts.configs
     if step is None or step.sd is None or step.detectable is None or n < 2:
         return None
     then = detectable(2 * n, step.sd, step.alpha, plan.procedure.power)
@@ -42,13 +41,13 @@ def _twice(analysis: Analysis, plan: Plan, w: Words) -> Statement | None:
     text = w(
         "money.twice",
         n=2 * n,
-        configs=w.several(step.configs),
+        configs=w.several(configs),
         column=plan.primary.name,
         now=form.spread(step.detectable),
         then="—" if then is None else form.spread(then),
-        price=price_words(analysis, n * len(step.configs), w),
+        price=price_words(analysis, n * len(configs), w),
     )
-    return about(analysis, text, step.configs, [plan.primary])
+    return about(analysis, text, configs, [plan.primary])
 
 
 def can_not_claim(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
@@ -78,14 +77,11 @@ def _about_score(analysis: Analysis, plan: Plan, w: Words) -> Iterator[Statement
     if unproven := [each.config for each in comparisons if reading(analysis, each) != "supported"]:
         text = w("not.better", configs=w.several(unproven), **common)
         yield about(analysis, text, (*unproven, baseline), [plan.primary])
-    alike = [each.config for each in comparisons if reading(analysis, each) != "supported" and not _worse(plan, each)]
+    undecided = ("open", "vetoed", "few", "unjudged")
+    alike = [each.config for each in comparisons if reading(analysis, each) in undecided and not each.equal_enough]
     if alike and analysis.decision.verdict != "EQUIVALENT":
         text = w("not.equal", configs=w.several(alike), **common)
         yield about(analysis, text, (*alike, baseline), [plan.primary])
-
-
-def _worse(plan: Plan, each: Comparison) -> bool:
-    return each.rejected and (each.difference.estimate > 0) != plan.procedure.higher
 
 
 def _about_cost(analysis: Analysis, plan: Plan, w: Words) -> Iterator[Statement]:
@@ -99,7 +95,7 @@ def _about_cost(analysis: Analysis, plan: Plan, w: Words) -> Iterator[Statement]
     config = analysis.decision.config if analysis.decision.config in feasible else next(iter(feasible), None)
     if config is not None:
         found = safety[config]
-        shown = {"keep": found.keep, "n": found.n, "share": share(found.keep_at_least), "config": config}
+        shown = {"keep": found.keep, "n": found.n, "proof": proof_words(found, w), "config": config}
         yield about(analysis, w("not.each_seed", rule=rule(analysis), **shown), [config], [plan.limit])
 
 

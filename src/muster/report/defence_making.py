@@ -12,7 +12,7 @@ from muster.report.escape import markdown
 from muster.report.estimates import format_of
 from muster.report.facts import Column
 from muster.report.flag_list import flag_statement
-from muster.report.flag_words import by_level, flag_meaning
+from muster.report.flag_words import by_level, flag_meaning, flag_standing
 from muster.report.statement import Chain, Statement, about, about_all
 from muster.report.verdict import missing_words
 from muster.report.words import Words
@@ -27,9 +27,19 @@ _OF_CHECKPOINTS = (
     "best_and_last",
     "best_beside_last",
 )
-_OF_IDENTITY = ("same_values", "same_seeds", "one_checkpoint", "one_curve", "same_settings", "label_contradicts")
+_OF_IDENTITY = (
+    "same_values",
+    "same_seeds",
+    "same_row",
+    "one_checkpoint",
+    "one_curve",
+    "one_result",
+    "same_settings",
+    "label_contradicts",
+)
 _OF_SPLITS = ("same_splits", "proxy_undeclared")
-_OF_CODE = ("mixed_commits", "mixed_code")
+_OF_CODE = ("mixed_definitions", "outdated", "mixed_sources", "mixed_commits", "mixed_code")
+_OF_LOSSES = ("failed_seeds", "lost_seeds", "withdrawn", "dropped_rows")
 _OF_FILES = ("lost_result", "changed_result")
 _MOST_FLAGS = 4  # of one code; the decision report has them all
 
@@ -37,13 +47,14 @@ _MOST_FLAGS = 4  # of one code; the decision report has them all
 def how_chosen(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     plan, made = analysis.facts.plan, analysis.facts.made
     yield markdown(checkpoint_words(plan, w)) if plan else w("checkpoint.undeclared")
-    shares = {each.cell: each.saved_share for each in made if each.saved_share is not None}
-    if shares:
-        text = w(
-            "checkpoint.saved", trainings=w.count("training", len(shares)), percent=int(100 * min(shares.values()))
-        )
-        yield chain.tell(Statement(text, tuple(shares)))
-    else:
+    held = {each.cell: each.saved_steps for each in made if each.saved_steps is not None}
+    timed = {each.cell: each.saved_share for each in made if each.saved_share is not None and each.cell not in held}
+    for key, shares in (("checkpoint.held", held), ("checkpoint.saved", timed)):
+        if shares:
+            percent = int(100 * min(shares.values()))
+            text = w(key, trainings=w.count("training", len(shares)), percent=percent)
+            yield chain.tell(Statement(text, tuple(shares)))
+    if not held and not timed:
         yield w("checkpoint.unknown")
     yield from _flags(analysis, _OF_CHECKPOINTS, chain, w)
 
@@ -68,10 +79,12 @@ def what_was_left_out(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
     facts = analysis.facts
     if facts.missing:
         yield chain.tell(matrix_statement(analysis, w))
-        text = w("left_out.missing", cells=missing_words(analysis, w, most=6))
+        key = "left_out.missing" if facts.partial else "left_out.explained"
+        text = w(key, cells=missing_words(analysis, w, most=6))
         yield chain.tell(Statement(text, tuple(each.cell for each in facts.missing)))
     else:
         yield chain.tell(about_all(analysis, w("left_out.whole", n=facts.n)))
+    yield from _flags(analysis, _OF_LOSSES, chain, w)
     if facts.excluded:
         names = ["/".join(part for part in each if part) for each in facts.excluded]
         places = w.count("place", len(names))
@@ -83,7 +96,7 @@ def what_was_left_out(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
 def could_be_the_same(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
     flagged = list(_flags(analysis, _OF_IDENTITY, chain, w))
     if flagged:
-        proven = any(flag.level == "ERROR" and flag.code in _OF_IDENTITY for flag in analysis.flags)
+        proven = any(flag.grave and flag.code in _OF_IDENTITY for flag in analysis.flags)
         yield w("same_run.flagged" if proven else "same_run.warned")
         yield from flagged
     else:
@@ -106,8 +119,7 @@ def could_be_the_same(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
 
 
 def is_it_reproducible(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
-    code = analysis.facts.code
-    yield markdown(w("reproduce.code", code=code)) if code else w("reproduce.no_code")
+    yield markdown(w("reproduce.code", code=analysis.facts.code or w("code.not_yet")))
     mixed = list(_flags(analysis, _OF_CODE, chain, w))
     if mixed:
         yield w("reproduce.mixed")
@@ -126,7 +138,8 @@ def _flags(analysis: Analysis, codes: tuple[str, ...], chain: Chain, w: Words) -
         if seen[flag.code] <= _MOST_FLAGS:
             meaning = markdown(flag_meaning(flag, w.language)) if seen[flag.code] == 1 else ""
             made = flag_statement(analysis, flag, w)
-            yield f"**{flag.level}** {w.sentences(markdown(made.text), meaning)} {chain.mark(made)}"
+            standing = markdown(flag_standing(flag, w.language))
+            yield f"**{flag.level}** {w.sentences(markdown(made.text), meaning, standing)} {chain.mark(made)}"
     for code, count in seen.items():
         if count > _MOST_FLAGS:
             yield w("flags.more", n=count - _MOST_FLAGS, code=f"`{code}`")

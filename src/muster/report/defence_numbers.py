@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from muster.report.ablation import Contrast, contrasts
 from muster.report.analysis import Analysis
-from muster.report.changes import hanging_statement
+from muster.report.changes import conditions, hanging_statement
 from muster.report.comparison_table import comparison_statement, improvement, reading
 from muster.report.decision_report import fit_words, verdict_line
 from muster.report.escape import markdown
 from muster.report.estimates import difference_cell, judged_columns
 from muster.report.facts import Column, Plan
 from muster.report.flag_list import flag_statement
-from muster.report.numbers import p_value, plain
+from muster.report.numbers import confidence, p_value, percent, plain
 from muster.report.safety_table import dominance_statements, safety_statement
 from muster.report.seeds_words import all_seeds, fewest_seeds, no_look_statement, seeds_statements
 from muster.report.statement import Chain, Statement, about
@@ -47,7 +47,10 @@ def is_it_real(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
 
 
 def _counted(analysis: Analysis, plan: Plan, w: Words) -> Statement:
-    readings = {each.config: reading(analysis, each) for each in analysis.decision.comparisons}
+    readings = {
+        each.config: "equal" if reading(analysis, each) == "open" and each.equal_enough else reading(analysis, each)
+        for each in analysis.decision.comparisons
+    }
 
     def those(*wanted: str) -> str:
         return w.several([config for config, found in readings.items() if found in wanted]) or w("none")
@@ -57,6 +60,7 @@ def _counted(analysis: Analysis, plan: Plan, w: Words) -> Statement:
         baseline=plan.procedure.baseline,
         better=those("supported"),
         worse=those("worse"),
+        equal=those("equal"),
         open=those("open", "vetoed", "few"),
     )
     return about(analysis, text, analysis.facts.configs, [plan.primary])
@@ -84,6 +88,8 @@ def _against_delta(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -
         return w("real.too_few", seeds=w.count("seed", fewest), n=fewest)
     low, high = each.gain
     key = "above" if low > delta else "below" if high < delta else "inside"
+    if each.worse:  # of a gain nobody speaks
+        key = "lost" if high < -delta else "spared" if low > -delta else "lost_open"
     return w(f"real.delta_{key}", delta=plain(delta), level=level(plan))
 
 
@@ -99,9 +105,11 @@ def why_so_many(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
 
 
 def one_seed(analysis: Analysis, chain: Chain, w: Words) -> Iterator[str]:
+    """Of what the verdict rests on; where nothing is decided, of every comparison."""
     comparisons = analysis.decision.comparisons
-    found = [hanging_statement(analysis, each, w) for each in comparisons]
-    told = [chain.tell(each) for each in found if each is not None]
+    compared = (hanging_statement(analysis, each, w) for each in comparisons)
+    found = list(conditions(analysis, w)) or [each for each in compared if each is not None]
+    told = [chain.tell(each) for each in found]
     if told:
         yield from told
     elif comparisons:
@@ -135,9 +143,11 @@ def how_many_compared(analysis: Analysis, chain: Chain, w: Words) -> Iterator[st
             candidates=w.count("candidate", candidates),
             alpha=plain(plan.procedure.alpha),
             looks=w.count("look", len(plan.procedure.looks)),
-            strictest=p_value(plan.procedure.alpha_a_look / max(1, candidates)),
+            strictest=p_value(plan.procedure.alpha_each(candidates)),
         )
     )
+    each = plan.procedure.alpha_each(candidates)
+    yield w("many.routes", level=percent(1 - plan.procedure.alpha), each=confidence(each))
     yield w("many.others")
     changed = [flag for flag in analysis.flags if flag.code == "decision_changed"]
     yield from (chain.tell(flag_statement(analysis, flag, w)) for flag in changed)

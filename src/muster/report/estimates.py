@@ -42,6 +42,10 @@ def difference_cell(analysis: Analysis, column: Column, candidate: str, baseline
     return Cell(form.signed(estimate), below=form.interval((estimate - half, estimate + half)), rests=rests)
 
 
+def bound_words(bound: float | None, form: Format) -> str:
+    return "—" if bound is None else form(bound)
+
+
 def judged_columns(analysis: Analysis) -> tuple[Column, ...]:
     """The primary metric and the limit's."""
     plan = analysis.facts.plan

@@ -6,10 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from muster.domain.origins import NoCurve
+from muster.domain.resumed import Resumption
 from muster.report.claims import Claim, Text
 from muster.stats.decision import Procedure
+from muster.stats.flag_types import Failures, Lost, Mixture
+from muster.stats.flag_weight import AcceptedFlag
 from muster.stats.flags import Declared, Made
 from muster.stats.more_seeds import Price
+from muster.stats.ties import Scale
 
 __all__ = ["Accepted", "Claim", "Column", "Curve", "Facts", "Measurement", "Missing", "Plan", "Text"]
 
@@ -28,6 +33,7 @@ class Measurement:
     episodes: int = 1  # that its values are means of; 1: not known
     attempt: int = 1
     adopted: bool = False
+    unread: str = ""  # why its files can't be read, in the report's language
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +79,16 @@ class Curve:
 
 
 @dataclass(frozen=True, slots=True)
+class Uncurved:
+    """A metric of which trainings have no learning curve."""
+
+    metric: str
+    reason: NoCurve
+    cells: tuple[str, ...]
+    all: bool  # no training has one
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """`decision:` of the campaign file."""
 
@@ -91,29 +107,50 @@ class Facts:
     language: Literal["zh", "en"]
     at: str  # ISO time, for display
     version: str  # of Muster
-    code: str  # commit of the campaign's code, or its commits in words; "" where it is under no version control
+    code: str  # commit of the campaign's code, or its states in words; "" where no cell is done yet
     configs: tuple[str, ...]  # in declared order
     seeds: tuple[str, ...]
     columns: tuple[Column, ...]  # of the main table, in order
     measured: tuple[Measurement, ...]
     k: int  # DONE cells of those that carry results
-    n: int  # declared ones
-    missing: tuple[Missing, ...] = ()  # of all declared cells, also those that carry none
+    n: int  # declared ones, also those that were declared when their config began to run and are not any more
+    missing: tuple[Missing, ...] = ()  # of all cells that count, also those that carry no results
     excluded: tuple[tuple[str, str, str], ...] = ()  # (config, seed, head) that `exclude:` takes out of the matrix
     plan: Plan | None = None
     declared: Declared = field(default_factory=Declared)
-    proxies: Mapping[str, str] = field(default_factory=dict)  # split -> its note: what it stands for
+    proxies: Mapping[str, str] = field(default_factory=dict)  # split -> its `proxy:`, what it stands for
+    split_notes: Mapping[str, str] = field(default_factory=dict)  # split -> its note: a remark, and no more
     notes: Mapping[str, str] = field(default_factory=dict)  # config -> its note
     made: tuple[Made, ...] = ()
     accepted: tuple[Accepted, ...] = ()
+    accepted_flags: tuple[AcceptedFlag, ...] = ()  # oldest first
+    scales: Mapping[str, Scale] = field(default_factory=dict)  # metric -> what is declared of it
     curves: tuple[Curve, ...] = ()
+    uncurved: tuple[Uncurved, ...] = ()
+    resumed: tuple[tuple[str, Resumption], ...] = ()  # cells whose log several attempts wrote, with what counts of it
     price: Price | None = None  # of one more seed of one config
     currency: str = ""
     budget_left: float | None = None
+    mixed: tuple[Mixture, ...] = ()  # definitions that differ between cells of one job
+    outdated: tuple[Mixture, ...] = ()  # cells that agree with each other and not with the campaign as it is now
+    sources: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # cell -> files unlike those of its job
+    gone_seeds: tuple[str, ...] = ()  # of `seeds`, those that are on the axis no more
+    lost: tuple[Lost, ...] = ()  # missing cells that are no longer declared
+    settled: tuple[Lost, ...] = ()  # missing cells that are declared, and that nothing will bring
+    failures: tuple[Failures, ...] = ()  # of each config, over its seeds
+    dropped: tuple[str, ...] = ()  # cells that ran and are no longer declared, with all of their row
+    refused: tuple[str, ...] = ()  # the cell of each run of others that was found and not taken in
+    cleared: frozenset[str] = frozenset()  # missing cells whose loss a person has explained: they hold up no verdict
+
+    def split_of(self, head: str) -> str:
+        """The split in the head of a column, which may have its job before it and other axes behind it."""
+        parts = head.split("/")
+        led = len(parts) > 1 and parts[0] in {each.job for each in self.measured}
+        return parts[1] if led else parts[0]
 
     @property
     def partial(self) -> bool:
-        return bool(self.missing)
+        return any(each.cell not in self.cleared for each in self.missing)
 
     @property
     def mark(self) -> str:

@@ -6,7 +6,7 @@ from itertools import groupby
 
 from muster.report.analysis import Analysis
 from muster.report.escape import markdown
-from muster.report.flag_words import by_level, flag_meaning, flag_text
+from muster.report.flag_words import by_level, flag_meaning, flag_standing, flag_text, kind_of
 from muster.report.statement import Chain, Statement, cells_behind
 from muster.report.words import Words
 from muster.stats.flags import Flag
@@ -14,7 +14,7 @@ from muster.stats.flags import Flag
 
 def flag_lines(analysis: Analysis, chain: Chain, w: Words) -> list[str]:
     lines: list[str] = []
-    for (level, code), group in groupby(by_level(analysis.flags), key=lambda flag: (flag.level, flag.code)):
+    for (level, code, _), group in groupby(by_level(analysis.flags), key=kind_of):
         flags = list(group)
         meaning = markdown(flag_meaning(flags[0], w.language) or flags[0].message)
         lines.append(f"- {w('flags.kind', level=level, code=code, meaning=meaning)}")
@@ -33,4 +33,5 @@ def _told(analysis: Analysis, flag: Flag, chain: Chain, w: Words) -> str:
     made = flag_statement(analysis, flag, w)
     unsaid = [name for name in flag.cells if name not in made.text]
     behind = markdown(w("flags.cells", cells=w.several(unsaid))) if unsaid else ""
-    return w.sentences(markdown(made.text), behind) + f" {chain.mark(made)}"
+    standing = markdown(flag_standing(flag, w.language))
+    return w.sentences(markdown(made.text), behind, standing) + f" {chain.mark(made)}"

@@ -38,6 +38,8 @@ def _best(facts: LoopFacts, say: Say) -> list[str]:
         better=say(f"loop.{facts.better}"),
     )  # fmt: skip
     scored = sum(bool(each.values) for each in facts.variants)
+    if facts.identical:
+        return [say("loop.identical", n=scored, by=code(facts.by), score=say.short(best))]
     sure, top = _sure(facts, best, say), _top(facts, best, say)
     few = say("loop.few") if _few(facts, best) else ""
     return [named, sure, top, few, say("loop.chosen", n=scored) if scored > 1 else "", _died(best, say)]

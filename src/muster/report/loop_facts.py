@@ -6,11 +6,13 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from muster.domain.resumed import Resumption
 from muster.domain.variants import BASE, Variant
 from muster.rounds.summary import Summary
 from muster.rounds.tried import OVER, mean_of
 
 LIVELY = frozenset({"PENDING", "RUNNING", "QUIET", "BLOCKED", "HELD"})  # not over, and nothing is wrong with it
+LEAST_ALIKE = 3  # variants with the very same score: two may be chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class LoopRun:
     url: str = ""  # of W&B, if one was logged
     summaries: Mapping[str, Summary] = field(default_factory=dict)
     pruned: bool = False
+    resumed: Resumption | None = None  # what counts of the attempts that wrote its history; None: one wrote all
 
     @property
     def over(self) -> bool:
@@ -148,6 +151,12 @@ class LoopFacts:
         scored = [each for each in self.variants if each.values]
         sign = 1 if self.better == "higher" else -1
         return max(scored, key=lambda each: sign * each.mean, default=None)
+
+    @property
+    def identical(self) -> bool:
+        """All scores are the same number: the variants can hardly have been different runs."""
+        scored = [each.values for each in self.variants if each.values]
+        return len(scored) >= LEAST_ALIKE and len({value for values in scored for value in values}) == 1
 
     @property
     def runs(self) -> list[LoopRun]:

@@ -14,7 +14,10 @@ FORMS = tuple(
     (name, re.compile(form, re.DOTALL))
     for name, form in (
         # judge/cause.py
-        ("exit", r"(?:the command exited with|it ended with exit code) (?P<n>\d+)(?:; .+)?"),
+        (
+            "exit",
+            r"(?:the command exited with|it ended with exit code) (?P<n>\d+)(?:, as its launcher reports)?(?:; .+)?",
+        ),
         ("raised", r"it ended with (?P<kind>[\w.]+)"),
         ("raised_said", r"it ended with (?P<kind>[\w.]+): (?P<said>.+)"),
         ("signal", r"killed by signal (?P<n>\d+) \((?P<kind>\w+)\); who sent it is not known"),

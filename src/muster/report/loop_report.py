@@ -12,6 +12,7 @@ from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant
 from muster.report.loop_mermaid import mermaid
 from muster.report.loop_say import Say, in_cell
 from muster.report.record_wording import code
+from muster.report.resumed import resumed_text
 from muster.rounds.summary import Summary
 
 SHORT = 90  # characters of a cause in a table
@@ -190,6 +191,9 @@ def _logged(facts: LoopFacts, say: Say) -> Iterator[str]:
         names = ["run", "first", "last", "best_value" if better else "range", "delta", "percent"]
         rows = [_numbers(run, run.summaries.get(key), better, say) for run in facts.runs if run.summaries]
         yield from table([say(f"loop.{name}") for name in names], rows, range(1, 6))
+    resumed = [(run.cell, resumed_text(run.resumed, facts.language)) for run in facts.runs if run.resumed]
+    yield from [""] if resumed else []
+    yield from (f"- {say('loop.told', head=code(cell), text=text)}{say('stop')}" for cell, text in resumed)
 
 
 def _numbers(run: LoopRun, summary: Summary | None, better: str | None, say: Say) -> list[str]:

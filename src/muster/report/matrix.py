@@ -39,7 +39,7 @@ def _row(analysis: Analysis, config: str, seeds: tuple[str, ...], heads: tuple[s
     for seed in seeds:
         wanted = [head for head in heads if (seed, head) in declared]
         lacking = [head for head in wanted if (seed, head) not in found]
-        shown.append(_state(wanted, lacking, w))
+        shown.append(_state(wanted, lacking, w) if wanted or seed not in facts.gone_seeds else w("matrix.not_declared"))
     return cells(config or facts.campaign, *shown, f"{len(found)}/{len(declared)}")
 
 

@@ -23,9 +23,8 @@ def next_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
     if decision.because == "flags":
         yield Statement(w("next.flags"), cells_behind(analysis, analysis.errors))
     elif decision.because == "missing":
-        pairs = len(open_seeds(analysis.facts))
-        text = w("next.missing", pairs=w.count("pair", pairs), price=price_words(analysis, pairs, w, "most"))
-        yield Statement(text, tuple(each.cell for each in analysis.facts.missing))
+        yield from _to_run(analysis, w)
+        yield from loss_statements(analysis, w)
     elif plan is None:
         yield Statement(w("next.undeclared"))
     elif decision.verdict != "NOT_ENOUGH_EVIDENCE":
@@ -36,10 +35,32 @@ def next_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
         yield from further_seeds(analysis, plan, analysis.next, w)
 
 
+def _to_run(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    """What `muster up` brings by itself."""
+    facts = analysis.facts
+    lost = (*facts.lost, *facts.settled)
+    cells = tuple(each.cell for each in facts.missing if each.cell not in {loss.cell for loss in lost})
+    if cells:
+        pairs = len(set(open_seeds(facts)) - {(loss.config, loss.seed) for loss in lost})
+        text = w("next.missing", pairs=w.count("pair", pairs), price=price_words(analysis, pairs, w, "most"))
+        yield Statement(text, cells)
+
+
+def loss_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    """What holds up the verdict and no `muster up` brings."""
+    facts = analysis.facts
+    lost = [each for each in (*facts.lost, *facts.settled) if each.cell not in facts.cleared]
+    for kind, code in (("failed", ""), ("unread", ""), ("unrelated", "lost_seeds"), ("completed", "withdrawn")):
+        cells = [each.cell for each in lost if each.kind == kind]
+        if cells:
+            key = "next.lost" if code else f"next.{kind}"
+            yield Statement(w(key, cells=w.some(cells, most=6), code=code), tuple(cells))
+
+
 def further_seeds(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> Iterator[Statement]:
     """How many more show `delta`, whatever the verdict is now."""
     text = w(_key(plan, step), **_parts(analysis, plan, step, w))
-    yield about(analysis, text, step.configs, [plan.primary])
+    yield about(analysis, text, step.configs or analysis.facts.configs, [plan.primary])
     if _key(plan, step) != "next.more":
         return
     if step.n not in plan.procedure.looks:
@@ -61,7 +82,7 @@ def _key(plan: Plan, step: NextStep) -> str:
         return "next.never"
     if not step.more:
         return "next.enough"
-    if step.within_budget is False:
+    if step.over_budget:
         return "next.over" if _buys_something(step) else "next.over_now"
     return "next.more"
 
@@ -78,7 +99,7 @@ def _parts(analysis: Analysis, plan: Plan, step: NextStep, w: Words) -> dict[str
         "column": plan.primary.name,
         "configs": w.several(step.configs),
         "n": step.n,
-        "more": step.more if step.within_budget is False else w.count("more", step.more or 0),
+        "more": step.more if step.over_budget else w.count("more", step.more or 0),
         "delta": "" if plan.procedure.delta is None else plain(plan.procedure.delta),
         "power": percent(plan.procedure.power),
         "price": price_words(analysis, step.more or 0, w),

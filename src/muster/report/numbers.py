@@ -95,7 +95,12 @@ def plain(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.6g}"
+    return f"{100 * share:.4g}"
+
+
+def confidence(alpha: float) -> str:
+    """Of a bound that is wrong in this share: 99.17."""
+    return f"{100 * (1 - alpha):.4g}"
 
 
 def share(value: float) -> str:

@@ -35,7 +35,7 @@ def rank(analysis: Analysis) -> Ranking:
     if not feasible:
         return Ranking(frozenset(), "infeasible")
     enough = [each for each in feasible if each.n >= LEAST_SEEDS]
-    if not enough:
+    if len(enough) < len(feasible):  # one that nobody may judge may be the best
         return Ranking(frozenset(), "few")
     best = max(enough, key=lambda each: each.mean if plan.procedure.higher else -each.mean)
     return Ranking(frozenset(each.config for each in enough if each is best or not _told_apart(analysis, best, each)))
@@ -48,7 +48,7 @@ def _told_apart(analysis: Analysis, best: Sample, other: Sample) -> bool:
     if plan.procedure.baseline in (best.config, other.config):
         candidate = other.config if best.config == plan.procedure.baseline else best.config
         against = analysis.decision.against(candidate)
-        return against is not None and against.rejected and against.exact_agrees is not False
-    strictest = plan.procedure.alpha_a_look / max(1, len(analysis.decision.comparisons))
+        return against is not None and against.rejected and not against.vetoed
+    strictest = plan.procedure.alpha_each(len(analysis.decision.comparisons))
     se, df = welch(best, other)
     return se is not None and df is not None and t_two_sided((best.mean - other.mean) / se, df) <= strictest

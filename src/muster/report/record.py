@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from muster.domain.wording import unstopped
 from muster.report.record_facts import Absent, CodeUse, FilterSet, Fix, JobScope, RecordFacts, Seen, Tally
 from muster.report.record_wording import TEXTS, Wording, code, grouped, moment, plain, short, size, span
 
@@ -13,6 +14,7 @@ __all__ = [
     "TEXTS", "Absent", "FilterSet", "Wording", "all_cells", "code", "moment", "plain", "record_markdown", "short",
 ]  # fmt: skip
 PATHS = 4  # of logs, for one observation
+FILES = 6  # of source, for one state of the code
 
 
 def record_markdown(facts: RecordFacts) -> str:
@@ -82,9 +84,11 @@ def _job(job: JobScope, facts: RecordFacts, say: Wording) -> Iterator[str]:
     yield "  - " + say("scope.proof" if job.proof else "scope.no_proof")
 
 
-def _value(axis: str, value: str, args: str, note: str, say: Wording) -> str:
-    key = "both" if args and note else "args" if args else "note"
-    return say(f"scope.value_{key}", axis=axis, value=plain(value), args=code(args), note=plain(note))
+def _value(axis: str, value: str, args: str, note: str, proxy: str, say: Wording) -> str:
+    adds = say("scope.adds", args=code(args)) if args else ""
+    stands = say("scope.stands", proxy=plain(proxy)) if proxy else ""
+    told = say("scope.semicolon").join(filter(None, [adds, stands, plain(note)]))
+    return say("scope.value", axis=axis, value=plain(value), told=told)
 
 
 def _env(declared: Sequence[tuple[str, str | None]], say: Wording) -> str:
@@ -125,11 +129,19 @@ def _changes(facts: RecordFacts, say: Wording) -> Iterator[str]:
 
 def _state_of(each: CodeUse, say: Wording) -> str:
     attempts = say.count("count.attempt", each.attempts)
+    if each.state == "unknown":
+        return say("change.unknown", why=each.why or say("change.unreadable"), attempts=attempts)
     if not each.commit:
-        return say("change.no_code", attempts=attempts)
-    kept = say("change.kept", file=each.diff) if each.diff else ""
-    dirty = say("change.dirty", dirty=each.dirty, kept=kept) if each.dirty else say("change.clean")
+        known = say("change.hashed", files=_names_of(each, say)) if each.files else say("change.untold")
+        return say(f"change.{each.state or 'no_repository'}", attempts=attempts, known=known)
+    kept = say("change.kept", file=each.diff or each.kept) if each.diff or each.kept else ""
+    named = say("change.named", files=_names_of(each, say)) if each.files else ""
+    dirty = say("change.dirty", dirty=each.dirty, kept=kept) + named if each.dirty else say("change.clean")
     return say("change.commit", commit=each.commit[:12], dirty=dirty, attempts=attempts)
+
+
+def _names_of(each: CodeUse, say: Wording) -> str:
+    return say.list([code(name) for name in each.files], most=FILES)
 
 
 # -- observations
@@ -240,7 +252,7 @@ def all_cells(names: Sequence[str], say: Wording) -> str:
 
 
 def _why(each: Absent, say: Wording) -> str:
-    parts = {name: plain(short(text)) for name, text in each.parts.items()}
+    parts = {name: plain(short(unstopped(text))) for name, text in each.parts.items()}
     parts["state"] = each.state
     if "at" in parts:
         parts["at"] = moment(each.parts["at"])

@@ -27,10 +27,14 @@ class CodeUse:
     """One state of the code, and how many attempts ran it."""
 
     cwd: str
-    commit: str  # "": under no version control
+    commit: str  # "": there is none, or it is not known
     dirty: str | None
     attempts: int
     diff: str | None = None  # where what was not committed is kept
+    state: str = ""  # of domain/code.py
+    why: str = ""  # it is not known
+    files: tuple[str, ...] = ()  # that are in no commit, or not as they are there
+    kept: str | None = None  # where their contents are
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +128,7 @@ class RecordFacts:
     axes: tuple[tuple[str, tuple[str, ...]], ...]
     jobs: tuple[JobScope, ...]
     slots: str
-    values: tuple[tuple[str, str, str, str], ...] = ()  # (axis, value, what it adds to the command, its note)
+    values: tuple[tuple[str, str, str, str, str], ...] = ()  # (axis, value, what it adds, its note, its proxy)
     env: tuple[tuple[str, str | None], ...] = ()  # of the whole campaign, as in JobScope
     price: tuple[float, str, str, float | None] | None = None  # (an hour, currency, gpu, slot or machine, budget)
     hold: tuple[str, str, str] | None = None  # (at, who, why)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from muster.report.analysis import Analysis
 from muster.report.comparison_table import difference_words, reading
 from muster.report.coverage import seeds_there
-from muster.report.estimates import captioned, difference_cell, format_of, rule
+from muster.report.estimates import bound_words, captioned, difference_cell, format_of, rule
 from muster.report.facts import Column, Plan
 from muster.report.grid import Cell, Grid, aligned
 from muster.report.main_table import name_cell
-from muster.report.numbers import Format, share
+from muster.report.numbers import Format, confidence, plain, share
 from muster.report.statement import Chain, Statement, about
-from muster.report.verdict import standing_words
+from muster.report.verdict import level, standing_words
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison, compare_all
 from muster.stats.safety import Feasibility
@@ -28,9 +28,25 @@ def safety_grid(analysis: Analysis, plan: Plan, chain: Chain, w: Words) -> Grid:
     rows = tuple(_row(analysis, plan, config, chain, w) for config in configs)
     skewed = w("safety.note_skewed" if plan.procedure.at_most else "safety.note_skewed_min")
     caption = captioned(analysis, w("safety.caption", rule=rule(analysis)), w)
-    return Grid(
-        caption, head, rows, aligned(3, head, right=-1), (w("safety.note_bounds"), w("safety.note_share"), skewed)
+    notes = (*_bounds_notes(analysis, plan, w), w("safety.note_share"), skewed)
+    return Grid(caption, head, rows, aligned(3, head, right=-1), notes)
+
+
+def _bounds_notes(analysis: Analysis, plan: Plan, w: Words) -> Iterator[str]:
+    """How sure the bounds are, and what they rest on, once for each kind."""
+    safety, procedure = analysis.decision.safety, plan.procedure
+    yield w(
+        "safety.note_bounds",
+        level=level(plan),
+        each=confidence(procedure.alpha_each(len(analysis.decision.comparisons))),
+        candidates=w.count("candidate", len(analysis.decision.comparisons)),
+        looks=w.count("look", len(procedure.looks)),
     )
+    for basis in dict.fromkeys(found.basis for found in safety.values()):
+        if basis != "few":
+            cap = "" if procedure.cap is None else plain(procedure.cap)
+            configs = w.several([config for config, found in safety.items() if found.basis == basis])
+            yield w(f"safety.note_{basis}", configs=configs, cap=cap)
 
 
 def safety_statement(analysis: Analysis, config: str, w: Words) -> Statement:
@@ -39,7 +55,7 @@ def safety_statement(analysis: Analysis, config: str, w: Words) -> Statement:
     assert plan.limit is not None
     form, common = format_of(analysis, plan.limit), {"config": config, "rule": rule(analysis)}
     counted = {"standing": standing_words(analysis, config, w), "keep": found.keep, "n": found.n}
-    if found.lower is None or found.upper is None:
+    if found.basis == "few":
         text = w("safety.sentence_few", **common, **counted)
     else:
         text = w(
@@ -47,12 +63,17 @@ def safety_statement(analysis: Analysis, config: str, w: Words) -> Statement:
             **common,
             **counted,
             mean=form(analysis.sample(config, plan.limit).mean),
-            lower=form(found.lower),
-            upper=form(found.upper),
-            share=w("safety.proves", share=share(found.keep_at_least)) if found.keep else "",
+            lower=bound_words(found.lower, form),
+            upper=bound_words(found.upper, form),
+            share=proof_words(found, w) if found.keep else "",
             worst=_worst(found, form, w),
         )
     return about(analysis, text, [config], [plan.limit])
+
+
+def proof_words(found: Feasibility, w: Words) -> str:
+    """What so many seeds leave open: five of five say nothing about up to 45 % of all."""
+    return w("safety.proves", share=f"{100 * found.keep_at_least:.0f}", fail=f"{100 * found.fail_at_most:.0f}")
 
 
 def dominance_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
@@ -124,7 +145,7 @@ def _row(analysis: Analysis, plan: Plan, config: str, chain: Chain, w: Words) ->
         Cell(seeds_there(analysis.facts, sample)),
         Cell(standing_words(analysis, config, w)),
         Cell(form(sample.mean) if sample.n else w("table.missing")),
-        *(Cell("—" if bound is None else form(bound)) for bound in (found.lower, found.upper)),
+        *(Cell(bound_words(bound, form)) for bound in (found.lower, found.upper)),
         Cell(f"{found.keep}/{found.n}"),
         Cell(f"≥ {share(found.keep_at_least)}" if found.keep else "—"),
         Cell(_worst(found, form, w)),

@@ -25,12 +25,15 @@ def seeds_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
         form = format_of(analysis, plan.primary)
         text = w(
             "seeds.detectable",
+            n=following.fewest,
             sd=form.spread(following.sd),
+            seen=form.spread(following.seen_sd or 0.0),
+            ratio=f"{following.detectable / following.sd:.1f}",
             difference=form.spread(following.detectable),
             column=plan.primary.name,
             power=percent(plan.procedure.power),
         )
-        yield about(analysis, text, following.configs, [plan.primary])
+        yield about(analysis, text, analysis.facts.configs, [plan.primary])
 
 
 def n_statement(analysis: Analysis, w: Words) -> Statement:
@@ -44,7 +47,7 @@ def n_statement(analysis: Analysis, w: Words) -> Statement:
     if fewest != most:
         key = "seeds.unequal" if plan else "seeds.unequal_no_plan"
         parts.append(w(key, low=fewest, high=most, column=names))
-    parts.append(_n_words(counts, names, w))
+    parts.append(_n_words(counts, names, w, declared=plan is not None))
     text = w.sentences(*parts)
     return about(analysis, text, analysis.facts.configs, columns) if plan else about_all(analysis, text)
 
@@ -52,16 +55,21 @@ def n_statement(analysis: Analysis, w: Words) -> Statement:
 def no_look_statement(analysis: Analysis, w: Words) -> Statement | None:
     """Where the procedure is applied to a number of seeds that was not declared for it."""
     plan = analysis.facts.plan
-    if plan is None or analysis.decision.verdict in ("INVALID", "INCOMPLETE"):
+    if plan is None or at_a_look(analysis) or analysis.decision.verdict in ("INVALID", "INCOMPLETE"):
         return None
     counts, declared = seed_counts(analysis, [plan.primary]), plan.procedure.looks
-    if not any(counts) or set(counts) <= set(declared):
-        return None
     looks = w.several([str(look) for look in declared])
     text = w(
         "seeds.no_look", seeds=seeds_range(counts, w), looks=looks, last=declared[-1], alpha=plain(plan.procedure.alpha)
     )
     return about(analysis, text, analysis.facts.configs, [plan.primary])
+
+
+def at_a_look(analysis: Analysis) -> bool:
+    """Every config has a number of seeds that was declared; nothing is looked at where there is none."""
+    plan = analysis.facts.plan
+    counts = seed_counts(analysis, [plan.primary]) if plan else []
+    return plan is None or not any(counts) or set(counts) <= set(plan.procedure.looks)
 
 
 def seed_counts(analysis: Analysis, columns: list[Column]) -> list[int]:
@@ -88,12 +96,15 @@ def seeds_range(counts: Sequence[int], w: Words) -> str:
     return w.count("seed", most) if fewest == most else w("seeds.range", low=fewest, high=most)
 
 
-def _n_words(counts: Sequence[int], column: str, w: Words) -> str:
-    """What the fewest are good for."""
+def _n_words(counts: Sequence[int], column: str, w: Words, *, declared: bool) -> str:
+    """What the fewest are good for; where nothing is declared, a rule of thumb stands for the power."""
     n = min(counts, default=0)
     if not n:
         return w("seeds.none", column=column)
-    return w(f"seeds.{standing_of(n)}", seeds=seeds_range(counts, w), sd=visible_sd(n))
+    key = standing_of(n)
+    if key in ("five", "ten"):
+        key = "declared" if declared else "thumb"
+    return w(f"seeds.{key}", seeds=seeds_range(counts, w), sd=visible_sd(n))
 
 
 def visible_sd(n: int) -> str:

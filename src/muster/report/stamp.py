@@ -7,13 +7,16 @@ from dataclasses import dataclass, field
 
 from muster.domain.wording import counted
 from muster.report.claims import Claim
+from muster.report.report_verdict import ReportVerdict
 
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStamp:
     path: str
     sha256: str | None
-    share: float | None = None  # of its training, when it was saved
+    share: float | None = None  # of its training's time, when it was saved
+    step: float | None = None  # that it holds
+    steps_share: float | None = None  # of the steps that were wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,9 @@ class CellStamp:
     checkpoint: CheckpointStamp | None = None
     needs: tuple[str, ...] = ()
     command: str = ""
+    formerly: tuple[str, ...] = ()  # its names before it was renamed
+    unread: tuple[str, ...] = ()  # results that no file vouched for when it was made
+    code: str = ""  # what ran, in words: the commit, and what was not in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +61,8 @@ class Basis:
     n: int = 0
     missing: tuple[str, ...] = ()
     closed: bool = False  # it names all cells that its files rest on: what else there is does not matter
+    accepted: str = ""  # hash of the red flags that people accepted
+    cleared: tuple[str, ...] = ()  # of `missing`, those whose loss a person explained
     state: str = ""  # hash of every attempt and how it ended; only where a file tells of all of them
 
 
@@ -70,12 +78,14 @@ class Stamp:
     files: Mapping[str, FileStamp]  # relative to the campaign's folder
     token: str = ""  # of the attempt that made them, where a person's own job did
     cell: str = ""
+    root: str = ""  # the campaign's folder when it was made; paths below it are relative on the disk
     muster: int = 1
+    verdict: ReportVerdict | None = None  # of a report
 
 
 def footer(basis: Basis, version: str, path: str) -> str:
     """For texts that travel without their stamp."""
-    partial = f"PARTIAL {basis.k}/{basis.n}; " if basis.missing else ""
+    partial = f"PARTIAL {basis.k}/{basis.n}; " if set(basis.missing) - set(basis.cleared) else ""
     return (
         f"{partial}{basis.k} of {counted(basis.n)}; campaign {basis.campaign}; muster {version}; `muster trace {path}`"
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from muster.report.analysis import Analysis
-from muster.report.estimates import format_of, judged_columns, rule
+from muster.report.estimates import bound_words, format_of, judged_columns, rule
 from muster.report.facts import Column, Plan
 from muster.report.flag_words import by_level, flag_text
 from muster.report.numbers import p_value, percent, plain
 from muster.report.ranking import standing
-from muster.report.seeds_words import seeds_range
+from muster.report.seeds_words import at_a_look, seeds_range
 from muster.report.statement import Statement, about, about_all
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS, Comparison
@@ -30,8 +32,19 @@ def verdict_statement(analysis: Analysis, w: Words) -> Statement:
         return Statement(_incomplete(analysis, w), tuple(each.cell for each in analysis.facts.missing))
     if plan is None:
         return about_all(analysis, w("verdict.undeclared"))
-    text = _RECOMMENDED.get(decision.because, _not_enough)(analysis, plan, w)
+    text = _DECIDED.get(decision.because, _not_enough)(analysis, plan, w)
+    if decision.because in _DECIDED and not at_a_look(analysis):
+        text = w.sentences(text, w("verdict.no_look"))
     return about(analysis, text, analysis.facts.configs, judged_columns(analysis))
+
+
+def proxy_statements(analysis: Analysis, w: Words) -> Iterator[Statement]:
+    """What the splits stand for that the verdict is drawn from."""
+    for head in dict.fromkeys(column.head for column in judged_columns(analysis)):
+        if note := analysis.facts.proxies.get(head):
+            columns = [column for column in judged_columns(analysis) if column.head == head]
+            text = w("verdict.proxy", split=head, note=note.rstrip(" .。"))
+            yield about(analysis, text, analysis.facts.configs, columns)
 
 
 def choice_statement(analysis: Analysis, w: Words) -> Statement:
@@ -73,53 +86,101 @@ def level(plan: Plan) -> str:
     return percent(1 - plan.procedure.alpha)
 
 
+def baseline_words(plan: Plan, w: Words) -> str:
+    """`the baseline (v2_base)`; the name is left out where it says no more."""
+    name = plan.procedure.baseline
+    return w("baseline.itself") if name == "baseline" else w("baseline.named", name=name)
+
+
 def _supported(analysis: Analysis, plan: Plan, w: Words) -> str:
     each = _chosen(analysis)
     return w(
         "verdict.supported",
         config=each.config,
         column=plan.primary.name,
-        baseline=plan.procedure.baseline,
+        baseline=baseline_words(plan, w),
         gain=gain_words(analysis, each, w, signed=False),
         p=p_words(each, w),
         threshold=threshold_words(each),
-        limit=w("verdict.keeps", rule=rule(analysis)) if rule(analysis) else w("verdict.no_limit"),
+        limit=w("verdict.keeps", rule=rule(analysis), cost=cost_words(analysis, plan, each.config, w))
+        if rule(analysis)
+        else "",
     )
 
 
 def _baseline_infeasible(analysis: Analysis, plan: Plan, w: Words) -> str:
-    each, baseline = _chosen(analysis), plan.procedure.baseline
+    each = _chosen(analysis)
     return w(
         "verdict.baseline_infeasible",
         config=each.config,
-        baseline=baseline,
+        baseline=baseline_words(plan, w),
         rule=rule(analysis),
-        bound=breach(analysis, baseline, w),
+        level=level(plan),
+        broken=cost_words(analysis, plan, plan.procedure.baseline, w),
+        kept=cost_words(analysis, plan, each.config, w),
+        price=_price(analysis, plan, each, w),
+    )
+
+
+def _price(analysis: Analysis, plan: Plan, each: Comparison, w: Words) -> str:
+    """What the candidate costs on the primary metric, and what it costs at most."""
+    form, interval = format_of(analysis, plan.primary), each.difference.interval(1 - plan.procedure.alpha)
+    assert interval is not None
+    assert each.sure is not None
+    lower = each.difference.estimate < 0
+    return w(
+        "price.loss" if lower == plan.procedure.higher else "price.gain",
         column=plan.primary.name,
-        gain=gain_words(analysis, each, w),
+        by=form(abs(each.difference.estimate)),
+        way=w("way.lower" if lower else "way.higher"),
+        level=level(plan),
+        interval=form.interval(interval),
+        loss=form(max(0.0, -each.sure[0])),
         delta=plain(plan.procedure.delta or 0.0),
     )
 
 
-def breach(analysis: Analysis, config: str, w: Words) -> str:
-    """The bound of a mean that breaks the limit: `71.2 or more`."""
-    plan, found = analysis.facts.plan, analysis.decision.safety[config]
-    assert plan is not None
+def cost_words(analysis: Analysis, plan: Plan, config: str, w: Words) -> str:
+    """`mean 0.93, at most 1.39`: the bound that its standing rests on."""
+    found = analysis.decision.safety[config]
     assert plan.limit is not None
-    bound = found.lower if plan.procedure.at_most else found.upper
-    shown = "—" if bound is None else format_of(analysis, plan.limit)(bound)
-    return w("at_least" if plan.procedure.at_most else "at_most", bound=shown)
+    form = format_of(analysis, plan.limit)
+    above = plan.procedure.at_most == (found.standing == "FEASIBLE")
+    bound = found.upper if above else found.lower
+    mean = form(analysis.sample(config, plan.limit).mean)
+    return w("cost.at_most" if above else "cost.at_least", mean=mean, bound=bound_words(bound, form))
 
 
 def _equivalent(analysis: Analysis, plan: Plan, w: Words) -> str:
     return w(
         "verdict.inside_delta",
         column=plan.primary.name,
-        level=percent(1 - 2 * plan.procedure.alpha),
-        baseline=plan.procedure.baseline,
+        level=percent(1 - 2 * plan.procedure.alpha_a_look),
+        baseline=baseline_words(plan, w),
         delta=plain(plan.procedure.delta or 0.0),
         configs=w.several([each.config for each in feasible(analysis)]),
         candidate=candidate_words(plan, w),
+        unsafe=_unsafe(analysis, plan, w),
+    )
+
+
+def _none_left(analysis: Analysis, plan: Plan, w: Words) -> str:
+    """Why each candidate is out: the limit comes before the score."""
+    comparisons, form = analysis.decision.comparisons, format_of(analysis, plan.primary)
+    broken = [each for each in comparisons if standing(analysis, each.config) == "INFEASIBLE"]
+    worse = [f"{each.config} {form.signed(each.difference.estimate)}" for each in comparisons if each not in broken]
+    reasons = []
+    if worse:
+        reasons.append(w("out.worse", column=plan.primary.name, configs=w.several(worse)))
+    if broken:
+        told = [f"{each.config} {cost_words(analysis, plan, each.config, w)}" for each in broken]
+        reasons.append(w("out.infeasible", rule=rule(analysis), configs=w("semicolon").join(told)))
+    shown = standing(analysis, plan.procedure.baseline) in (None, "FEASIBLE")
+    return w(
+        "verdict.none_left",
+        baseline=baseline_words(plan, w),
+        reasons=w("semicolon").join(reasons),
+        limit="" if shown else w("verdict.limit_open", rule=rule(analysis)),
     )
 
 
@@ -161,9 +222,8 @@ def rested_columns(analysis: Analysis, plan: Plan, config: str) -> tuple[Column,
 def _no_gain(analysis: Analysis, plan: Plan, sound: list[Comparison], w: Words) -> str:
     """No candidate that may be recommended is better by the declared test."""
     baseline = plan.procedure.baseline
-    unsafe = w("verdict.unsafe", rule=rule(analysis)) if standing(analysis, baseline) == "INFEASIBLE" else ""
-    common = {"column": plan.primary.name, "unsafe": unsafe}
-    if all(_is_worse(plan, each) for each in sound):
+    common = {"column": plan.primary.name, "unsafe": _unsafe(analysis, plan, w)}
+    if all(each.worse for each in sound):
         common |= {"baseline": baseline, "candidate": candidate_words(plan, w)}
         return w("verdict.all_worse", configs=w.several([each.config for each in sound]), **common)
     nearest = min(
@@ -187,10 +247,16 @@ def candidate_words(plan: Plan, w: Words) -> str:
     return w("candidate.any" if plan.procedure.limit is None else "candidate.feasible")
 
 
-_RECOMMENDED = {
+def _unsafe(analysis: Analysis, plan: Plan, w: Words) -> str:
+    broken = standing(analysis, plan.procedure.baseline) == "INFEASIBLE"
+    return w("verdict.unsafe", rule=rule(analysis)) if broken else ""
+
+
+_DECIDED = {
     "supported": _supported,
     "baseline_infeasible": _baseline_infeasible,
     "inside_delta": _equivalent,
+    "none_left": _none_left,
 }
 
 
@@ -233,10 +299,6 @@ def feasible(analysis: Analysis) -> list[Comparison]:
 
 def standing_words(analysis: Analysis, config: str, w: Words) -> str:
     return w(f"standing.{standing(analysis, config) or 'UNDETERMINED'}")
-
-
-def _is_worse(plan: Plan, each: Comparison) -> bool:
-    return each.rejected and each.exact_agrees is not False and not _gains(plan, each)
 
 
 def _gains(plan: Plan, each: Comparison) -> bool:

@@ -31,7 +31,7 @@ class Traced:
 
     @property
     def true(self) -> bool:
-        return self.value is True
+        return isinstance(self.value, bool) and self.value
 
 
 @dataclass(frozen=True, slots=True)

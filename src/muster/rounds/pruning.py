@@ -12,13 +12,14 @@ from muster.rounds.expressions import keys_of, parse
 from muster.rounds.tokens import ExpressionError
 
 MOST_POINTS = 1024
+NEARLY_ALL = 0.9  # of its steps: from there on a run is left alone
 
 
 @dataclass(frozen=True, slots=True)
 class PruneRule:
     key: str
     better: str  # higher | lower
-    after: int = 0  # a run is let alone until it has come that far
+    after: int = 0  # a run is left alone until it has come that far
     least: int = 4  # others that must have come as far
 
 
@@ -54,10 +55,13 @@ def ahead(one: float, other: float, better: str) -> bool:
     return one > other if better == "higher" else one < other
 
 
-def hopeless(rule: PruneRule, trail: Trail, others: Sequence[Trail]) -> str:
-    """Why it is not worth going on, with the numbers; "": it is, or that can't be told."""
+def hopeless(rule: PruneRule, trail: Trail, others: Sequence[Trail], steps: float | None = None) -> str:
+    """Why it is not worth going on, with the numbers; "": it is, or that can't be told.
+
+    `steps`: what the run has to do. Near its end a stop saves next to nothing and costs a score that is nearly paid.
+    """
     best = trail.at(trail.last)
-    if best is None or trail.last < rule.after:
+    if best is None or trail.last < rule.after or (steps is not None and trail.last >= NEARLY_ALL * steps):
         return ""
     known = [value for each in others if (value := each.at(trail.last)) is not None]
     if len(known) < rule.least:

@@ -194,6 +194,8 @@ def _finite(value: float) -> float | None:
 def direction_of(key: str) -> str | None:
     """What is better, by the words in a key: `eval/success`, `train.l1_loss`. None where they don't tell."""
     words = set(re.split(r"[^a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", key).lower()))
+    if "entropy" in words:
+        return None  # a loss by its name only: neither end of it is what anybody wants
     lower, higher = bool(words & LOWER), bool(words & HIGHER)
     return None if lower == higher else "lower" if lower else "higher"
 

@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from muster.domain.resumed import Resumption
 from muster.domain.variants import Variant
 from muster.domain.wording import counted
 from muster.rounds.evaluating import Metrics, evaluate
@@ -26,6 +27,7 @@ class Run:
     summaries: Mapping[str, Summary] = field(default_factory=dict)
     unread: str = ""  # why no history of it could be read
     pruned: bool = False  # stopped before its end, because it was hopeless
+    resumed: Resumption | None = None  # what counts of the attempts that wrote its history; None: one wrote all
 
     @property
     def readable(self) -> bool:

@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
+from muster.acts import shutdown
 from muster.controller import actions, agenda, carry, decide, loop, money, news, watches
+from muster.domain import calendar
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.sighting import ProofReading, Sighting
 from muster.domain.state import CampaignState, Intent
 from muster.domain.verdict import Cause, State, Verdict
+from muster.execute import guard
 from muster.execute.local import slot_of
 from muster.judge import attempt as judging
 from muster.ledger import till
@@ -21,6 +24,9 @@ from muster.ledger.spans import held
 from muster.plan import standing
 from muster.ports.executor import Lease
 from muster.ports.waker import Wake
+from muster.sim.campaign_folder import Folder
+from muster.sim.executor import SimExecutor
+from muster.sim.probe import SimProbe
 from muster.store import sqlite
 
 Broken = Callable[[], AbstractContextManager[None]]
@@ -266,6 +272,38 @@ def convicts_at_once() -> AbstractContextManager[None]:
     return _instead(watches.Watches, "of", of)
 
 
+# -- the guard
+
+
+def forgets_its_guard() -> AbstractContextManager[None]:
+    real = loop.Loop._turn
+
+    def alone(self: loop.Loop, wake: Wake) -> None:
+        self.guard = lambda _: None
+        real(self, wake)
+
+    return _instead(loop.Loop, "_turn", alone)
+
+
+def guard_leaves_with_its_controller() -> AbstractContextManager[None]:
+    real = guard.next_step
+    return _instead(guard, "next_step", lambda **seen: "leave" if real(**seen) == "start" else real(**seen))
+
+
+def guard_starts_nobody() -> AbstractContextManager[None]:
+    real = guard.next_step
+    return _instead(guard, "next_step", lambda **seen: "wait" if real(**seen) == "start" else real(**seen))
+
+
+def guard_does_not_know_when_all_is_over() -> AbstractContextManager[None]:
+    real = guard.next_step
+    return _instead(guard, "next_step", lambda **seen: real(**{**seen, "at_rest": False}))
+
+
+def guard_knows_no_pause() -> AbstractContextManager[None]:
+    return _instead(guard.Losses, "pause_s", property(lambda _: 0.0))
+
+
 # -- money
 
 
@@ -303,6 +341,43 @@ def bills_the_main_process_only() -> AbstractContextManager[None]:
     return _instead(decide, "held", short)
 
 
+def bills_by_the_wall_clock() -> AbstractContextManager[None]:
+    """Whoever sets the clock makes the bill of a rented machine."""
+    return _instead(calendar.ClockRecord, "place", lambda _, __, ___, wall: wall)
+
+
+# -- the power-off
+
+
+def powers_off_beside_what_runs_left_behind() -> AbstractContextManager[None]:
+    return _instead(shutdown, "remains_reasons", lambda _: [])
+
+
+def powers_off_beside_other_campaigns() -> AbstractContextManager[None]:
+    return _instead(shutdown, "neighbour_reasons", lambda _: [])
+
+
+def keeps_a_step_of_the_clock_to_itself() -> AbstractContextManager[None]:
+    return _instead(calendar.ClockRecord, "step", lambda *_: 0.0)
+
+
+@contextlib.contextmanager
+def takes_deleted_files_for_a_claim() -> Iterator[None]:
+    """No `started`, so nobody has started it: the folder is made again, and the attempt launched or fenced."""
+
+    def unstarted(self: SimProbe, attempt: Attempt, _: Folder) -> Sighting:
+        return Sighting(self.world.boot, "no", host=self._host(None, attempt), searched=True)
+
+    def made_again(_: SimExecutor, folder: Folder) -> bool:
+        if folder.gone:
+            folder.gone, folder.execing, folder.started = False, False, None
+            folder.identity = folder.shim = folder.named = None
+        return False
+
+    with _instead(SimProbe, "_lost", unstarted), _instead(SimExecutor, "_is_lost", made_again):
+        yield
+
+
 BROKEN: Mapping[str, Broken] = {
     made.__name__: made
     for made in (
@@ -312,7 +387,11 @@ BROKEN: Mapping[str, Broken] = {
         takes_every_exit_for_success, leaves_too_early, kills_what_it_should_report, ignores_a_persons_stop,
         leaves_a_stop_to_a_dead_shim, says_nothing, looks_only_when_woken, ignores_a_newer_epoch,
         shows_the_gone_as_running, spins, convicts_at_once, ignores_the_budget, lets_runs_go_on_at_the_cap,
-        stops_long_before_the_cap, forgets_what_has_ended, bills_the_main_process_only,
+        stops_long_before_the_cap, forgets_what_has_ended, bills_the_main_process_only, bills_by_the_wall_clock,
+        powers_off_beside_what_runs_left_behind, powers_off_beside_other_campaigns, keeps_a_step_of_the_clock_to_itself,
+        takes_deleted_files_for_a_claim,
+        forgets_its_guard, guard_leaves_with_its_controller, guard_starts_nobody, guard_does_not_know_when_all_is_over,
+        guard_knows_no_pause,
     )
 }  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from muster.domain.campaign import Campaign, Job
@@ -28,6 +29,7 @@ class Try:
     why: str = ""
     note: str = ""
     saved: bool | None = None
+    declared: str = ""  # what its cell was declared as when it ended
     accepted: bool = False
     told: tuple[str, str | None, str] = ("RUNNING", None, "")  # the last verdict that was recorded
 
@@ -74,6 +76,7 @@ class Book:
         self.needs: dict[str, list[str]] = {}
         self.intent, self.before, self.reason = "down", "running", ""
         self.epoch = 0
+        self.clock = ("", 0.0)  # boot id, and wall time less boot time as it was told last
         self.only: list[dict[str, list[str]]] = []
         self.end: Decision | None = None  # the last decision, where that was `end`
         self.campaign: Campaign | None = None
@@ -84,12 +87,18 @@ class Book:
         handler = getattr(self, f"_{decision.kind}", None)
         if handler is not None:
             handler(decision)
-        if decision.kind not in ("verdict", "notice", "found", "note", "budget", "gate"):
+        if decision.kind not in ("verdict", "notice", "found", "note", "budget", "gate", "clock"):
             self.end = decision if decision.kind == "end" else None
 
     def _epoch(self, d: Decision) -> None:
         self.require(int(d.data["epoch"]) > self.epoch, "an epoch follows that is not newer")
         self.epoch = int(d.data["epoch"])
+        if d.data["boot_id"] != self.clock[0]:
+            self._clock(d)
+
+    def _clock(self, d: Decision) -> None:
+        """What the log says of wall time less boot time, in the boot that it tells of."""
+        self.clock = (str(d.data["boot_id"]), datetime.fromisoformat(d.at).timestamp() - d.boot)
 
     def _campaign(self, d: Decision) -> None:
         campaign, hashes = self.campaigns[d.data["hash"]]
@@ -163,6 +172,7 @@ class Book:
             attempt.kind, attempt.why = cause["kind"], cause.get("note", "")
             attempt.cause = f"{cause['kind']}({cause['detail']})" if cause.get("detail") else cause["kind"]
         attempt.note, attempt.saved = outcome.get("note", ""), outcome.get("saved")
+        attempt.declared = outcome.get("declared", "")
         if attempt.verdict == "DONE" or attempt.kind == "user_stop":
             entry.stop = False
 
@@ -234,7 +244,8 @@ class Book:
             return True
         if entry.stop or last.note:
             return False
-        if entry.hash != last.hash and last.kind != "user_stop":
+        ran = last.declared or last.hash if last.kind in ("signal", "hangup") else last.hash
+        if entry.hash != ran and last.kind != "user_stop":
             return True
         if last.kind == "never_started" and last.why.startswith("the command could not be executed"):
             return False
@@ -243,7 +254,7 @@ class Book:
         else:
             most = min(1, job.max_retries) if last.kind == "unknown" else 0
         same = sum(1 for each in entry.tries if each.kind == last.kind)
-        stuck = len(entry.tries) >= 3 and all(each.saved is False for each in entry.tries[-3:])
+        stuck = len(entry.tries) >= 3 and all(each.saved is not None and not each.saved for each in entry.tries[-3:])
         return same <= most and not stuck
 
 

@@ -23,6 +23,7 @@ from muster.judge.floors import Floors
 from muster.ports.clock import iso
 from muster.ports.waker import Wake
 from muster.sim.campaign_ports import Caller, Killed, SimBallast, SimClock, SimLock, SimMemory, SimWaker
+from muster.sim.campaign_power import SimFinish
 from muster.sim.campaign_store import SimStore
 from muster.sim.executor import SimExecutor, close_requests
 from muster.sim.probe import SimProbe, SimSignals
@@ -74,6 +75,7 @@ class Brain(Caller):
         self.who = f"controller {number}"
         self.epoch = 0
         self.alive, self.stopped, self.stale = True, False, False
+        self.failed = False  # it ended by itself, with an error
         self.due = self.disturbed = scene.world.now
         self.arms: list[Arm] = []
         self.kept: Kept | None = None
@@ -123,6 +125,7 @@ class Brain(Caller):
             self.alive = False
             raise Killed
         if arm.what == "starve":
+            self.disturbed = self.world.now + arm.lasts  # for who looks at it meanwhile
             self.world.spend(arm.lasts)
         else:
             self._sleep(arm.lasts)
@@ -160,11 +163,12 @@ class Brain(Caller):
             epoch = store.epoch_now() + 1
             now = iso(self.world.wall)
             taken = Decision("epoch", self.who, "started", at=now, boot=self.world.boot, epoch=epoch,
-                             data={"epoch": epoch, "pid": self.number})  # fmt: skip
+                             data={"epoch": epoch, "pid": self.number, "boot_id": self.life.boot_id})  # fmt: skip
             store.commit([taken])
             store.epoch = self.epoch = epoch
             loaded = store.load()
         except OSError as error:  # the process ends with it; somebody starts another one later
+            self.failed = True
             self.gone(f"could not begin: {error}")
             return
         assert loaded is not None  # it was taken in before anybody started a controller
@@ -192,8 +196,14 @@ class Brain(Caller):
             executor.configure(fresh.campaign.slots)
 
         loop = SimLoop(ports, carrier, loaded, watches, policy, configure, self._publish)
+        loop.finish = SimFinish(scene, carrier)
         loop.seen = lambda sightings, verdicts: scene.checks.judged(self, sightings, verdicts)
+        loop.guard = self._keep_guard
         return Kept(loop, waker, executor, store)
+
+    def _keep_guard(self, state: CampaignState) -> None:
+        if state.intent.kind == "running":
+            self.scene.want_guard(self.life)
 
     def _publish(self, _: CampaignState) -> None:
         self.at("publish")
@@ -238,7 +248,7 @@ class Brain(Caller):
             for other in list(self.scene.brains):
                 other.gone("was killed by its successor")
         if self.kept:
-            for hold in self.kept.executor.holds():
+            for hold in self.kept.executor.every_hold():
                 hold.drop(self)
         close_requests(self.scene, self)
 

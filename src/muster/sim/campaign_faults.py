@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,12 @@ POINTS = (
     "log.append", "log.torn", "log.fsync", "fold.begin", "store.commit", "store.committed", "store.append",
     "store.load", "store.records", "executor.lease", "lease.taken", "executor.launch", "order.rename", "spawn.sent",
     "executor.order", "executor.revoke", "revoke.create", "executor.stop", "stop.rename", "stop.poke",
-    "executor.restart", "probe.look", "probe.looked", "signals.read", "memory.save", "memory.saved", "waker.watch",
-    "waker.forget", "lock.beat", "publish",
+    "executor.restart", "executor.keep", "probe.look", "probe.looked", "signals.read", "memory.save",
+    "memory.saved", "waker.watch", "waker.forget", "lock.beat", "publish",
 )  # fmt: skip
 STEPS = ("lock", "started", "fork", "identity", "gate", "exit", "reap", "leave")
 FOREIGN = object()
+HOURS_OF_A_YEAR = 8760
 
 
 def _brain(scene: Scene) -> Brain | None:
@@ -55,13 +57,51 @@ def kill_controller(scene: Scene) -> bool:
     brain = _brain(scene)
     if brain is None:
         return False
-    brain.arms.append(Arm("kill", *_where(scene), after=lambda: _come_back(scene)))
+    brain.arms.append(Arm("kill", *_where(scene)))  # nobody but the guard comes back
 
     def anyway() -> None:
         if brain.alive:
-            brain.arms.append(Arm("kill", "", 1, after=lambda: _come_back(scene)))
+            brain.arms.append(Arm("kill", "", 1))
 
     scene.world.after(scene.world.random.uniform(10.0, 600.0), anyway)
+    return True
+
+
+def kill_guard(scene: Scene) -> bool:
+    if scene.guard is None:
+        return False
+    scene.world.say("the guard is killed")
+    scene.guard.process.end()
+    return True
+
+
+def stop_guard(scene: Scene) -> bool:
+    if scene.guard is None or scene.guard.process.stopped:
+        return False
+    scene.world.say("the guard is stopped")
+    guard = scene.guard
+    guard.process.stopped = True
+    scene.world.after(scene.dice.uniform(10.0, 900.0), guard.steps.go_on)
+    return True
+
+
+def kill_both(scene: Scene) -> bool:
+    """In the same moment: a shim that lives starts them again, or somebody who looks."""
+    if scene.guard is None or not scene.brains:
+        return False
+    scene.guard.process.end()
+    for brain in list(scene.brains):
+        brain.gone("is killed together with the guard")
+    _come_back(scene)
+    return True
+
+
+def forbid_controllers(scene: Scene) -> bool:
+    """Nothing can be loaded for a while: every controller fails as it begins."""
+    scene.unable_until = scene.world.now + scene.dice.uniform(60.0, 2000.0)
+    scene.world.say("no controller can begin for a while")
+    for brain in list(scene.brains):
+        brain.gone("is killed")
     return True
 
 
@@ -196,6 +236,8 @@ def move_container(scene: Scene) -> bool:
     scene.world.say("the controller's container goes, another one comes")
     for brain in list(scene.brains):
         brain.gone("goes with its container")
+    if scene.guard:
+        scene.guard.process.end()
     scene.world.move()
     _come_back(scene)
     return True
@@ -233,6 +275,18 @@ def hide_folder(scene: Scene) -> bool:
         return False
     folder.unread_until = scene.world.now + scene.world.random.uniform(1.0, 200.0)
     scene.world.say(f"the folder of {folder.key[0]}@{folder.key[1]} can't be read for a while")
+    return True
+
+
+def delete_folder(scene: Scene) -> bool:
+    """Of an open attempt that a shim was asked for: by a cleaner of old files, by `git clean`, by the run itself."""
+    able = [folder for entry, attempt in scene.book.open() if (folder := scene.folders.get((entry.id, attempt.n)))]
+    able = [folder for folder in able if folder.order is not None and not folder.gone]
+    if not able:
+        return False
+    folder = scene.world.random.choice(able)
+    scene.world.say(f"the folder of {folder.key[0]}@{folder.key[1]} is deleted")
+    folder.delete()
     return True
 
 
@@ -281,7 +335,11 @@ def suspend(scene: Scene) -> bool:
 
 
 def jump(scene: Scene) -> bool:
-    scene.world.jump(scene.world.random.choice((-3600.0, -30.0, 30.0, 3600.0)))
+    seconds = scene.world.random.choice((-3600.0, -30.0, 30.0, 3600.0))
+    if abs(seconds) > 60 and random.Random(repr(scene.world.now)).random() < 0.5:  # drawn apart
+        seconds *= HOURS_OF_A_YEAR
+    scene.world.jump(seconds)
+    scene.bill.clock_set(seconds)
     return True
 
 
@@ -324,6 +382,7 @@ FAULTS: dict[str, tuple[float, Callable[[Scene], bool]]] = {
     "disk full": (1.5, fill_disk),
     "database not written": (1.0, fail_fold),
     "folder not read": (1.0, hide_folder),
+    "folder deleted": (1.5, delete_folder),
     "files do not answer": (1.0, deafen),
     "bell lost": (1.0, break_bell),
     "bell storm": (0.5, ring_much),
@@ -335,6 +394,14 @@ FAULTS: dict[str, tuple[float, Callable[[Scene], bool]]] = {
 }
 
 
+OF_THE_GUARD: dict[str, tuple[float, Callable[[Scene], bool]]] = {
+    "guard killed": (3.0, kill_guard),
+    "guard stopped": (1.0, stop_guard),
+    "controller and guard killed": (2.0, kill_both),
+    "no controller can begin": (0.7, forbid_controllers),
+}
+
+
 def schedule(scene: Scene, horizon: float, count: int) -> None:
     rng, names = scene.world.random, list(FAULTS)
     weights = [FAULTS[name][0] for name in names]
@@ -342,6 +409,13 @@ def schedule(scene: Scene, horizon: float, count: int) -> None:
         scene.world.after(rng.uniform(0.0, horizon), lambda name=name: _strike(scene, name))  # type: ignore[misc]
 
 
+def schedule_for_guard(scene: Scene, horizon: float) -> None:
+    """By dice of their own, in half of the campaigns: what else happens in a seed stays the same."""
+    rng, names = scene.dice, list(OF_THE_GUARD)
+    for name in rng.choices(names, [OF_THE_GUARD[name][0] for name in names], k=rng.choice((0, 0, 2, 4))):
+        scene.world.after(rng.uniform(0.0, horizon), lambda name=name: _strike(scene, name))  # type: ignore[misc]
+
+
 def _strike(scene: Scene, name: str) -> None:
-    if not scene.over and FAULTS[name][1](scene):
+    if not scene.over and (FAULTS | OF_THE_GUARD)[name][1](scene):
         scene.count(f"fault: {name}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, Identity
-from muster.sim.world import Key, Life, Process
+from muster.sim.world import Hold, Key, Life, Process
 
 if TYPE_CHECKING:
     from muster.sim.campaign_shim import Run, Shim
@@ -39,6 +39,9 @@ class Folder:
     run: Run | None = None
     tree: list[Process] = field(default_factory=list)  # hold tree.lock
     others: list[Process] = field(default_factory=list)  # of the run, besides its main process
+    seen: bool = False  # somebody who remembers it has seen who it is
+    hold: Hold | None = None  # the lease that names it
+    gone: bool = False  # somebody deleted it: only what is written elsewhere can be read
     executions: int = 0
     looked: float = -1.0  # true time of the last look of a controller
     unread_until: float = 0.0  # its file system does not answer
@@ -76,6 +79,10 @@ class Folder:
         if self.main_alive or self.tree_locked:
             return True
         return any(process.alive and process.life == life for process in self.others)
+
+    def delete(self) -> None:
+        """With all that is in it; what its shim writes from now on goes elsewhere, and so do requests to it."""
+        self.gone, self.exit, self.stop, self.released, self.freed = True, None, None, False, None
 
     def forget_unsynced(self) -> None:
         """A power cut: what nobody made durable may be gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from typing import Any
 
 from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Money, Progress, Proof, Slots, StepProof, Uses
 from muster.domain.cell import all_cells
@@ -40,7 +41,14 @@ def make_campaign(rng: random.Random) -> Made:
     lasts = sum(habits[cell.job].mean_s for cell in all_cells(campaign)) / max(1, slots) * 1.4
     poll = min(60.0, max(5.0, lasts * slots / LOOKS))
     timed = _timed(rng, campaign, habits)
-    return Made(replace(timed, money=_money(timed, habits)), habits, round(poll), lasts)
+    whole = replace(timed, money=_money(timed, habits), finish=_finish(timed))
+    return Made(whole, habits, round(poll), lasts)
+
+
+def _finish(campaign: Campaign) -> dict[str, Any] | None:
+    """Some ask for a power-off at the end. Drawn apart, as the budget is."""
+    own = random.Random(f"finish of {campaign!r}")
+    return {"shutdown": True, "countdown": own.choice((0.0, 60.0))} if own.random() < 0.4 else None
 
 
 def _money(campaign: Campaign, habits: dict[str, Habit]) -> Money | None:
@@ -50,7 +58,11 @@ def _money(campaign: Campaign, habits: dict[str, Habit]) -> Money | None:
         return None
     whole = sum(habits[cell.job].mean_s * sum(need(campaign.job(cell.job), has_gpus=bool(campaign.slots.gpus)))
                 for cell in all_cells(campaign))  # fmt: skip
-    return Money(3600.0, "CNY", budget=whole * own.choice((0.3, 0.7, 1.0, 3.0)), at_cap=own.choice(("hold", "stop")))
+    gpu = Money(3600.0, "CNY", budget=whole * own.choice((0.3, 0.7, 1.0, 3.0)), at_cap=own.choice(("hold", "stop")))
+    assert gpu.budget is not None
+    if own.random() < 0.6:
+        return gpu
+    return replace(gpu, per="machine", budget=gpu.budget / max(1, _slot_count(campaign.slots)))
 
 
 def richer(campaign: Campaign) -> Campaign:

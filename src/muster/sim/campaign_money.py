@@ -29,6 +29,8 @@ class Bill:
     settled: dict[Key, float] = field(default_factory=dict)  # since when everybody may know that it has ended
     decided: dict[Key, float] = field(default_factory=dict)  # since when the log says so
     capped_at: float | None = None  # since when the budget is seen to be spent
+    clock_s: float = 0.0  # by how much the wall clock was set in all
+    booted: int = 1  # how often the machine was switched on
 
     @property
     def money(self) -> Money | None:
@@ -37,13 +39,29 @@ class Bill:
 
     # -- what happens
 
+    def clock_set(self, seconds: float) -> None:
+        self.clock_s += abs(seconds)
+
+    def booted_again(self) -> None:
+        self.booted += 1
+
+    @property
+    def gap_doubt(self) -> float:
+        """Between two boots nobody but the wall clock tells how long a rented machine was paid for."""
+        return self.clock_s if self.booted > 1 and self._rented else 0.0
+
+    @property
+    def _rented(self) -> bool:
+        money = self.book.campaign.money if self.book.campaign else None
+        return money is not None and money.per == "machine"
+
     def started(self, decision: Decision) -> None:
         """Before the claim is counted: at that moment there was money for it."""
         key = (decision.cell or "", decision.attempt or 0)
         at = self._moment(decision)
         money = self.money
         if money and money.budget is not None:
-            spent, job = self.spent(at), self.book.cells[key[0]].job
+            spent, job = self.spent(at) - self.gap_doubt, self.book.cells[key[0]].job
             shortest = self._shortest(job, at)
             if spent >= money.budget + EPSILON_S:
                 raise Violation(f"{key[0]} starts although {spent:.0f} of {money.budget:.0f} are spent")
@@ -66,7 +84,9 @@ class Bill:
     # -- what it comes to
 
     def spent(self, at: float) -> float:
-        """One a second for each unit: GPUs are counted once, however many share them."""
+        """One a second for each unit: GPUs are counted once, however many share them; or one for the machine."""
+        if self._rented:
+            return max(0.0, at - min(self.claimed.values(), default=at))
         taken: dict[str, list[tuple[float, float]]] = {}
         for key in self.claimed:
             start, end = self._held(key, at)
@@ -104,7 +124,7 @@ class Bill:
     def _shortest(self, job: str, at: float) -> float | None:
         """The cheapest completed attempt of the job that was known by then, for its own units."""
         done = [
-            (end - start) * len(self._units(key)) / self._shares()
+            (end - start) * (1 if self._rented else len(self._units(key)) / self._shares())
             for key, settled in self.settled.items()
             if settled < at and self.book.cells[key[0]].job == job and self._try(key).done
             for start, end in [self._held(key, at)]
@@ -119,7 +139,7 @@ class Bill:
     def look(self) -> None:
         """After a turn: since when the budget is spent."""
         money = self.money
-        if money is None or money.budget is None or self.spent(self.world.now) < money.budget:
+        if money is None or money.budget is None or self.spent(self.world.now) - self.gap_doubt < money.budget:
             self.capped_at = None
         elif self.capped_at is None:
             self.capped_at = self.world.now
@@ -134,7 +154,7 @@ class Bill:
         if money is None or money.budget is None or money.at_cap != "stop":
             return False
         saves = any(progress.kind == "checkpoint" for progress in job.progress)
-        counted = self.spent(self.world.now) + self.doubt() + self._unseen()
+        counted = self.spent(self.world.now) + self.doubt() + self._unseen() + self.gap_doubt
         return saves or counted >= money.budget - EPSILON_S
 
     def _unseen(self) -> float:
@@ -165,7 +185,7 @@ class Bill:
         units = max((len(self._try(key).slots) for key in self.claimed), default=1)
         lasted = [end - start for key in self.settled for start, end in [self._held(key, self.world.now)]]
         most = max(3 * self.usual_s + FAR_S, *lasted, 0.0) * units * (len(self.book.open()) + 1)
-        return self.spent(self.world.now) + self.doubt() + most > money.budget
+        return self.spent(self.world.now) + self.doubt() + self.gap_doubt + most > money.budget
 
 
 def _unseen(folder: Folder) -> bool:

@@ -88,7 +88,7 @@ class Diligent:
         if scene.coming:
             pass
         elif scene.book.complete and not scene.brains:
-            scene.over = scene.book.end is not None and scene.book.end.data["complete"] is True
+            scene.over = scene.book.end is not None and bool(scene.book.end.data["complete"])
             if not scene.over:
                 self._wake()
         else:
@@ -137,6 +137,9 @@ class Diligent:
 
     def _stop_if_stuck(self, cell: str, n: int) -> None:
         folder = self.scene.folders.get((cell, n))
+        if folder is not None and folder.gone and not folder.lives and not self.scene.book.cells[cell].stop:
+            self.scene.decide([self.scene.person("stop", "its files are gone, and nothing of it runs", cell)])
+            return
         if folder is None or folder.run is None or folder.run.plan.truth.works(folder.run.t):
             return
         self.asked[cell] = self.asked.get(cell, 0) + 1

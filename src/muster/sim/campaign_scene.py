@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,6 +11,7 @@ from pathlib import Path
 from muster.domain.campaign import Campaign, Job
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
+from muster.execute.guard import TAIL_BYTES, says_end
 from muster.execute.local import slot_of
 from muster.execute.slots import slots_of
 from muster.ports.clock import iso
@@ -17,9 +19,11 @@ from muster.ports.executor import Lease
 from muster.sim.campaign_book import Book, Taken
 from muster.sim.campaign_brain import Arm, Brain, floors
 from muster.sim.campaign_folder import Folder, StopRequest
+from muster.sim.campaign_guard import NUDGE_S, Attendance, SimGuard
 from muster.sim.campaign_make import Made, hashes
 from muster.sim.campaign_money import Bill
 from muster.sim.campaign_ports import Caller
+from muster.sim.campaign_power import Register
 from muster.sim.campaign_runs import MadePlan, make_plan
 from muster.sim.campaign_store import Shelf
 from muster.sim.executor import Request
@@ -43,6 +47,7 @@ class Scene:
         longest = max(habit.mean_s for habit in made.habits.values())
         self.bill = Bill(world, self.book, self.folders, longest)
         self.checks = Checks(world, self.book, self.folders, self.slot_names, self.bill)
+        self.register = Register.drawn(world, repr(made.campaign), made.lasts_s)
         self.requests: list[Request] = []
         self.brains: list[Brain] = []
         self.born = 0
@@ -57,6 +62,12 @@ class Scene:
         self.failing_launches = 0
         self.deaf_until = 0.0
         self.bell_dead_until = 0.0
+        self.unable_until = 0.0  # until then no controller can begin
+        # who starts controllers again
+        self.guard: SimGuard | None = None
+        self.dice = random.Random(f"guard {made.lasts_s}")  # of its own: without it all is as it was
+        self.guard_starts: list[float] = []
+        self.attendance = Attendance(self)
 
     def count(self, what: str) -> None:
         self.counts[what] += 1
@@ -93,11 +104,18 @@ class Scene:
         """A controller begins, unless there is one. `beside`: the lock did not keep it from beginning."""
         if (self.brains and not beside) or not self._lives_now(life):
             return
+        if self.world.now < self.unable_until and not beside:
+            self.world.say("a controller could not begin")
+            if self.guard:
+                self.guard.controller_gone(1)
+            return
         self.born += 1
         brain = Brain(self, self.born, life)
         if self.stillborn:
             brain.arms.append(self.stillborn.pop())
         self.brains.append(brain)
+        if self.guard:
+            self.guard.controller_came()
         self.world.say(f"controller {self.born} begins")
 
     def _lives_now(self, life: Life) -> bool:
@@ -106,12 +124,35 @@ class Scene:
     def brain_gone(self, brain: Brain) -> None:
         if brain in self.brains:
             self.brains.remove(brain)
+            if self.guard:
+                self.guard.controller_gone(1 if brain.failed else None)
+
+    @property
+    def attended(self) -> bool:
+        return bool(self.brains or self.coming)
+
+    @property
+    def at_rest(self) -> bool:
+        return says_end(bytes(self.shelf.log.data[-TAIL_BYTES:]))
+
+    @property
+    def wants_controller(self) -> bool:
+        return self.book.intent == "running" and not self.at_rest
 
     def revive(self, life: Life) -> None:
-        """A live shim looks whether there is a controller."""
-        if self.book.intent == "running" and not self.brains and not self.coming:
+        """A live shim looks whether there is a controller: if not, it wants a guard."""
+        if self.book.intent == "running" and not self.attended:
             self.count("revived")
-            self.start_controller(self.world.random.uniform(0.05, 0.5), life)
+            self.want_guard(life)
+
+    def want_guard(self, life: Life) -> None:
+        """Whoever asks: there is one at most, and one that is stopped goes on."""
+        if not self._lives_now(life):
+            return
+        if self.guard is None:
+            self.guard = SimGuard(self, life)
+        elif self.guard.process.stopped:
+            self.world.after(NUDGE_S, self.guard.steps.go_on)
 
     def ring(self, message: str) -> None:
         """Whoever reads the bell first hears it."""
@@ -214,7 +255,7 @@ class Scene:
             self.checks.committed(None, [], store.commit([]))
         epoch = store.epoch_now() + 1
         turn = Decision("epoch", "me", "a command decides", at=iso(self.world.wall), boot=self.world.boot, epoch=epoch,
-                        data={"epoch": epoch, "pid": 0})  # fmt: skip
+                        data={"epoch": epoch, "pid": 0, "boot_id": self.world.life.boot_id})  # fmt: skip
         made = [turn, *decisions]
         self.checks.committed(None, made, store.commit(made))
 
@@ -242,6 +283,7 @@ class Scene:
 
     def reboot(self) -> None:
         self._power_off()
+        self.bill.booted_again()
         self.world.reboot()
         for folder in self.folders.values():
             folder.forget_unsynced()
@@ -263,6 +305,7 @@ class Scene:
                 folder.over_at = self.world.now
                 folder.ended_at = folder.ended_at or self.world.now
         self.world.end_all()
+        self.guard = None
 
 
 def told(plan: MadePlan) -> str:

@@ -7,7 +7,9 @@ one of a stopped process waits until it may go on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
+from zlib import crc32
 
 from muster.domain.sighting import Exit, Identity
 from muster.sim.campaign_folder import Folder, StopRequest
@@ -16,6 +18,7 @@ from muster.sim.world import Do, Hold, Life, Process, World
 
 ROOM_S = 0.5
 REVIVE_S = 30.0
+DIES_WHILE_STOPPING = 4  # one shim of so many: between SIGTERM and SIGKILL
 SIGTERM, SIGKILL = 15, 9
 
 
@@ -171,7 +174,7 @@ class Shim:
     # -- the one permission to execute, the child behind its gate
 
     def _lock(self) -> None:
-        if self.folder.shim_locked or self.folder.order is None:
+        if self.folder.shim_locked or self.folder.order is None or self.folder.gone:
             self._leave()
             return
         self.folder.shim = self
@@ -181,7 +184,7 @@ class Shim:
     def _start(self) -> None:
         if self._no_room(200, "started", self._start):
             return
-        if self.folder.started is not None:
+        if self.folder.started is not None or self.folder.gone:
             self._leave()
             return
         assert self.folder.order is not None
@@ -200,6 +203,9 @@ class Shim:
 
     def _identify(self) -> None:
         if self._no_room(400, "identity", self._identify):
+            return
+        if self.folder.gone:
+            self._leave()  # it can't say who it is, so the gate stays shut
             return
         child, life = self.folder.main, self.process.life
         assert child is not None
@@ -222,7 +228,10 @@ class Shim:
         folder = self.folder
         assert folder.main is not None
         folder.execing = True
-        plan = self.plan = self.out.plan_of(folder)
+        plan = self.out.plan_of(folder)
+        if folder.gone:  # `execing` can't be made
+            plan = replace(plan, exec_error="No such file or directory: 'execing'")
+        self.plan = plan
         if plan.exec_error is None:
             folder.executions += 1
             self.out.executed(folder, self.hold)
@@ -282,6 +291,7 @@ class Shim:
             self._step("leave", self._leave)
 
     def _leave(self) -> None:
+        self.out.revive(self.process.life)  # where nobody listens
         self.process.end()
 
     def _ring(self) -> None:
@@ -313,7 +323,9 @@ class Shim:
             if self._kill_at is None:
                 self._signal_tree(SIGTERM, request)
                 self._kill_at = self.world.boot + request.grace_s
-                self.steps.soon(self._tend, request.grace_s + 0.001)
+                if crc32(f"{self._name} {self.world.boot}".encode()) % DIES_WHILE_STOPPING == 0:  # draws nothing
+                    self.dies_at = "kill"
+                self._step("kill", self._tend, request.grace_s + 0.001)
             self._stop_epoch = request.epoch
         if request is not None and self._kill_at is not None and self.world.boot >= self._kill_at:
             self._kill_at = self.world.boot + self._again_s

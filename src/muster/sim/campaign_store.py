@@ -34,9 +34,9 @@ class Shelf:
 
     def open(self, caller: Caller) -> SqliteStore:
         """Another process opens the same database."""
-        store = SqliteStore(self.folder, log=SimLog(self, caller), database=":memory:")
+        store = SqliteStore(self.folder, log=MemoryLog(), database=":memory:")
         store.db.close()
-        store.db = self.main.db
+        store.db, store.log = self.main.db, SimLog(self, caller)
         return store
 
     def lose_database(self) -> None:
@@ -135,6 +135,9 @@ class SimStore:
 
     def events(self, cell: str | None = None) -> list[Event]:
         return self.inner.events(cell)
+
+    def has_decided(self, kind: str) -> bool:
+        return self.inner.has_decided(kind)
 
     def became_of(self, ref: str) -> Event | None:
         return self.inner.became_of(ref)

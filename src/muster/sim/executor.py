@@ -60,6 +60,7 @@ class SimExecutor:
         self.place, self.world, self.caller = place, place.world, caller
         self.wanted = slots
         self._holds: dict[int, Hold] = {}
+        self._kept: set[int] = set()  # of runs that let go of their slots and live
         self._numbers = itertools.count(3)
 
     def configure(self, slots: Slots) -> None:
@@ -85,17 +86,37 @@ class SimExecutor:
             self._holds.pop(number).drop(self.caller)
 
     def holds(self) -> list[Hold]:
-        """Leases that have neither been given back nor handed over."""
+        """Leases that have neither been given back nor handed over, and are not kept for a run."""
+        return [hold for number, hold in self._holds.items() if number not in self._kept]
+
+    def every_hold(self) -> list[Hold]:
         return list(self._holds.values())
 
     def hold_of(self, lease: Lease) -> Hold | None:
         return next((self._holds[number] for number in lease.fds if number in self._holds), None)
+
+    def keep(self, attempt: Attempt) -> Lease | None:
+        self.caller.at("executor.keep")
+        free = [name for name in attempt.slots if not self.world.leased(name)]
+        hold = self.world.lease(free, self.caller) if free else None
+        if hold is None:
+            return None
+        number = next(self._numbers)
+        self._holds[number] = hold
+        self._kept.add(number)
+        return Lease(tuple(slot_of(name) for name in free), (number,))
+
+    def holder(self, names: Sequence[str]) -> str:
+        return f"{', '.join(names)} is held by another campaign"
 
     # -- launching
 
     def launch(self, order: Order, lease: Lease) -> None:
         self.caller.at("executor.launch")
         folder = self.place.folder((order.cell, order.n))
+        if self._is_lost(folder):
+            self.give_back(lease)
+            return
         self.world.disk.write(2000)
         if self.place.launch_fails():
             raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
@@ -103,9 +124,14 @@ class SimExecutor:
             folder.order = order
         self.caller.at("order.rename")
         self.place.launching(self.caller, folder, lease, self.hold_of(lease))
-        self._ask(folder, self.hold_of(lease))
+        folder.hold = self.hold_of(lease)
+        self._ask(folder, folder.hold)
         self.give_back(lease)
         self.caller.at("spawn.sent")
+
+    def _is_lost(self, folder: Folder) -> bool:
+        """It was launched, and its files were deleted."""
+        return folder.gone
 
     def _ask(self, folder: Folder, hold: Hold | None) -> None:
         request = Request(folder, hold, self.caller)
@@ -129,6 +155,8 @@ class SimExecutor:
     def revoke(self, attempt: Attempt, reason: str) -> bool:
         self.caller.at("executor.revoke")
         folder = self.place.folder(attempt.key)
+        if self._is_lost(folder):
+            return False
         self.world.disk.write(200)
         if folder.started is not None:
             return False
@@ -165,6 +193,9 @@ class SimExecutor:
         folder.released = True
         if shim := self._shim(folder):
             shim.poke()
+
+    def tidy(self, attempt: Attempt) -> None:
+        pass
 
     def _shim(self, folder: Folder) -> Shim | None:
         """Who wrote shim.lock, if it lives and can be seen from here."""

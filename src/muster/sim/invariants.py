@@ -24,6 +24,7 @@ from muster.sim.probe import proof_holds
 from muster.sim.world import Hold, Key, Life, Violation, World
 
 SLACK_S = 5.0
+CLOCK_S = 20.0
 UNSTARTED_S = 150.0  # a claimed attempt is started or fenced by then
 STOP_S = 120.0  # beyond its grace, a stop that a person asked for is carried out by then
 TURNS, TURNS_S = 240, 2.0  # more turns than this in so short a time: the controller spins
@@ -65,6 +66,7 @@ class Checks:
         self.notes: list[str] = []  # no violation, but worth counting
         self._turns: dict[Caller, deque[float]] = {}
         self._idle_since: float | None = None
+        self._clock_since: float | None = None
         self.known = 0  # so many decisions are folded once more: the database was lost
         self._stops: dict[Key, float] = {}  # since when a person wants it stopped
 
@@ -231,7 +233,8 @@ class Checks:
         if verdict.state in SHOWN_ALIVE:
             apart = _of_others(verdict, seen)
             over = folder.over_at if apart else folder.ended_at
-            if over is not None and over < looked and not (apart and seen.shim_locked):
+            held = seen.shim_locked or (seen.slot_held and folder.shim_locked)  # by a shim that nobody knows any more
+            if over is not None and over < looked and not (apart and held):
                 self._fail(f"{name} is shown as {verdict.state}({verdict.kind}) although it was dead at the look")
         proven = verdict.state == State.STALLED and verdict.confidence == "proven"
         if proven and self.world.now - looked < 1.0 and self._works(folder, mind):
@@ -267,6 +270,7 @@ class Checks:
         for entry, attempt in self.book.open():
             self._in_time(entry, attempt, mind, now, deadline)
         if polled and not trouble:
+            self._clock_told(mind)
             self._conserved(mind)
             self._idle(mind)
 
@@ -312,6 +316,8 @@ class Checks:
 
     def _settled_in_time(self, key: Key, folder: Folder, mind: Mind, now: float, deadline: float) -> None:
         proof_s = folder.run.plan.proof_s if folder.run else 0.0
+        if folder.gone and folder.exit is None:
+            return  # a person must say that it is over
         if folder.over_at is not None and not folder.shim_locked:
             known = max(folder.over_at, folder.unread_until, self.world.disk.full_until)
             known = max(known, (folder.proof_asked or 0.0)) + proof_s + mind.poll_s + SLACK_S
@@ -319,6 +325,18 @@ class Checks:
                 self._fail(f"{key[0]}@{key[1]} has been over for {now - folder.over_at:.0f} s and nobody settles it")
         elif folder.started is None and not folder.shim_locked and now > max(folder.claimed, deadline) + UNSTARTED_S:
             self._fail(f"{key[0]}@{key[1]} was claimed {now - folder.claimed:.0f} s ago and nobody starts it")
+
+    def _clock_told(self, mind: Mind) -> None:
+        """Somebody set the clock in this boot, and everybody hears of it by the next poll."""
+        offset = self.world.wall - self.world.boot
+        boot_id, known = self.book.clock
+        if not boot_id == self.world.life.boot_id == mind.life.boot_id or abs(offset - known) <= CLOCK_S:
+            self._clock_since = None
+            return
+        if self._clock_since is None:
+            self._clock_since = self.world.now
+        if self.world.now > max(self._clock_since, mind.disturbed) + mind.poll_s + SLACK_S:
+            self._fail(f"the clock was set by {offset - known:.0f} s, and nobody says so")
 
     def _conserved(self, mind: Mind) -> None:
         count, meant = mind.known_cells()

@@ -12,6 +12,7 @@ from muster.domain.reading import Aftermath, Readings
 from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
 from muster.domain.verdict import Evidence
 from muster.ledger.spans import claimed
+from muster.observe.attempts import SEARCH_S
 from muster.sim.campaign_folder import Folder
 from muster.sim.campaign_ports import Caller
 from muster.sim.world import Key, Life, World
@@ -42,16 +43,23 @@ class SimProbe:
         self.caller.at("probe.look")
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
         for attempt in attempts:
-            if seen[attempt.key].may_have_strays:
+            if self._is_doubtful(attempt, seen[attempt.key]):
                 pids = self.world.carriers(attempt.token, self.caller.life)
                 seen[attempt.key] = seen[attempt.key].with_strays(pids)
         self.caller.at("probe.looked")
         return seen
 
+    def _is_doubtful(self, attempt: Attempt, seen: Sighting) -> bool:
+        if seen.started == "no" and seen.host == "same" and not seen.shim_locked:
+            return seen.boot - attempt.claimed_boot > SEARCH_S
+        return seen.may_have_strays
+
     def _look(self, attempt: Attempt) -> Sighting:
         folder = self.eyes.folder(attempt.key)
         if folder.unread_until > self.world.now:
             return Sighting(self.world.boot, "unread", trouble="Stale file handle")
+        if folder.gone:
+            return self._lost(attempt, folder)
         seen = self._read(attempt, folder)
         if seen.started == "yes" and seen.exit is None and not seen.shim_locked:
             seen = self._read(attempt, folder)  # its shim is gone, perhaps only since we read
@@ -75,6 +83,7 @@ class SimProbe:
             shim = self._shim(folder) if locked else "gone"
             return Sighting(boot, "no", host=self._host(None, attempt), shim=shim, shim_locked=locked)
         identity = folder.identity
+        folder.seen = folder.seen or identity is not None
         self._blink()
         main, letter = self._main(identity, folder)
         self._blink()
@@ -99,6 +108,33 @@ class SimProbe:
             aftermath=_aftermath(folder, exit_),
             last_sign=_last_sign(attempt, folder, self.world),
             freed=folder.freed,
+        )
+
+    def _lost(self, attempt: Attempt, folder: Folder) -> Sighting:
+        """Its files were deleted: who it was is remembered, and what its shim wrote elsewhere can be read."""
+        exit_ = folder.exit
+        if exit_ and exit_.orphans == ():
+            return self._read_ended(attempt, folder, exit_)
+        identity = folder.identity if folder.seen else None
+        host = self._host(identity, attempt)
+        main, letter = self._main(identity, folder)
+        shim = self._shim(folder) if identity and host == "same" else "gone"
+        return Sighting(
+            boot=self.world.boot,
+            started="lost",
+            execing=True,
+            identity=identity,
+            exit=exit_,
+            host=host,
+            main=main,
+            main_state=letter,
+            shim=shim,
+            shim_locked=shim != "gone",
+            stop_reason=folder.stop.reason if folder.stop else None,
+            slot_held=folder.hold is not None and bool(folder.hold.by),
+            proof=self._proof(attempt, folder, exit_) if exit_ else None,
+            aftermath=_aftermath(folder, exit_),
+            last_sign=_last_sign(attempt, folder, self.world),
         )
 
     def _read_ended(self, attempt: Attempt, folder: Folder, exit_: Exit) -> Sighting:

@@ -158,6 +158,21 @@ def _duration_hint(text: str) -> str:
     return "no spaces, and one of the units s, m, h, d after each number"
 
 
+def read_size(value: object) -> int:
+    kind = "a size such as 500M, 1G or 2T"
+    scalar = _scalar(kind, value)
+    text = scalar.text.strip()
+    if isinstance(scalar.value, int | float) and not isinstance(scalar.value, bool):
+        raise wrong(f"{text} has no unit", f"write {text}M or {text}G")
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise expected(kind, value, "a number, and one of the units K, M, G, T after it")
+    size = int(float(match[1]) * _BYTES[match[2]])
+    if size < _BYTES["M"]:
+        raise wrong(f"{text} is too little to keep a log's beginning and its end", "write at least 1M")
+    return size
+
+
 def read_share(value: object) -> float:
     kind = "a share such as 2% or 0.02"
     scalar = _scalar(kind, value)
@@ -249,6 +264,9 @@ def read_words(value: object) -> Words:
 
 
 _WORDS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": ["string", "number"]}}]}
+_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])B?", re.ASCII)
+_SIZE_SCHEMA: dict[str, Any] = {"type": "string", "pattern": r"^\d+(\.\d+)?\s*[KMGT]B?$"}
 _DURATION_SCHEMA = {"type": "string", "pattern": r"^([0-9]+(\.[0-9]+)?[smhd])+$"}
 _SHARE_SCHEMA = {
     "anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, {"type": "string", "pattern": r"^[0-9.]+\s*%$"}]
@@ -264,6 +282,7 @@ Whole = Annotated[int, BeforeValidator(read_whole), Shown("whole number")]
 Number = Annotated[float, BeforeValidator(read_number), Shown("number")]
 Duration = Annotated[float, BeforeValidator(read_duration), WithJsonSchema(_DURATION_SCHEMA), Shown("duration")]
 Share = Annotated[float, BeforeValidator(read_share), WithJsonSchema(_SHARE_SCHEMA), Shown("share")]
+Size = Annotated[int, BeforeValidator(read_size), WithJsonSchema(_SIZE_SCHEMA), Shown("size")]
 Moment = Annotated[str, BeforeValidator(read_moment), Shown("time with zone")]
 Pattern = Annotated[str, BeforeValidator(read_pattern), Shown("regular expression")]
 Edit = Annotated[str, BeforeValidator(read_edit), Shown("edit")]

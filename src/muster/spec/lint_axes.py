@@ -6,6 +6,7 @@ import math
 import re
 
 from muster.domain.cell import LONGEST_VALUE, escape
+from muster.domain.template import for_shell
 from muster.spec.document import Path, Scalar, shorten
 from muster.spec.lint import Lint, WrittenValue, written_values
 from muster.spec.placeholders import RESERVED
@@ -13,6 +14,7 @@ from muster.spec.scalars import leading_zero, other_reading
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SPEAKS_OF_PROXY = re.compile(r"(?<!not a )(?<!no )\bprox(?:y|ies)\b|(?<!不是)(?<!非)代理", re.IGNORECASE)
 _NAME_HINT = "letters, digits, '_' and '-', and a letter first"
 
 
@@ -31,6 +33,7 @@ def lint_axes(lint: Lint) -> None:
                 what = f"the edits of {name} {value.scalar.text} change nothing: no job with this axis has a config"
                 hint = "add `config: FILE` to the job, and {config_file} to its command"
                 lint.add((*value.path, "edits"), what, hint, key=True)
+            _proxy(lint, name, value)
         _same(lint, values)
         if not any(name in (job.axes or ()) for job in lint.model.jobs.values()) and not lint.wrong_below(("jobs",)):
             lint.warn(("axes", name), f"axis '{name}' is used by no job", "add it to the axes of a job", key=True)
@@ -48,6 +51,21 @@ def _name(lint: Lint, name: str) -> None:
         lint.add(path, f"'{name}' is the name of an axis and of a job", "rename one of them", key=True)
     elif name == "variant" and lint.model.loop:
         lint.add(path, "the loop makes the axis 'variant' itself", "rename this axis", key=True)
+
+
+def _proxy(lint: Lint, axis: str, value: WrittenValue) -> None:
+    """A split that stands for something else says for what; nothing else can be a proxy."""
+    path, named = (*value.path, "proxy"), f"{axis} {value.scalar.text}"
+    if lint.document.has(path) and not lint.wrong_below(path):
+        if axis != "split":
+            what = f"{named} can't be a proxy: only a value of the axis 'split' stands for other data"
+            lint.add(path, what, "write it as a `note:`", key=True)
+        elif not value.settings.proxy.strip():
+            what = f"the proxy of {named} is empty: what it stands for is not said"
+            lint.add(path, what, 'write what it stands for: proxy: "level=2 stands for out-of-distribution"')
+    elif axis == "split" and _SPEAKS_OF_PROXY.search(value.settings.note):
+        what = f"the note of {named} speaks of a proxy; a note is only a note, and reports don't call {named} a proxy"
+        lint.warn((*value.path, "note"), what, "write `proxy:` instead of `note:`", key=True)
 
 
 def _edited(lint: Lint, axis: str) -> bool:
@@ -131,3 +149,6 @@ def lint_env(lint: Lint, path: Path) -> None:
             if other in ("true", "false"):
                 what = f"{node.text} is read as the text '{node.text}'; YAML 1.1 readers take it for {other}"
                 lint.warn(here, what, f'write "{node.text}" in quotes')
+        if isinstance(node, Scalar) and (part := for_shell(node.text)):
+            what = f"no shell reads this: {part} in {key.text} stays as it is"
+            lint.warn(here, what, "write the value itself; what `muster up` is called with is passed on anyway")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from muster.domain.campaign import Campaign
 from muster.domain.campaign import Job as DomainJob
 from muster.domain.cell import Cell, cells_of
-from muster.spec.document import Path
+from muster.spec.document import Path, shorten
 from muster.spec.lint import Lint, written_values
 from muster.spec.lint_jobs import path_texts
 from muster.spec.outputs import shared_output
@@ -35,8 +35,10 @@ def lint_cells(lint: Lint) -> None:
             lint.add(
                 ("jobs", name, "exclude"), f"job '{name}' has no cells: all are excluded", "exclude fewer", key=True
             )
-        elif not lint.wrong_below(("jobs", name, "output")):
+            continue
+        if not lint.wrong_below(("jobs", name, "output")):
             _outputs(lint, job, cells[name])
+        _shared_files(lint, name, cells[name])
     for name in cells:
         _needs(lint, name, cells)
 
@@ -65,6 +67,20 @@ def _outputs(lint: Lint, job: DomainJob, cells: list[Cell]) -> None:
         what = f"the output of {first.id} also fits what {second.id} writes"
         hint = "rename a value so that none is a part of another, or put more of the folder's name into the pattern"
         lint.add(path, what, hint)
+
+
+def _shared_files(lint: Lint, name: str, cells: list[Cell]) -> None:
+    """A path from / on that is the same for two cells: each would be told the other's numbers."""
+    for path, text in path_texts(name, lint.model.jobs[name]):
+        section = path[2]
+        if section not in ("results", "progress", "proof") or not text.startswith("/"):
+            continue
+        found = shared_output(text, cells)
+        if found is None or not found[2] or lint.wrong_below(path):
+            continue
+        what = f"{found[0].id} and {found[1].id} would be read from the same file, {shorten(text)}"
+        hint = "write it relative to the output, or put {out} or the axes into it"
+        lint.add(path, what, hint, level="error" if section == "results" else "warning")
 
 
 def _needs(lint: Lint, name: str, cells: dict[str, list[Cell]]) -> None:

@@ -7,7 +7,7 @@ import re
 from muster.domain.template import placeholders, split_words
 from muster.domain.wording import counted
 from muster.spec.document import Path, shorten
-from muster.spec.fields import Words
+from muster.spec.fields import Words, closest
 from muster.spec.lint import Lint, written_values
 from muster.spec.lint_axes import NAME, lint_env
 from muster.spec.model_job import Job
@@ -89,7 +89,9 @@ def _needs(lint: Lint, name: str, job: Job) -> None:
         if need == name:
             lint.add(path, f"job '{name}' needs itself", "remove it")
         elif need not in lint.jobs:
-            lint.unknown(path, f"there is no job '{need}'", need, [job for job in lint.jobs if job != name])
+            others = [job for job in lint.jobs if job != name]
+            hint = closest(need, others) or (f"known: {', '.join(others[:12])}" if others else "")
+            lint.add(path, f"there is no job '{need}'", hint or f"'{name}' is the only job: it can need no other")
         elif need in job.needs[:index]:
             lint.add(path, f"job '{need}' is listed twice", "keep one")
 

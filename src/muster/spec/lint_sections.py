@@ -23,6 +23,7 @@ PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a f
 
 def lint_sections(lint: Lint) -> None:
     _money(lint)
+    _logs(lint)
     _decision(lint)
     _report(lint)
     _loop(lint)
@@ -34,6 +35,15 @@ def _money(lint: Lint) -> None:
     if money and money.budget == 0:
         hint = "write what may be spent, or leave `budget` out"
         lint.warn(("money", "budget"), "with a budget of 0 no cell can ever start", hint)
+
+
+def _logs(lint: Lint) -> None:
+    """A mean over a log whose middle may be gone would be a mean of something else."""
+    for name, job in lint.model.jobs.items() if lint.model.logs else ():
+        for result, asked in job.results.items():
+            if asked.stdout is not None and asked.reduce != "last":
+                hint = "use `reduce: last`, read it from a file that the run writes, or leave `logs:` out"
+                lint.add(("jobs", name, "results", result), "`logs: {max: ...}` may cut what this is read from", hint)
 
 
 def _job(lint: Lint, path: Path, name: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from muster.domain.errors import Mistake
-from muster.spec.document import Document, Path, Table, describe, dotted
+from muster.spec.document import Document, Path, Scalar, Table, describe, dotted
 from muster.spec.fields import LIST, MAP, ONE, closest, hint_for
 from muster.spec.shape import example_of, known_keys
 
@@ -73,10 +73,25 @@ def _unknown(path: Path, document: Document, known: list[str]) -> Mistake:
     place = f" in {dotted(path[:-1])}" if len(path) > 1 else ""
     node = document.get(path[:-1])
     used = {key.text for key, _ in node.entries} if isinstance(node, Table) else set()
-    hint = closest(name, [key for key in known if key not in used] or known)
+    hint = _cut_in_two(node, name) or closest(name, [key for key in known if key not in used] or known)
     return Mistake(
         f"unknown key '{name}'{place}", line, column, hint or f"known keys: {', '.join(known)}", dotted(path)
     )
+
+
+def _cut_in_two(node: object, name: str) -> str:
+    """`{when: window("x", 10).mean > 5}`: a comma in braces ends a value, and what follows is taken for a key."""
+    if not isinstance(node, Table):
+        return ""
+    names = [key.text for key, _ in node.entries]
+    before = node.entries[names.index(name) - 1] if name in names and names.index(name) else None
+    if before is None or not isinstance(before[1], Scalar) or before[1].quoted:
+        return ""
+    text = before[1].text
+    if text.count("(") <= text.count(")") and text.count("[") <= text.count("]"):
+        return ""
+    what = "the condition" if before[0].text == "when" else f"the value of '{before[0].text}'"
+    return f"put {what} in quotes: a comma inside {{ }} ends it, as in {before[0].text}: '{text}, {name}'"
 
 
 def _words(key: str, kind: str, context: Mapping[str, Any], text: str, value: object) -> tuple[str, str]:

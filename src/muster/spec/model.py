@@ -20,6 +20,7 @@ from muster.spec.fields import (
     Moment,
     Number,
     Shown,
+    Size,
     Text,
     Whole,
     choice,
@@ -74,7 +75,12 @@ class ValueSettings(Model):
         "Edits of the job's `config`, as in `loop.rules`: each combination gets its own file, for `{config_file}`.",
         '["ot.lambda_ot@set=0.12"]',
     )
-    note: Loose = field("", "A remark that goes wherever this value is reported.", "a proxy, not a formal OOD split")
+    note: Loose = field("", "A remark that goes wherever this value is reported.", "the held-out rooms")
+    proxy: Loose = field(
+        "",
+        "Of a split: what it stands for. Reports then call it a proxy, and every claim about it names that.",
+        "hallu.level=2 stands for out-of-distribution",
+    )
 
 
 AxisSettings = Annotated[ValueSettings, BeforeValidator(_null_is_empty)]
@@ -143,6 +149,18 @@ class Wandb(Model):
     project: Text | None = field(None, "The project of the runs.", "act-ot")
 
 
+class Logs(Model):
+    """What becomes of the logs of a run that writes without end."""
+
+    max: Size = field(
+        ...,
+        "What each of an attempt's two logs may take on the disk. A longer one loses its middle at the next look at "
+        "the run: a quarter of this stays of its beginning and at least half of it of its end. Between two looks a "
+        "fast log may take more, and one of a run that ends before the next look is not cut. The run notices nothing.",
+        "1G",
+    )
+
+
 class CampaignFile(Model):
     """The whole file."""
 
@@ -158,6 +176,9 @@ class CampaignFile(Model):
     slots: Slots = field(Slots(), "Where runs may go.", "{gpus: auto, per_gpu: 1, cpus: 2}")
     money: Money | None = field(
         None, "Price and budget, for `cost`, `status` and `plan`.", "{price: 1.98, budget: 200}"
+    )
+    logs: Logs | None = field(
+        None, "Where logs are cut. Without it none ever is; `status` tells of one beyond 1 GB.", "{max: 1G}"
     )
     wandb: Wandb | None = field(
         None, "How runs use W&B. A campaign with a loop has it even unsaid: offline.", "{mode: online, project: act-ot}"

@@ -29,6 +29,7 @@ from muster.spec.fields import (
 from muster.spec.model_search import Entry, Search
 
 ReadySet = Annotated[Literal["act_ot"], BeforeValidator(choice("act_ot"))]
+Others = Annotated[Literal["wait", "ignore"], BeforeValidator(choice("wait", "ignore"))]
 Better = Annotated[Literal["higher", "lower"], BeforeValidator(choice("higher", "lower"))]
 _SCALAR_SCHEMA: dict[str, Any] = {"type": ["string", "number", "boolean"]}
 
@@ -112,11 +113,27 @@ class Limit(Model):
     job: Text | None = field(None, "The job that measures it; needed if several do.", "eval")
     max: Number | None = field(None, "The mean must not be above this.", "25")
     min: Number | None = field(None, "The mean must not be below this.", "0.9")
+    cap: Number | None = field(
+        None,
+        "The worst value that can occur: the largest cost (with `min`: the smallest value). It is needed where seeds "
+        "have a cost of 0 or are all alike: see [reports](reports.md#feasible).",
+        "100",
+    )
 
     @model_validator(mode="after")
     def _one_bound(self) -> Limit:
         if (self.max is None) == (self.min is None):
             raise wrong("a limit needs either 'max' or 'min'", "one limit, one bound")
+        return self
+
+    @model_validator(mode="after")
+    def _cap_beyond(self) -> Limit:
+        if self.cap is not None and self.max is not None and self.cap <= self.max:
+            hint = "write the largest cost that can occur, or leave `cap` out"
+            raise wrong(f"'cap' is {self.cap:g}: with 'max: {self.max:g}' it has to be larger", hint)
+        if self.cap is not None and self.min is not None and self.cap >= self.min:
+            hint = "write the smallest value that can occur, or leave `cap` out"
+            raise wrong(f"'cap' is {self.cap:g}: with 'min: {self.min:g}' it has to be smaller", hint)
         return self
 
 
@@ -199,7 +216,7 @@ class Prune(Model):
     """Stops a run whose best value so far is worse than the median of the others at the same step."""
 
     key: Text | None = field(None, "The metric. Default: the one that `keep: {by}` is about.", "eval/loss")
-    after: Whole = field(0, "A run is let alone until this step.", "500", ge=0)
+    after: Whole = field(0, "A run is left alone until this step.", "500", ge=0)
     least: Whole = field(4, "Runs of other variants that must have come as far.", "4", ge=1)
 
 
@@ -231,7 +248,7 @@ class Loop(Model):
 
 
 class Finish(Model):
-    """What to do when every cell is DONE or given up: in this order, each once. What fails stops the rest."""
+    """What to do when every cell is DONE or given up: in this order, each once. If one fails, the rest is not done."""
 
     report: Flag = field(False, "Make the report; a partial one where cells were given up.", "true")
     docs: Flag = field(False, "Update the bound documents.", "true")
@@ -245,3 +262,6 @@ class Finish(Model):
         False, "Power off, with proof that all is done; a text is the command for it, given to a shell.", "true"
     )
     countdown: Duration = field(60.0, "How long it can still be cancelled before the command is run.", "5m")
+    others: Others = field(
+        "wait", "What the work of other users does to a power-off: it waits for them, or goes on.", "ignore"
+    )

@@ -140,7 +140,9 @@ class Rules(Model):
     failure: list[Criterion] = field([], "Any of them is a failure.", "[{key: first_death_p10, below: 95}]")
     wins: Wins = field("failure", "What counts where both hold.", "failure")
     required: Whole = field(1, "Successes in a row that advance.", "2", ge=1)
-    tolerance: Tolerance = field(0, "Failures in a row that are borne, overall or by stage.", "{default: 2, main: 3}")
+    tolerance: Tolerance = field(
+        0, "Failures in a row that are tolerated, overall or by stage.", "{default: 2, main: 3}"
+    )
     allowance: list[Count] = field([], "Failures that each phase bears in all.", "[4, 5, 6, 7]")
     freeze: Frozen = field(0, "Steps after a change in which nothing is decided.", "5")
     phases: Whole | None = field(None, "How many there are. Default: no last one.", "4", ge=2)
@@ -168,7 +170,7 @@ class Gate(Rules):
     read: GateRead = field(..., "The metric stream.", "{jsonl: eval_multi_history.jsonl, step: iter}")
     act: Act = field(
         "notify",
-        "What more failures than are borne lead to: `stop` ends the run, `prune` gives its cell up too.",
+        "What more failures than are tolerated lead to: `stop` ends the run, `prune` gives its cell up too.",
         "stop",
     )
     lets: list[Text] = field([], "Jobs that need this one and start only where the gate has opened.", "[finetune]")

@@ -75,7 +75,11 @@ class StepProof(Model):
 
 class CheckpointProof(Model):
     path: Text = field(..., "The checkpoint that must open.", "checkpoint.ckpt")
-    saved_after: Share = field(0.0, "It must be saved after this share of the run's time.", "90%")
+    saved_after: Share = field(
+        0.0,
+        "It must be saved after this share of the run: of its steps where it says its own, else of its time.",
+        "90%",
+    )
 
 
 class Proof(Model):
@@ -115,6 +119,14 @@ class Result(Model):
     stdout: Pattern | None = field(None, "A line of the output; the group is the value.", r"'score: ([\d.]+)'")
     key: Text | None = field(None, "Key, column or array; not for stdout.", "train/risk_penalty")
     reduce: Reduce = field("last", "Which value, where there are many.", "{at: {best: score}}")
+    grain: Number | None = field(
+        None,
+        "The step between values it can have, for the chance of equal ones; default: as it looks.",
+        "0.0001",
+        gt=0,
+    )
+    min: Number | None = field(None, "Its lowest value: runs may all end there.", "-21")
+    max: Number | None = field(None, "Its highest value, likewise.", "1000")
 
     def path(self, kind: str) -> str | None:
         value: str | None = self.json_ if kind == "json" else getattr(self, kind)
@@ -127,6 +139,8 @@ class Result(Model):
     @model_validator(mode="after")
     def _one_kind(self) -> Result:
         _exactly_one(self, RESULT_KINDS)
+        if self.min is not None and self.max is not None and self.min >= self.max:
+            raise wrong(f"min {self.min:g} is not below max {self.max:g}", "they are the bounds of the metric")
         if self.stdout is None and self.key is None:
             raise wrong(f"a result from {self.kind} needs a key", "add `key: NAME`")
         if self.stdout is not None:

@@ -63,7 +63,7 @@ class Dimension(Model):
 
     low: Amount | None = field(None, "The least.", "1e-5")
     high: Amount | None = field(None, "The most.", "1e-2")
-    step: Amount | None = field(None, "Only every so much from `low` on.", "1")
+    step: Amount | None = field(None, "Distance between the values that are drawn, counted from `low`.", "1")
     log: Flag = field(False, "Search the order of magnitude.", "true")
     values: Choices | None = field(None, "Instead of a range: one of these.", "[16, 32, 64]")
 

@@ -22,6 +22,8 @@ def allowed(lint: Lint, job: str, *, later: bool = False) -> list[str]:
         names.append("steps")
     if _has_config_file(lint, job):
         names.append("config_file")
+    if lint.model.loop and lint.model.loop.job == job and "seed" not in lint.axes:
+        names.append("seed")  # 0 where nothing is repeated: `repeats:` may come and go
     names += [f"{need}.output" for need in model.needs]
     return [*names, *_LAST] if later else names
 

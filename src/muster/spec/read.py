@@ -9,6 +9,7 @@ from muster.spec.lint_axes import lint_axes, lint_env
 from muster.spec.lint_cells import lint_cells
 from muster.spec.lint_jobs import lint_jobs
 from muster.spec.lint_sections import lint_sections
+from muster.spec.lint_words import lint_words
 from muster.spec.parsed import Parsed
 from muster.spec.partial import validate
 from muster.spec.resolve import campaign_of
@@ -31,6 +32,7 @@ def read(text: str, *, file: str, folder: str) -> Parsed:
         lint_env(lint, ("env",))
         lint_axes(lint)
         lint_jobs(lint)
+        lint_words(lint)
         lint_cells(lint)
         lint_sections(lint)
         if document.has(("gates",)):

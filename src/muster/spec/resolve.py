@@ -33,6 +33,7 @@ def campaign_of(model: CampaignFile, document: Document, folder: str) -> domain.
         gates={name: _plain(gate) for name, gate in model.gates.items()} if model.gates else None,
         notify=tuple(model.notify),
         finish=_plain(model.finish),
+        log_max=model.logs.max if model.logs else None,
     )
 
 
@@ -52,6 +53,7 @@ def _value(written: Any) -> domain.AxisValue:
         env=settings.env,
         edits=tuple(settings.edits),
         note=settings.note,
+        proxy=settings.proxy.strip(),
     )
 
 
@@ -133,7 +135,8 @@ def _result(name: str, result: Result, lower: frozenset[str]) -> domain.Result:
         best = reduce.at.best
         reduce = {"at": {"best": best, "better": "lower" if best in lower else "higher"}}
     kind = cast(Any, result.kind)
-    return domain.Result(name, kind, result.path(result.kind) or "", result.key, reduce)
+    path = result.path(result.kind) or ""
+    return domain.Result(name, kind, path, result.key, reduce, result.grain, result.min, result.max)
 
 
 def _money(money: Money) -> domain.Money:

@@ -167,7 +167,8 @@ class Decision:
             return ["a further phase: this is the last one"]
         found = [each.needed() for each in self.unmet()] if self.can_succeed else [_NO_SUCCESS]
         if self.settings.wins == FAILURE:
-            found += [each.needed() for each in self.checks() if each.check.side == FAILURE and each.holds is not False]
+            failing = [each for each in self.checks() if each.check.side == FAILURE]
+            found += [each.needed() for each in failing if each.holds is None or each.holds]
         more = self.required - self.streak
         return [*dict.fromkeys(found), f"{more} more success{'es in a row' if more > 1 else ''}"]
 

@@ -114,7 +114,7 @@ class Gate:
             return self._decision(stage, state, verdict, before, values, checks, seen, lacks)
         self.streak = 0
         if not failure:
-            self.failures = 0 if failure is False else self.failures  # what can't be judged ends no row of failures
+            self.failures = self.failures if failure is None else 0  # what can't be judged ends no row of failures
             return self._decision(stage, HOLD, verdict, before, values, checks, seen, lacks)
         self.failures += 1
         self.spent += 1

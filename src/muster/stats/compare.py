@@ -67,7 +67,7 @@ def permutation(a: Sequence[float], b: Sequence[float]) -> tuple[float | None, f
     sums = pooled[_groups(len(pooled), len(a))].sum(axis=1)
     means = sums / len(a) - (pooled.sum() - sums) / len(b)
     slack = _SAME * max(1.0, float(np.abs(pooled).max()))
-    as_far = np.count_nonzero(np.abs(means) >= abs(means[0]) - slack)  # the first one is the observed
+    as_far = int(np.count_nonzero(np.abs(means) >= abs(means[0]) - slack))  # the first one is the observed
     return as_far / total, least_p(len(a), len(b))
 
 

@@ -1,8 +1,13 @@
-"""The declared procedure, in its order: INVALID, INCOMPLETE, RECOMMEND, EQUIVALENT, NOT_ENOUGH_EVIDENCE."""
+"""The declared procedure: INVALID, INCOMPLETE, RECOMMEND, EQUIVALENT, KEEP_BASELINE, NOT_ENOUGH_EVIDENCE.
+
+Every route shares alpha among the looks and, where it picks among candidates, among these. A config is recommended
+wrongly if it breaks the limit or is worse by delta. Each of these takes one wrong test of this one config, at
+alpha / (looks x candidates); so all candidates at all looks together are wrong in a share of alpha at most.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -10,7 +15,7 @@ from muster.stats.compare import Difference, difference, holm, least_p
 from muster.stats.safety import Feasibility, feasibility
 from muster.stats.sample import Sample
 
-Verdict = Literal["RECOMMEND", "EQUIVALENT", "NOT_ENOUGH_EVIDENCE", "INCOMPLETE", "INVALID"]
+Verdict = Literal["RECOMMEND", "EQUIVALENT", "KEEP_BASELINE", "NOT_ENOUGH_EVIDENCE", "INCOMPLETE", "INVALID"]
 LEAST_SEEDS = 5
 
 
@@ -22,6 +27,7 @@ class Procedure:
     higher: bool = True  # is better
     limit: float | None = None  # of the cost metric
     at_most: bool = True  # the limit is a maximum
+    cap: float | None = None  # the worst cost that can occur
     delta: float | None = None  # the smallest difference that matters
     alpha: float = 0.05
     looks: tuple[int, ...] = (5, 10)
@@ -31,22 +37,44 @@ class Procedure:
     def alpha_a_look(self) -> float:
         return self.alpha / max(1, len(self.looks))
 
+    def alpha_each(self, candidates: int) -> float:
+        """Of one candidate at one look."""
+        return self.alpha_a_look / max(1, candidates)
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """A candidate against the baseline. Its difference counts as an improvement where it is positive."""
 
     difference: Difference  # candidate minus baseline, in the metric's units
-    gain: tuple[float, float] | None  # the 95 % interval of the improvement
-    close: tuple[float, float] | None  # the interval that equivalence is judged by: 90 % at alpha .05
+    gain: tuple[float, float] | None  # the 95 % interval of the improvement, for itself
+    sure: tuple[float, float] | None  # the interval that holds for all candidates and looks together
+    close: tuple[float, float] | None  # what equivalence of all is judged by: 90 % at alpha .05 and one look
     threshold: float  # the p that Holm holds it to
     rejected: bool  # by Welch at that threshold
     exact_agrees: bool | None  # None: it can't reach such a p with so few seeds, and informs only
     supported: bool  # better than the baseline, by all that was declared
+    worse: bool = False  # likewise
+    delta: float | None = None
 
     @property
     def config(self) -> str:
         return self.difference.candidate
+
+    @property
+    def vetoed(self) -> bool:
+        """By the exact test."""
+        return self.exact_agrees is not None and not self.exact_agrees
+
+    @property
+    def no_loss(self) -> bool:
+        """A loss of delta or more is excluded."""
+        return self.delta is not None and self.sure is not None and self.sure[0] > -self.delta
+
+    @property
+    def equal_enough(self) -> bool:
+        """A difference of delta or more is excluded, in either direction."""
+        return self.no_loss and self.sure is not None and self.delta is not None and self.sure[1] < self.delta
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +100,7 @@ def decide(
     incomplete: bool = False,
 ) -> Decision:
     """`invalid`: an ERROR flag was raised. `incomplete`: a declared cell is missing."""
-    safety = _safety(procedure, cost)
+    safety = _safety(procedure, primary, cost)
     comparisons = compare_all(procedure, primary)
     best = _best(procedure, [sample for sample in primary if _may_be_feasible(procedure, safety, sample.config)])
 
@@ -92,21 +120,37 @@ def decide(
     supported = [each.config for each in sound if each.supported]
     if config := _best_of(procedure, primary, supported):
         return told("RECOMMEND", "supported", config, supported)
-    unsafe = procedure.baseline in safety and safety[procedure.baseline].standing == "INFEASIBLE"
-    replacing = [each for each in feasible if unsafe and _not_worse(procedure, each)]
+    unsafe = _is_infeasible(safety, procedure.baseline)
+    replacing = [each for each in feasible if unsafe and each.no_loss]
     proven = [each.config for each in replacing if each in sound and procedure.baseline in bounded]
     if config := _best_of(procedure, primary, proven):
         return told("RECOMMEND", "baseline_infeasible", config, proven)
-    if feasible and all(_close(procedure, each) for each in feasible):
+    close = bool(feasible) and all(_close(procedure, each) for each in feasible)
+    if close and len(sound) == len(feasible):
         return told("EQUIVALENT", "inside_delta")
-    wanting = bool(replacing) or any(each.supported for each in feasible)  # nothing but seeds
+    lost = [each for each in comparisons if each.worse and {each.config, procedure.baseline} <= enough]
+    lost += [each for each in comparisons if each not in lost and _is_infeasible(safety, each.config, bounded)]
+    if comparisons and len(lost) == len(comparisons) and not unsafe:
+        return told("KEEP_BASELINE", "none_left")
+    wanting = bool(replacing) or close or any(each.supported for each in feasible)  # nothing but seeds
     return told("NOT_ENOUGH_EVIDENCE", "too_few_seeds" if wanting or (feasible and not sound) else "not_enough")
 
 
-def _safety(procedure: Procedure, cost: Sequence[Sample]) -> dict[str, Feasibility]:
+def _safety(procedure: Procedure, primary: Sequence[Sample], cost: Sequence[Sample]) -> dict[str, Feasibility]:
+    """The baseline is one config and no choice among several: it has a look's alpha for itself."""
     if procedure.limit is None:
         return {}
-    return {sample.config: feasibility(sample, procedure.limit, at_most=procedure.at_most) for sample in cost}
+    each = procedure.alpha_each(len({sample.config for sample in primary if sample.n} - {procedure.baseline}))
+    return {
+        sample.config: feasibility(
+            sample,
+            procedure.limit,
+            at_most=procedure.at_most,
+            alpha=procedure.alpha_a_look if sample.config == procedure.baseline else each,
+            cap=procedure.cap,
+        )
+        for sample in cost
+    }
 
 
 def compare_all(procedure: Procedure, primary: Sequence[Sample]) -> tuple[Comparison, ...]:
@@ -115,7 +159,7 @@ def compare_all(procedure: Procedure, primary: Sequence[Sample]) -> tuple[Compar
         return ()
     found = {s.config: difference(s, baseline) for s in primary if s.config != procedure.baseline and s.n}
     held = holm({config: each.p for config, each in found.items()}, procedure.alpha_a_look)
-    strictest = procedure.alpha_a_look / max(1, len(found))
+    strictest = procedure.alpha_each(len(found))
     return tuple(_comparison(procedure, each, *held[config], strictest) for config, each in found.items())
 
 
@@ -124,22 +168,26 @@ def _comparison(
 ) -> Comparison:
     reaches = found.least_p is not None and found.least_p <= strictest
     agrees = found.exact_p <= threshold if reaches and found.exact_p is not None else None
-    gains = (found.estimate > 0) == procedure.higher and found.estimate != 0
+    shown = rejected and (agrees is None or agrees)
+    gains = (found.estimate > 0) == procedure.higher
     return Comparison(
         found,
         _oriented(procedure, found.interval(1 - procedure.alpha)),
-        _oriented(procedure, found.interval(1 - 2 * procedure.alpha)),
+        _oriented(procedure, found.interval(1 - strictest)),
+        _oriented(procedure, found.interval(1 - 2 * procedure.alpha_a_look)),
         threshold,
         rejected,
         agrees,
-        supported=rejected and gains and agrees is not False,
+        supported=shown and gains and found.estimate != 0,
+        worse=shown and not gains and found.estimate != 0,
+        delta=procedure.delta,
     )
 
 
 def exact_can_veto(procedure: Procedure, n: int, candidates: int) -> bool:
     """Whether the permutation test can reach the p that is asked for; `check` says beforehand where it can't."""
     least = least_p(n, n)
-    return least is not None and least <= procedure.alpha_a_look / max(1, candidates)
+    return least is not None and least <= procedure.alpha_each(candidates)
 
 
 def _oriented(procedure: Procedure, interval: tuple[float, float] | None) -> tuple[float, float] | None:
@@ -155,6 +203,11 @@ def _may_be_feasible(procedure: Procedure, safety: Mapping[str, Feasibility], co
     return procedure.limit is None or (config in safety and safety[config].standing != "INFEASIBLE")
 
 
+def _is_infeasible(safety: Mapping[str, Feasibility], config: str, among: Container[str] | None = None) -> bool:
+    """`among`: those with enough seeds to say so."""
+    return config in safety and safety[config].standing == "INFEASIBLE" and (among is None or config in among)
+
+
 def _best(procedure: Procedure, samples: Sequence[Sample]) -> str | None:
     known = [sample for sample in samples if sample.n]
     if not known:
@@ -166,11 +219,8 @@ def _best_of(procedure: Procedure, primary: Sequence[Sample], configs: Sequence[
     return _best(procedure, [sample for sample in primary if sample.config in configs])
 
 
-def _not_worse(procedure: Procedure, each: Comparison) -> bool:
-    return procedure.delta is not None and each.gain is not None and each.gain[0] > -procedure.delta
-
-
 def _close(procedure: Procedure, each: Comparison) -> bool:
+    """All of them have to be: so each is tested at a whole look's alpha, and not at its share of it."""
     if procedure.delta is None or each.close is None:
         return False
     return -procedure.delta < each.close[0] and each.close[1] < procedure.delta

@@ -15,8 +15,9 @@ FEW_EPISODES = 10
 def of_making(made: Sequence[Made]) -> list[Flag]:
     """What the way they were made shows."""
     return [
-        *_shared(made, "checkpoint", "one_checkpoint", "the same checkpoint was evaluated for"),
-        *_shared(made, "curve", "one_curve", "the same learning curve lies under"),
+        *_one_checkpoint(made),
+        *_one_curve(made),
+        *_one_result(made),
         *_saved_early(made),
         *_other_checkpoint(made),
         *_mixed(made, "steps", "ERROR", "mixed_steps", "step budgets differ between cells"),
@@ -32,20 +33,44 @@ def of_making(made: Sequence[Made]) -> list[Flag]:
     ]
 
 
-def _shared(made: Sequence[Made], field_: str, code: str, told: str) -> Iterator[Flag]:
+def _one_checkpoint(made: Sequence[Made]) -> Iterator[Flag]:
+    for cells, _ in _sharing(made, "checkpoint"):
+        text = f"the same checkpoint was evaluated for {', '.join(cells)}"
+        yield Flag("ERROR", "one_checkpoint", cells, text, {"cells": ", ".join(cells)})
+
+
+def _one_curve(made: Sequence[Made]) -> Iterator[Flag]:
+    """A penalty that is 0 leaves no trace in a log, and may leave one in the weights."""
+    for cells, group in _sharing(made, "curve"):
+        differ = len({each.checkpoint for each in group if each.checkpoint}) > 1
+        beside = "; their checkpoints differ" if differ else ""
+        text = f"the same learning curve lies under {', '.join(cells)}{beside}"
+        yield Flag("WARN" if differ else "ERROR", "one_curve", cells, text, {"cells": ", ".join(cells)})
+
+
+def _one_result(made: Sequence[Made]) -> Iterator[Flag]:
+    for cells, _ in _sharing(made, "result"):
+        text = f"one and the same result file lies under {', '.join(cells)}, with more in it than equal numbers"
+        yield Flag("ERROR", "one_result", cells, text, {"cells": ", ".join(cells)})
+
+
+def _sharing(made: Sequence[Made], field_: str) -> Iterator[tuple[tuple[str, ...], Sequence[Made]]]:
     for _, group in grouped((each for each in made if getattr(each, field_)), lambda m: str(getattr(m, field_))):
         cells = tuple(dict.fromkeys(each.cell for each in group))
         if len(cells) > 1:
-            yield Flag("ERROR", code, cells, f"{told} {', '.join(cells)}", {"cells": ", ".join(cells)})
+            yield cells, group
 
 
 def _saved_early(made: Iterable[Made]) -> Iterator[Flag]:
     for each in made:
         if each.saved_early:
-            when = "" if each.saved_share is None else f", at {int(each.saved_share * 100)} % of it"
+            of_steps = each.saved_steps is not None
+            known = each.saved_steps if of_steps else each.saved_share
+            share = "" if known is None else str(int(known * 100))
+            when = f", at {share} % of {'its steps' if of_steps else 'it'}" if share else ""
             text = f"{each.cell}: its checkpoint was saved before the end of its training{when}: untrained weights?"
-            share = "" if each.saved_share is None else str(int(each.saved_share * 100))
-            yield Flag("ERROR", "early_checkpoint", (each.cell,), text, {"cell": each.cell, "percent": share})
+            parts = {"cell": each.cell, "percent": share, "steps": "steps" if of_steps else ""}
+            yield Flag("ERROR", "early_checkpoint", (each.cell,), text, parts)
 
 
 def _other_checkpoint(made: Iterable[Made]) -> Iterator[Flag]:

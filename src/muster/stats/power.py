@@ -12,14 +12,21 @@ MOST_SEEDS = 1000
 CAUTION = 0.8  # the true spread is below the one used in this share of cases
 
 
-def cautious_sd(samples: Sequence[Sample]) -> float | None:
-    """The pooled sd times its 80 % upper factor: few seeds show a spread that is as likely too small as too large."""
-    known = [sample for sample in samples if sample.sd is not None]
-    df = sum(sample.n - 1 for sample in known)
+def pooled_sd(samples: Sequence[Sample]) -> float | None:
+    df = _degrees(samples)
     if not df:
         return None
-    pooled = math.sqrt(sum((sample.n - 1) * (sample.sd or 0.0) ** 2 for sample in known) / df)
-    return pooled * math.sqrt(df / chi2_quantile(1 - CAUTION, df))
+    return math.sqrt(sum((sample.n - 1) * sample.sd**2 for sample in samples if sample.sd is not None) / df)
+
+
+def cautious_sd(samples: Sequence[Sample]) -> float | None:
+    """The pooled sd times its 80 % upper factor: few seeds show a spread that is as likely too small as too large."""
+    pooled, df = pooled_sd(samples), _degrees(samples)
+    return None if pooled is None else pooled * math.sqrt(df / chi2_quantile(1 - CAUTION, df))
+
+
+def _degrees(samples: Sequence[Sample]) -> int:
+    return sum(sample.n - 1 for sample in samples if sample.sd is not None)
 
 
 def power_of(n: int, effect: float, sd: float, alpha: float) -> float:
@@ -43,8 +50,8 @@ def seeds_for(effect: float, sd: float, alpha: float, power: float) -> int | Non
 
 
 def detectable(n: int, sd: float, alpha: float, power: float) -> float | None:
-    """The smallest difference that n seeds in each group would show; None for fewer than two."""
-    if n < 2:
+    """The smallest difference that n seeds in each group would show; None for fewer than two, or an endless spread."""
+    if n < 2 or not math.isfinite(sd * sd):
         return None
     low, high = 0.0, sd or 1.0
     while power_of(n, high, sd, alpha) < power:

@@ -11,6 +11,8 @@ from scipy import special
 
 _STEP = 0.6  # of the sum in t_power: in sd of its narrowest bell: the error is far below rounding
 _TAIL = 1e-17
+_LOG_STEP, _LOG_TAIL = 0.005, 1e-13  # of the sum in lognormal_shift
+_CLOSE = 1e-12
 
 
 def t_quantile(share: float, df: float) -> float:
@@ -43,6 +45,42 @@ def _spreads(df: int, step: float) -> tuple[npt.NDArray[np.float64], npt.NDArray
     spread = step * np.arange(max(1, int(least / step)), int(most / step) + 2, dtype=np.float64)
     scale = math.log(2) + half * math.log(half) - log_gamma(half)
     return spread, step * np.exp(scale + (df - 1) * np.log(spread) - half * spread**2)
+
+
+@lru_cache(maxsize=4096)
+def lognormal_shift(share: float, n: int, sd: float) -> float:
+    """How far the log of a log-normal mean lies above the mean of n logs with this sd, at this share of its pivot.
+
+    The generalised pivotal quantity of Krishnamoorthy and Mathew (2003): mean of logs - t sd / sqrt(n) + sd^2 / (2 v),
+    where v is a chi-square over its degrees of freedom. Given v it is normal; the sum over v takes equal steps of its
+    logarithm, in which both factors are analytic and die out at either end.
+    """
+    spread, weight = _log_spreads(n - 1)
+    lift, slope = sd / (2 * spread**2), math.sqrt(n) * spread
+
+    def below(z: float) -> float:
+        return float(np.sum(weight * special.ndtr((z - lift) * slope)))
+
+    low, high = -1.0, 1.0
+    while below(low) > share:
+        low *= 2
+    while below(high) < share:
+        high *= 2
+    while high - low > _CLOSE * max(1.0, abs(high)):
+        middle = (low + high) / 2
+        low, high = (middle, high) if below(middle) < share else (low, middle)
+    return sd * high
+
+
+@lru_cache(maxsize=16)
+def _log_spreads(df: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Estimates of a sd of 1 at equal steps of their logarithm, and how likely each is."""
+    half = df / 2
+    least = 0.5 * math.log(special.gammaincinv(half, _LOG_TAIL) / half)
+    most = 0.5 * math.log(special.gammainccinv(half, _LOG_TAIL) / half)
+    at = np.arange(least, most + _LOG_STEP, _LOG_STEP, dtype=np.float64)
+    weight = np.exp(df * at - half * np.exp(2 * at))
+    return np.exp(at), weight / np.sum(weight)
 
 
 def beta_quantile(share: float, a: float, b: float) -> float:

@@ -13,7 +13,6 @@ from muster.stats.quantiles import t_quantile
 
 LEVEL = 0.95
 LEAST_FOR_INTERVAL = 3
-FINEST = 200  # rates of two decimals and their like; those of three are no lattice
 LEAST_FOR_IQM = 10  # with fewer it throws away half of next to nothing
 
 
@@ -29,7 +28,8 @@ class Sample:
 
     @property
     def values(self) -> tuple[float, ...]:
-        return tuple(self.by_seed.values())
+        """Plain ones, whatever kind of number came in."""
+        return tuple(map(float, self.by_seed.values()))
 
     @property
     def n(self) -> int:
@@ -42,7 +42,8 @@ class Sample:
     @cached_property
     def sd(self) -> float | None:
         """ddof 1; None where one value shows no spread."""
-        return float(np.std(self.values, ddof=1)) if self.n > 1 else None
+        with np.errstate(over="ignore", invalid="ignore"):  # too large a number is told by a flag
+            return float(np.std(self.values, ddof=1)) if self.n > 1 else None
 
     @property
     def se(self) -> float | None:
@@ -64,28 +65,6 @@ class Sample:
     def iqm(self) -> float | None:
         """The mean of the middle half, weighted at its edges; None where it is not meaningful."""
         return interquartile_mean(self.values) if self.n >= LEAST_FOR_IQM else None
-
-    @property
-    def on_a_lattice(self) -> bool:
-        """Counts and saturated rates repeat by nature: all 0, all 1, integers."""
-        return self._multiples_of(1)
-
-    @cached_property
-    def grain(self) -> int | None:
-        """How many episodes such a mean of counts was made of: as its file names it, or, of rates, as they look.
-
-        Multiples of 1/48 meet now and then. None: any value is possible.
-        """
-        if self.episodes > 1:
-            return self.episodes if self._multiples_of(self.episodes) else None
-        if not all(0 <= value <= 1 for value in self.values):
-            return None
-        return next((parts for parts in range(1, FINEST + 1) if self._multiples_of(parts)), None)
-
-    def _multiples_of(self, parts: int) -> bool:
-        scaled = np.asarray(self.values) * parts
-        near = 1e-12 if parts == 1 else 1e-6  # single precision, as trainers compute
-        return bool(np.all(np.abs(scaled - np.round(scaled)) <= near * np.maximum(1.0, np.abs(scaled))))
 
 
 def interquartile_mean(values: tuple[float, ...]) -> float:

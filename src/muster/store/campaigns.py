@@ -12,20 +12,24 @@ import msgspec
 from muster.domain.campaign import Campaign
 from muster.domain.cell import all_cells
 from muster.domain.errors import MusterError
+from muster.domain.formats import SNAPSHOT_FORMAT, newer_snapshot
+from muster.domain.whereabouts import Whereabouts, campaign_here, campaign_inside
 from muster.ports.crash import reach
+from muster.store.place import former_folders, whereabouts
 from muster.store.text import encode
 
 
-class Taken(msgspec.Struct):
+class Taken(msgspec.Struct, omit_defaults=True):
     """What `up` took in: the text for people, the campaign for Muster, the hash of each cell's definition."""
 
     text: str
     campaign: Campaign
     hashes: dict[str, str]
+    format: int = SNAPSHOT_FORMAT  # left out while it is 1: the name of a snapshot is the hash of all this
 
 
 def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
-    data = encode(Taken(text, campaign, dict(hashes)))
+    data = encode(Taken(text, campaign_inside(campaign, whereabouts(folder)), dict(hashes)))
     name = _digest(data)
     write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
     return name
@@ -65,10 +69,15 @@ def write_durably(path: Path, data: bytes, mode: int, point: str) -> None:
     os.close(folder)
 
 
-def taken(folder: Path, name: str) -> Taken:
+def taken(folder: Path, name: str, where: Whereabouts | None = None) -> Taken:
+    """`where`: the folder with all where it lay, if that is known; its paths lead there."""
     path = folder / "campaigns" / f"{name}.json"
+    where = where or whereabouts(folder, former_folders(folder))
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Taken)
+        found = msgspec.json.decode(path.read_bytes(), type=Taken)
+        if found.format > SNAPSHOT_FORMAT:
+            raise newer_snapshot(found.format, str(path))
+        return Taken(found.text, campaign_here(found.campaign, where), found.hashes)
     except (OSError, msgspec.MsgspecError) as error:
         raise MusterError(
             f"the campaign that was taken in can't be read: {error}",
@@ -77,13 +86,13 @@ def taken(folder: Path, name: str) -> Taken:
         ) from None
 
 
-def load(folder: Path, name: str) -> Campaign:
-    return taken(folder, name).campaign
+def load(folder: Path, name: str, where: Whereabouts | None = None) -> Campaign:
+    return taken(folder, name, where).campaign
 
 
 def cell_rows(folder: Path, name: str) -> list[tuple[str, str, str, str]]:
     """(id, job, axes as JSON, hash) of every declared cell, in order."""
-    known = taken(folder, name)
+    known = taken(folder, name, Whereabouts(str(folder.parent)))
     return [
         (
             cell.id,

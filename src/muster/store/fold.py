@@ -11,8 +11,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from muster.domain.decision import Decision
-from muster.store import fold_finish, fold_gates, fold_loop, fold_money
+from muster.domain.decision import EVENT_KINDS, Decision
+from muster.store import fold_clock, fold_finish, fold_gates, fold_loop, fold_money, fold_refused, fold_rename
 from muster.store.sql import QUERIES
 
 
@@ -24,7 +24,9 @@ class Refused(Exception):
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
 OUTRUN = "a round of the loop was taken in meanwhile"
-STARTS_NOTHING = ("epoch", "hold", "stop", "finish", "shutdown", "budget")  # a gate that opens may
+STARTS_NOTHING = (  # a gate that opens may
+    "epoch", "clock", "hold", "stop", "finish", "shutdown", "budget", "flag", "clean", "refuse",
+)  # fmt: skip
 
 
 def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str | None:
@@ -79,6 +81,9 @@ def _epoch(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if int(d.data["epoch"]) <= int(meta(db, "epoch", "0")):
         raise Refused("a controller of this epoch or a newer one exists")
     set_meta(db, "epoch", str(d.data["epoch"]))
+    if "format" in d.data:
+        set_meta(db, "format", str(d.data["format"]))
+    fold_clock.noted(db, d)
 
 
 def _refuse_if_held(db: sqlite3.Connection) -> None:
@@ -101,6 +106,8 @@ def _campaign(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
 def _declare(db: sqlite3.Connection, name: str, declared: Declared) -> None:
     db.execute(QUERIES["withdraw_all"])
     rows = declared(name)
+    if why := fold_rename.reused(db, (row[0] for row in rows)):
+        raise Refused(why)
     db.executemany(
         QUERIES["declare_cell"], ((cell, at, job, axes, hash_) for at, (cell, job, axes, hash_) in enumerate(rows))
     )
@@ -114,6 +121,15 @@ def _round(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
         raise Refused(why)
     if d.data.get("hash"):
         _declare(db, d.data["hash"], declared)
+
+
+def _rename(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
+    if d.data["after"] != meta(db, "campaign"):
+        raise Refused("another campaign was taken in meanwhile")
+    if why := fold_rename.move_cells(db, d):
+        raise Refused(why)
+    _declare(db, d.data["hash"], declared)
+    fold_rename.keep_definitions(db, d.data["same"])
 
 
 def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -146,6 +162,8 @@ def _hold(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
 def _release(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if meta(db, "intent", "down") != "held":
         raise Refused("the campaign is not held")
+    if d.data.get("held_for", meta(db, "intent_reason", "")) != meta(db, "intent_reason", ""):
+        raise Refused("it is held for another reason now")
     set_meta(db, "intent", meta(db, "intent_before", "running"))
     set_meta(db, "intent_reason", d.reason)
     set_meta(db, "forgiven", meta(db, "settled", "0"))
@@ -157,6 +175,7 @@ def _start(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     recovered = d.data.get("recovered")  # fsck found its folder: it did start, whatever is wanted now
     if not recovered:
         _may_start(db, cell)
+        _refuse_superseded(db, d)
     _claim(db, d, adopted=False)
     db.execute(QUERIES["set_retry"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
@@ -174,6 +193,13 @@ def _may_start(db: sqlite3.Connection, cell: Any) -> None:
         raise Refused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
     if cell["stop_because"] is not None:
         raise Refused(f"a stop was asked for: {cell['stop_because']}; `muster retry` lets it start again")
+
+
+def _refuse_superseded(db: sqlite3.Connection, d: Decision) -> None:
+    """What it was to rest on must still count: a redo may have come between the decision and this moment."""
+    for need, n in d.data.get("rests_on", {}).items():
+        if not any(row["n"] == n and _completed(row) for row in db.execute(QUERIES["attempts_of"], (need,))):
+            raise Refused(f"attempt {n} of {need}, which it needs, does not count any more")
 
 
 def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
@@ -212,6 +238,12 @@ def _adopt(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
         raise Refused("the cell is not declared")
     _claim(db, d, adopted=True)
     _settle(db, d, declared)
+    fold_refused.taken(db, d.data.get("path"))
+
+
+def _refuse(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    _cell(db, d)
+    fold_refused.refused(db, d)
 
 
 def _retry(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -224,6 +256,33 @@ def _retry(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     fold_loop.go_on(db)  # what it brings may change what comes next
 
 
+def _redo(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    """Its completed attempt counts no more. What needs it must have been redone before, and may not be running."""
+    if "campaign" in d.data and d.data["campaign"] != meta(db, "campaign"):
+        raise Refused("another campaign was taken in meanwhile")
+    cell = _cell(db, d)
+    if not cell["declared"]:
+        raise Refused("it is no longer declared and can't be redone")
+    attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
+    if any(row["outcome"] is None for row in attempts):
+        raise Refused("it is running and can't be redone; stop it first")
+    done = next((row for row in attempts if _completed(row)), None)
+    if done is None:
+        raise Refused("it is not DONE; `muster retry` lets it start again" if attempts else "it has not run yet")
+    for follower in d.data.get("needed_by", ()):
+        _refuse_follower(db, follower)
+    db.execute(QUERIES["supersede"], (d.reason, d.cell, done["n"]))
+    fold_loop.go_on(db)
+
+
+def _refuse_follower(db: sqlite3.Connection, cell: str) -> None:
+    for row in db.execute(QUERIES["attempts_of"], (cell,)).fetchall():
+        if row["outcome"] is None:
+            raise Refused(f"{cell} is running on it; stop it first, or wait for its end")
+        if _completed(row):
+            raise Refused(f"{cell} rests on it and is DONE; it must be redone, too")
+
+
 def _giveup(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     _ended(db, d, "given up")
     db.execute(QUERIES["set_given_up"], (d.reason, d.cell))
@@ -231,12 +290,35 @@ def _giveup(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     db.execute(QUERIES["set_stop"], (None, d.cell))
 
 
+def _reread(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    """The newest reading of its last attempt's proof. One that holds makes it DONE; the verdict stays as it was."""
+    if d.data["campaign"] != meta(db, "campaign"):
+        raise Refused("another campaign was taken in meanwhile")
+    attempts = _ended(db, d, "read again")
+    last = attempts[-1] if attempts else None
+    outcome = json.loads(last["outcome"]) if last else {}
+    if last is None or last["n"] != d.attempt or last["superseded"] is not None:
+        raise Refused(f"attempt {d.attempt} is not its last one")
+    if outcome.get("exit_code") != 0 or (outcome.get("cause") or {}).get("kind") != "early_exit":
+        raise Refused("it did not end with exit 0 and a proof that fails")
+    found = {key: value for key, value in d.data.items() if key != "campaign"}
+    db.execute(QUERIES["set_reread"], (json.dumps(found, ensure_ascii=False), d.cell, d.attempt))
+    if d.data["holds"]:
+        db.execute(QUERIES["accept"], (d.reason, d.cell, d.attempt))
+        db.execute(QUERIES["set_retry"], (None, d.cell))
+        db.execute(QUERIES["set_stop"], (None, d.cell))
+        fold_loop.go_on(db)
+
+
 def _accept(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     attempts = _ended(db, d, "accepted")
     if not attempts:
         raise Refused("it has no attempt to accept")
-    if d.attempt not in {row["n"] for row in attempts}:
+    chosen = next((row for row in attempts if row["n"] == d.attempt), None)
+    if chosen is None:
         raise Refused(f"it has no attempt {d.attempt}")
+    if chosen["superseded"] is not None:
+        raise Refused(f"attempt {d.attempt} was superseded: {chosen['superseded']}")
     db.execute(QUERIES["accept"], (d.reason, d.cell, d.attempt))
     db.execute(QUERIES["set_retry"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
@@ -262,6 +344,26 @@ def _gate(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
         raise Refused(why)
 
 
+def _flag(_db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    """Kept as an event: reports ask for those."""
+    if not d.reason or not d.data["code"] or not d.data["flags"]:
+        raise Refused("it names no flag, or no reason")
+
+
+def _clean(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
+    """Kept as an event. What counts now, whoever made it count in the same moment, stays."""
+    if d.cell is None:
+        return
+    rows = db.execute(QUERIES["attempts_of"], (_cell(db, d)["id"],)).fetchall()
+    row = next((row for row in rows if row["n"] == d.attempt), None)
+    if row is None:
+        raise Refused(f"it has no attempt {d.attempt}")
+    if row["outcome"] is None or _completed(row):
+        raise Refused(f"attempt {d.attempt} {'counts' if row['outcome'] else 'is running'}")
+    if not any(map(_completed, rows)):
+        raise Refused("the cell is not DONE any more")
+
+
 def _cell(db: sqlite3.Connection, d: Decision) -> Any:
     row = db.execute(QUERIES["one_cell"], (d.cell,)).fetchone()
     if row is None:
@@ -277,13 +379,20 @@ def _ended(db: sqlite3.Connection, d: Decision, verb: str) -> list[Any]:
     attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
     if any(row["outcome"] is None for row in attempts):
         raise Refused(f"it is running and can't be {verb}; stop it first")
-    if any(row["accepted"] is not None or json.loads(row["outcome"])["verdict"] == "DONE" for row in attempts):
+    if any(map(_completed, attempts)):
         raise Refused(f"it is DONE and can't be {verb}")
     return attempts
 
 
+def _completed(row: Any) -> bool:
+    if row["superseded"] is not None or row["outcome"] is None:
+        return False
+    return row["accepted"] is not None or bool(json.loads(row["outcome"])["verdict"] == "DONE")
+
+
 _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] = {
     "epoch": _epoch,
+    "clock": lambda db, d, _: fold_clock.noted(db, d),
     "campaign": _campaign,
     "filter": _filter,
     "intent": _intent,
@@ -292,14 +401,21 @@ _HANDLERS: dict[str, Callable[[sqlite3.Connection, Decision, Declared], None]] =
     "start": _start,
     "settle": _settle,
     "adopt": _adopt,
+    "refuse": _refuse,
     "retry": _retry,
+    "redo": _redo,
+    "reread": _reread,
     "giveup": _giveup,
     "accept": _accept,
     "stop": _stop,
     "finish": _finish,
     "round": _round,
+    "rename": _rename,
     "shutdown": _finish,
     "budget": lambda db, d, _: fold_money.told(db, d),
     "gate": _gate,
+    "flag": _flag,
+    "clean": _clean,
     "end": lambda *_: None,
 }
+KINDS = frozenset((*_HANDLERS, *EVENT_KINDS))

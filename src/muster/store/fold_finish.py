@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from muster.domain.decision import Decision
 from muster.domain.finish import StageKind
+from muster.store import fold_clock
 from muster.store.sql import QUERIES
 
 META = "finish"
@@ -34,6 +35,7 @@ def finish(db: sqlite3.Connection, d: Decision) -> str | None:
         ok = d.data.get("ok")
         lost = int(d.data.get("lost", known["lost"]))
         known.update(ended=d.at, ok=None if ok is None else bool(ok), why=d.reason, lost=lost)
+        known.update({name: str(d.data[name]) for name in ("verdict", "flag") if d.data.get(name)})
     _write(db, found)
     return None
 
@@ -60,6 +62,8 @@ def shutdown(db: sqlite3.Connection, d: Decision) -> str | None:
             "reasons": [str(reason) for reason in d.data.get("reasons", ())], "command": str(d.data.get("command", "")),
             "countdown_s": float(d.data.get("countdown_s", 0.0)), "mark": str(d.data.get("mark", "")),
         }  # fmt: skip
+        if boot_id := fold_clock.boot_of(db):
+            found["stage"]["boot_id"] = boot_id
         if what == "began":  # it must not come again when the machine is switched on
             found.update(wish=None, begun=str(d.data.get("key", "")))
     _write(db, found)
@@ -71,7 +75,8 @@ def forget_failures(db: sqlite3.Connection) -> None:
     happened is not."""
     found = _read(db)
     steps = found.get("steps", {}).values()
-    failed = [step for step in steps if step.get("ok") is False or (step.get("ok") and step["step"].startswith(ROUND))]
+    ended = [step for step in steps if step.get("ok") is not None]
+    failed = [step for step in ended if not step["ok"] or step["step"].startswith(ROUND)]
     for step in failed:
         step.update(ok=None, lost=0)  # its number stays taken: its folder is there
     stage = found.get("stage")

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from typing import Any
 
 from muster.domain.decision import Decision
+from muster.domain.variants import AXIS
 from muster.store.sql import QUERIES
 
 META = "loop"
 
 
 def declared(db: sqlite3.Connection, d: Decision) -> None:
-    """`campaign`: its base configs are round 1. Variants of earlier rounds stay."""
+    """`campaign`: its base configs are round 1. Variants of earlier rounds stay, but for bases that were mended."""
     bases = d.data.get("bases")
     if not isinstance(bases, list):
         return
     found = _read(db)
     known = {each["name"] for each in found["variants"]}
+    mended = {each["name"]: each for each in d.data.get("mended", ())}
+    found["variants"] = [mended.get(each["name"], each) for each in found["variants"]]
     found["variants"] += [each for each in bases if each["name"] not in known]
     found["round"] = max(1, found["round"])
     found["most"] = int(d.data.get("rounds") or 0)
@@ -26,9 +30,21 @@ def declared(db: sqlite3.Connection, d: Decision) -> None:
 
 
 def outrun(db: sqlite3.Connection, d: Decision) -> bool:
-    """Whether variants were taken in that whoever read the campaign did not see: they would be withdrawn."""
+    """Whether variants were taken in that whoever read the campaign did not see: they would be withdrawn.
+
+    Or a base was mended, and a run of it has begun or come to a good end meanwhile, with the old config.
+    """
     seen = d.data.get("variants_seen")
-    return seen is not None and seen != len(_read(db)["variants"])
+    if seen is not None and seen != len(_read(db)["variants"]):
+        return True
+    names = {each["name"] for each in d.data.get("mended", ())}
+    return bool(names) and not names.isdisjoint(_resting(db))
+
+
+def _resting(db: sqlite3.Connection) -> Iterator[str]:
+    """Variants with an open or a completed attempt: their config can't be another one."""
+    for row in db.execute(QUERIES["cells_with_open_or_done"]):
+        yield from (name for axis, name, _ in json.loads(row[0]) if axis == AXIS)
 
 
 def proposed(db: sqlite3.Connection, d: Decision) -> str | None:

@@ -7,6 +7,7 @@ import sqlite3
 from typing import Any
 
 from muster.domain.decision import Decision
+from muster.store import fold_clock
 from muster.store.sql import QUERIES
 
 PRICES = "prices"
@@ -20,7 +21,7 @@ def declared(db: sqlite3.Connection, d: Decision) -> None:
         return
     known = _read(db, PRICES)
     if not known or known[-1]["money"] != money:
-        _write(db, PRICES, [*known, {"at": d.at, "money": money}])
+        _write(db, PRICES, [*known, {"at": fold_clock.calendar_at(db, d), "money": money}])
 
 
 def told(db: sqlite3.Connection, d: Decision) -> None:

@@ -6,6 +6,7 @@ database's own events first, then the attempt folders, of which each holds the o
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -19,11 +20,14 @@ import msgspec
 from muster.domain.attempt import Outcome
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
+from muster.domain.formats import ORDER_FORMAT, NewerState, newer_order
 from muster.domain.order import Order
 from muster.domain.verdict import Cause, State
+from muster.domain.whereabouts import campaign_inside
 from muster.store import campaigns, fold
 from muster.store.log_mending import Mended, mend_log
 from muster.store.old_database import Old, compare, dump, in_use, read_old
+from muster.store.place import whereabouts
 from muster.store.sqlite import SqliteStore
 from muster.store.text import encode
 
@@ -60,6 +64,7 @@ class Findings:
 
 def rebuild(folder: Path, asked: Asked) -> Findings:
     """The caller holds controller.lock. Nothing is replaced before the new database is complete."""
+    _orders(folder)  # one of a newer Muster is refused before anything is touched
     old = read_old(folder / DATABASE)
     try:
         mended = mend_log(folder, old.events, _first_decisions(folder, asked))
@@ -84,9 +89,22 @@ def rebuild(folder: Path, asked: Asked) -> Findings:
 
 
 def missing_snapshots(folder: Path) -> list[str]:
-    """Campaigns that the log refers to and that can't be read."""
-    mended = mend_log(folder, [], [], change=False)
-    return _missing(folder, mended)
+    """Campaigns that the log refers to, or what the old database has of it, and that can't be read."""
+    old = read_old(folder / DATABASE)
+    if old.db:
+        old.db.close()
+    return _missing(folder, mend_log(folder, old.events, [], change=False))
+
+
+def knows_decisions(folder: Path) -> bool:
+    """Whether the log or the old database tells of any."""
+    with contextlib.suppress(OSError):
+        if (folder / "decisions.jsonl").stat().st_size:
+            return True
+    old = read_old(folder / DATABASE)
+    if old.db:
+        old.db.close()
+    return bool(old.events)
 
 
 def old_hashes(folder: Path) -> dict[str, str]:
@@ -117,7 +135,7 @@ def _fill(store: SqliteStore, old: Old, mended: Mended, asked: Asked) -> Finding
             asked.beat()
     recovered, unplaced = _recover(store, asked)
     db.execute("COMMIT")
-    attempts = db.execute("SELECT cell, n, outcome, adopted FROM attempt ORDER BY cell, n").fetchall()
+    attempts = db.execute("SELECT cell, n, outcome, adopted, born FROM attempt ORDER BY cell, n").fetchall()
     return Findings(
         cells=db.execute("SELECT count(*) FROM cell WHERE declared").fetchone()[0],
         attempts=len(attempts),
@@ -125,7 +143,7 @@ def _fill(store: SqliteStore, old: Old, mended: Mended, asked: Asked) -> Finding
         ended=tuple(
             _name(row["cell"], row["n"])
             for row in attempts
-            if row["outcome"] is None and (_folder(store.folder, row["cell"], row["n"]) / "exit.json").exists()
+            if row["outcome"] is None and (_folder_of(store.folder, row) / "exit.json").exists()
         ),
         old=old.says,
         behind=max(0, len(mended.entries) - known) if old.says == "sound" else 0,
@@ -137,7 +155,7 @@ def _fill(store: SqliteStore, old: Old, mended: Mended, asked: Asked) -> Finding
         folderless=tuple(
             _name(row["cell"], row["n"])
             for row in attempts
-            if row["outcome"] and not row["adopted"] and not _folder(store.folder, row["cell"], row["n"]).is_dir()
+            if row["outcome"] and not row["adopted"] and not _folder_of(store.folder, row).is_dir()
         ),
     )
 
@@ -145,8 +163,8 @@ def _fill(store: SqliteStore, old: Old, mended: Mended, asked: Asked) -> Finding
 def _recover(store: SqliteStore, asked: Asked) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Attempts that have a folder and no `start`: one is made from the folder's own order, and written to the log."""
     db = store.db
-    rows = db.execute("SELECT cell, n, token FROM attempt").fetchall()
-    known = {(row["cell"], row["n"]): row["token"] for row in rows}
+    rows = db.execute("SELECT cell, n, token, born FROM attempt").fetchall()
+    known = {(row["born"] or row["cell"], row["n"]): row["token"] for row in rows}
     orders, unplaced = _orders(store.folder)
     made: list[Decision] = []
     recovered: list[str] = []
@@ -238,6 +256,8 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
         except (OSError, msgspec.MsgspecError) as error:
             bad.append(f"{path}: attempt.json can't be read: {error}")
             continue
+        if order.muster > ORDER_FORMAT:
+            raise newer_order(order.muster, str(Path(path, "attempt.json")))
         if _folder(folder, order.cell, order.n) == Path(path):
             found[order.cell, order.n] = order
         else:
@@ -247,6 +267,10 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
 
 def _folder(state: Path, cell: str, n: int) -> Path:
     return state / "attempts" / cell / str(n)
+
+
+def _folder_of(state: Path, row: sqlite3.Row) -> Path:
+    return _folder(state, row["born"] or row["cell"], row["n"])
 
 
 def _name(cell: str, n: int) -> str:
@@ -260,17 +284,20 @@ def _first_decisions(folder: Path, asked: Asked) -> list[Decision]:
     reason = f"recovered from its snapshot by fsck at {asked.at}: the log was lost"
     return [
         Decision("campaign", asked.who, reason, at=asked.at, boot=asked.boot,
-                 data={"hash": path.stem, "env_file": str(env or "")})
+                 data={"hash": path.stem, "env_file": f".muster/env/{env.name}" if env else ""})
         for path in snapshots
     ]  # fmt: skip
 
 
 def _missing(folder: Path, mended: Mended) -> list[str]:
-    names = {str(decision.data.get("hash")): None for _, _, decision in mended.entries if decision.kind == "campaign"}
+    kinds = ("campaign", "rename")
+    names = {str(decision.data.get("hash")): None for _, _, decision in mended.entries if decision.kind in kinds}
     missing = []
     for name in names:
         try:
             campaigns.taken(folder, name)
+        except NewerState:
+            raise
         except MusterError:
             missing.append(name)
     return missing
@@ -296,9 +323,12 @@ def _need_snapshots(folder: Path, mended: Mended) -> None:
 
 def restore_snapshot(folder: Path, name: str, taken: campaigns.Taken) -> bool:
     """Writes a snapshot again if it is bit for bit the one that is missing."""
-    if hashlib.sha256(encode(taken)).hexdigest()[:16] != name:
-        return False
-    return campaigns.save(folder, taken.text, taken.campaign, taken.hashes) == name
+    inside = campaigns.Taken(taken.text, campaign_inside(taken.campaign, whereabouts(folder)), taken.hashes)
+    for data in (encode(inside), encode(taken)):  # earlier versions wrote absolute paths
+        if hashlib.sha256(data).hexdigest()[:16] == name:
+            campaigns.write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
+            return True
+    return False
 
 
 # -- putting it in place

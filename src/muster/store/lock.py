@@ -10,6 +10,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster import __version__
+from muster.domain.formats import STATE_FORMAT
 from muster.ports.clock import Clock
 from muster.ports.crash import reach
 from muster.ports.store import Superseded
@@ -27,6 +29,13 @@ class Holder:
     beat: float  # boot time of the last sign of life
     trouble: str  # what keeps it from its work
     alive: bool  # the process exists and is the one that wrote this
+    format: int = 1  # STATE_FORMAT of its Muster
+    version: str = ""
+
+    @property
+    def outdated(self) -> bool:
+        """A controller of an older Muster: it can't know all that we may write. A command holds the lock at epoch 0."""
+        return self.alive and self.epoch > 0 and self.format < STATE_FORMAT
 
 
 class ControllerLock:
@@ -34,7 +43,7 @@ class ControllerLock:
         self.path = folder / "controller.lock"
         self.clock = clock
         self.fd = -1
-        self._about: dict[str, float | int] = {}
+        self._about: dict[str, float | int | str] = {}
 
     def take(self) -> bool:
         """False: someone else holds it."""
@@ -44,7 +53,8 @@ class ControllerLock:
             return False
         self.fd = fd
         os.ftruncate(fd, LENGTH)  # a longer one of an older version would leave its tail
-        self._about = {"pid": os.getpid(), "ticks": _ticks(os.getpid()) or 0, "since": self.clock.wall()}
+        self._about = {"pid": os.getpid(), "ticks": _ticks(os.getpid()) or 0, "since": self.clock.wall(),
+                       "format": STATE_FORMAT, "version": __version__}  # fmt: skip
         self.beat(0)
         reach("lock.taken")
         return True
@@ -87,7 +97,8 @@ class ControllerLock:
             return None
         alive = _ticks(pid) == ticks and self.held()
         return Holder(pid, ticks, int(about["epoch"]), float(about["since"]), float(about["beat"]),
-                      str(about.get("trouble", "")), alive)  # fmt: skip
+                      str(about.get("trouble", "")), alive, int(about.get("format", 1)),
+                      str(about.get("version", "")))  # fmt: skip
 
     def hung(self) -> Holder | None:
         """The holder, if it lives but has not beaten for long: stopped, or stuck."""
@@ -105,6 +116,14 @@ class ControllerLock:
         again = self.hung()
         if again and again.pid == holder.pid and again.beat == holder.beat:
             kill_exactly(holder.pid, holder.ticks)
+        return self._take_soon()
+
+    def take_from(self, holder: Holder) -> bool:
+        """From a controller of an older Muster. It owns nothing that matters if it dies, and its runs go on."""
+        kill_exactly(holder.pid, holder.ticks)
+        return self._take_soon()
+
+    def _take_soon(self) -> bool:
         for _ in range(50):
             if self.take():
                 return True

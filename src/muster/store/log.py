@@ -7,16 +7,20 @@ import fcntl
 import os
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
 from muster.domain.decision import Decision
+from muster.domain.whereabouts import data_inside
 from muster.ports.crash import reach
+from muster.store.place import whereabouts
 from muster.store.text import encode
 
 LOCK_PATIENCE_S = 2.0
+BLOCK = 1 << 16  # bytes that are read at once, from the end, to find a torn line
 
 _decode = msgspec.json.Decoder(Decision).decode
 
@@ -48,7 +52,9 @@ class FileLog:
         self.path = path
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
-        data = b"".join(encode(decision) + b"\n" for decision in decisions)
+        """Paths below the campaign's folder are written relative to it: the folder may move."""
+        where = whereabouts(self.path.parent)
+        data = b"".join(encode(replace(each, data=data_inside(each.data, where))) + b"\n" for each in decisions)
         fd = self.open_locked()
         try:
             begin = self._mend(fd)
@@ -113,10 +119,9 @@ class FileLog:
         size = os.fstat(fd).st_size
         if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
             return size
-        data = os.pread(fd, size, 0)
-        whole = data.rfind(b"\n") + 1
+        whole, torn_part = _torn(fd, size)
         with open(self.path.with_suffix(".torn"), "ab") as torn:
-            torn.write(data[whole:] + b"\n")
+            torn.write(torn_part + b"\n")
         os.ftruncate(fd, whole)
         return whole
 
@@ -128,6 +133,21 @@ class FileLog:
         except FileNotFoundError:
             return
         yield from _lines(data, offset)
+
+
+def _torn(fd: int, size: int) -> tuple[int, bytes]:
+    """Where the last whole line ends, and what follows. From the end: one read of a large file ends before its end."""
+    found = b""
+    while len(found) < size:
+        begin = max(0, size - len(found) - BLOCK)
+        block = os.pread(fd, size - len(found) - begin, begin)
+        if begin + len(block) != size - len(found):
+            raise OSError(errno.EIO, "it can't be read to its end")
+        newline = block.rfind(b"\n")
+        if newline >= 0:
+            return begin + newline + 1, block[newline + 1 :] + found
+        found = block + found
+    return 0, found
 
 
 class MemoryLog:

@@ -8,27 +8,40 @@ import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from muster.domain.attempt import Attempt, CellRecord, Outcome
+from muster.domain.attempt import Attempt, CellRecord, Outcome, Reread
 from muster.domain.campaign import AxisValue, Job, Money
 from muster.domain.cell import Cell, all_cells
 from muster.domain.decision import Decision, Refusal
 from muster.domain.errors import MusterError
 from muster.domain.finish import FinishRecord
+from muster.domain.formats import NewerState
 from muster.domain.gates import GateRecord
 from muster.domain.state import CampaignState, Intent
 from muster.domain.variants import LoopRecord
+from muster.domain.whereabouts import Whereabouts, data_here, former_folder
 from muster.ports.crash import reach
 from muster.ports.store import Committed, Event, Superseded
-from muster.store import campaigns, fold, fold_gates
+from muster.store import campaigns, fold, fold_clock, fold_gates, fold_refused
+from muster.store.database_file import DatabaseFile
 from muster.store.log import FileLog, Log
+from muster.store.newer import (
+    refuse_newer_database,
+    refuse_newer_decision,
+    refuse_newer_format,
+    refuse_newer_snapshot,
+)
+from muster.store.place import former_folders, whereabouts
 from muster.store.sql import QUERIES, migrations
 
+DELETING_S = 1.0  # whoever deletes the database may be about to delete all: nothing is made anew in the middle of it
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
+_reread = msgspec.json.Decoder(Reread).decode
 _outcome = msgspec.json.Decoder(Outcome).decode
 _finish = msgspec.json.Decoder(FinishRecord).decode
 _loop = msgspec.json.Decoder(LoopRecord).decode
@@ -42,18 +55,34 @@ class SqliteStore:
         self.folder = folder
         self.log: Log = log or FileLog(folder / "decisions.jsonl")
         self.epoch: int | None = None
-        with self._told():
-            self.db = sqlite3.connect(database or folder / "campaign.db", isolation_level=None, timeout=30)
-        self.db.row_factory = sqlite3.Row
         self._cells: tuple[str, dict[str, Cell]] = ("", {})
+        self._where: tuple[Whereabouts, Whereabouts] | None = None
         self._published: str | None = None
-        self._lasting = database != ":memory:"
-        try:
-            self._prepare()
-            self._compare_log()
-        except (sqlite3.DatabaseError, MusterError) as error:
-            self.db.close()
-            raise (self._trouble(error) if isinstance(error, sqlite3.DatabaseError) else error) from None
+        self.lasting = database != ":memory:"
+        self._file = DatabaseFile(folder / "campaign.db")
+        self._open(database)
+
+    def _open(self, database: str | None = None) -> None:
+        with contextlib.nullcontext() if database else self._file.made_by_one():
+            with self._told():
+                self.db = sqlite3.connect(database or self._file.path, isolation_level=None, timeout=30)
+            self.db.row_factory = sqlite3.Row
+            try:
+                self._prepare()
+                self._compare_log()
+                self._refuse_newer()
+            except (sqlite3.DatabaseError, MusterError) as error:
+                self.db.close()
+                raise (self._trouble(error) if isinstance(error, sqlite3.DatabaseError) else error) from None
+            self._file.remember()
+
+    @classmethod
+    def is_of_older(cls, folder: Path) -> bool:
+        """Whether opening it would change the tables that an older Muster made."""
+        if not (folder / "campaign.db").exists():
+            return False
+        with contextlib.closing(sqlite3.connect(folder / "campaign.db", timeout=30)) as db:
+            return 0 < int(db.execute("PRAGMA user_version").fetchone()[0]) < migrations()[-1][0]
 
     @classmethod
     def of_log(cls, folder: Path) -> SqliteStore:
@@ -69,8 +98,22 @@ class SqliteStore:
         if not self.log.size() and (self.folder / "attempts").is_dir():  # or finished work would run again
             raise _damaged("decisions.jsonl is gone, and there are attempts")
 
+    def _refuse_newer(self) -> None:
+        """Of what is folded, and of what is not folded yet."""
+        refuse_newer_format(fold.meta(self.db, "format", "1"), str(self.folder))
+        if self.log.size() > int(fold.meta(self.db, "applied", "0")):
+            for _ in self._unseen():
+                pass
+
+    def refuse_newer_campaign(self) -> None:
+        with self._told():
+            name = fold.meta(self.db, "campaign")
+        if name:
+            refuse_newer_snapshot(self.folder / "campaigns" / f"{name}.json")
+
     def _prepare(self) -> None:
         version = self.db.execute("PRAGMA user_version").fetchone()[0]
+        refuse_newer_database(version, str(self.folder / "campaign.db"))
         pending = [(number, script) for number, script in migrations() if number > version]
         self.db.execute("PRAGMA synchronous = FULL")
         self.db.execute("PRAGMA foreign_keys = ON")
@@ -91,10 +134,16 @@ class SqliteStore:
     # -- writing
 
     def append(self, decision: Decision) -> None:
+        _need_kinds([decision])
         self.log.append([decision])
 
     def commit(self, decisions: Sequence[Decision]) -> Committed:
+        if self.epoch is not None and self.lasting:
+            self._see_that_it_is_there()
         with self._told():
+            if decisions:
+                _need_kinds(decisions)
+                self._refuse_newer()  # before anything of ours stands behind it
             begin, end = self.log.append(decisions) if decisions else (0, self._durable())
             reach("fold.begin")
             refused: list[Refusal] = []
@@ -117,20 +166,35 @@ class SqliteStore:
                     self.db.execute("ROLLBACK")
                 raise
             reach("fold.commit")
+            if any(event.decision.kind == "campaign" for event in seen):
+                self._where = None
             self._publish_intent()
             return Committed(tuple(refused), tuple(seen))
+
+    def _see_that_it_is_there(self) -> None:
+        """State may be deleted under its controller. A log that is gone must not be begun anew: it would tell half."""
+        if self.log.size() < int(fold.meta(self.db, "applied", "0")):
+            raise Superseded("decisions.jsonl was deleted or cut")
+        if self._file.displaced():
+            if self._file.displaced_s() >= DELETING_S:
+                self.db.close()
+                self._open()
+                self.commit([])  # of all the log
+            raise OSError(errno.ESTALE, "campaign.db was deleted or replaced; it is folded anew from the log")
 
     def _durable(self) -> int:
         """Up to where the log may be folded: what somebody else wrote and has not synced yet is not in it."""
         size = self.log.size()
-        if not self._lasting or size <= int(fold.meta(self.db, "applied", "0")):
+        if not self.lasting or size <= int(fold.meta(self.db, "applied", "0")):
             return size
         return self.log.sync()
 
     def _unseen(self, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
         """What the log holds beyond the database."""
         try:
-            yield from self.log.read(int(fold.meta(self.db, "applied", "0")), end)
+            for first, last, decision in self.log.read(int(fold.meta(self.db, "applied", "0")), end):
+                refuse_newer_decision(decision, str(self.folder / "decisions.jsonl"))
+                yield first, last, decision
         except msgspec.MsgspecError as error:
             raise _damaged("decisions.jsonl has a line that can't be read", str(error)) from None
 
@@ -141,6 +205,10 @@ class SqliteStore:
             yield
         except sqlite3.DatabaseError as error:
             raise self._trouble(error) from error
+        except NewerState as error:
+            if self.epoch is None:
+                raise
+            raise Superseded(error.message) from None
 
     def _trouble(self, error: sqlite3.DatabaseError) -> Exception:
         """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
@@ -166,13 +234,31 @@ class SqliteStore:
     def _publish_intent(self) -> None:
         """Shims can't open the database: the intent they obey is a file. A crash may have kept it from the last one."""
         intent = fold.meta(self.db, "intent", "down")
-        if intent == self._published or not self._lasting:
+        if intent == self._published or not self.lasting:
             return
         partial = self.folder / f".intent.{os.getpid()}"
         partial.write_text(intent + "\n")
         reach("fold.intent")
         partial.replace(self.folder / "intent")
         self._published = intent
+
+    # -- where it lies
+
+    def where(self) -> Whereabouts:
+        """The campaign's folder, and all where it lay: each time it was taken in says where that was."""
+        return self._whereabouts()[0]
+
+    def origin(self) -> Whereabouts:
+        """As if the campaign still lay where it was first taken in: definitions are compared there."""
+        return self._whereabouts()[1]
+
+    def _whereabouts(self) -> tuple[Whereabouts, Whereabouts]:
+        if self._where is None:
+            rows = self.db.execute(QUERIES["campaigns"]).fetchall()
+            told = [root for row in reversed(rows) if (root := _root_of(json.loads(row["data"])))]
+            now = whereabouts(self.folder, (*told, *former_folders(self.folder)))
+            self._where = now, Whereabouts(told[0] if told else now.now, (now.now, *now.also))
+        return self._where
 
     # -- reading
 
@@ -196,11 +282,12 @@ class SqliteStore:
         meta = {row["key"]: row["value"] for row in self.db.execute(QUERIES["all_meta"])}
         if "campaign" not in meta:
             return None
-        campaign = campaigns.load(self.folder, meta["campaign"])
+        where = self.where()
+        campaign = campaigns.load(self.folder, meta["campaign"], where)
         self._cells = (meta["campaign"], {cell.id: cell for cell in all_cells(campaign)})
         attempts: dict[str, list[Attempt]] = {}
         for row in self.db.execute(QUERIES["all_attempts"]):
-            attempts.setdefault(row["cell"], []).append(_attempt(row))
+            attempts.setdefault(row["cell"], []).append(_attempt(row, where))
         cells = {
             row["id"]: self._record(row, attempts.get(row["id"], [])) for row in self.db.execute(QUERIES["all_cells"])
         }
@@ -214,21 +301,25 @@ class SqliteStore:
         )
         epoch = int(meta.get("epoch", "0"))
         at_rest = meta.get("at_rest") == "1"
+        env_file = where.here(meta.get("env_file", ""))
         former = self._former_jobs({row.cell.job for row in cells.values()} - {job.name for job in campaign.jobs})
         return CampaignState(
-            campaign, meta["campaign"], meta.get("env_file", ""), intent, epoch, only, cells, at_rest, former,
+            campaign, meta["campaign"], env_file, intent, epoch, only, cells, at_rest, former,
             int(meta.get("forgiven", "0")), _finish(meta.get("finish", "{}")),
             _prices(meta.get("prices", "[]")),
             frozenset((float(budget), level) for budget, level in json.loads(meta.get("budget_told", "[]"))),
-            _loop(meta.get("loop", "{}")),
+            _loop_here(_loop(meta.get("loop", "{}")), where),
             {cell: _gates(found) for cell, found in fold_gates.by_cell(meta).items()},
+            self.origin(),
+            fold_clock.record_of(meta.get(fold_clock.META, "{}")),
+            tuple(replace(each, path=where.here(each.path)) for each in fold_refused.runs(meta)),
         )  # fmt: skip
 
     def _former_jobs(self, missing: set[str]) -> tuple[Job, ...]:
         """Jobs that left the campaign file but have cells, from the newest campaign that had them."""
         found: dict[str, Job] = {}
         for row in self.db.execute(QUERIES["campaigns"]) if missing else ():
-            for job in campaigns.load(self.folder, json.loads(row["data"])["hash"]).jobs:
+            for job in campaigns.load(self.folder, json.loads(row["data"])["hash"], self.where()).jobs:
                 if job.name in missing:
                     found.setdefault(job.name, job)
         return tuple(found.values())
@@ -239,7 +330,7 @@ class SqliteStore:
             for cell in cells:
                 row = self.db.execute(QUERIES["one_cell"], (cell,)).fetchone()
                 if row:
-                    attempts = [_attempt(a) for a in self.db.execute(QUERIES["attempts_of"], (cell,))]
+                    attempts = [_attempt(a, self.where()) for a in self.db.execute(QUERIES["attempts_of"], (cell,))]
                     found.append(self._record(row, attempts))
         return found
 
@@ -247,20 +338,33 @@ class SqliteStore:
         cell = self._cells[1].get(row["id"]) or _withdrawn(row)
         return CellRecord(
             cell, row["position"], bool(row["declared"]), row["hash"], tuple(attempts), row["given_up"],
-            row["retry_because"], row["stop_because"],
+            row["retry_because"], row["stop_because"], tuple(_names(row["formerly"])), json.loads(row["same_as"]),
         )  # fmt: skip
+
+    def has_decided(self, kind: str) -> bool:
+        with self._told():
+            return bool(self.db.execute(QUERIES["has_decided"], (kind,)).fetchone()[0])
 
     def events(self, cell: str | None = None) -> list[Event]:
         with self._told():
-            rows = self.db.execute(QUERIES["events"], (cell,)).fetchall()
+            now = self._former_names()
+            names = [cell, *(old for old, new in now.items() if new == cell)] if cell else [None]
+            rows = [row for name in names for row in self.db.execute(QUERIES["events"], (name,))]
+            where = self.where()
+        rows.sort(key=lambda row: row["id"])
         return [
             Event(
-                Decision(r["kind"], r["who"], r["reason"], r["cell"], r["attempt"], r["epoch"], r["at"], r["boot"],
-                         json.loads(r["data"])),
+                Decision(r["kind"], r["who"], r["reason"], now.get(r["cell"], r["cell"]), r["attempt"], r["epoch"],
+                         r["at"], r["boot"], data_here(json.loads(r["data"]), where)),
                 r["void"],
             )
             for r in rows
         ]  # fmt: skip
+
+    def _former_names(self) -> dict[str, str]:
+        """Names that cells had before they were renamed, and have no more: old -> new."""
+        found = {old: row["id"] for row in self.db.execute(QUERIES["former_names"]) for old in _names(row["formerly"])}
+        return {old: new for old, new in found.items() if not self.db.execute(QUERIES["one_cell"], (old,)).fetchone()}
 
     def became_of(self, ref: str) -> Event | None:
         with self._told():
@@ -271,18 +375,47 @@ class SqliteStore:
         self.db.close()
 
 
+def _need_kinds(decisions: Sequence[Decision]) -> None:
+    """What we write we must know ourselves: a log with another kind is refused by the next who opens it."""
+    for decision in decisions:
+        if decision.kind not in fold.KINDS:
+            raise ValueError(f"no kind of decision: {decision.kind!r}; domain/decision.py names them")
+
+
 def _damaged(what: str, detail: str = "") -> MusterError:
     hint = "it rebuilds the state from decisions.jsonl and the attempt folders; runs are left alone"
     return MusterError(f"{what}: run `muster fsck`", where=detail, hint=hint, code="damaged")
 
 
-def _attempt(row: Any) -> Attempt:
+def _root_of(data: dict[str, Any]) -> str | None:
+    """Where the campaign lay when it was taken in; earlier versions tell it by the path of the environment."""
+    return data.get("root") or former_folder(str(data.get("env_file", "")))
+
+
+def _loop_here(found: LoopRecord, where: Whereabouts) -> LoopRecord:
+    if not found.variants:
+        return found
+    placed = (replace(each, config=where.here(each.config), source=where.here(each.source)) for each in found.variants)
+    return replace(found, variants=tuple(placed))
+
+
+def _attempt(row: Any, where: Whereabouts) -> Attempt:
     outcome = _outcome(row["outcome"]) if row["outcome"] else None
+    if outcome and outcome.output:
+        outcome = replace(outcome, output=where.here(outcome.output))
+    if outcome and where.former:
+        evidence = (replace(each, reading=where.text(each.reading)) for each in outcome.evidence)
+        outcome = replace(outcome, evidence=tuple(evidence))
     return Attempt(
         row["cell"], row["n"], row["token"], row["epoch"], tuple(json.loads(row["slots"])), row["hash"],
         row["claimed_at"], row["claimed_boot"], row["boot_id"], row["retry_cause"], bool(row["adopted"]), outcome,
-        row["accepted"],
+        row["accepted"], row["superseded"], _reread(row["reread"]) if row["reread"] else None, row["born"],
     )  # fmt: skip
+
+
+def _names(text: str) -> list[str]:
+    found: list[str] = json.loads(text)
+    return found
 
 
 def _prices(text: str) -> tuple[tuple[str, Money], ...]:

@@ -22,6 +22,12 @@ class WatchFile:
         self.path = folder / "watch.json"
         self.boot_id = boot_id
 
+    def tidy(self) -> None:
+        """What killed controllers had begun to write; for the one that holds the lock."""
+        for partial in self.path.parent.glob(".watch.[0-9]*"):
+            with contextlib.suppress(OSError):
+                partial.unlink()
+
     def load(self) -> Remembered:
         try:
             found = _decoder.decode(self.path.read_bytes())

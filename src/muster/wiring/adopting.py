@@ -7,20 +7,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs
+from muster.acts.adopt import Adoption, Proved, Refused, decisions, find_runs, known_spend, refusals
 from muster.acts.take_in import hashes
 from muster.domain.decision import Decision
 from muster.domain.errors import Mistake, MusterError, UsageError
 from muster.domain.state import CampaignState
+from muster.domain.whereabouts import STAYED
 from muster.observe import process
-from muster.observe.code import code_identity
 from muster.observe.proof import FileProofReader
 from muster.plan.outlook import as_if_taken_in
 from muster.ports.clock import iso
 from muster.store import campaigns
 from muster.store.place import refuse_bad_place
+from muster.wiring.codes import CodeReader
 from muster.wiring.config_files import write_configs
 from muster.wiring.desk import FILE, Desk
+from muster.wiring.folder_writers import is_blind, writer_of
 from muster.wiring.planning import was_begun
 from muster.wiring.taking import Read, read, taken_data, up_to_date
 
@@ -34,6 +36,7 @@ class Adopted:
     declared: int
     done: int
     warnings: tuple[Mistake, ...]
+    spent: int = 0  # refused runs that are written down as known spend now
 
 
 def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: bool, job: str | None = None) -> Adopted:
@@ -42,6 +45,8 @@ def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: b
     if not dry_run:
         refuse_bad_place(root)
     desk = Desk.open(root) if was_begun(root) else None
+    if desk and not dry_run:
+        desk.refuse_copy()
     before = desk.store.load() if desk else None
     outdated = before is None or _outdated(root, before, read_now)
     # a campaign that runs takes a new text in only by `muster up`: its new cells would start
@@ -49,15 +54,23 @@ def adopt(root: Path, patterns: Sequence[str], table: Path | None, *, dry_run: b
     warnings = read_now.warnings
     if outdated and not take:
         warnings = (*warnings, _differs())
-    state = before if before and not take else _as_if_taken_in(root, read_now, before)
+    state = before if before and not take else _as_if_taken_in(root, read_now, before, desk)
     _refuse_unknown(job, state)
-    found = find_runs(state, root, patterns, table, FileProofReader(), job)
+    found = find_runs(state, root, patterns, table, FileProofReader(), job, writer_of(), blind=is_blind())
     taken, late = found.proved, tuple[Refused, ...]()
-    changes = bool(found.proved) and not dry_run
+    # a campaign that was never begun is not begun by what could not be adopted
+    spent = known_spend(found, state) if found.proved or desk else []
+    changes = bool(found.proved or spent) and not dry_run
     if changes:
-        taken, late = _carry_out(desk or Desk.create(root), found, read_now if take else None, before)
+        desk = desk or Desk.create(root)
+        taken, late = _carry_out(desk, found, read_now if take else None, before)
+        made = refusals(spent, desk.person("refuse").who, iso(desk.clock.wall()), desk.clock.boot())
+        if made:
+            desk.decide([replace(decision, ref=secrets.token_hex(8)) for decision in made])
     done = sum(cell.done for cell in state.declared) + len(taken)
-    return Adopted(found, taken, (*found.refused, *late), take and changes, len(state.declared), done, warnings)
+    return Adopted(
+        found, taken, (*found.refused, *late), take and changes, len(state.declared), done, warnings, len(spent)
+    )
 
 
 def _carry_out(
@@ -80,7 +93,7 @@ def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
     found = up_to_date(found, before)
     write_configs(found.configs)
-    hashed = hashes(found.campaign, str(desk.root), code_identity)
+    hashed = hashes(found.campaign, str(desk.root), CodeReader(found.campaign, desk.root), desk.store.origin())
     data = taken_data(desk, found, hashed, before)
     if found.bases:
         data["rounds"] = before.loop.most if before else 0
@@ -110,8 +123,10 @@ def record(desk: Desk, found: Adoption) -> tuple[tuple[Proved, ...], tuple[Refus
     return taken, late
 
 
-def _as_if_taken_in(root: Path, found: Read, before: CampaignState | None) -> CampaignState:
-    return as_if_taken_in(found.campaign, hashes(found.campaign, str(root), code_identity), before)
+def _as_if_taken_in(root: Path, found: Read, before: CampaignState | None, desk: Desk | None) -> CampaignState:
+    origin = desk.store.origin() if desk else STAYED
+    hashed = hashes(found.campaign, str(root), CodeReader(found.campaign, root), origin)
+    return as_if_taken_in(found.campaign, hashed, before)
 
 
 def _outdated(root: Path, before: CampaignState, found: Read) -> bool:

@@ -23,18 +23,18 @@ from muster.acts.proposer_check import proposer_mistakes
 from muster.domain.campaign import Campaign
 from muster.domain.errors import CampaignInvalid, Mistake, MusterError
 from muster.execute.gpus import GpuWatch, find_gpus
-from muster.observe.code import code_diff, code_identity
+from muster.observe.code import Seen, see_code
 from muster.observe.driver import driver
 from muster.ports.clock import Clock, SystemClock, iso
+from muster.store.newer import refuse_newer_state
 from muster.store.place import refuse_bad_place
+from muster.wiring.codes import CodeReader, keep
 from muster.wiring.desk import FILE
 from muster.wiring.fitting import jobs_to_do, known_state
 from muster.wiring.gate_rows import past_rows
 from muster.wiring.taking import Read, read
 
 RECORD = "preflight.json"
-DIFFS = "diffs"
-LARGEST_DIFF = 1 << 20
 Asking = Callable[[Environment], None]  # hears which environment is asked now: it may take a while
 
 
@@ -44,17 +44,19 @@ def check(root: Path, *, quick: bool = False, asking: Asking = lambda _: None) -
     `quick` leaves out what takes long: asking the campaign's own Pythons what they see.
     """
     file = root / FILE
+    refuse_newer_state(root / ".muster")
     try:
         found = read(file)
     except CampaignInvalid as invalid:
         return Check(str(file), invalid.mistakes, preflight=survey_machine(root, None).record)
-    machine = survey_machine(root, found.campaign)
+    code = CodeReader(found.campaign, root)
+    machine = survey_machine(root, found.campaign, code=code)
     noticed = _noticed(root, found, machine)
     if not quick and not any(each.level == "error" for each in noticed):
         asked = _ask_all(found.campaign, root, machine, asking)
         noticed += [each for one, answer in asked if answer for each in judge(one, answer)]
         machine = _with(machine, environments=[as_record(one, answer) for one, answer in asked])
-    return _told(root, file, found, machine, noticed)
+    return _told(root, file, found, machine, noticed, code)
 
 
 def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
@@ -71,7 +73,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
     ]
 
 
-def _told(root: Path, file: Path, found: Read, machine: Machine, noticed: Sequence[Mistake]) -> Check:
+def _told(root: Path, file: Path, found: Read, machine: Machine, noticed: Sequence[Mistake], code: CodeReader) -> Check:
     placed = locate(noticed, found.text)
 
     def of(level: str) -> tuple[Mistake, ...]:
@@ -83,7 +85,7 @@ def _told(root: Path, file: Path, found: Read, machine: Machine, noticed: Sequen
     machine = _with(machine, **{name: [each.message for each in these] for name, these in said.items()})
     saved = None
     if not mistakes:
-        saved, unsaved = _save(root, machine)
+        saved, unsaved = _save(root, machine, code)
         warnings += [unsaved] if unsaved else []
     return Check(str(file), mistakes, tuple(warnings), failures, notes, machine.record, saved)
 
@@ -104,7 +106,9 @@ def _ask_all(campaign: Campaign, root: Path, machine: Machine, asking: Asking) -
     return found
 
 
-def survey_machine(root: Path, campaign: Campaign | None, clock: Clock | None = None) -> Machine:
+def survey_machine(
+    root: Path, campaign: Campaign | None, clock: Clock | None = None, code: CodeReader | None = None
+) -> Machine:
     gpus = tuple({"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in GpuWatch(find_gpus).gpus)
     disk = _disk(root)
     folders = [str(root)] if campaign is None else sorted({job.cwd or str(root) for job in campaign.jobs})
@@ -119,9 +123,13 @@ def survey_machine(root: Path, campaign: Campaign | None, clock: Clock | None = 
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "code": {folder: dict(code_identity(folder)) for folder in folders if Path(folder).is_dir()},
+        "code": {folder: dict(_see(folder, code).code) for folder in folders if Path(folder).is_dir()},
     }
     return Machine(gpus, disk["free_bytes"] if disk else None, record)
+
+
+def _see(folder: str, code: CodeReader | None) -> Seen:
+    return code.see(folder) if code else see_code(folder)
 
 
 def _disk(root: Path) -> dict[str, Any] | None:
@@ -132,32 +140,19 @@ def _disk(root: Path) -> dict[str, Any] | None:
     return {"path": str(root), "free_bytes": usage.free, "total_bytes": usage.total}
 
 
-def _save(root: Path, machine: Machine) -> tuple[str | None, Mistake | None]:
+def _save(root: Path, machine: Machine, code: CodeReader) -> tuple[str | None, Mistake | None]:
     path = root / ".muster" / RECORD
     try:
         refuse_bad_place(root)
         path.parent.mkdir(exist_ok=True)
-        for folder, code in machine.record["code"].items():
-            if code.get("dirty"):
-                code["diff"] = _save_diff(path.parent / DIFFS, folder, code["dirty"])
+        for folder, seen in code.seen.items():
+            machine.record["code"][folder]["diff"] = keep(path.parent, seen)
         _write(path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"))
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
         return None, Mistake(f"the preflight record was not saved: {why}", hint=hint, level="warning")
     return str(path), None
-
-
-def _save_diff(folder: Path, cwd: str, name: str) -> dict[str, Any] | None:
-    """What differs from the commit, under the name that attempts know it by."""
-    text = code_diff(cwd)
-    if not text:
-        return None
-    data = text.encode("utf-8", "replace")
-    folder.mkdir(exist_ok=True)
-    path = folder / f"{name}.diff"
-    _write(path, data[:LARGEST_DIFF])
-    return {"path": str(path), "bytes": len(data), "cut": len(data) > LARGEST_DIFF}
 
 
 def _write(path: Path, data: bytes) -> None:

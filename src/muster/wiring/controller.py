@@ -6,17 +6,22 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muster.acts.status import ControllerStatus, survey
 from muster.controller.carry import Carrier
 from muster.controller.loop import Loop, Policy, Ports
 from muster.controller.watches import Watches
-from muster.domain.attempt import Attempt
+from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.decision import Decision
+from muster.domain.formats import STATE_FORMAT, NewerState
 from muster.domain.gates import NO_NEWS, GateNews
 from muster.domain.state import CampaignState
+from muster.execute.guard import NOT_HERE, lower_oom_score
+from muster.execute.guards import GuardKeeper, take_words
 from muster.execute.local import LocalExecutor
 from muster.execute.orders import LocalComposer, Surroundings
 from muster.observe import process
@@ -28,18 +33,26 @@ from muster.ports.clock import SystemClock, iso
 from muster.ports.crash import reach
 from muster.store.ballast import Ballast
 from muster.store.lock import ControllerLock
-from muster.store.place import refuse_copy
+from muster.store.machines import Machines, epoch_place
+from muster.store.newer import refuse_newer_folded
+from muster.store.place import refuse_copy, standing
 from muster.store.sqlite import SqliteStore
 from muster.store.watches import WatchFile
-from muster.wiring.desk import controller_command
-from muster.wiring.finishing import Finishing
-from muster.wiring.looking import CodeCache, Looking
+from muster.wiring.codes import CodeWatch
+from muster.wiring.desk import guards_wanted, revive_command
+from muster.wiring.finishing import Finishing, open_step_tokens
+from muster.wiring.looking import Looking
 from muster.wiring.notifying import notify
 from muster.wiring.pace import floors, poll_s
+from muster.wiring.registering import enter
 from muster.wiring.tsv import write_status_tsv
 from muster.wiring.watching import Watching
 
+if TYPE_CHECKING:
+    from muster.wiring.histories import Trace
+
 REVIVE_S = 30.0
+REVIVED = {"shim": "revived by a shim", "guard": "revived by the guard"}
 Hopeless = Callable[[CampaignState], Mapping[tuple[str, int], str]]
 
 
@@ -47,7 +60,19 @@ def main(argv: list[str]) -> int:
     root = Path(argv[0])
     state = root / ".muster"
     clock = SystemClock()
+    if os.environ.get("MUSTER_REVIVED_BY") and standing(state) != "home":
+        return NOT_HERE  # whoever brought the folder here did not ask for anything to go on by itself
     refuse_copy(state)
+    lower_oom_score()
+    try:
+        refuse_newer_folded(state)  # before the lock: whoever may decide here must find it free
+        return take_turn(root, state, clock)
+    except NewerState as error:  # an older Muster's shim or guard has called us: nothing here is ours to decide
+        print(f"{error.message} ({error.where}); {error.hint}", file=sys.stderr)
+        return NOT_HERE
+
+
+def take_turn(root: Path, state: Path, clock: SystemClock) -> int:
     lock = ControllerLock(state, clock)
     if not lock.take_over():
         return 0  # there is a controller
@@ -64,9 +89,10 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     store.commit([])  # what a crash left unfolded, a whole log if the database is gone: the epoch is in it
     epoch = store.epoch_now() + 1
     who = f"controller {os.getpid()}"
-    reason = "revived by a shim" if os.environ.get("MUSTER_REVIVED_BY") else "started"
-    taken = Decision("epoch", who, reason, at=iso(clock.wall()), boot=clock.boot(), epoch=epoch,
-                     data={"epoch": epoch, "pid": os.getpid()})  # fmt: skip
+    reason = REVIVED.get(os.environ.get("MUSTER_REVIVED_BY", ""), "started")
+    about = {"epoch": epoch, "pid": os.getpid(), "format": STATE_FORMAT, "boot_id": process.boot_id()}
+    about |= epoch_place(state)
+    taken = Decision("epoch", who, reason, at=iso(clock.wall()), boot=clock.boot(), epoch=epoch, data=about)
     store.commit([taken])
     store.epoch = epoch
     lock.beat(epoch)
@@ -74,10 +100,14 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     loaded = store.load()
     if loaded is None:
         return 0
+    enter(state, loaded.campaign.name, clock.wall())
     loop = build(root, state, store, clock, lock, loaded, who)
+    keeper = keep_guard(loop, state, clock)
     try:
         loop.run()
     finally:
+        if keeper:
+            keeper.close()
         loop.ports.executor.close()
         loop.ports.waker.close()
         store.close()
@@ -95,16 +125,23 @@ def build(
 ) -> Loop:
     executor = LocalExecutor(state, loaded.campaign.slots)
     vitals = VitalsReader(GpuEyes(), KernelLog())
-    looking = Looking(executor.folder, clock, vitals)
-    watching = Watching(executor.folder, clock, vitals, poll_s())
-    watches = Watches(floors(), WatchFile(state, process.boot_id()))
+    executor.launches.keep_only({attempt.token for attempt in loaded.open_attempts} | open_step_tokens(loaded))
+    executor.traces.claimed_elsewhere = Machines(store, state)
+    looking = Looking(executor.folder, clock, vitals, executor.traces)
+    watching = Watching(executor.folder, clock, vitals, poll_s(), cuts=True)
+    memory = WatchFile(state, process.boot_id())
+    memory.tidy()
+    watches = Watches(floors(), memory)
     for each in (looking, watching):
         each.configure(loaded)
     waker = LocalWaker(state / "bell")
     ballast = Ballast(state / "ballast")
     ballast.lay()
 
+    code = CodeWatch(loaded.campaign, root, clock)
+
     def configure(fresh: CampaignState) -> None:
+        code.configure(fresh.campaign)
         executor.configure(fresh.campaign.slots)
         looking.configure(fresh)
         watching.configure(fresh)
@@ -112,9 +149,9 @@ def build(
     around = Surroundings(
         root=root,
         state=state,
-        revive=controller_command(root),
+        revive=revive_command(root),
         revive_s=float(os.environ.get("MUSTER_REVIVE_S", REVIVE_S)),
-        code_of=CodeCache(clock),
+        code_of=code,
         checkpoint_of=looking.checkpoint_of,
     )
     carrier = Carrier(
@@ -123,7 +160,8 @@ def build(
     )  # fmt: skip
     ports = Ports(store, executor, looking.probe, waker, clock, lock, watching)
     policy = Policy(poll_s=poll_s())
-    eyes = Looking(executor.folder, clock, vitals)  # of their own: the proofs of the other pair are for the judge
+    # of their own: the proofs of the other pair are for the judge
+    eyes = Looking(executor.folder, clock, vitals, executor.traces)
 
     def publish(state: CampaignState) -> None:
         me = ControllerStatus(True, os.getpid())
@@ -150,15 +188,32 @@ def build(
     return loop
 
 
+def keep_guard(loop: Loop, state: Path, clock: SystemClock) -> GuardKeeper | None:
+    """From the first turn on somebody starts us again if we end without a word."""
+    if not guards_wanted() or not isinstance(loop.ports.waker, LocalWaker):
+        return None
+    keeper = GuardKeeper(state, clock, loop.ports.waker.attend, loop.ports.waker.ignore)
+
+    def guard(now: CampaignState) -> None:
+        if now.intent.kind == "running":
+            keeper.tend()
+
+    loop.guard = guard
+    if words := take_words(state):
+        loop.news.lost(words)
+    return keeper
+
+
 def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> Hopeless:
     """Most campaigns prune nothing, and load nothing for it."""
     pruning: list[Hopeless] = []
 
-    def places_of(attempt: Attempt) -> list[str]:
-        """Its output, and the folder with what it prints."""
-        folder = executor.folder(*attempt.key)
+    def chain(record: CellRecord, attempt: Attempt) -> Sequence[Trace]:
+        from muster.wiring.histories import chain_of
+
         output = attempt.outcome.output if attempt.outcome else watches.output_of(attempt)
-        return [output or str(folder / "out"), str(folder)]
+        place = output or str(executor.folder(*attempt.place) / "out")
+        return chain_of(executor.state, record, attempt, place)
 
     def hopeless(state: CampaignState) -> Mapping[tuple[str, int], str]:
         if not (state.campaign.loop or {}).get("prune"):
@@ -166,7 +221,7 @@ def _hopeless(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> 
         if not pruning:
             from muster.wiring.pruning import Pruning
 
-            pruning.append(Pruning(places_of, clock))
+            pruning.append(Pruning(chain, clock))
         return pruning[0](state)
 
     return hopeless
@@ -180,9 +235,11 @@ def _gates(executor: LocalExecutor, watches: Watches, clock: SystemClock) -> Cal
         if not state.campaign.gates:
             return NO_NEWS
         if not gating:
-            from muster.wiring.gating import Gating, resumed_by
+            from muster.execute.resumed import attempts_before
+            from muster.wiring.gating import Gating
 
-            gating.append(Gating(executor.folder, watches.output_of, resumed_by(executor.folder), clock, poll_s()))
+            before = partial(attempts_before, executor.state)
+            gating.append(Gating(executor.folder, watches.output_of, before, clock, poll_s()))
         return gating[0](state)
 
     return gates

@@ -13,11 +13,21 @@ from typing import Any
 
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError, UsageError
+from muster.domain.formats import STATE_FORMAT, newer_state
 from muster.domain.state import CampaignState
+from muster.observe.process import boot_id
 from muster.observe.waker import ring
 from muster.ports.clock import Clock, SystemClock, iso
 from muster.store.lock import ControllerLock, Holder
-from muster.store.place import mark_place, refuse_bad_place, refuse_copy
+from muster.store.place import (
+    Standing,
+    brought_from,
+    mark_place,
+    refuse_bad_place,
+    refuse_copy,
+    renew_mark,
+    standing,
+)
 from muster.store.sqlite import SqliteStore
 
 FILE = "campaign.yaml"
@@ -48,10 +58,18 @@ class Desk:
         return cls._build(root)
 
     @classmethod
+    def open_to_act(cls, start: Path) -> Desk:
+        """For a person's decision: a copy is refused before anything is looked at."""
+        desk = cls.open(start)
+        desk.refuse_copy()
+        return desk
+
+    @classmethod
     def create(cls, start: Path) -> Desk:
         root = find_root(start)
         refuse_bad_place(root)
         (root / ".muster").mkdir(exist_ok=True)
+        refuse_copy(root / ".muster")
         desk = cls._build(root)
         mark_place(desk.state)
         return desk
@@ -60,13 +78,39 @@ class Desk:
     def _build(cls, root: Path) -> Desk:
         clock = SystemClock()
         state = root / ".muster"
-        refuse_copy(state)
-        desk = cls(root, open_store(state), ControllerLock(state, clock), clock)
+        lock = ControllerLock(state, clock)
+        store = open_store(state, lock)
+        store.refuse_newer_campaign()  # not everybody who decides loads it
+        if renew_mark(state):
+            _tell_register(state)
+        desk = cls(root, store, lock, clock)
         if desk.store.behind():
-            if not desk.lock.held():
-                desk._settle([])  # decisions that a crash left unfolded
-            desk._catch_up()
+            desk._fold_rest()
         return desk
+
+    def _fold_rest(self) -> None:
+        """Decisions that a crash left unfolded, or that were made while the folder was copied."""
+        if standing(self.state) != "home":
+            if self.lock.take():  # our own file, not the original's; and its log says nothing new
+                try:
+                    self.store.commit([])
+                finally:
+                    self.lock.give_back()
+            return
+        if not self.lock.held():
+            self._settle([])
+        self._catch_up()
+
+    def standing(self) -> Standing:
+        return standing(self.state)
+
+    def brought_from(self) -> Path | None:
+        """Where it was marked last, if that is elsewhere."""
+        return brought_from(self.state)
+
+    def refuse_copy(self) -> None:
+        """Before anything is written on the way to a decision."""
+        refuse_copy(self.state)
 
     def _catch_up(self) -> None:
         """campaign.db was deleted under a controller, which goes on with the file it has open: the log still tells all.
@@ -94,6 +138,9 @@ class Desk:
 
     def decide(self, decisions: Sequence[Decision]) -> list[str | None]:
         """Durable in the log, then folded by the controller, or by us where there is none. Why each was refused."""
+        refuse_copy(self.state)
+        self._refuse_newer()
+        mark_place(self.state)  # who decides here has taken a folder that was brought here for its own
         if not self._settle(decisions):
             self._hand_over(decisions)
         answers = [self.store.became_of(decision.ref or "") for decision in decisions]
@@ -104,17 +151,49 @@ class Desk:
 
         The lock keeps saying epoch 0: nobody may take us for a controller.
         """
-        hung = self.lock.hung() is not None
-        if (self.lock.held() and not hung) or not (self.lock.take_over() if hung else self.lock.take()):
+        hung, older = self.lock.hung() is not None, self._older()
+        if self.lock.held() and not hung and not older:
+            return False
+        if not (self.lock.take_from(older) if older else self.lock.take_over() if hung else self.lock.take()):
             return False
         try:
+            self._reopen()
             epoch = int(self.store.epoch_now()) + 1
-            turn = Decision("epoch", f"pid {os.getpid()}", "a command decides", at=iso(self.clock.wall()),
-                            boot=self.clock.boot(), epoch=epoch, data={"epoch": epoch, "pid": os.getpid()})  # fmt: skip
+            data = {"epoch": epoch, "pid": os.getpid(), "format": STATE_FORMAT, "boot_id": boot_id()}
+            why = "a command decides" + (f"; it ended {_older_words(older)}" if older else "")
+            turn = Decision("epoch", f"pid {os.getpid()}", why, at=iso(self.clock.wall()), boot=self.clock.boot(),
+                            epoch=epoch, data=data)  # fmt: skip
             self.store.commit([turn, *decisions])
         finally:
             self.lock.give_back()
+        if older:
+            self.revive()
         return True
+
+    # -- controllers of other versions
+
+    def _older(self) -> Holder | None:
+        """A controller of an older Muster. Whoever decides ends it first: it could not know what we write."""
+        holder = self.lock.holder()
+        return holder if holder and holder.outdated else None
+
+    def older_line(self) -> str:
+        """For `status`, which changes nothing; empty: there is none."""
+        older = self._older()
+        return f"{_older_words(older)} runs it; `muster up` ends that one and goes on with this" if older else ""
+
+    def _reopen(self) -> None:
+        """Beside a controller of an older Muster only the log was read; now that it is gone, its database is ours."""
+        if not self.store.lasting:
+            with contextlib.suppress(OSError):
+                found = SqliteStore(self.state)
+                self.store.close()
+                self.store = found
+
+    def _refuse_newer(self) -> None:
+        holder = self.controller()
+        if holder and holder.format > STATE_FORMAT:
+            raise newer_state(f"Muster {holder.version} runs it as pid {holder.pid}", str(self.lock.path))
 
     def _hand_over(self, decisions: Sequence[Decision]) -> None:
         deadline = time.monotonic() + PATIENCE_S
@@ -157,6 +236,7 @@ class Desk:
         """Detached from the terminal and from us. Returns a way to ask whether it has ended."""
         import subprocess  # not at the top: `status` has no use for it
 
+        refuse_copy(self.state)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
         if home := environment.get("MUSTER_HOME"):
             environment["MUSTER_HOME"] = str(Path(home).absolute())  # the controller has another working folder
@@ -173,8 +253,12 @@ class Desk:
         return lambda: started.poll() is not None
 
     def revive(self) -> bool:
-        """Any command revives a dead controller while the intent is `running` and there is something to do."""
-        if os.environ.get("MUSTER_ATTEMPT"):  # from inside a run we would become part of its tree
+        """Any command revives a dead controller while the intent is `running` and there is something to do.
+
+        Not in a copy, nor in a folder that was brought here and that nobody has decided in yet.
+        """
+        inside = os.environ.get("MUSTER_ATTEMPT")  # from inside a run we would become part of its tree
+        if inside or standing(self.state) != "home":
             return False
         with contextlib.suppress(OSError):
             if (self.state / "intent").read_text().strip() != "running" or self.lock.held():
@@ -200,8 +284,23 @@ class Desk:
         self.store.close()
 
 
-def open_store(state: Path) -> SqliteStore:
-    """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead."""
+def _tell_register(state: Path) -> None:
+    """A registered campaign was moved here."""
+    from muster.execute.slots import home  # most commands have no use for it
+    from muster.store.register import follow
+
+    with contextlib.suppress(OSError):
+        follow(home(), state)
+
+
+def open_store(state: Path, lock: ControllerLock) -> SqliteStore:
+    """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead.
+
+    So it is while a controller of an older Muster works on a database that we would have to change.
+    """
+    holder = lock.holder()
+    if holder and holder.outdated and SqliteStore.is_of_older(state):
+        return SqliteStore.of_log(state)
     try:
         return SqliteStore(state)
     except OSError:
@@ -227,12 +326,36 @@ def find_root(start: Path) -> Path:
     )
 
 
+def _older_words(holder: Holder) -> str:
+    return f"controller {holder.pid} of an older Muster{f' ({holder.version})' if holder.version else ''}"
+
+
 def not_started(root: Path) -> UsageError:
+    from muster.wiring.left_behind import told, unknown_runs  # looks at all processes, so only here
+
+    if left := unknown_runs(root, None):
+        return UsageError(
+            f"the state of this campaign was deleted, and runs of it live: {told(left)}",
+            where=str(root / ".muster"),
+            hint="wait for their end, or end them with `kill PID`; `muster up` refuses to start their cells before",
+        )
     return UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
 
 
 def controller_command(root: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "muster.wiring.controller", str(root))
+    return (sys.executable, "-m", "muster.wiring.begin", "muster.wiring.controller", str(root))
+
+
+def revive_command(root: Path) -> tuple[str, ...]:
+    """For shims: a guard, which starts a controller. Without guards a controller itself."""
+    from muster.execute.guards import guard_command
+
+    return guard_command(root / ".muster") if guards_wanted() else controller_command(root)
+
+
+def guards_wanted() -> bool:
+    """MUSTER_GUARD=off: nobody but a shim starts a dead controller again, as tests of what happens then want it."""
+    return os.environ.get("MUSTER_GUARD") != "off"
 
 
 def _user() -> str:

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from muster.acts import finish, rounds_due
 from muster.acts.finish import Begin, Nothing, PowerOff, Step, Tend
+from muster.acts.powering import Powering
+from muster.acts.report_verdict import NO_RESULT, last_verdict
 from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job, Slots
 from muster.domain.decision import Decision
@@ -29,15 +31,15 @@ from muster.domain.verdict import State, Verdict
 from muster.domain.wording import counted
 from muster.execute.local import LocalExecutor
 from muster.execute.warm import Warm
-from muster.judge.attempt import judge_attempt
+from muster.judge.attempt import LOST, judge_attempt
 from muster.observe import process
 from muster.observe.attempts import AttemptProbe
 from muster.plan.retry import AT_ONCE, ONCE
 from muster.ports.clock import Clock
 from muster.ports.executor import Lease
-from muster.wiring.desk import controller_command
+from muster.wiring.desk import revive_command
 from muster.wiring.notifying import notify
-from muster.wiring.powering import Powering
+from muster.wiring.power_switch import power_switch
 
 LOOK_S = 0.05
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
@@ -65,10 +67,11 @@ class Finishing:
         self.root, self.state, self.clock, self.decide = root, root / ".muster", clock, decide
         self.epoch, self.revive_s = epoch, revive_s
         self.executor = StepExecutor(self.state, warm)
-        self.probe = AttemptProbe(self.executor.folder, clock, lambda *_: ProofReading(True))
+        self.probe = step_probe(self.executor, clock)
         self._launched: dict[tuple[str, int], float] = {}
+        self._fresh: set[str] = set()  # tokens that we made: nobody else can have launched them
         self._telling: list[Future[str]] | None = None
-        self._powering = Powering(root, clock, decide)
+        self._powering = Powering(power_switch(root), clock, decide)
 
     def __call__(self, state: CampaignState) -> Turn:
         """Called in turn after turn while every cell is settled, and again after what it returned was recorded."""
@@ -95,8 +98,9 @@ class Finishing:
                 return self._tend(record, state), False
 
     def _began(self, step: Step, n: int, lost: int, state: CampaignState) -> Decision:
+        self._fresh.add(token := secrets.token_hex(16))
         data = {"what": "began", "step": step.name, "n": n, "lost": lost, "key": finish.key_of(state),
-                "token": secrets.token_hex(16), "boot_id": process.boot_id(), "command": step.what}  # fmt: skip
+                "token": token, "boot_id": process.boot_id(), "command": step.what}  # fmt: skip
         return self.decide("finish", f"{step.name}: `{step.what}`", data=data)
 
     # -- a command, under a shim
@@ -107,10 +111,15 @@ class Finishing:
         verdict = judge_attempt(attempt, seen, _JOB, explain=False)
         if verdict.final:
             return self._ended(record, verdict, seen, state)
+        if verdict.kind == LOST:  # to do it again might be to do it twice
+            return [self._end(record, Judged(False, verdict.reason))]
         now = self.clock.boot()
         if seen.started == "no" and not seen.shim_locked:
+            if not seen.searched and attempt.token not in self._fresh:
+                return []
             if now - self._launched.get(attempt.key, float("-inf")) > RELAUNCH_S:
                 self._launched[attempt.key] = now
+                self._fresh.discard(attempt.token)
                 return self._launch(attempt, record, state)
         elif seen.shim == "stopped":
             self.executor.nudge(attempt)
@@ -134,24 +143,41 @@ class Finishing:
             env_file=state.env_file, slots=(), out=str(folder), output=str(folder), hash="",
             claimed_at=attempt.claimed_at, claimed_boot=attempt.claimed_boot, boot_id=attempt.boot_id, retry_cause=None,
             resumed_from=None, state=str(self.state), bell=str(self.state / "bell"),
-            ballast=str(self.state / "ballast"), revive=controller_command(self.root), revive_s=self.revive_s, axes={},
+            ballast=str(self.state / "ballast"), revive=revive_command(self.root), revive_s=self.revive_s, axes={},
             code={}, mkdir=False,
         )  # fmt: skip
 
     def _ended(self, record: StepRecord, verdict: Verdict, seen: Sighting, state: CampaignState) -> list[Decision]:
         self._launched.pop(attempt_of(record).key, None)
         found = judged(record, verdict, seen, partial=bool(finish.given_up(state)))
-        if found.ok is False and (said := _own_words(self.executor.folder(*attempt_of(record).key))):
+        failed = found.ok is not None and not found.ok
+        said = _own_words(self.executor.folder(*attempt_of(record).key)) if failed else ""
+        if record.step == "docs" and said.startswith(NO_RESULT):  # no failure of the finish: the report says the same
+            found, failed = Judged(True, said), False
+        elif said:
             found = replace(found, why=f"{found.why}: {said}")
+        if record.step == "report" and found.ok:
+            return self._reported(record, found, state)
         ended = [self._end(record, found)]
-        if found.ok is False and not rounds_due.overtaken(state, record.step):
+        if failed and not rounds_due.overtaken(state, record.step):
             text = f"{_stopped(record)} stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
             ended.append(self.decide("notice", text, data={"what": "FINISH"}))
         return ended
 
-    def _end(self, record: StepRecord, found: Judged) -> Decision:
+    def _reported(self, record: StepRecord, found: Judged, state: CampaignState) -> list[Decision]:
+        """Whoever is told that all is done hears what came of it; of INVALID also where nobody is told of the end."""
+        verdict = last_verdict(self.root)
+        if verdict is None:
+            return [self._end(record, found)]
+        ended = [self._end(record, found, verdict=verdict.verdict, flag=verdict.flag)]
+        if verdict.verdict == "INVALID" and not (state.campaign.finish or {}).get("notify"):
+            text = f"the report says {verdict_words(verdict.verdict, verdict.flag)}; {verdict.path}"
+            ended.append(self.decide("notice", text, data={"what": "REPORT", "verdict": verdict.verdict}))
+        return ended
+
+    def _end(self, record: StepRecord, found: Judged, **more: str) -> Decision:
         data = {"what": "ended", "step": record.step, "n": record.n, "key": record.key, "ok": found.ok,
-                "lost": record.lost + found.lost}  # fmt: skip
+                "lost": record.lost + found.lost, **more}  # fmt: skip
         return self.decide("finish", found.why, data=data)
 
     # -- notices
@@ -159,7 +185,8 @@ class Finishing:
     def _tell(self, record: StepRecord, state: CampaignState) -> list[Decision]:
         """Waits for the channels, in later turns: nobody hears of it once the machine is off."""
         if self._telling is None:
-            notice = self.decide("notice", _summary(state), data={"what": "COMPLETE"})
+            data = {"what": "COMPLETE", "verdict": finish.report_told(state)[0] or None}
+            notice = self.decide("notice", _summary(state), data=data)
             self._telling = notify(state, str(self.root), notice)
         if not all(told.done() for told in self._telling):
             return []
@@ -172,6 +199,14 @@ class Finishing:
 
 def _stopped(record: StepRecord) -> str:
     return "the loop" if record.step.startswith("round-") else "the finish"
+
+
+def step_probe(executor: StepExecutor, clock: Clock) -> AttemptProbe:
+    return AttemptProbe(executor.folder, clock, lambda *_: ProofReading(True), traces=executor.traces)
+
+
+def open_step_tokens(state: CampaignState) -> set[str]:
+    return {record.token for record in state.finish.steps.values() if record.ended is None}
 
 
 def attempt_of(record: StepRecord) -> Attempt:
@@ -234,7 +269,13 @@ def _summary(state: CampaignState) -> str:
     done = sum(record.done for record in state.declared)
     missing = finish.given_up(state)
     more = f", {len(missing)} given up" if missing else ""
+    told = verdict_words(*finish.report_told(state))
+    more += f"; report: {told}" if told else ""
     return f"{state.campaign.name} is complete: {done} of {counted(len(state.declared))} done{more}"
+
+
+def verdict_words(verdict: str, flag: str) -> str:
+    return f"{verdict}: {flag}" if flag else verdict
 
 
 def _answer(told: Future[str]) -> str:
@@ -256,7 +297,7 @@ def stop_open(state: Path, loaded: CampaignState, clock: Clock, timeout_s: float
     if record is None or record.step == "notify":
         return None
     attempt, executor = attempt_of(record), StepExecutor(state)
-    probe = AttemptProbe(executor.folder, clock, lambda *_: ProofReading(True))
+    probe = step_probe(executor, clock)
 
     def over() -> bool:
         return judge_attempt(attempt, probe.look([attempt])[attempt.key], _JOB, explain=False).final

@@ -21,8 +21,7 @@ from muster.wiring.taking import Read
 def fit(root: Path, found: Read, only: Only) -> tuple[Mistake, ...]:
     """Warnings; or, where a GPU is missing that something still to run asks for, an error: nothing has started."""
     state = known_state(root)
-    machine = Machine(_gpus(found.campaign), None, {})
-    noticed = [*advise(found.campaign, machine, jobs_to_do(found.campaign, state, only))]
+    noticed = misfits(found.campaign, state, only)
     noticed += period_warnings(found.campaign, str(root), state.declared if state else ())
     placed = locate(noticed, found.text)
     failures = [each for each in placed if each.level == "failure"]
@@ -32,6 +31,12 @@ def fit(root: Path, found: Read, only: Only) -> tuple[Mistake, ...]:
         what = "; ".join(each.message for each in failures)
         raise MusterError(f"{what}; nothing was started", where=where, hint=first.hint, code="preflight")
     return tuple(each for each in placed if each.level == "warning")
+
+
+def misfits(campaign: Campaign, state: CampaignState | None, only: Only = ()) -> list[Mistake]:
+    """What this machine lacks for the jobs that still have something to run."""
+    machine = Machine(_gpus(campaign), None, {})
+    return list(advise(campaign, machine, jobs_to_do(campaign, state, only)))
 
 
 def jobs_to_do(campaign: Campaign, state: CampaignState | None, only: Only = ()) -> frozenset[str]:

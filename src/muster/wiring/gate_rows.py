@@ -57,4 +57,4 @@ def cell_output(root: Path, name: str) -> str:
     if attempt is None:
         raise UsageError(f"{name} has not run yet", hint="`muster status` tells what has")
     output = attempt.outcome.output if attempt.outcome else None
-    return output or str(attempt_folder(root / ".muster", *attempt.key) / "out")
+    return output or str(attempt_folder(root / ".muster", *attempt.place) / "out")

@@ -140,7 +140,7 @@ class Gating:
 
     folder_of: Callable[[str, int], Path]
     output_of: Callable[[Attempt], str | None]
-    resumed: Callable[[Attempt], bool]
+    chain_before: Callable[[Attempt], Sequence[int]]  # the attempts that it goes on from
     clock: Clock
     every_s: float = 5.0
     _gates: Mapping[str, Any] = field(default_factory=dict)
@@ -216,7 +216,7 @@ class Gating:
     def _watch(self, key: Key, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, output: str) -> Watched:
         schedule = Schedule.of(gate["schedule"]) if gate.get("schedule") else None
         name = re.sub(r"[^\w.-]", "_", key[2])
-        trace = self.folder_of(*attempt.key) / TRACES / f"{name}.jsonl"
+        trace = self.folder_of(*attempt.place) / TRACES / f"{name}.jsonl"
         stream = stream_of(gate["read"], gate.get("stage"), folder_of(output), self._since(attempt))
         before = partial(self._before, gate, record, attempt, output)
         floor = self._floor(name, record, attempt, output)
@@ -227,29 +227,29 @@ class Gating:
     def _output(self, attempt: Attempt) -> str | None:
         if attempt.outcome is None:
             return self.output_of(attempt)  # None: where it writes is not known yet
-        return attempt.outcome.output or str(self.folder_of(*attempt.key) / "out")
+        return attempt.outcome.output or str(self.folder_of(*attempt.place) / "out")
 
     def _since(self, attempt: Attempt) -> float:
         try:
-            return (self.folder_of(*attempt.key) / "attempt.json").stat().st_mtime
+            return (self.folder_of(*attempt.place) / "attempt.json").stat().st_mtime
         except OSError:
             return 0.0  # it was adopted
 
     def _floor(self, name: str, record: CellRecord, attempt: Attempt, output: str) -> int:
-        if attempt.n == 1 or not self.resumed(attempt):
-            return -1
-        shared = [each for each in record.attempts[: attempt.n - 1] if self._output(each) == output]
-        rows = [newest_rows(self.folder_of(*each.key)).get(name) for each in shared]
+        shared = [each for each in self._chain(record, attempt) if self._output(each) == output]
+        rows = [newest_rows(self.folder_of(*each.place)).get(name) for each in shared]
         return max((int(row["iteration"]) for row in rows if row), default=-1)
 
     def _before(self, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, own: str) -> list[Row]:
         """What earlier attempts wrote, where this one goes on from their checkpoint: a streak goes on too."""
         from muster.wiring.gate_rows import rows_in
 
-        if attempt.n == 1 or not self.resumed(attempt):
-            return []
-        outputs = [output for each in record.attempts[: attempt.n - 1] if (output := self._output(each))]
+        outputs = [output for each in self._chain(record, attempt) if (output := self._output(each))]
         return settled(row for output in dict.fromkeys(outputs) if output != own for row in rows_in(gate, output))
+
+    def _chain(self, record: CellRecord, attempt: Attempt) -> list[Attempt]:
+        before = self.chain_before(attempt) if attempt.n > 1 and not attempt.adopted else ()
+        return [each for each in record.attempts if each.n in before]
 
 
 def untold(gate: str, attempt: int, found: Standing, known: GateRecord | None) -> Sequence[GateEvent]:
@@ -269,16 +269,3 @@ def untold(gate: str, attempt: int, found: Standing, known: GateRecord | None) -
         return ()
     why = f"{known.state} at iteration {known.iteration} counts no more: the run went back, or the gate was changed"
     return (GateEvent(gate, found.iteration, HOLD, 0, why),)
-
-
-def resumed_by(folder: Callable[[str, int], Path]) -> Callable[[Attempt], bool]:
-    def resumed(attempt: Attempt) -> bool:
-        import json
-
-        try:
-            order = json.loads((folder(*attempt.key) / "attempt.json").read_bytes())
-        except (OSError, ValueError):
-            return False
-        return bool(isinstance(order, dict) and order.get("resumed_from"))
-
-    return resumed

@@ -13,6 +13,7 @@ from muster.domain.errors import MusterError, UsageError
 from muster.domain.order import Order
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
+from muster.execute.resumed import orders_before
 from muster.observe.hashes import HashCache
 from muster.observe.run_command import NoCommand, command_file, read_command_file, read_script
 from muster.observe.run_files import RunFolder
@@ -119,7 +120,7 @@ class Runs:
         if attempt is None:
             hint = f"`muster why {name}` says what it waits for"
             raise MusterError(f"{name} has not run yet", where=str(desk.root), hint=hint)
-        folder = attempt_folder(desk.state, *attempt.key)
+        folder = attempt_folder(desk.state, *attempt.place)
         marker = f"{CELL}{name}"
         if _root_of(self._base) != [desk.root]:  # the journal's own campaign may have a cell of this name
             marker = os.path.relpath(folder.resolve(), self._base.resolve()).replace(os.sep, "/")
@@ -215,10 +216,7 @@ def _root_of(folder: Path) -> list[Path]:
 
 def _began(order: Order) -> Order:
     """The attempt that it goes on from began with the flags; `resume:` may name a checkpoint and nothing else."""
-    attempts = Path(order.out).parent.parent
-    while order.resumed_from and order.n > 1 and (before := read_order(attempts / str(order.n - 1))):
-        order = before
-    return order
+    return next(iter(orders_before(order)), order)
 
 
 def _order_above(folder: Path) -> Order | None:

@@ -20,7 +20,7 @@ def files_of(root: Path, state: CampaignState) -> list[Entry]:
     folder = root / ".muster"
 
     def output_of(attempt: Attempt) -> str | None:
-        order = read_order(attempt_folder(folder, *attempt.key))
+        order = read_order(attempt_folder(folder, *attempt.place))
         return find_output(order, began(attempt)) if order else None
 
     return manifest(state, Places(root, folder, home() / "slots", output_of))

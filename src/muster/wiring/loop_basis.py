@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 
 from muster.acts.status import CellStatus, Status
 from muster.domain.cell import needed_cells
 from muster.domain.origins import Origins
 from muster.domain.variants import AXIS
-from muster.execute.paths import attempt_folder
 from muster.observe.hashes import HashCache
-from muster.observe.metrics.discover import run_of
 from muster.report.stamp import CellStamp
 from muster.wiring import looping
 from muster.wiring.basis import Reader, stamp_of
 from muster.wiring.desk import Desk
-from muster.wiring.histories import attempt_of, output_of
+from muster.wiring.histories import attempt_of, chain_of, output_of, runs_in
 
 PRINTED = "stdout"  # a kind of history
 
@@ -55,8 +52,7 @@ def _history(desk: Desk, cell: CellStatus) -> list[str]:
     if attempt is None or output is None:
         return []
     files: list[str] = []
-    for place in (output, str(attempt_folder(desk.state, *attempt.key))):
-        run = run_of(place).run if os.path.lexists(place) else None
+    for run, _ in runs_in(chain_of(desk.state, cell.record, attempt, output)):
         files += run.files() if run else []
         if run and any(source.kind != PRINTED for source in run.sources):
             break

@@ -66,7 +66,7 @@ def _place(desk: Desk, cell: CellStatus) -> Place:
     attempt = attempt_of(cell.record)
     if attempt is None:
         return Place()
-    url = logged_url(str(attempt_folder(desk.state, *attempt.key)))
+    url = logged_url(str(attempt_folder(desk.state, *attempt.place)))
     return Place(output_of(desk.state, cell) or "", url)
 
 

@@ -22,7 +22,6 @@ from muster.domain.attempt import CellRecord
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.variants import AXIS, Variant
 from muster.domain.wording import counted
-from muster.observe.code import code_identity
 from muster.plan.grow import grown
 from muster.ports.crash import reach
 from muster.rounds.config import UnreadableConfig, kind_of
@@ -30,6 +29,7 @@ from muster.rounds.names import digest_of
 from muster.rounds.rules import Ruling
 from muster.rounds.texts import read_config
 from muster.store import campaigns
+from muster.wiring.codes import CodeReader
 from muster.wiring.desk import Desk
 from muster.wiring.histories import history_of
 from muster.wiring.proposing import proposer_of, write_study
@@ -80,7 +80,7 @@ def _run(desk: Desk, cell: CellStatus) -> Run:
     found = history_of(desk.state, cell)
     if found is None:
         return Run(record.cell.id, str(verdict.state), why, unread="it never ran")
-    return Run(record.cell.id, str(verdict.state), why, found.keys, found.unread, _pruned(record))
+    return Run(record.cell.id, str(verdict.state), why, found.keys, found.unread, _pruned(record), found.resumed)
 
 
 def _pruned(record: CellRecord) -> bool:
@@ -151,9 +151,10 @@ def take(desk: Desk, status: Status, found: Next) -> str | None:
     else:
         variants = write(desk.root, found)
         reach("round.written")
-        taken = campaigns.taken(desk.state, state.campaign_hash)
+        taken = campaigns.taken(desk.state, state.campaign_hash, desk.store.where())
         campaign = grown(taken.campaign, [*state.loop.variants, *variants])
-        name = campaigns.save(desk.state, taken.text, campaign, hashes(campaign, str(desk.root), code_identity))
+        hashed = hashes(campaign, str(desk.root), CodeReader(campaign, desk.root), desk.store.origin())
+        name = campaigns.save(desk.state, taken.text, campaign, hashed)
         reach("round.saved")
         told = f"round {found.round}: {counted(len(variants), 'variant')}"
         more = {"hash": name, "variants": [asdict(each) for each in variants]}

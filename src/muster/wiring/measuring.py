@@ -17,6 +17,7 @@ from muster.domain.wording import counted
 from muster.observe.metrics.discover import Discovered, Run, discover
 from muster.observe.metrics.meter import Feed, Measured, Meter
 from muster.observe.metrics.names import LOOKED_FOR
+from muster.report.resumed import resumed_text
 from muster.wiring.desk import Desk
 from muster.wiring.histories import history_of, measure
 
@@ -148,7 +149,8 @@ def of_cell(desk: Desk, cell: CellStatus, keys: Wanted) -> Block:
     if found.run is None or found.measured is None:
         hint = f"looked for {'; '.join([LOOKED_FOR, *found.told[:4]])}"
         raise MusterError(f"{name} has logged nothing yet", where=found.output, hint=hint)
-    return _block(name, found.run, found.measured, keys, found.told)
+    resumed = (resumed_text(found.resumed),) if found.resumed else ()
+    return _block(name, found.run, found.measured, keys, (*resumed, *found.told))
 
 
 def cells_named(status: Status, names: Sequence[str]) -> Iterator[CellStatus]:

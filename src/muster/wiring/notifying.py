@@ -32,6 +32,7 @@ def _notice(state: CampaignState, decision: Decision) -> dict[str, object]:
         "attempt": decision.attempt,
         "text": decision.reason,
         "at": decision.at,
+        "verdict": decision.data.get("verdict"),
     }
 
 

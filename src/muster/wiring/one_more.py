@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from muster.acts.bases import copied, variant_of
+from muster.acts.bases import copied, variant_of, with_mended
 from muster.acts.edit import Made
 from muster.domain.cell import Cell
 from muster.domain.errors import Mistake, UsageError
@@ -71,7 +71,9 @@ def run_variant(ready: Ready, made: Made) -> Joined:
     if variant not in known:
         found = _with_variant(found, variant, made.path.read_text(encoding="utf-8"), known)
     warnings = (*found.warnings, *fit(ready.root, found, only))
-    take_in(desk, found, only, rounds=ready.loop.most or None)
+    # a loop that was over stays over: the last step says so again, and its report has this run, too
+    rounds = ready.loop.round if ready.loop.stopped else ready.loop.most
+    take_in(desk, found, only, rounds=rounds or None)
     return Joined(desk, variant.name, warnings, going_on)
 
 
@@ -91,7 +93,9 @@ def _with_variant(found: Read, variant: Variant, text: str, known: Sequence[Vari
     """The campaign with one more variant, which a person made; ahead of the bases, one of which its file may be."""
     fresh = (variant, *(each for each in found.fresh if each.name != variant.name))
     configs = {**found.configs, variant.config: text}
-    return replace(found, campaign=grown(found.campaign, [*known, *fresh]), fresh=fresh, configs=configs)
+    return replace(
+        found, campaign=grown(found.campaign, [*with_mended(known, found.mended), *fresh]), fresh=fresh, configs=configs
+    )
 
 
 def _also(only: Only, name: str) -> Only:

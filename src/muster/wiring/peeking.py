@@ -20,6 +20,7 @@ from muster.observe import find_process as processes
 from muster.observe.clocks import clocks
 from muster.observe.find_output import SLACK_S, Output, below, output_of, own_process, supervised
 from muster.observe.find_target import target_of
+from muster.observe.find_writer import writes_there
 from muster.observe.finding import LOOKED_FOR, find, run_folder, source_of
 from muster.observe.probes.gpu import GpuEyes
 from muster.observe.probes.tree import Snapshot
@@ -125,8 +126,9 @@ class Peek:
             return None
         if self.who.sure != "was given" or self.who.foreign:
             return None
-        writers = processes.writers_in(self.found.folder, snapshot)
-        known = [each for each in (writers.main, *writers.others, *writers.doubtful) if each is not None]
+        writers = self._writers(self.found.folder, snapshot)
+        near = (each for each in writers.doubtful if each.sure != "names the folder above")
+        known = [each for each in (writers.main, *writers.others, *near) if each is not None]
         if any(self._same_tree(each, snapshot) for each in known):
             return None
         self.who = replace(self.who, sure="not seen there")
@@ -137,6 +139,13 @@ class Peek:
         theirs = {proc.pid for proc in snapshot.tree(other.pid, other.ticks, -1)}
         return other.pid in self._tree(snapshot) or (self.who is not None and self.who.pid in theirs)
 
+    def _writers(self, folder: str, snapshot: Snapshot) -> processes.Writers:
+        def writes(who: Who) -> bool:
+            began = self._wall_of(who)
+            return self._patiently(lambda: writes_there(who, folder, snapshot, began), folder, False)
+
+        return processes.writers_in(folder, snapshot, writes)
+
     def _search(self, folder: str, snapshot: Snapshot) -> None:
         """Who writes there. An attempt of a campaign has that written down."""
         own = self._patiently(lambda: own_process(folder), folder, None)
@@ -144,7 +153,7 @@ class Peek:
             because = ("its identity is written down in the attempt's folder",)
             self.who, self.fate = replace(processes.who_is(proc), because=because), "alive"
             return
-        self.writers = processes.writers_in(folder, snapshot)
+        self.writers = self._writers(folder, snapshot)
         main = self.writers.main
         if main is None:
             return
@@ -197,7 +206,11 @@ class Peek:
     def _began_wall(self) -> float | None:
         if self.who is None or self.fate != "alive":
             return None
-        return self.clock.wall() - (self.clock.boot() - self.who.began)
+        return self._wall_of(self.who)
+
+    def _wall_of(self, who: Who) -> float:
+        """When it began."""
+        return self.clock.wall() - (self.clock.boot() - who.began)
 
     # -- what is looked at
 

@@ -11,14 +11,17 @@ from muster.acts.status import ControllerStatus, Status, survey
 from muster.acts.take_in import Changes, changes, hashes
 from muster.domain.campaign import Campaign
 from muster.domain.errors import Mistake
-from muster.observe.code import code_identity
+from muster.domain.whereabouts import STAYED
 from muster.observe.process import boot_id
 from muster.plan.order import Estimate, estimate
 from muster.plan.outlook import Outlook, as_if_taken_in, outlook
 from muster.ports.clock import SystemClock
+from muster.wiring.codes import CodeReader
 from muster.wiring.desk import FILE, Desk
+from muster.wiring.fitting import misfits
+from muster.wiring.hand_started import with_unknown_runs
 from muster.wiring.survey import look
-from muster.wiring.taking import read
+from muster.wiring.taking import noticed_here, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +33,14 @@ class Foreseen:
     slots: int
     started: bool  # whether the campaign was ever taken in
     warnings: tuple[Mistake, ...]
+    mistakes: int = 0  # that `check` finds, and that keep `up` from starting
 
 
 def foresee(root: Path) -> Foreseen:
     found = read(root / FILE)
-    hashed = hashes(found.campaign, str(root), code_identity)
     desk = Desk.open(root) if was_begun(root) else None
+    origin = desk.store.origin() if desk else STAYED
+    hashed = hashes(found.campaign, str(root), CodeReader(found.campaign, root), origin)
     before = desk.store.load() if desk else None
     state = as_if_taken_in(found.campaign, hashed, before)
     if desk and before:
@@ -43,7 +48,9 @@ def foresee(root: Path) -> Foreseen:
     else:
         clock = SystemClock()
         status = survey(state, {}, ControllerStatus(False), wall=clock.wall(), boot=clock.boot(), boot_id=boot_id())
+    status = with_unknown_runs(root, status)
     slots = slot_count(found.campaign)
+    noticed = [*noticed_here(found, root), *misfits(found.campaign, before)]
     return Foreseen(
         status,
         outlook(state, status.spending.purse if status.spending else None),
@@ -52,6 +59,7 @@ def foresee(root: Path) -> Foreseen:
         slots,
         before is not None,
         (*found.warnings, *locate(period_warnings(found.campaign, str(root), state.declared), found.text)),
+        sum(each.level in ("error", "failure") for each in noticed),
     )
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from muster.acts.loop_settings import loop_settings
-from muster.domain.attempt import Attempt
+from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS
 from muster.observe.metrics.around import Source
-from muster.observe.metrics.discover import run_of
 from muster.ports.clock import Clock
 from muster.ports.metrics import MetricReader, Rows
 from muster.rounds.evaluating import alike, names_meant
 from muster.rounds.pruning import PruneRule, Trail, hopeless
-from muster.wiring.histories import attempt_of
+from muster.wiring.histories import Trace, attempt_of, is_newest, runs_in
 from muster.wiring.shift import Shift
 
 EVERY_S = 5.0
@@ -63,13 +61,16 @@ class Followed:
         self.over = False
         self._rule = rule
         self._sources: dict[tuple[str, str, str], _Followed] = {}  # in the order of trust
+        self._newest = (
+            False  # whether the newest attempt is among them: until it logs, only what was before it is known
+        )
 
-    def look(self, places: Sequence[str], ended: bool) -> Trail:
+    def look(self, chain: Callable[[], Sequence[Trace]], ended: bool) -> Trail:
         """What is new is taken in. Raises nothing: what nobody can read prunes nobody and stops no controller."""
         fine = False
         try:
-            if self._meant() is None:
-                self._find(places)
+            if self._meant() is None or not self._newest:
+                self._find(chain())
             fine = False not in [each.read(self._rule) for each in self._sources.values()]
         except OSError:
             pass  # its files are looked for again at the next look
@@ -91,12 +92,12 @@ class Followed:
         names = names_meant(self._rule.key, {name: None for trails in held for name in trails})
         return next((trails[names[0]] for trails in held if names[0] in trails), None) if len(names) == 1 else None
 
-    def _find(self, places: Sequence[str]) -> None:
+    def _find(self, chain: Sequence[Trace]) -> None:
         """Anew, until the key was found: a run may begin with its log and open its metrics late."""
-        for place in filter(os.path.lexists, places):
-            run = run_of(place, PATIENCE_S).run
+        for run, _ in runs_in(chain, PATIENCE_S):
             if run is None:
                 continue
+            self._newest = is_newest(chain, run)
             self._sources = {_name(each): self._sources.get(_name(each)) or _follow(each) for each in run.sources}
             for each in self._sources.values():
                 each.read(self._rule)
@@ -114,9 +115,9 @@ def _follow(source: Source) -> _Followed:
 
 @dataclass(slots=True)
 class Pruning:
-    """`places_of`: where the numbers of an attempt may lie, the likeliest first."""
+    """`chain_of`: where the numbers of an attempt may lie, and of those that it goes on from."""
 
-    places_of: Callable[[Attempt], Sequence[str]]
+    chain_of: Callable[[CellRecord, Attempt], Sequence[Trace]]
     clock: Clock
     _rule: PruneRule | None = None
     _runs: dict[Key, Followed] = field(default_factory=dict)
@@ -141,7 +142,8 @@ class Pruning:
         if now >= self._next:
             self._next = now + EVERY_S
             self._look(state, rule)
-        return dict(self._hopeless(rule))
+        steps = state.job(state.campaign.loop["job"]).steps if state.campaign.loop else None
+        return dict(self._hopeless(rule, steps))
 
     def _look(self, state: CampaignState, rule: PruneRule) -> None:
         asks: dict[Key, Callable[[], Trail]] = {}
@@ -153,16 +155,17 @@ class Pruning:
             if known is None:
                 known = self._runs[attempt.key] = Followed(cell.cell.value(AXIS).name, rule)
             if not known.over:
-                asks[attempt.key] = partial(known.look, self.places_of(attempt), attempt.outcome is not None)
+                chain = partial(self.chain_of, cell, attempt)
+                asks[attempt.key] = partial(known.look, chain, attempt.outcome is not None)
         if asks:
             self._shift.read(asks)
 
-    def _hopeless(self, rule: PruneRule) -> Iterator[tuple[Key, str]]:
+    def _hopeless(self, rule: PruneRule, steps: int | None) -> Iterator[tuple[Key, str]]:
         trails = {key: read.value for key, read in list(self._shift.newest.items())}
         for key, mine in trails.items():
             if not self._runs[key].over:
                 others = [
                     each for other, each in trails.items() if self._runs[other].variant != self._runs[key].variant
                 ]
-                if why := hopeless(rule, mine, others):
+                if why := hopeless(rule, mine, others, steps):
                     yield key, why

@@ -10,18 +10,21 @@ import muster
 from muster.acts.docs import Documents, update_all
 from muster.acts.docs_stamp import document_stamp
 from muster.acts.job_stamps import JobStamps, using_results
-from muster.acts.stamping import PARTIAL, REPORTS, Derived, Kept, publish, seal
+from muster.acts.report_verdict import NO_RESULT, PARTIAL, file_digest
+from muster.acts.stamping import REPORTS, Derived, Kept, publish, relevant, seal, stamp_or_none
+from muster.acts.unread import refuse_to_lose
 from muster.observe.hashes import HashCache
 from muster.report.analysis import Analysis, analyse
 from muster.report.documents.sidecar import SUFFIX
 from muster.report.facts import Claim, Text
+from muster.report.flag_words import by_level
 from muster.report.quantities import cells_by_key, quantities_of
+from muster.report.report_verdict import ReportVerdict
 from muster.report.stamp import Stamp, footer
+from muster.report.verdict import verdict_sentence
 from muster.wiring.desk import Desk
 from muster.wiring.listing import files_of
 from muster.wiring.reporting import Gathered, Step, gather, silent
-
-NO_RESULT = "the matrix is INVALID: its numbers are no result, and none is written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +39,14 @@ class Report:
 def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Step = silent) -> Report:
     found = gather(desk, step)
     analysis = analyse(found.facts)
+    made = PARTIAL if found.facts.partial and partial else "report"
+    refuse_to_lose(stamp_or_none(found.root, made), found.unread, str(found.root))
     if found.facts.partial and not partial:
         return Report(analysis)
     command = "muster report --partial" if partial else "muster report"
     files = list(_files(found, analysis, step))
-    made = PARTIAL if found.facts.partial else "report"
-    kept = publish(found.root, made, command, found.facts.at, muster.__version__, found.basis, files)
+    told = verdict_of(desk, found, analysis)
+    kept = publish(found.root, made, command, found.facts.at, muster.__version__, found.basis, files, told)
     stamp_jobs(desk, found)
     names = _documents(found) if documents else ()
     if analysis.errors:
@@ -50,6 +55,16 @@ def make(desk: Desk, *, partial: bool = False, documents: bool = True, step: Ste
     updated = _update(found, names) if names else None
     stamp_documents(found, updated.updated if updated else ())
     return Report(analysis, kept, updated)
+
+
+def verdict_of(desk: Desk, found: Gathered, analysis: Analysis) -> ReportVerdict:
+    decision, flag = analysis.decision, next(iter(by_level(analysis.errors)), None)
+    taken, now = desk.load(), found.status.state.campaign
+    return ReportVerdict(
+        decision.verdict, decision.config, verdict_sentence(analysis), flag.message if flag else "",
+        flag.code if flag else "", f"{REPORTS}/{_named(found, 'decision.md')}", taken.campaign_hash,
+        "" if now == taken.campaign else file_digest(found.root), tuple(sorted(relevant(now))),
+    )  # fmt: skip
 
 
 def stamp_documents(found: Gathered, names: Sequence[str | Path]) -> None:

@@ -12,44 +12,70 @@ import os
 import secrets
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from muster.acts import finish
-from muster.acts.shutdown import Vigil, refusals
+from muster.acts.powering import Ran
+from muster.acts.shutdown import Facts, Looked, Vigil, refusals, standing_against, waits_for_others
 from muster.acts.status import Status
 from muster.domain.attempt import Attempt
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.execute.gpus import GpuWatch, find_gpus
-from muster.execute.paths import attempt_folder
-from muster.execute.slots import SlotHouse, home
-from muster.observe import facts
+from muster.execute.slots import Holder, Obstacle, SlotHouse, home
+from muster.observe.other_users import other_users
 from muster.observe.process import all_carriers
 from muster.wiring.desk import Desk
 from muster.wiring.pace import second_look_s
+from muster.wiring.remains import neighbours, opened, remains_of
 from muster.wiring.survey import look
 
 TAIL = 2000
 BLINK_S = 0.2
 
 
-def against(desk: Desk, *, quick: bool = False) -> tuple[Status, list[str]]:
+def against(desk: Desk, *, quick: bool = False) -> tuple[Status, Looked]:
     """One look: all that stands against powering off now.
 
     `quick`: every derived file is read again only where all else is well; for who looks each minute.
     """
     found = look(desk)
-    reasons = refusals(found, _carriers(found.state), foreign())
-    reasons += _locked_trees(desk.state, found.state)
-    reasons += _leases()
+    carriers = _carriers(found.state)
+    reasons = [*refusals(found, carriers, foreign()), *_leases()]
     if found.finish:
         reasons += [_undone(view) for view in found.finish.undone]
-    if not (quick and reasons):
-        reasons += _stale(desk.root, found.state)
-    return found, reasons
+    facts = _facts(desk, found.state, carriers)
+    seen = standing_against(facts, reasons, waits=waits_for_others(found.state))
+    if not (quick and seen.reasons):
+        seen = replace(seen, reasons=(*seen.reasons, *_stale(desk.root, found.state)))
+    return found, seen
+
+
+def _facts(desk: Desk, state: CampaignState, carriers: Mapping[str, Sequence[int]] | None) -> Facts:
+    remains = remains_of(desk.root, state)
+    around, states = neighbours(desk.root, desk.clock.boot())
+    others = tuple(_others())
+    # a writer that stands against it by another name already is told once
+    named = {pid for pids in (carriers or {}).values() for pid in pids}
+    named |= {pid for each in (*remains, *(left for one in around for left in one.remains)) for pid in each.orphans}
+    try:
+        writers, shims = opened({desk.root: state, **states})
+    except OSError as error:
+        unread = (f"who writes into output folders can't be read: {error.strerror}",)
+        return Facts(remains, tuple(around), (), unread, others)
+    lost = tuple(f"pid {pid} is the shim of a run whose campaign is not known any more" for pid in shims)
+    return Facts(remains, tuple(around), tuple(each for each in writers if each.pid not in named), lost, others)
+
+
+def _others() -> list[str]:
+    """One sentence for each person. It names their oldest process only, so that it stays the same."""
+    try:
+        return [f"{each.user} works here: {each.command} (pid {each.pid})" for each in other_users()]
+    except OSError as error:
+        return [f"whether other users work here can't be read: {error.strerror}"]
 
 
 def _undone(view: finish.StepView) -> str:
@@ -80,28 +106,18 @@ def _attempts(state: CampaignState) -> Iterator[Attempt]:
     return (attempt for record in state.cells.values() for attempt in record.attempts)
 
 
-def _locked_trees(folder: Path, state: CampaignState) -> list[str]:
-    """The kernel holds tree.lock while a process of the run lives, also one that /proc hides."""
-    found = []
-    for attempt in _attempts(state):
-        if attempt.adopted:
-            continue
-        try:
-            held = facts.locked(str(attempt_folder(folder, attempt.cell, attempt.n) / "tree.lock"))
-        except OSError as error:
-            found.append(f"{attempt.cell}@{attempt.n}: whether something of it lives can't be read: {error.strerror}")
-            continue
-        if held:
-            found.append(f"{attempt.cell}@{attempt.n}: a process of it lives on: its tree.lock is held")
-    return found
-
-
 def _leases() -> list[str]:
     try:
-        held = SlotHouse(home() / "slots").leased()
+        held = SlotHouse(home() / "slots").holders()
     except OSError as error:
         return [f"which slots are leased can't be read: {error.strerror}"]
-    return [f"slot {name} is leased: something of Muster runs on this machine" for name in held]
+    return [_lease_told(name, holder) for name, holder in held.items()]
+
+
+def _lease_told(name: str, holder: Holder) -> str:
+    if isinstance(holder, Obstacle):
+        return f"whether slot {name} is leased can't be told: it is held by {holder}"
+    return f"slot {name} is leased: something of Muster runs on this machine"
 
 
 def foreign() -> Mapping[int, str]:
@@ -130,12 +146,6 @@ def _derived(folder: Path) -> bool:
 
 
 # -- the command
-
-
-@dataclass(frozen=True, slots=True)
-class Ran:
-    ok: bool
-    why: str
 
 
 def execute(command: str, root: Path, environment: Mapping[str, str] | None = None) -> Ran:
@@ -179,28 +189,29 @@ class Told:
     status: Status
     command: str
     reasons: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()  # who else works here, also where that is ignored
 
 
 class Shutting:
     """Look, pause, look, countdown, last look, record, run. `tick` shows it and is called a few times each second."""
 
-    def __init__(self, desk: Desk, command: str | None, countdown: float | None) -> None:
+    def __init__(self, desk: Desk, countdown: float | None) -> None:
         self.desk = desk
         state = desk.load()
-        self.command = command or finish.power_off(state)
+        self.command = finish.power_off(state)
         self.countdown_s = finish.countdown_s(state) if countdown is None else countdown
         self.cancels = state.finish.cancels
 
     def would(self, *, quick: bool = False) -> Told:
-        found, reasons = against(self.desk, quick=quick)
-        return Told("refused" if reasons else "would shut down", found, self.command, tuple(reasons))
+        found, seen = against(self.desk, quick=quick)
+        return Told("refused" if seen.reasons else "would shut down", found, self.command, seen.reasons, seen.others)
 
     def run(self, tick: Callable[[str, float], None]) -> Told:
         vigil = Vigil(second_look_s(), self.countdown_s)
-        found, reasons = against(self.desk)
-        began = not reasons
-        while not reasons:
-            vigil = vigil.saw(reasons, self._now())
+        found, seen = against(self.desk)
+        began = not seen.reasons
+        while not seen.reasons:
+            vigil = vigil.saw(seen.reasons, self._now())
             if vigil.move(self._now()) == "go":
                 return self._go(found)
             self.tell("counting" if vigil.counting else "clear", "by hand", found.state,
@@ -211,10 +222,10 @@ class Shutting:
                 left = vigil.next_at - self._now()
                 tick("counting down" if vigil.counting else "second look", left)
                 time.sleep(max(0.0, min(BLINK_S, left)))
-            found, reasons = against(self.desk)
+            found, seen = against(self.desk)
         if began:
             self.drop()
-        return Told("refused", found, self.command, tuple(reasons))
+        return Told("refused", found, self.command, seen.reasons, seen.others)
 
     def drop(self) -> None:
         """Let go on the way: so that nobody waits for it any more."""

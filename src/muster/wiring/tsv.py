@@ -12,7 +12,8 @@ from muster.acts.tsv import status_tsv
 def write_status_tsv(root: Path, status: Status) -> list[Path]:
     """One file per job under reports/status/, each replaced as a whole: a reader never sees half a table."""
     folder = root / "reports" / "status"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.parent.mkdir(exist_ok=True)  # never `root` itself: the campaign may have been moved or deleted
+    folder.mkdir(exist_ok=True)
     written = []
     for job in status.state.campaign.jobs:
         file = folder / f"{job.name}_status_latest.tsv"

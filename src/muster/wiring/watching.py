@@ -14,6 +14,7 @@ from muster.domain.reading import Readings
 from muster.domain.sighting import Sighting
 from muster.domain.state import CampaignState
 from muster.execute.local import read_order, slot_of
+from muster.execute.log_cut import cut_logs
 from muster.observe.clocks import clocks
 from muster.observe.progress import ProgressReader
 from muster.observe.vitals import Ask, VitalsReader
@@ -45,8 +46,16 @@ class Watching:
     """The signals of the runs of one campaign."""
 
     def __init__(
-        self, folder_of: Callable[[str, int], Path], clock: Clock, vitals: VitalsReader, poll_s: float = 0.0
+        self,
+        folder_of: Callable[[str, int], Path],
+        clock: Clock,
+        vitals: VitalsReader,
+        poll_s: float = 0.0,
+        *,
+        cuts: bool = False,
     ) -> None:
+        """`cuts`: logs are cut where the campaign says so. That is the controller's to do, and nobody else's."""
+        self._cuts = cuts
         self.folder_of, self.clock, self.vitals = folder_of, clock, vitals
         self._old_s = max(OLD_S, 2 * poll_s)
         self._state: CampaignState | None = None
@@ -61,6 +70,9 @@ class Watching:
         files = {attempt.key: found for attempt, _ in living if (found := self._files_of(attempt))}
         self._shift.read({key: found.look for key, found in files.items()})
         vitals = self.vitals.look_all([self._ask(attempt, seen) for attempt, seen in living])
+        if self._cuts and self._state and (most := self._state.campaign.log_max):
+            for attempt, _ in living:  # after they were read
+                cut_logs(str(self.folder_of(*attempt.place)), most)
         return {
             attempt.key: replace(self._answer(attempt.key, boot), boot=boot, vitals=vitals[attempt.key])
             for attempt, _ in living
@@ -73,7 +85,7 @@ class Watching:
     def _files_of(self, attempt: Attempt) -> Files | None:
         assert self._state is not None
         if attempt.key not in self._files:
-            order = read_order(self.folder_of(*attempt.key))
+            order = read_order(self.folder_of(*attempt.place))
             if order is None:
                 return None
             cell = self._state.cells[attempt.cell].cell
@@ -100,7 +112,7 @@ class Watching:
             seen.identity.pid,
             seen.identity.ticks,
             seen.identity.shim_pid,
-            str(self.folder_of(*attempt.key)),
+            str(self.folder_of(*attempt.place)),
             files.output if files else None,
             gpus,
             self._state.campaign.slots.per_gpu > 1,

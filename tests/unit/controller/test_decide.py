@@ -135,19 +135,56 @@ def test_a_changed_definition_lets_a_held_cell_start() -> None:
     assert "definition changed" in (start.retry_cause or "")
 
 
+def test_a_change_from_before_a_kill_is_no_answer_to_it() -> None:
+    state = world(jobs=(TRAIN,))
+
+    def starts(kind: str, declared: str) -> bool:
+        outcome = replace(dead(kind), declared=declared)
+        put(state, replace(attempt("train/0", outcome=outcome), hash="old"), hash="new")
+        return any(isinstance(a, Start) and a.cell == "train/0" for a in see(state))
+
+    assert not starts("signal", "new"), "the file was changed while it ran; then somebody killed it"
+    assert starts("signal", "old"), "it was changed after the death"
+    assert starts("signal", ""), "an older log does not tell"
+    assert starts("exit_code", "new"), "what it died of may be mended"
+
+
+def test_what_was_declared_at_the_end_is_recorded() -> None:
+    state = world(jobs=(TRAIN,))
+    put(state, attempt("train/0"), hash="new")
+    (settle,) = [a for a in see(state, {"train/0": DONE}) if isinstance(a, Settle)]
+    assert settle.outcome.declared == "new"
+
+
 def test_an_unstarted_claim_is_relaunched_but_not_while_its_shim_may_come() -> None:
     state = world()
     put(state, attempt("train/0"))
-    unstarted = {"train/0": Sighting(20.0, "no")}
+    unstarted = {"train/0": Sighting(20.0, "no", searched=True)}
     assert any(isinstance(a, Relaunch) for a in see(state, unstarted))
     recent = see(state, unstarted, launched={("train/0", 1): 49.0})
     assert not any(isinstance(a, Relaunch) for a in recent)
 
 
+def test_nothing_is_relaunched_or_fenced_before_its_token_was_looked_for() -> None:
+    for more, intent in (({}, Intent()), ({"stop_because": "no"}, Intent()), ({}, Intent("down"))):
+        state = world(intent=intent)
+        put(state, attempt("train/0"), **more)
+        done = see(state, {"train/0": Sighting(20.0, "no")})
+        assert not [a for a in done if isinstance(a, Relaunch | Fence)]
+
+
+def test_an_attempt_without_files_is_never_launched_again_and_keeps_no_slot() -> None:
+    state = world()
+    put(state, attempt("train/0"))
+    done = see(state, {"train/0": Sighting(20.0, "lost", searched=True)})
+    assert not [a for a in done if isinstance(a, Relaunch | Fence | Settle | Stop)]
+    assert attempt("train/0").slots[0] in {slot for a in done if isinstance(a, Start) for slot in a.slots}
+
+
 def test_an_unstarted_claim_that_a_person_stops_is_fenced() -> None:
     state = world()
     put(state, attempt("train/0"), stop_because="no")
-    assert any(isinstance(a, Fence) for a in see(state, {"train/0": Sighting(20.0, "no")}))
+    assert any(isinstance(a, Fence) for a in see(state, {"train/0": Sighting(20.0, "no", searched=True)}))
 
 
 def test_stop_and_timeout_are_asked_for_once() -> None:
@@ -160,6 +197,16 @@ def test_stop_and_timeout_are_asked_for_once() -> None:
     assert [a.cause for a in asked if isinstance(a, Stop)] == ["user_stop"]
     again = see(state, {"train/0": ALIVE}, stopping={("train/0", 1): Stop(attempt("train/0"), "user_stop", "enough")})
     assert not [a for a in again if isinstance(a, Stop)]
+
+
+def test_a_run_that_has_ended_is_not_pruned() -> None:
+    """Children that it left behind keep the attempt open; what it scored is there."""
+    state, hopeless = world(), {("train/0", 1): "worse than the others"}
+    put(state, attempt("train/0"))
+    asked = see(state, {"train/0": ALIVE}, hopeless=hopeless)
+    assert [a.cause for a in asked if isinstance(a, Stop)] == ["pruned"]
+    for ended in (replace(ALIVE, main="gone", strays=(101,)), replace(ALIVE, main="zombie")):
+        assert not [a for a in see(state, {"train/0": ended}, hopeless=hopeless) if isinstance(a, Stop)]
 
 
 @pytest.mark.parametrize("cause", ["user_stop", "timeout", "budget_stop", "stalled"])
@@ -249,7 +296,7 @@ def test_decide_changes_nothing_it_was_given() -> None:
 def test_a_claim_that_went_down_before_it_started_is_fenced() -> None:
     state = world(intent=Intent("down"))
     put(state, attempt("train/0"))
-    fences = [a for a in see(state, {"train/0": Sighting(20.0, "no")}) if isinstance(a, Fence)]
+    fences = [a for a in see(state, {"train/0": Sighting(20.0, "no", searched=True)}) if isinstance(a, Fence)]
     assert [fence.stop for fence in fences] == [False]
 
 

@@ -127,7 +127,7 @@ def test_a_stop_that_a_person_wants_is_not_called_the_budgets() -> None:
 def test_a_claim_that_was_not_started_before_the_budget_was_spent_is_fenced() -> None:
     state = world()
     put(state, "train/0")
-    fences = [a for a in see(state, purse(100), s0=Sighting(20.0, "no")) if isinstance(a, Fence)]
+    fences = [a for a in see(state, purse(100), s0=Sighting(20.0, "no", searched=True)) if isinstance(a, Fence)]
     assert [fence.stop for fence in fences] == [False]
 
 

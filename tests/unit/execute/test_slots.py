@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
 import pytest
 
+from muster.domain.attempt import Attempt
 from muster.domain.campaign import Job, Slots, Uses
+from muster.domain.sighting import Identity
 from muster.execute.gpus import Gpu, GpuWatch
+from muster.execute.launches import LaunchBook, LocalTraces
 from muster.execute.local import LocalExecutor
+from muster.execute.slots import Holder, SlotHouse
 from muster.plan.slots import choose, need
+from muster.ports.executor import Slot
 
 FREE, BUSY = Gpu(0, "H200", False), Gpu(1, "H200", True, "2 processes use it")
 
@@ -131,3 +139,158 @@ def test_several_gpus_come_from_different_cards() -> None:
     assert choose((2, 0), ["gpu0.0", "gpu0.1", "gpu1.0"], []) == ("gpu0.0", "gpu1.0")
     assert choose((2, 0), ["gpu0.0", "gpu0.1"], []) is None
     assert choose((0, 2), [], ["cpu0"]) is None
+
+
+# -- files that are deleted, and other users
+
+
+def one_cpu(home: Path) -> LocalExecutor:
+    return executor(home, Slots(gpus=(), cpus=1), [])
+
+
+def run_of(token: str = "token") -> Attempt:
+    return Attempt("train/0", 1, token, 1, ("cpu0",), "", "", 0.0, "boot")
+
+
+def test_a_lease_says_whose_it_is(home: Path) -> None:
+    one = one_cpu(home)
+    kept = one.keep(run_of())
+    assert kept, "nobody held it"
+    assert one.keep(run_of()) is None
+    assert one.holder(["cpu0"]) == f"cpu0 is held by train/0 of {home}"
+    assert LocalTraces(home / ".muster").holds_slot(run_of())
+    assert not LocalTraces(home / ".muster").holds_slot(run_of("another"))
+    one.give_back(kept)
+    assert one.holder(["cpu0"]) == ""
+
+
+def test_a_lease_whose_file_was_deleted_still_counts(home: Path) -> None:
+    one, two = one_cpu(home), one_cpu(home)
+    lease = one.lease(["cpu0"])
+    assert lease
+    shutil.rmtree(home / "home")
+    assert two.lease(["cpu0"]) is None, "the run that got it lives"
+    assert two.lease(["cpu0"]) is None, "although the file is there again"
+    one.give_back(lease)
+    again = two.lease(["cpu0"])
+    assert again, "the folder is made anew"
+    assert one.lease(["cpu0"]) is None
+
+
+def test_a_lease_that_was_kept_for_a_run_does_not_end_with_its_keeper(home: Path) -> None:
+    one, two = one_cpu(home), one_cpu(home)
+    lease = one.lease(["cpu0"])
+    assert lease
+    shutil.rmtree(home / "home")
+    kept = one.keep(run_of())
+    assert kept, "its own controller is not refused"
+    one.give_back(kept)  # as by the controller's death
+    assert two.lease(["cpu0"]) is None, "the run still holds the file that was deleted"
+    one.give_back(lease)
+    assert two.lease(["cpu0"])
+
+
+def test_who_inherited_a_lease_that_was_given_back_keeps_nobody_out(home: Path) -> None:
+    one, two = one_cpu(home), one_cpu(home)
+    lease = one.lease(["cpu0"])
+    assert lease
+    shutil.rmtree(home / "home")
+    fcntl.flock(lease.fds[0], fcntl.LOCK_UN)
+    assert two.lease(["cpu0"])
+
+
+def test_what_stands_in_a_lease_is_never_obeyed_by_a_terminal(home: Path) -> None:
+    one = one_cpu(home)
+    lease = one.lease(["cpu0"])
+    assert lease
+    for told in ("[]", "\x1b[2J", json.dumps({"campaign": "\x1b]52;c;x\x07", "cell": "a", "n": 1, "token": ""})):
+        (home / "home" / "slots" / "cpu0").write_text(told)
+        assert one.holder(["cpu0"]).isprintable()
+
+
+def test_a_second_user_can_ask_and_take(home: Path) -> None:
+    old = os.umask(0o077)
+    try:
+        lease = one_cpu(home).lease(["cpu0"])
+    finally:
+        os.umask(old)
+    assert lease
+    slots = home / "home" / "slots"
+    assert (slots.stat().st_mode & 0o7777, (slots / "cpu0").stat().st_mode & 0o777) == (0o1777, 0o666)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs to become another user")
+@pytest.mark.root
+def test_a_lock_of_another_user_that_may_only_be_read_is_taken_not_broken(tmp_path: Path) -> None:
+    slots = tmp_path / "slots"
+    slots.mkdir()
+    (slots / "cpu0").touch(0o644)
+    house = SlotHouse(slots)
+    for folder in (tmp_path, *tmp_path.parents[:-2]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            os.setuid(65534)
+            code = 0 if house.lease([Slot("cpu0", "cpu")]) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def spoil_slot(kind: str, slot: Path, victim: Path) -> None:
+    slot.parent.mkdir(parents=True)
+    if kind == "link":
+        slot.symlink_to(victim)
+    elif kind == "second name":
+        os.link(victim, slot)
+    elif kind == "dangling link":
+        slot.symlink_to(victim.with_name("nobody"))
+    elif kind == "fifo":
+        os.mkfifo(slot)
+    else:
+        slot.mkdir()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "second name", "fifo", "folder"])
+def test_what_is_no_plain_file_is_a_taken_slot_and_told(home: Path, kind: str) -> None:
+    slot, victim = home / "home" / "slots" / "cpu0", home / "victim"
+    victim.write_text("precious")
+    spoil_slot(kind, slot, victim)
+    one = one_cpu(home)
+    assert one.lease(["cpu0"]) is None
+    assert one.keep(run_of()) is None
+    told = one.holder(["cpu0"])
+    assert f"{slot} is no plain file" in told
+    assert f"rm -r {slot}" in told
+    assert list(one.house.holders()) == ["cpu0"]
+    assert not LocalTraces(home / ".muster").holds_slot(run_of())
+    assert victim.read_text() == "precious"
+    assert not victim.with_name("nobody").exists()
+
+
+def test_a_lease_that_got_a_second_name_is_not_signed(home: Path) -> None:
+    one = one_cpu(home)
+    lease = one.lease(["cpu0"])
+    assert lease
+    os.link(home / "home" / "slots" / "cpu0", home / "second")
+    one.house.sign(lease, Holder("campaign", "train/0", 1, "token"))
+    assert (home / "second").read_text() == ""
+
+
+def test_the_launch_book_outlives_its_deletion_and_forgets_what_is_over(tmp_path: Path) -> None:
+    who = Identity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
+    book = LaunchBook(tmp_path / "launched")
+    book.note("a")
+    book.note("a", who)
+    (tmp_path / "launched").unlink()
+    book.note("b")
+    assert LaunchBook(tmp_path / "launched").known() == {"a": who, "b": None}
+    with open(tmp_path / "launched", "a") as file:
+        file.write('{"token": "cut o')
+    later = LaunchBook(tmp_path / "launched")
+    later.note("c")
+    assert LaunchBook(tmp_path / "launched").known() == {"a": who, "b": None, "c": None}
+    later.keep_only({"a"})
+    assert LaunchBook(tmp_path / "launched").known() == {"a": who}

@@ -27,6 +27,9 @@ UNREAD = ProofReading(None, (Evidence("step", "proof", "metrics.jsonl can't be r
 FAILS = ProofReading(False, (Evidence("step", "proof", "last step 40, wanted 100", "fails"),))
 
 
+LOST = replace(GONE, started="lost", searched=True)
+
+
 def ended(code: int | None = 0, signal: int | None = None, **more: object) -> Exit:
     facts: dict[str, object] = {"orphans": ()}
     return Exit(code, signal, 1010.0, 30.0, 20.0, **{**facts, **more})  # type: ignore[arg-type]
@@ -65,6 +68,18 @@ TABLE = [
     ("rebooted before it started", Sighting(20.0, "no", host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
     ("container restarted", replace(GONE, host="restarted"), PLAIN, State.DEAD, "container_restart", True),
     ("alive in another container", replace(GONE, host="restarted", tree_locked=True), PLAIN, State.RUNNING, None, False),
+    ("without files, alive", replace(ALIVE, started="lost"), PLAIN, State.RUNNING, None, False),
+    ("without files, its token is carried", replace(LOST, identity=None, main="unread", strays=(7,)), PLAIN, State.RUNNING, None, False),
+    ("without files, its slot is held", replace(LOST, slot_held=True), PLAIN, State.RUNNING, None, False),
+    ("without files, its shim lives", replace(LOST, shim_locked=True), PLAIN, State.UNKNOWN, None, False),
+    ("without files, nothing is seen", LOST, PLAIN, State.UNKNOWN, None, False),
+    ("without files, its proof would hold", replace(LOST, proof=HOLDS), PROVEN, State.UNKNOWN, None, False),
+    ("without files, a person ends it", replace(LOST, stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
+    ("without files, its exit was written elsewhere", replace(LOST, exit=ended(1), proof=HOLDS), PLAIN, State.DEAD, "exit_code(1)", True),
+    ("without files, rebooted", replace(LOST, host="rebooted"), PLAIN, State.DEAD, "host_reboot", True),
+    ("started on another machine", replace(GONE, host="elsewhere"), PLAIN, State.UNKNOWN, None, False),
+    ("claimed on another machine", Sighting(20.0, "no", host="elsewhere"), PLAIN, State.UNKNOWN, None, False),
+    ("on another machine, a person ends it", replace(GONE, host="elsewhere", stop_reason="user_stop"), PLAIN, State.DEAD, "user_stop", True),
     ("exit 0, no proof declared", with_exit(ended()), PLAIN, State.DONE, None, True),
     ("exit 0, proof holds", with_exit(ended()), PROVEN, State.DONE, None, True),
     ("exit 0, proof fails", with_exit(ended(), FAILS), PROVEN, State.DEAD, "early_exit", True),

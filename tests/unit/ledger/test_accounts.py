@@ -113,6 +113,14 @@ def test_what_never_ran_is_overhead() -> None:
     assert (found.overhead, found.wasted) == (pytest.approx(2 * 30 / HOUR), 0)
 
 
+def test_adopted_runs_of_a_job_that_needs_no_gpu_here_held_none() -> None:
+    state = world(slots=Slots())
+    put(state, adopted("train/0", WALL - 1e6, HOUR))
+    assert book(state, now(0)).gpu_hours == pytest.approx(1.0), "nothing tells"
+    put(state, attempt("train/1", 0.0, ("cpu0",), ran=HOUR))
+    assert book(state, now(2 * HOUR)).gpu_hours == 0.0
+
+
 def test_adopted_runs_count_by_their_files() -> None:
     """17 runs of 1.68 h explain 28.5 h, not 200 yuan."""
     state = world(replace(PER_GPU, price=1.98, paid=200), seeds=17)

@@ -294,3 +294,13 @@ def test_a_folder_that_can_not_be_read_is_told_by_who_asks_for_one_run(
     assert found.run.folder == str(tmp_path / "open"), "the others are still looked at"
     assert found.told[0] == f"{tmp_path}/locked can't be read: Permission denied"
     assert len(found.told) == 2
+
+
+def test_a_run_of_which_wandb_left_no_record_is_told(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "metrics.jsonl", jsonl_bytes(ROWS))
+    put(tmp_path / "b" / "wandb" / "run-20260214_101500-ab12cd" / "logs" / "debug.log", b"x")
+    put(tmp_path / "c" / "wandb" / "run-20260214_101500-ab12ce" / "run-ab12ce.wandb", wandb_bytes(ROWS))
+    seen = discover(str(tmp_path))
+    assert [Path(run.folder).name for run in seen.runs] == ["a", "c"]
+    (told,) = seen.troubles
+    assert told.startswith(f"{tmp_path / 'b' / 'wandb'} holds no record of W&B (*.wandb)")

@@ -22,8 +22,10 @@ from muster.observe.find_process import Opened
 from muster.observe.find_target import target_of
 from muster.observe.find_times import of_times
 from muster.observe.find_walk import walk
+from muster.observe.find_writer import writes_there
 from muster.observe.finding import LOOKED_FOR, find, run_folder, source_of
 from muster.observe.probes.tree import Snapshot
+from muster.ports.clock import SystemClock
 
 NOW = 1_800_000_000.0
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
@@ -302,6 +304,16 @@ def test_a_trainer_that_names_its_own_folder(tmp_path: Path) -> None:
     assert "2 folders were made" in found.notes[0]
 
 
+def test_a_record_of_wandb_is_a_part_of_the_run(tmp_path: Path) -> None:
+    """LeRobot has nothing else open; its checkpoints lie beside."""
+    record = tmp_path / "out" / "wandb" / "run-1" / "run-1.wandb"
+    rows(record, {})
+    named = who(tmp_path, "python", "train.py", "--output_dir=out")
+    for run in (named, who(tmp_path, "python", "train.py")):
+        found = output_of(run, [(run.argv, run.cwd)], Opened((str(record),)), time.time() - 5)
+        assert found.folder == str(tmp_path / "out")
+
+
 def test_open_files_and_the_own_folder_tell_too(tmp_path: Path) -> None:
     run = who(tmp_path, "python", "train.py")
     files = (str(tmp_path / "out" / "a.jsonl"), str(tmp_path / "out" / "tb" / "events.1"))
@@ -356,7 +368,12 @@ def test_the_step_that_it_is_to_reach(
 
 
 def writers(folder: Path) -> processes.Writers:
-    return processes.writers_in(str(folder.resolve()), Snapshot.take())
+    place, snapshot, clock = str(folder.resolve()), Snapshot.take(), SystemClock()
+
+    def writes(who: Who) -> bool:
+        return writes_there(who, place, snapshot, clock.wall() - (clock.boot() - who.began))
+
+    return processes.writers_in(place, snapshot, writes)
 
 
 def script(folder: Path, code: str) -> tuple[str, ...]:
@@ -402,23 +419,89 @@ def test_readers_are_no_writers(run: Path) -> None:
         tail.kill()
 
 
-def test_who_names_it_or_works_there(run: Path) -> None:
-    with started(*script(run, WAIT), "--logdir", str(run)) as process:
-        pid = ready(process)
-        found = writers(run)
-        assert found.main
-        assert (found.main.pid, found.main.sure) == (pid, "names it")
+def test_who_names_it_or_works_there_is_the_writer_once_something_is_written(run: Path) -> None:
     code = f"import os; os.chdir({str(run)!r}); {WAIT}"
-    with started(*script(run, code)) as process:
-        ready(process)
-        found = writers(run)
-        assert found.main
-        assert found.main.sure == "works there"
-        with started(*script(run, code)) as other:  # of two that merely sit there neither is taken
-            ready(other)
+    for job, sure in (((*script(run, WAIT), "--logdir", str(run)), "names it"), (script(run, code), "works there")):
+        with started(*job) as process:
+            pid = ready(process)
+            found = writers(run)
+            assert found.main is None  # what lies there was written before
+            assert [(each.pid, each.sure) for each in found.doubtful] == [(pid, sure)]
+            rows(run / "metrics.jsonl", {"step": 2})
+            found = writers(run)
+            assert found.main
+            assert (found.main.pid, found.main.sure) == (pid, sure)
+
+
+def test_who_evaluates_a_checkpoint_does_not_train(run: Path) -> None:
+    (run / "last.ckpt").write_bytes(b"x")
+    (run.parent / "scores").mkdir()
+    for words in ((str(run / "last.ckpt"),), (str(run), "--out", str(run.parent / "scores"))):
+        with started(*script(run, WAIT), "--checkpoint", *words) as process:
+            ready(process)
+            rows(run / "metrics.jsonl", {"step": 2})  # by the training, which may have died since
             found = writers(run)
             assert found.main is None
-            assert len(found.doubtful) == 2
+            assert [each.pid for each in found.doubtful] == [process.pid]
+
+
+def trainer(folder: Path, name: str, *words: str) -> tuple[str, ...]:
+    """It is given the folder above, as `--logdir runs/`, and names its own; a file is open only while it is written."""
+    code = (
+        "import os, sys\n"
+        f"own = {str(folder / name)!r}\n"
+        "for line in sys.stdin:\n"
+        "    os.makedirs(own, exist_ok=True)\n"
+        "    with open(own + '/metrics.jsonl', 'a') as file: file.write('{\"step\": 1}\\n')\n"
+        "    print('wrote', flush=True)\n"
+    )
+    path = folder.parent / f"{name}.py"
+    path.write_text(code)
+    return (sys.executable, str(path), "--logdir", str(folder), *words)
+
+
+def write_row(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin
+    assert process.stdout
+    process.stdin.write(b"go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == b"wrote\n"
+
+
+def test_another_run_of_the_same_trainer_is_not_the_dead_ones_life(tmp_path: Path) -> None:
+    above = tmp_path / "runs"
+    above.mkdir()
+    with started(*trainer(above, "a")) as dying, started(*trainer(above, "b")) as living:
+        write_row(dying)
+        write_row(living)
+        dying.kill()
+        os.waitid(os.P_PID, dying.pid, os.WEXITED | os.WNOWAIT)
+        found = writers(above / "a")  # it was written to since the other began, and made since
+        assert found.main is None
+        assert [(each.pid, each.sure) for each in found.doubtful] == [(living.pid, "names the folder above")]
+        (above / "a" / "metrics.jsonl").unlink()
+        (above / "a").rmdir()
+        found = writers(above / "b")
+        assert found.main
+        assert (found.main.pid, found.main.sure) == (living.pid, "names the folder above")
+        (above / "b" / "config.yaml").write_text("method: b\nseed: 1\n")
+        with started(*trainer(above, "c", "--seed", "2")):
+            found = writers(above / "b")  # the other has made no folder yet, and its seed is another
+            assert found.main
+            assert found.main.pid == living.pid
+            assert not found.others
+
+
+def test_a_filter_that_names_the_log_is_no_training(run: Path) -> None:
+    """It has not opened its file yet, or only reads it."""
+    words = ["sed", "-u", "p", str(run / "metrics.jsonl"), "-"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as sed:
+        assert sed.stdout
+        sed.stdout.readline()
+        rows(run / "metrics.jsonl", {"step": 2})
+        assert writers(run) == processes.Writers()
+        assert sed.stdin
+        sed.stdin.close()
 
 
 def test_it_is_not_tee_that_trains(run: Path) -> None:

@@ -18,11 +18,12 @@ import pytest
 from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result
 from muster.domain.cell import Cell
 from muster.domain.order import Order
-from muster.domain.origins import Origins, Series
+from muster.domain.origins import NoCurve, Origins, Series
 from muster.domain.sighting import Exit
 from muster.observe import origins
 from muster.observe.curves import POINTS, candidates_for, read_curves
 from muster.observe.origins import read_origins
+from muster.observe.proof import FileProofReader
 from muster.observe.sweep import sweep
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
@@ -85,6 +86,17 @@ def test_result_files_their_values_and_hashes(order: Order) -> None:
     assert found.values == {"score": 1.5, "cost": 3.0}
     assert found.files == {str(path): sha256(str(path))}
     assert (found.episodes, found.evaluated) == (48, "ab")
+
+
+def test_a_mean_over_rows_of_episodes_tells_how_many_they_are(order: Order) -> None:
+    rows = "".join(json.dumps({"episode/score": each, "loss": 1.0}) + "\n" for each in (1.0, 2.0, 3.0))
+    put(order, "metrics.jsonl", rows)
+    score = Result("score", "jsonl", "metrics.jsonl", "episode/score", "mean")
+    assert read(order, job(results=(score,))).episodes == 3
+    assert read(order, job(results=(replace(score, reduce="last"),))).episodes is None
+    loss = replace(score, key="loss")
+    assert read(order, job(results=(loss,))).episodes is None, "rows of a training are no episodes"
+    assert read(order, job(results=(loss,), needs=("other",))).episodes == 3, "those of an evaluation are"
 
 
 def test_what_can_not_be_read_has_no_value(order: Order) -> None:
@@ -189,6 +201,84 @@ def test_a_curve_is_found_under_the_name_that_trainers_use(order: Order) -> None
     assert found["score"] == ("episode/score", ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 0.1, 0.2, 0.3, 0.4)))
     assert found["cost"] == ("episode/cost", ((0.0, 1.0, 3.0, 4.0), (9.0, 8.0, 6.0, 5.0)))
     assert "nothing" not in found
+
+
+def test_a_declared_key_is_the_curve_and_no_other_name(order: Order) -> None:
+    """OmniSafe and SB3 log what people call `ret` under names of their own."""
+    put(order, "progress.csv", "time/total_timesteps,rollout/ep_rew_mean,ret\n512,1.5,9\n1024,2.5,9\n1536,4.0,9\n")
+    put(order, "metrics.jsonl", "".join(json.dumps({"step": at, "score": at, "ret": 9}) + "\n" for at in range(3)))
+    asked = job(results=(Result("ret", "csv", "progress.csv", "rollout/ep_rew_mean", "last"),))
+    found = read(order, asked, metrics=["ret", "score"])
+    assert found.curves["ret"] == ("rollout/ep_rew_mean", ((512.0, 1024.0, 1536.0), (1.5, 2.5, 4.0)))
+    assert found.curves["score"][0] == "score", "evaluated elsewhere: its name is searched for"
+    assert found.uncurved == {}
+    nested = job(results=(Result("ret", "jsonl", "metrics.jsonl", "eval.ret"),))
+    put(order, "metrics.jsonl", "".join(json.dumps({"step": at, "eval": {"ret": at + 1}}) + "\n" for at in range(3)))
+    assert read(order, nested, metrics=["ret"]).curves["ret"] == ("eval.ret", ((0.0, 1.0, 2.0), (1.0, 2.0, 3.0)))
+
+
+def test_why_there_is_no_curve(order: Order) -> None:
+    put(order, "metrics.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n')
+    declared = job(results=(Result("ret", "jsonl", "metrics.jsonl", "Metrics/EpRet"),))
+    found = read(order, declared, metrics=["ret", "cost"])
+    assert found.uncurved == {"ret": NoCurve("key", "metrics.jsonl", "Metrics/EpRet"), "cost": NoCurve("name")}
+    assert read(order, replace(job(), progress=()), metrics=["cost"]).uncurved == {"cost": NoCurve("log")}
+
+
+# -- runs that were resumed
+
+
+def resumed(order: Order, tmp_path: Path, share: bool = False) -> tuple[Order, Order]:
+    """An attempt, and one that goes on from its checkpoint."""
+    out = order.out if share else str(tmp_path / "2" / "out")
+    Path(out).mkdir(parents=True, exist_ok=True)
+    (tmp_path / "2").mkdir(exist_ok=True)
+    return order, replace(order, n=2, out=out, output=out, resumed_from=f"{order.out}/model_8.json")
+
+
+def log_rows(begin: int, end: int) -> str:
+    return "".join(json.dumps({"step": at, "score": at * 1.0, "cost": 100.0 - at}) + "\n" for at in range(begin, end))
+
+
+LOGGED = tuple(Result(f"score_{how}", "jsonl", "metrics.jsonl", "score", how) for how in ("last", "mean", "min", "max"))
+AT_BEST = Result("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score_max"}})
+
+
+@pytest.mark.parametrize("share", [False, True], ids=["folders", "one file"])
+@pytest.mark.parametrize("step", [True, False], ids=["step declared", "step found"])
+def test_results_and_curves_over_all_attempts(order: Order, tmp_path: Path, share: bool, step: bool) -> None:
+    first, second = resumed(order, tmp_path, share)
+    asked = job(results=(*LOGGED, AT_BEST))
+    asked = asked if step else replace(asked, progress=asked.progress[1:])
+    put(first, "metrics.jsonl", log_rows(2, 12))
+    put(second, "metrics.jsonl", (log_rows(2, 12) if share else "") + log_rows(9, 20))
+    found = read(second, asked, metrics=["score_mean"], before=[first])
+    assert found.values == {"score_last": 19, "score_mean": 10.5, "score_min": 2, "score_max": 19, "cost": 81}
+    assert found.curves["score_mean"][1][0] == tuple(map(float, range(2, 20)))
+    assert found.resumed
+    assert (found.resumed.times, found.resumed.gaps) == (1, ())
+    assert set(found.files) == {str(Path(each.out, "metrics.jsonl")) for each in (first, second)}
+    proof = FileProofReader(lambda _: [first]).read(asked, CELL, second, Exit(0, None, time.time(), 0.0, LENGTH))
+    assert proof.results == found.values
+
+
+def test_a_number_that_was_lost_with_its_steps_is_no_mistake(order: Order, tmp_path: Path) -> None:
+    first, second = resumed(order, tmp_path)
+    put(first, "metrics.jsonl", log_rows(2, 9) + '{"step": 10, "score": NaN}\n')
+    put(second, "metrics.jsonl", log_rows(9, 12))
+    asked = job(results=LOGGED[:2])
+    assert read(second, asked, before=[first]).values == {"score_last": 11, "score_mean": 6.5}
+    put(first, "metrics.jsonl", '{"step": 3, "score": NaN}\n' + log_rows(4, 9))
+    assert read(second, asked, before=[first]).values == {}
+
+
+def test_what_an_earlier_attempt_left_may_be_gone(order: Order, tmp_path: Path) -> None:
+    first, second = resumed(order, tmp_path)
+    put(second, "metrics.jsonl", log_rows(9, 12))
+    found = read(second, job(results=LOGGED[:2]), metrics=["score"], before=[first])
+    assert found.values["score_mean"] == 10
+    assert found.resumed
+    assert (found.resumed.gone, found.resumed.first) == ((1,), 9)
 
 
 def test_only_evaluations_say_which_step_was_best(order: Order) -> None:

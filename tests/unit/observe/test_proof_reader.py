@@ -6,6 +6,7 @@ import pickle
 import sys
 import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -307,6 +308,33 @@ def test_files(order: Order) -> None:
     assert read(wanted, order).holds is True
 
 
+def test_an_untrained_checkpoint_is_known_by_its_step_whenever_it_was_saved(order: Order) -> None:
+    out = Path(order.out)
+    proof = job(Proof(checkpoint=CheckpointProof("checkpoint.ckpt", 0.9)))
+    put(out / "checkpoint.ckpt", pickle.dumps({"step": 100, "agent": {}}), ENDED - 1)  # somebody touched it
+    assert told(read(proof, order))[1] == (
+        "checkpoint.ckpt saved at 99.9 % of the run; it holds step 100 of 120000 (0 %), wanted after 90 %", "fails",
+    )  # fmt: skip
+    put(out / "checkpoint.ckpt", pickle.dumps({"step": 119_000, "agent": {}}), ENDED - 500)  # evaluations came after it
+    assert told(read(proof, order))[1] == (
+        "checkpoint.ckpt saved at 50 % of the run; it holds step 119000 of 120000 (99.1 %), wanted after 90 %", "holds",
+    )  # fmt: skip
+    assert read(proof, order, None).holds is True  # its exit is lost, and with it when it ended
+    put(out / "checkpoint.ckpt", pickle.dumps({"step": 100_000, "agent": {}}), ENDED - 500)
+    assert read(proof, order).holds is False
+
+
+def test_a_living_run_without_a_log_is_as_far_as_its_checkpoint(order: Order) -> None:
+    proof = job(progress=(JSONL, Progress("checkpoint", "checkpoints/*")))
+    for step in (400, 800):
+        put(Path(order.out) / "checkpoints" / f"{step:06}" / "model.bin", at=ENDED + step)
+    assert FileProofReader().progress(proof, CELL, order).step == 800
+    steps(Path(order.out), 550)  # W&B and others lag
+    assert FileProofReader().progress(proof, CELL, order).step == 800
+    steps(Path(order.out), 900)
+    assert FileProofReader().progress(proof, CELL, order).step == 900
+
+
 # -- outputs
 
 
@@ -351,6 +379,37 @@ def _without_ctime(stat: Any) -> Any:
             self.st_mode, self.st_size = real.st_mode, real.st_size
 
     return lambda path, **more: Times(stat(path, **more))
+
+
+def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(
+    named: Order, tmp_path: Path, attempt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the exit is lost, and where `started` is gone with it."""
+    now = time.time()
+    old = run(tmp_path, "a", now - 5000)
+    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
+    proof = job(Proof(step=StepProof("9")), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    claimed = replace(named, claimed_at=datetime.fromtimestamp(now - 100).astimezone().isoformat())
+    put(attempt / "started", b"tok", now - 100)
+    for order in (named, claimed, claimed):
+        assert FileProofReader().progress(proof, CELL, order) == ProofReading(None)
+        reading = read(proof, order, None)
+        assert (reading.holds, reading.output, reading.step) == (False, None, None)
+        assert told(reading)[0] == (f"no folder fits {named.output} since the start", "fails")
+        if order is claimed:
+            (attempt / "started").unlink(missing_ok=True)
+    put(old / "plot.png", at=now)  # somebody touches it: what it holds is as old as before
+    reading = read(proof, claimed, None)
+    assert (reading.holds, reading.output, reading.step, reading.results) == (False, str(old), None, {})
+    put(old / "metrics.jsonl", b'{"step": 9}\n', now)  # it goes on in the old folder
+    assert read(proof, claimed, None).holds is True
+
+
+def test_a_folder_of_a_later_attempt_is_not_taken_for_an_earlier_one(named: Order, tmp_path: Path) -> None:
+    mine, later = run(tmp_path, "a", STARTED + 50), run(tmp_path, "b", ENDED + 50)
+    found = read(job(Proof(step=StepProof("9"))), named)
+    assert (found.holds, found.output) == (True, str(mine))
+    assert later.exists()
 
 
 def test_no_folder_fits(named: Order) -> None:

@@ -47,6 +47,7 @@ def test_json(tmp_path: Path) -> None:
         ('{"score": -Infinity}', "'score' in r.json is -inf"),
         ('{"score": "1.5"}', "'score' in r.json is no number but a text"),
         ('{"score": true}', "'score' in r.json is no number but true or false"),
+        ('{"score": 1' + "0" * 400 + "}", "'score' in r.json is too large for a number"),
         ('{"score": null}', "'score' in r.json is no number but null"),
         ('{"score": {"mean": 1}}', "'score' in r.json is no number but an object"),
         ('{"score": []}', "r.json has no 'score'"),

@@ -28,7 +28,15 @@ def test_each_variant_is_a_value() -> None:
 
 def test_repeats_are_seeds() -> None:
     looped = replace(CAMPAIGN, loop={"job": "train", "repeats": 2}, jobs=(replace(JOBS[0], axes=()),))
-    assert [cell.id for cell in all_cells(grown(looped, [BASE]))] == ["train/a/0", "train/a/1"]
+    found = all_cells(grown(looped, [BASE]))
+    assert [cell.id for cell in found] == ["train/a/0", "train/a/1"]
+    assert [values(JOBS[0], cell, Place(1, "/out"))["seed"] for cell in found] == ["0", "1"]
+
+
+def test_a_variant_that_nobody_repeats_has_the_seed_0() -> None:
+    once = replace(CAMPAIGN, jobs=(replace(JOBS[0], axes=()),))
+    (cell,) = all_cells(grown(once, [BASE]))
+    assert values(JOBS[0], cell, Place(1, "/out"))["seed"] == "0"
 
 
 def test_growing_twice_is_growing_once() -> None:

@@ -54,8 +54,8 @@ def reference(language: str) -> RecordFacts:
         ),
         slots="gpus: [0], cpus: 1",
         values=(
-            ("config", "v2_full", "--configs v2_full", ""),
-            ("split", "ood", "--hallu.level 2", "hallu.level=2 is a proxy, not a formal OOD split"),
+            ("config", "v2_full", "--configs v2_full", "", ""),
+            ("split", "ood", "--hallu.level 2", "", "hallu.level=2 stands for out-of-distribution"),
         ),
         env=(("JAX_PLATFORM_NAME", "gpu"), ("MUJOCO_GL", "egl")),
         price=(1.98, "CNY", "gpu", 200.0),

@@ -29,7 +29,7 @@ FACTORS = {
     "v2_cert_only": {"u": 0, "cert": 1},
     "v2_full": {"u": 1, "cert": 1},
 }
-PROXY = "hallu.level=2 is a proxy, not a formal OOD split"
+PROXY = "hallu.level=2 stands for out-of-distribution; it is no formal OOD split"
 
 
 def spread(mean: float, sd: float, n: int = 5, turn: int = 0) -> list[float]:
@@ -106,7 +106,7 @@ def scores(means: Sequence[float], sd: float = 0.2, n: int = 5) -> dict[str, lis
 
 
 def costs(means: Sequence[float], n: int = 5) -> dict[str, list[float]]:
-    return {c: spread(mean, 2.5, n, turn + 5) for turn, (c, mean) in enumerate(zip(CONFIGS, means, strict=False))}
+    return {c: spread(mean, 1.0, n, turn + 5) for turn, (c, mean) in enumerate(zip(CONFIGS, means, strict=False))}
 
 
 SAFE = (20.0, 16.5, 19.0, 14.5)
@@ -116,18 +116,19 @@ def made_of(cells: Sequence[Measurement]) -> tuple[Made, ...]:
     """Every training with hashes of its own, saved at its end."""
     trained = dict.fromkeys((each.config, each.seed) for each in cells)
     return tuple(
-        Made(f"train/{c}/{s}", c, s, checkpoint=f"{c}{s}", saved_share=0.99, curve=f"curve {c}{s}", settings=f"set {c}", steps=120000.0)
+        Made(f"train/{c}/{s}", c, s, checkpoint=f"{c}{s}", saved_share=0.99, curve=f"curve {c}{s}", settings=f"set {c}", steps=120000.0,
+             used_by=(f"eval/{c}/{s}/id", f"eval/{c}/{s}/ood"))
         for c, s in trained
     )  # fmt: skip
 
 
 def recommend(language: Language = "en", **changed: Any) -> Facts:
-    values = sprint(scores((2.2, 2.3, 2.1, 3.1)), costs((22.0, 16.5, 19.0, 9.5)))
+    values = sprint(scores((2.2, 2.3, 2.1, 3.1)), costs((24.0, 16.5, 19.0, 9.5)))
     return facts(values, language=language, **{"made": made_of(measured(values)), **changed})
 
 
 def unsafe_baseline(language: Language = "en", **changed: Any) -> Facts:
-    values = sprint(scores((2.2, 2.25, 2.1, 2.18), sd=0.12), costs((83.0, 16.5, 59.0, 14.5)))
+    values = sprint(scores((2.2, 2.25, 2.1, 2.18), sd=0.09), costs((83.0, 16.5, 59.0, 14.5)))
     return facts(values, language=language, **changed)
 
 
@@ -138,6 +139,11 @@ def equivalent(language: Language = "en", **changed: Any) -> Facts:
 
 def not_enough(language: Language = "en", **changed: Any) -> Facts:
     values = sprint(scores((2.2, 2.43, 1.67, 2.5), sd=0.5), costs((20.0, 16.5, 24.0, 14.5)))
+    return facts(values, language=language, **changed)
+
+
+def keep_baseline(language: Language = "en", **changed: Any) -> Facts:
+    values = sprint(scores((2.2, 1.2, 1.1, 2.9), sd=0.12), costs((20.0, 16.5, 19.0, 44.5)))
     return facts(values, language=language, **changed)
 
 
@@ -166,7 +172,15 @@ def invalid(language: Language = "en", **changed: Any) -> Facts:
         "train/risk_penalty": {"v2_baseline": [0.0, 0.0], "v2_u_only": [2.713, 2.885], "v2_cert_only": [0.021, 0.031], "v2_full": [2.801, 2.973]},
     }  # fmt: skip
     made = tuple(
-        Made(f"train/{c}/{s}", c, str(s), checkpoint=f"{c}{s}", saved_share=0.01, saved_early=True)
+        Made(
+            f"train/{c}/{s}",
+            c,
+            str(s),
+            checkpoint=f"{c}{s}",
+            saved_share=0.01,
+            saved_early=True,
+            used_by=(f"eval/{c}/{s}/id", f"eval/{c}/{s}/ood"),
+        )
         for c in CONFIGS[:3]
         for s in range(2)
     )
@@ -181,6 +195,7 @@ SCENES = {
     "recommend": recommend,
     "unsafe_baseline": unsafe_baseline,
     "equivalent": equivalent,
+    "keep_baseline": keep_baseline,
     "not_enough": not_enough,
     "incomplete": incomplete,
     "invalid": invalid,

@@ -49,7 +49,7 @@ CONFIGS = ("v2_baseline", "v2_u_only", "v2_cert_only", "v2_full")
 AXES = (
     Axis("config", tuple(AxisValue(name, name) for name in CONFIGS)),
     Axis("seed", tuple(AxisValue(str(seed), seed) for seed in range(5))),
-    Axis("split", (AxisValue("id", "id"), AxisValue("ood", "ood", note="hallu.level=2 is a proxy, not a formal OOD split"))),
+    Axis("split", (AxisValue("id", "id"), AxisValue("ood", "ood", proxy="hallu.level=2 is no formal OOD split"))),
 )  # fmt: skip
 CHECKPOINT = "checkpoint.ckpt"
 TRAIN = Job(

@@ -22,9 +22,11 @@ from report_scenes import (
     spread,
 )
 
+from muster.domain.origins import NoCurve
+from muster.domain.resumed import Gap, Kept, Resumption
 from muster.report.analysis import Analysis, analyse
 from muster.report.decision_report import decision_report
-from muster.report.facts import Accepted, Missing, Text
+from muster.report.facts import Accepted, Missing, Text, Uncurved
 from muster.report.verdict import verdict_sentence
 from muster.stats.flags import Declared
 from muster.stats.more_seeds import Price
@@ -53,7 +55,20 @@ def test_the_verdict_comes_first_in_bold(scene: str, language: Language) -> None
     lines = decision_report(analysis).body.splitlines()
     assert lines[0].startswith("# ")
     mark = "PARTIAL 51/60 · " if scene == "incomplete" else ""
-    assert lines[4] == f"**{mark}{verdict_sentence(analysis)}** [E1]"
+    assert lines[4].startswith(f"**{mark}{verdict_sentence(analysis)}** [E1]")
+    assert (PROXY in lines[4]) == (scene not in ("incomplete", "invalid", "no_plan"))
+
+
+def test_the_first_paragraph_has_price_rivals_and_proxy() -> None:
+    first = report("unsafe_baseline").body.splitlines()[4]
+    assert "the baseline (v2_baseline) breaks the limit ood/cost ≤ 25 (mean 83.0, at least 81.4)" in first
+    assert "v2_u_only keeps it (mean 16.5, at most 19.5), with 95 % confidence. It costs nothing on ood/score" in first
+    assert "v2_full would do as well: v2_u_only has the best mean on ood/score, but they were not compared" in first
+    assert f"Mind that ood is a proxy: {PROXY}. [E3]" in first
+    chinese = report("unsafe_baseline", "zh").body.splitlines()[4]
+    assert "v2_full 同样可选" in chinese
+    assert "请注意，ood 是代理划分" in chinese
+    assert "proxy" not in report("unsafe_baseline", proxies={}).body.splitlines()[4]
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -111,7 +126,7 @@ def test_a_figure_that_has_the_mark_gets_no_second_one() -> None:
 def test_odd_names_break_no_table_and_no_emphasis() -> None:
     values = {"ood/score": {"a|b": NEAR, "*c*": spread(3.0, 0.1, 5, 2)}}
     body = decision_report(analyse(facts(values, plan=plan(baseline="a|b", limit=None, factors={})))).body
-    assert r"RECOMMEND \*c\*: on ood/score it is better than a\|b, the baseline, by" in body
+    assert r"RECOMMEND \*c\*: on ood/score it is better than the baseline (a\|b) by" in body
     for table in re.findall(r"(?:^\|.*\n)+", body, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
 
@@ -128,13 +143,13 @@ def test_odd_names_break_no_table_and_no_emphasis() -> None:
         (4, "4 training seeds per config: preliminary, no ranking", "初步结果，不作排名"),
         (
             5,
-            "5 training seeds per config: only differences of 2 sd or more are visible; not significant is not equal",
-            "达到 2 个标准差",
+            "5 training seeds per config; not significant is not equal",
+            "不显著不等于相同",
         ),
         (
             10,
-            "10 training seeds per config: only differences of 1.3 sd or more are visible; not significant is not equal",
-            "达到 1.3 个标准差",
+            "10 training seeds per config; not significant is not equal",
+            "不显著不等于相同",
         ),
     ],
 )
@@ -144,6 +159,14 @@ def test_what_so_many_seeds_are_good_for(n: int, english: str, chinese: str) -> 
     assert chinese in section(
         decision_report(replace(analysis, facts=replace(analysis.facts, language="zh"))), "结论依据"
     )
+
+
+def test_one_power_is_told_and_it_is_that_of_the_declared_procedure() -> None:
+    told = section(report("recommend"), "What it rests on")
+    assert "With 5 seeds per config a true difference of 0.74 on ood/score (2.8 sd) is found with 80 % power" in told
+    assert "(sd 0.22 over all configs; 0.26 assumed, to be on the safe side)" in told
+    assert told.count("visible") == 0
+    assert "only differences of 2 sd or more are visible" in section(report("no_plan"), "What it rests on")
 
 
 def test_unequal_seeds_are_judged_by_the_fewest() -> None:
@@ -170,10 +193,22 @@ def test_the_question_of_the_reference_is_answered() -> None:
         "recommend",
         "unsafe_baseline",
         "equivalent",
+        "keep_baseline",
     }
     assert {found[1] for found in answers.values() if found} == {"Yes", "No"}
     few = decision_report(pair(spread(1.0, 0.01, 3, 1), spread(1.0, 0.012, 3, 2)))
-    assert "By the declared procedure, yes; but fewer than 5 seeds are preliminary." in few.body
+    assert "**Enough to decide on?** No" in few.body
+
+
+@pytest.mark.parametrize("n", [6, 11])
+def test_an_undeclared_look_is_never_enough(n: int) -> None:
+    found = pair(spread(1.0, 0.1, n, 1), spread(9.0, 0.1, n, 3))
+    assert found.decision.verdict == "RECOMMEND"
+    told = decision_report(found).body
+    assert "**Enough to decide on?** No, not as declared: this is no declared look" in told
+    assert verdict_sentence(found).endswith("So many seeds are no declared look: alpha does not cover it.")
+    declared = pair(spread(1.0, 0.1, n, 1), spread(9.0, 0.1, n, 3), rules={"looks": (5, n)})
+    assert "**Enough to decide on?** Yes" in decision_report(declared).body
 
 
 def test_warnings_stand_beside_a_verdict() -> None:
@@ -215,7 +250,7 @@ def test_what_is_excluded_is_told_apart_from_what_is_missing() -> None:
 def test_the_comparison_has_all_that_was_declared() -> None:
     told = section(report("recommend"), "Comparison with the baseline")
     assert (
-        "| v2_full | 5/5 | +0.90 [0.58, 1.22] | 0.00021 | 0.00833 | 0.00794, agrees | +3.71 | 1.000 | better, supported |"
+        "| v2_full | 5/5 | +0.90 [0.58, 1.22] | 0.00021 | 0.00833 | 0.00794, agrees | +3.71 | 1.000 | significantly better |"
         in told
     )
     assert "Holm over 3 candidates; alpha = 0.05, divided by 2 looks" in told
@@ -241,13 +276,13 @@ def test_a_veto_of_the_exact_test_is_told() -> None:
     vetoed = replace(each, rejected=True, exact_agrees=False, supported=False)
     told = decision_report(replace(analysis, decision=replace(analysis.decision, comparisons=(vetoed,))))
     assert "vetoes" in section(told, "Comparison with the baseline")
-    assert "not supported: the exact test disagrees" in told.body
+    assert "not significant: the exact test disagrees" in told.body
 
 
 @pytest.mark.parametrize("scene", ["invalid", "incomplete"])
 def test_nothing_is_read_from_what_is_no_result_or_not_all_of_it(scene: str) -> None:
     body = report(scene).body
-    assert "better, supported" not in body
+    assert "significantly better" not in body
     assert "| not judged |" in body
     assert "dominates v2" not in body
     assert ("to be looked into, not to be cited" in body) == (scene == "invalid")
@@ -255,7 +290,7 @@ def test_nothing_is_read_from_what_is_no_result_or_not_all_of_it(scene: str) -> 
 
 def test_fewer_than_five_seeds_support_nothing() -> None:
     body = decision_report(pair(NEAR[:4], spread(9.0, 0.1, 4, 2), ([3.0, 3.1, 2.9, 3.2], [1.0, 1.1, 0.9, 1.2]))).body
-    assert "better, supported" not in body
+    assert "significantly better" not in body
     assert "not judged: fewer than 5 seeds" in body
     assert "is not judged on fewer than 5 seeds" in section(body, "Safety")
 
@@ -264,25 +299,43 @@ def test_improvement_counts_in_the_declared_direction() -> None:
     low = section(
         decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False})), "Comparison with the baseline"
     )
-    assert "| 1.000 | better, supported |" in low
+    assert "| 1.000 | significantly better |" in low
     assert "| -3.06 [-3.23, -2.90] |" in re.sub(r"5/5 \| ", "| ", low)
     high = section(decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2))), "Comparison with the baseline")
-    assert "| 0.000 | worse, shown by the test |" in high
+    assert "| 0.000 | significantly worse |" in high
 
 
 def test_other_columns_are_estimates_without_stars() -> None:
     told = section(report("recommend"), "Comparison with the baseline")
     assert "estimates only" in told
-    assert "| v2_full | 5/5 | +0.90 [0.60, 1.20] | -12.5 [-17.6, -7.4] |" in told
+    assert "| v2_full | 5/5 | +0.90 [0.60, 1.20] | -14.5 [-16.5, -12.5] |" in told
     assert "*" not in re.sub(r"\*\*", "", told)
 
 
 def test_safety_has_bounds_counts_and_the_worst_seed() -> None:
     told = section(report("recommend"), "Safety")
-    assert "| v2_full | 5/5 | feasible | 9.5 | 6.0 | 13.0 | 5/5 | ≥ 0.549 | 14.8 (seed 2) |" in told
-    assert "| v2_baseline ? | 5/5 | undetermined | 22.0 | 18.9 | 25.1 | 4/5 | ≥ 0.343 | 26.3 (seed 3) |" in told
+    assert "| v2_full | 5/5 | feasible | 9.5 | 6.9 | 13.5 | 5/5 | ≥ 0.549 | 11.6 (seed 2) |" in told
+    assert "| v2_baseline ? | 5/5 | undetermined | 24.0 | 22.4 | 25.8 | 4/5 | ≥ 0.343 | 25.7 (seed 3) |" in told
+    assert "together sure at 95 % over 3 candidates and 2 looks (each bound of a candidate at 99.17 %)" in told
+    assert "each bound is the wider of Student's t and the log-normal one" in told
     assert "Costs are skewed" in told
-    assert "Five of five prove only 0.549" in told
+    assert "After five of five, failures of up to 45 % of seeds are still not excluded" in told
+    (claim,) = [claim for claim in report("recommend").claims if claim.text.startswith("v2_full is feasible")]
+    assert "5 of 5 seeds keep it, so that with 95 % confidence at least 55 % of all seeds do" in claim.text
+    assert "failures of up to 45 % of seeds are not excluded" in claim.text
+
+
+def test_costs_of_zero_want_a_cap() -> None:
+    better, zeros = spread(2.0, 0.1, 5, 2), ([2.0, 3.0, 2.5, 2.2, 1.8], [0.0, 1.0, 0.5, 0.2, 0.1])
+    open_ = decision_report(pair(NEAR, better, zeros, {"limit": 1.9}))
+    assert "| v2_full ? | 5/5 | undetermined | 0.36 | -0.14 | — | 5/5 |" in section(open_, "Safety")
+    assert "v2_full: costs of 0, or seeds that are all alike, say nothing about rare bad ones." in open_.body
+    assert "feasible can only be shown by a declared cap" in section(open_, "What would change the verdict")
+    capped = pair(NEAR, better, zeros, {"limit": 1.9, "cap": 2.5})
+    assert capped.decision.verdict == "RECOMMEND"
+    assert "only the declared cap of 2.5 bounds what was not seen" in section(decision_report(capped), "Safety")
+    beyond = decision_report(pair(NEAR, better, zeros, {"limit": 0.5, "cap": 0.9})).body
+    assert "a value lies beyond the declared cap of 0.9" in beyond
 
 
 def test_no_limit_says_nothing_about_safety() -> None:
@@ -300,7 +353,7 @@ def test_a_minimum_has_its_worst_seed_at_the_bottom() -> None:
         {"limit": 0.9, "at_most": False},
     )
     told = section(decision_report(analysis), "Safety")
-    assert "| v2_full † | 5/5 | infeasible | 0.330 | 0.306 | 0.354 | 0/5 | — | 0.300 (seed 0) |" in told
+    assert "| v2_full † | 5/5 | infeasible | 0.330 | 0.298 | 0.367 | 0/5 | — | 0.300 (seed 0) |" in told
     assert "rare small ones" in told
 
 
@@ -323,7 +376,8 @@ def test_dominates_only_if_both_differences_are_supported() -> None:
 
 def test_flags_are_told_errors_first_with_what_they_mean_and_their_cells() -> None:
     told = section(report("invalid"), "Red flags")
-    assert told.index("**ERROR** `same_values`") < told.index("**ERROR** `early_checkpoint`") < told.index("**WARN**")
+    assert told.index("**ERROR** `early_checkpoint`") < told.index("**WARN** `same_values`")
+    assert "). Nothing is decided on it, so it does not void the verdict. [E" in told
     assert "Most likely the same weights or the same file were evaluated under several names." in told
     assert told.count("its checkpoint was saved before the end of its training") == 6
     assert section(report("recommend"), "Red flags") == "None was raised."
@@ -358,34 +412,45 @@ def test_invalid_beats_incomplete_and_both_are_told() -> None:
 
 def test_what_would_change_a_recommendation() -> None:
     told = section(report("recommend"), "What would change the verdict")
-    assert "the largest p is 0.00171 (without seed 2 of v2_full): still under the threshold" in told
-    assert "the 95 % bound of its mean ood/cost is 13.0, the limit 25" in told
+    assert "With any one seed left out it still holds: at worst p = 0.00171 (without seed 2 of v2_full)." in told
+    assert "the bound of its mean ood/cost is 13.5, the limit 25" in told
+    assert "it still holds: at worst 18.9 (without seed 0 of v2_full)." in told
 
 
 def test_a_verdict_that_hangs_on_one_seed_says_so() -> None:
     steady = pair([1.0, 1.1, 0.9, 1.05, 0.95], [1.9, 2.0, 1.95, 2.05, 1.85])
     frail = pair([1.0, 1.4, 0.8, 1.2, 0.7], [1.6, 1.75, 1.5, 1.85, 1.42])
     assert [each.decision.verdict for each in (steady, frail)] == ["RECOMMEND", "RECOMMEND"]
-    assert "still under the threshold" in decision_report(steady).body
-    assert "no longer under the threshold, so the verdict hangs on that seed" in decision_report(frail).body
+    assert "With any one seed left out it still holds" in decision_report(steady).body
+    assert "It hangs on single seeds: without one of" in decision_report(frail).body
+
+
+def test_leaving_out_is_about_what_the_verdict_rests_on() -> None:
+    """Not about comparisons: the baseline is replaced by bounds of costs and of a loss."""
+    told = section(report("unsafe_baseline"), "What would change the verdict")
+    assert "Welch" not in told
+    assert told.count("left out") + told.count("Without seed") + told.count("single seeds") == 3
 
 
 def test_what_would_change_the_others() -> None:
     replaced = section(report("unsafe_baseline"), "What would change the verdict")
-    assert "v2_baseline: the 95 % bound of its mean ood/cost is 79.9, the limit 25" in replaced
-    assert "Should the interval reach -0.3" in replaced
-    assert "With a delta of 0.139 or less, it would not be EQUIVALENT" in section(
+    assert "v2_baseline: the bound of its mean ood/cost is 81.4, the limit 25" in replaced
+    assert "It would no longer be recommended if that came to 0.3 or more" in replaced
+    assert "With a delta of 0.165 or less, it would not be EQUIVALENT" in section(
         report("equivalent"), "What would change the verdict"
     )
     open_ = section(report("not_enough"), "What would change the verdict")
     assert "RECOMMEND v2_u_only takes a gain with a Welch p of 0.025 or less" in open_
-    assert "v2_cert_only is undetermined on ood/cost ≤ 25: the 95 % bounds of its mean are 20.6 and 27.4" in open_
-    assert "EQUIVALENT takes 90 % intervals inside ±0.3" in open_
+    assert "v2_cert_only is undetermined on ood/cost ≤ 25: the bounds of its mean are 21.5 and 27.0" in open_
+    assert "EQUIVALENT takes 95 % intervals inside ±0.3" in open_
     assert "missing cells" in section(report("incomplete"), "What would change the verdict")
     assert "ERROR flags" in section(report("invalid"), "What would change the verdict")
     assert "declared before further seeds run" in section(report("no_plan"), "What would change the verdict")
-    worse = section(decision_report(pair(NEAR, spread(0.1, 0.1, 5, 3))), "What would change the verdict")
-    assert "v2_full is worse than v2_baseline on ood/score by the declared test: -0.96, 95 % interval" in worse
+    worse = section(decision_report(pair(NEAR, spread(0.1, 0.1, 5, 3), UNSAFE)), "What would change the verdict")
+    assert "v2_full is significantly worse than v2_baseline on ood/score: -0.96, 95 % interval" in worse
+    kept = section(report("keep_baseline"), "What would change the verdict")
+    assert "v2_u_only: Welch p < 0.0001, threshold 0.0125. With any one seed left out it still holds" in kept
+    assert "v2_full: the bound of its mean ood/cost is 41.9, the limit 25." in kept
 
 
 def test_without_a_delta_equivalence_is_out_of_reach() -> None:
@@ -423,7 +488,7 @@ def test_seeds_that_are_no_declared_look_are_told() -> None:
         "declared looks and does not cover another." in rests(6, 6)
     )
     assert "5 to 6 training seeds per config: this is no declared look" in rests(5, 6)
-    assert "每个配置 6 个训练种子：这不是声明过的查看点（查看点：5 和 10 个种子）" in rests(6, 6, "zh")
+    assert "每个配置 6 个训练种子：这不是声明过的分析时点（looks：5 和 10 个种子）" in rests(6, 6, "zh")
     assert "no declared look" not in rests(5, 5)
     assert "no declared look" not in rests(10, 5)
 
@@ -485,7 +550,8 @@ def test_first_the_seeds_that_any_recommendation_takes() -> None:
 
 def test_no_seeds_where_they_change_nothing() -> None:
     assert next_step(analysed("recommend")) == "- No further seed is needed for this verdict."
-    assert "not expected to change the verdict" in next_step(pair(NEAR, spread(0.1, 0.1, 5, 3)))
+    assert next_step(analysed("keep_baseline")) == "- No further seed is needed for this verdict."
+    assert "not expected to change the verdict" in next_step(pair(NEAR, spread(0.1, 0.1, 5, 3), UNSAFE))
     assert "no spread to plan with" in next_step(pair([0.0] * 5, [1.0] * 5))
     assert next_step(analysed("invalid")).startswith("- Not more seeds: find the causes of the ERROR flags")
     assert next_step(analysed("no_plan")) == "- Declare decision: in campaign.yaml before any further seed runs."
@@ -515,13 +581,39 @@ def test_what_people_declared_is_told_word_for_word() -> None:
     told = section(
         report("recommend", plan=rules, notes={"v2_full": "u and cert"}), "Declared: procedure, proxies, limits"
     )
-    assert f"- Split ood: {PROXY}" in told
+    assert f"- Split ood is a proxy: {PROXY}" in told
     assert "- Config v2_full: u and cert" in told
     assert "- Seeds 0 to 4 were chosen before." in told
     assert "the best one of each training, by score" in told
     assert "alpha = 0.05 for all looks together, looks at 5 and 10 seeds, power 0.8" in told
     assert "(delta): 0.3" in told
     assert PROXY in section(report("recommend", "zh"), "声明：判定程序、代理与限制")
+
+
+def test_what_is_missing_of_the_logs_is_told() -> None:
+    """Also in Chinese, and only where something is missing: a run that was resumed and lost nothing needs no word."""
+    resumed = (
+        ("train/v2_full/0", Resumption(1, (Kept(1, 11, 0, 550.0),), (Gap(5, 550.0, 850.0),), (), 50.0)),
+        ("train/v2_full/1", Resumption(1, (Kept(1, 16, 3, 800.0),), (), (), 50.0)),
+    )
+    lacking = (
+        Uncurved("score", NoCurve("key", "progress.csv", "Metrics/EpRet"), ("train/v2_full/0",), all=True),
+        Uncurved("cost", NoCurve("name"), ("train/v2_full/1",), all=False),
+    )
+    told = section(report("recommend", resumed=resumed, uncurved=lacking), "Declared: procedure, proxies, limits")
+    assert (
+        "- train/v2_full/0: it was resumed 1 x; rows of attempt 1 count up to step 550; about 5 rows between steps 550 "
+        "and 850 are missing." in told
+    )
+    assert "train/v2_full/1: it was" not in told
+    assert (
+        "There is no learning curve of score: progress.csv, which it is read from, has no Metrics/EpRet over steps."
+        in told
+    )
+    assert "There is no learning curve of cost for train/v2_full/1: no log that progress: names" in told
+    chinese = section(report("recommend", "zh", resumed=resumed, uncurved=lacking), "声明：判定程序、代理与限制")
+    assert "中断后续跑 1 次；第 1 次尝试的记录计到第 550 步；第 550 步与第 850 步之间约缺 5 行。" in chinese
+    assert "没有 score 的学习曲线：它取自 progress.csv，其中没有随步数记录的 Metrics/EpRet。" in chinese
 
 
 def test_undeclared_proxies_are_not_vouched_for() -> None:

@@ -90,7 +90,7 @@ def test_numbers_that_are_no_result_are_not_to_be_cited() -> None:
 
 def test_is_it_real() -> None:
     good = answer(REAL, "recommend")
-    assert "better than v2_baseline: v2_full; worse: none; not told apart from it: v2_u_only and v2_cert_only" in good
+    assert "significantly better than v2_baseline: v2_full; significantly worse: none; equal enough" in good
     assert "the whole 95 % interval of the gain lies above delta = 0.3" in good
     assert "better than v2_baseline: none" in answer(REAL, "not_enough")
     assert answer(REAL, "invalid").startswith("- These numbers carry red flags of level ERROR and are not a result.")
@@ -110,11 +110,12 @@ def test_why_so_many_seeds() -> None:
 
 
 def test_does_it_hang_on_one_seed() -> None:
-    assert "still under the threshold" in answer(ONE_SEED, "recommend")
-    assert "not supported with all seeds" in answer(ONE_SEED, "not_enough")
+    assert "With any one seed left out it still holds" in answer(ONE_SEED, "recommend")
+    assert "not significant with all seeds; leaving one out, p ranges from" in answer(ONE_SEED, "not_enough")
+    assert "Welch" not in answer(ONE_SEED, "unsafe_baseline")  # its verdict rests on no test of a difference
     assert answer(ONE_SEED, "invalid") == "- 2 training seeds per config: none can be left out."
     frail = pair([1.0, 1.4, 0.8, 1.2, 0.7], [1.6, 1.75, 1.5, 1.85, 1.42])
-    assert "so the verdict hangs on that seed" in answers(frail)[ONE_SEED]
+    assert "It hangs on single seeds" in answers(frail)[ONE_SEED]
 
 
 def test_how_the_checkpoint_was_chosen() -> None:
@@ -139,11 +140,18 @@ def test_how_the_checkpoint_was_chosen() -> None:
 def test_is_ood_out_of_distribution() -> None:
     declared = answer(OOD, "recommend")
     assert PROXY in declared
-    assert "So a result on ood is a result on what its note says, and nothing more." in declared
+    assert "So a result on ood is a result on what it stands for here, and nothing more." in declared
     assert "v2_full: id/score 3.55 and ood/score 3.10, as means on each split." in declared
     silent = answer(OOD, "recommend", proxies={}, declared=Declared())
     assert "No split is declared to be a proxy" in silent
     assert PROXY not in silent
+
+
+def test_a_note_on_a_split_limits_no_claim() -> None:
+    noted = answer(OOD, "recommend", proxies={}, declared=Declared(), split_notes={"id": "the rooms of the training"})
+    assert "Split id: the rooms of the training" in noted
+    assert "No split is declared to be a proxy" in noted
+    assert "nothing more" not in noted
 
 
 def test_splits_by_other_names_get_the_general_question() -> None:
@@ -163,7 +171,7 @@ def test_no_splits_no_question() -> None:
 
 
 def test_is_safety_traded_for_score() -> None:
-    assert answer(SAFETY, "recommend").startswith("- v2_full dominates v2_baseline")
+    assert "- v2_full dominates v2_baseline" in answer(SAFETY, "recommend")
     unsafe = answer(SAFETY, "unsafe_baseline")
     assert "v2_baseline is infeasible on ood/cost ≤ 25: mean 83.0" in unsafe
     assert "0 of 5 seeds keep it; worst seed" in unsafe  # none of them proves nothing
@@ -193,7 +201,9 @@ def test_could_two_configs_be_the_same_run() -> None:
     assert "Of 20 trainings, the hash of the checkpoint is known for 20" in good
     bad = answer(SAME_RUN, "invalid")
     assert bad.startswith("- There are signs that it is so:")
-    assert "v2_baseline, v2_u_only, v2_cert_only have the same value for every seed in id/score." in bad
+    assert (
+        "v2_baseline, v2_u_only, v2_cert_only have the same value for every seed in id/score (chance of that: " in bad
+    )
     assert "only the values could be compared" in answer(SAME_RUN, "equivalent")
     counts = answers(pair([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0]))[SAME_RUN]
     assert counts.startswith("- Nothing proves it, but this has to be looked at:")
@@ -206,7 +216,7 @@ def test_are_many_comparisons_accounted_for() -> None:
     )
     assert "was not changed after a cell was done" in answer(MANY, "recommend")
     changed = answer(MANY, "recommend", declared=replace(recommend().declared, changed_at=7))
-    assert "the decision was changed when 7 cells were done" in changed
+    assert "the decision, or how its metrics are read, was changed when 7 cells were done" in changed
     assert "was not changed after" not in changed
     assert answer(MANY, "no_plan") == "- No procedure was declared, so nothing is tested and nothing is ranked."
 
@@ -214,7 +224,7 @@ def test_are_many_comparisons_accounted_for() -> None:
 def test_what_each_part_contributes() -> None:
     told = answer(PARTS, "recommend")
     assert (
-        "u (0 to 1), v2_full − v2_cert_only: +1.00 [0.66, 1.34] on ood/score; -9.5 [-14.8, -4.2] on ood/cost." in told
+        "u (0 to 1), v2_full − v2_cert_only: +1.00 [0.66, 1.34] on ood/score; -9.5 [-11.6, -7.4] on ood/cost." in told
     )
     assert told.startswith("- Estimates with Welch 95 % intervals; nothing of this was tested.")
     assert PARTS not in answers(analysed("recommend", plan=plan(factors={})))
@@ -224,12 +234,12 @@ def test_what_each_part_contributes() -> None:
 
 def test_can_somebody_else_check_this() -> None:
     question = "Can somebody else check this?"
-    assert "at 4f2c1aa" in answer(question, "recommend")
-    assert "under no version control" in answer(question, "recommend", code="")
+    assert "code: 4f2c1aa" in answer(question, "recommend")
+    assert "not known yet" in answer(question, "recommend", code="")
     made = tuple(replace(each, commit="a" if index else "b") for index, each in enumerate(recommend().made))
     assert "Not all cells were made by the same code:" in answer(question, "recommend", made=made)
     lost = tuple(replace(each, now={}) for each in recommend().measured[:1]) + recommend().measured[1:]
-    assert "its file is gone or damaged" in answer(question, "recommend", measured=lost)
+    assert "its file is not there" in answer(question, "recommend", measured=lost)
 
 
 def test_what_twice_the_money_would_buy() -> None:
@@ -250,11 +260,11 @@ def test_what_can_not_be_claimed() -> None:
     assert "not significant is not equal" in open_
     assert "not significant is not equal" not in same
     assert "That the limit ood/cost ≤ 25 is kept by v2_cert_only: it is not shown." in open_
-    assert "5 of 5 seeds (v2_full) prove a share of 0.549 only" in good
+    assert "5 of 5 seeds (v2_full) keep it, so that with 95 % confidence at least 55 % of all seeds do" in good
     assert "That anything was tested on id/score and train/risk_penalty: these are estimates." in good
-    assert f"More about ood than its note allows: {PROXY}" in good
+    assert f"More about ood than the proxy allows: {PROXY}" in good
     assert answer(NOT, "invalid").startswith(
-        "- That any of these numbers is a result: 7 red flags of level ERROR say otherwise."
+        "- That any of these numbers is a result: 6 red flags of level ERROR say otherwise."
     )
     assert answer(NOT, "incomplete").startswith("- Anything about the whole matrix: 9 declared cells are missing.")
     assert answer(NOT, "no_plan").startswith("- A verdict: none was declared beforehand.")

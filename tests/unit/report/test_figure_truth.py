@@ -233,3 +233,16 @@ def test_every_cell_has_a_square_filled_if_it_is_done() -> None:
         count = sum(each.state == state for each in whole.missing)
         assert f"{state} {count}" in told
         assert f"{state} {count}" in picture.caption
+
+
+def test_a_mean_over_a_part_of_the_steps_says_so() -> None:
+    whole = seeds_of("a", [curve("0", (0, 100), (1, 1)), curve("1", (5, 100), (2, 2))])
+    late = seeds_of("a", [curve("0", (0, 100), (1, 1)), curve("1", (97, 100), (2, 2))])
+    assert (whole.patchy, late.patchy, round(late.covered, 2)) == (False, True, 0.03)
+    found = facts(configs=("a", "b"), seeds=("0", "1"))
+    one = found.curves[0]
+    cut = replace(found, curves=(replace(one, steps=one.steps[-2:], values=one.values[-2:]), *found.curves[1:]))
+    part = pictures(cut)["learning_score"]
+    assert "A mean is drawn only where every seed has values, here over a part of the steps: a " in part.caption
+    assert any(text.get_text().startswith("n = 2, mean: ") for text in part.figure.texts)
+    assert "A mean is drawn only" not in pictures(found)["learning_score"].caption

@@ -145,6 +145,21 @@ def test_captions_in_chinese_name_the_mark_and_n() -> None:
     assert "学习曲线" in found[0].caption
 
 
+def test_a_note_on_a_split_makes_no_proxy_of_it() -> None:
+    noted = list(figures(changed(facts(language="zh"), split_notes={"id": "分布内"}, proxies={"ood": "替代分布外"})))
+    bars = noted[2]
+    assert "id：分布内。" in bars.caption
+    assert "ood 是代理划分：替代分布外。" in bars.caption
+    assert "id 是代理" not in bars.caption
+    assert {"id", "ood (proxy)"} <= {word.strip() for word in svg_words(bars)}
+
+
+def test_a_proxy_is_one_behind_its_job_too() -> None:
+    found = facts()
+    assert found.split_of("eval/ood") == "ood"
+    assert found.split_of("ood/large") == "ood"
+
+
 def test_what_the_font_lacks_gets_a_number_and_stands_in_the_caption() -> None:
     odd = facts(configs=("基线", "cert_only", "完整_v2"), seeds=("0", "种子一"), done=lambda c, s, _: c + s < 3)
     odd = replace(odd, campaign="安全导航", missing=(replace(odd.missing[0], cell="训练/完整_v2/0"), *odd.missing[1:]))

@@ -9,7 +9,8 @@ import pytest
 
 from muster.report.flag_words import by_level, flag_meaning, flag_text
 from muster.report.words import TEXTS
-from muster.stats import flags, flags_making
+from muster.stats import flags, flags_making, flags_rows
+from muster.stats.flag_types import Failures, Lost, Mixture, Redone
 from muster.stats.flags import Declared, Flag, Made, Measured, of_declaration, of_making, of_values
 from muster.stats.sample import Sample
 
@@ -17,7 +18,9 @@ from muster.stats.sample import Sample
 def codes() -> set[str]:
     """Every code that can be raised, read from the source."""
     found = set()
-    for node in (node for module in (flags, flags_making) for node in ast.walk(ast.parse(inspect.getsource(module)))):
+    for node in (
+        node for module in (flags, flags_making, flags_rows) for node in ast.walk(ast.parse(inspect.getsource(module)))
+    ):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             place = {"Flag": 1, "_shared": 2, "_mixed": 3, "_same_settings": 3}.get(node.func.id)
             if place is not None and isinstance(node.args[place], ast.Constant):
@@ -37,22 +40,35 @@ VALUES = [1.21, 2.05, 1.684, 0.9, 1.333]
 RAISED = [
     *of_values(
         [sample("a", VALUES), sample("b", VALUES), sample("c", VALUES[::-1]), sample("a", VALUES, "id"), sample("d", [1.5, 1.5, 1.7]),
-         sample("e", [2.0, 2.0]), sample("f", [2.0, 2.0])],
+         sample("e", [2.0, 2.0]), sample("f", [2.0, 2.0]), sample("x", [0.2137482913, 0.25571], "id", "loss"),
+         sample("y", [0.19331, 0.2137482913], "id", "loss"), sample("z", [1.0, 1.0], "id", "rate")],
         [Measured("eval/a/0/ood", "a", "0", "ood", {"score": None}), Measured("eval/a/0/ood", "a", "0", "ood", {"score": 1.0}),
          Measured("eval/b/0/ood", "b", "0", "ood", {"score": 1.0, "cost": 2.0}, {"score": 1.5}),
+         Measured("eval/x/0", "x", "0", "id", {"loss": 0.2137482913}), Measured("eval/y/1", "y", "1", "id", {"loss": 0.2137482913}),
          Measured("eval/c/0/ood", "c", "0", "ood", {"success": 0.875}), Measured("eval/c/1/ood", "c", "1", "ood", {"success": 91.0})],
     ),
     *of_making(
-        [made("a", checkpoint="x", curve="x", saved_early=True, saved_share=0.01, steps=10.0, settings="x", label="other", commit="1",
+        [made("a", checkpoint="x", curve="x", result="x", saved_early=True, saved_share=0.01, steps=10.0, settings="x", label="other", commit="1",
               dirty="1", called="best", best_step=1.0, eval_steps=(1.0, 2.0), episodes=3, another=("eval/a/0/id",)),
-         made("b", checkpoint="x", curve="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", called="last", best_step=2.0,
+         made("b", checkpoint="x", curve="x", result="x", saved_early=True, steps=20.0, settings="x", commit="2", dirty="2", called="last", best_step=2.0,
               eval_steps=(1.0, 2.0), episodes=30, written_after=("eval/b/0/id",)),
+         made("e", 2, curve="y", checkpoint="y"), made("f", 2, curve="y", checkpoint="z"),
          made("c", 1, settings="y", unlabelled="u"), made("d", 1, settings="z", unlabelled="u")],
     ),
     *of_declaration(
         Declared("best", "score", "score", "cost", proxies={"ood": ""}, train_metrics=frozenset({"score"}), changed_at=4,
-                 withdrawn=("eval/a/9/ood",), picked={"score": "best", "cost": "last"}),
+                 redone=(Redone("eval/a/1/ood", "a fault"),), recovered=("eval/a/2/ood",), picked={"score": "best", "cost": "last"}),
         [sample("a", [0.0, 0.0], metric="cost")],
+    ),
+    *flags_rows.of_losses(
+        [Lost("eval/a/9/ood", "a", "9", "ood", kind, "excluded", "it died of disk_full, no space was left") for kind in ("unrelated", "completed")],
+        [Failures("a", 0, 5), Failures("b", 2, 5, ("eval/b/1/ood", "eval/b/2/ood"))], "a", ("eval/c/1/ood",),
+    ),
+    *flags_rows.of_losses([], [Failures("b", 2, 5, ("eval/b/1/ood", "eval/b/2/ood"))], "", ()),
+    *flags_rows.of_sources({"train/a/0": ("model.py", "train.py"), "train/a/1": ("train.py",)}),
+    *flags_rows.of_definitions(
+        [Mixture("train", "command", "--lr 1", "--lr 2", ("train/a/0",), ("train/a/1",), (("a", ("0",)),), (("a", ("1",)),))],
+        [Mixture("train", "contents", "cfg.yaml", "cfg.yaml", ("train/a/0",), (), (("a", ("0",)),))],
     ),
 ]  # fmt: skip
 
@@ -73,10 +89,11 @@ def test_a_flag_is_told_in_chinese_with_all_of_its_parts(flag: Flag) -> None:
     told = flag_text(flag, "zh")
     assert re.search(r"[\u4e00-\u9fff]", told)
     assert "{" not in told
-    spoken = {"what", "end"} if flag.code in ("same_values", "best_at_an_end") else set()
+    spoken = {"what", "end", "chance"}
+    spoken |= {"part"} if flag.code in ("mixed_definitions", "outdated") else set()
     for name, part in flag.parts.items():
         if name not in spoken:
-            assert part.replace(", ", "、") in told, name
+            assert (part if flag.code == "lost_seeds" else part.replace(", ", "、")) in told, name
     assert flag_text(flag, "en") == flag.message
     assert flag_meaning(flag, "zh") != flag_meaning(flag, "en") != ""
 
@@ -84,8 +101,9 @@ def test_a_flag_is_told_in_chinese_with_all_of_its_parts(flag: Flag) -> None:
 def test_what_counts_share_by_nature_is_not_called_proof() -> None:
     (lattice,) = [flag for flag in RAISED if flag.code == "same_values" and flag.level == "WARN"]
     proof = next(flag for flag in RAISED if flag.code == "same_values" and flag.level == "ERROR")
-    assert "3e-7" in flag_meaning(proof, "en")
-    assert "by nature" in flag_meaning(lattice, "en")
+    assert "Most likely the same weights" in flag_meaning(proof, "en")
+    assert "chance is not excluded" in flag_meaning(lattice, "en")
+    assert "不能排除巧合" in flag_meaning(lattice, "zh")
 
 
 def test_a_flag_of_unknown_code_is_told_as_it_stands() -> None:

@@ -247,6 +247,7 @@ def test_runs_without_a_history_are_named_once() -> None:
     [
         ("it ended with exit code 3", "命令以退出码 3 结束"),
         ("the command exited with 137; 128+9: a shell reports a killed child this way", "命令以退出码 137 结束"),
+        ("the command exited with 2, as its launcher reports; last line: a.py: error: b", "命令以退出码 2 结束"),
         ("it ended with RuntimeError: no luck", "以 RuntimeError 结束：「no luck」"),
         ("killed by signal 9 (SIGKILL); who sent it is not known", "被信号 9（SIGKILL）终止"),
         ("the GPU's memory did not suffice", "显存不足"),
@@ -497,3 +498,23 @@ def test_one_run_that_went_wrong_does_not_flatten_the_others() -> None:
     assert ground.high < 1
     assert all(ground.inside(value) for value in values[:3])
     assert set(curve(made)) == {"best_so_far.png", "best_so_far.svg", "best_so_far.pdf"}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_scores_that_are_all_the_same_make_no_best(language: str) -> None:
+    made = [tried(f"a{at}", 1, [run(f"train/a{at}", 0.5)], by="base") for at in range(3)]
+    found = facts(made, language=language)
+    told = text(found)
+    assert found.identical
+    assert "{config_file}" in told
+    assert "loop began with" not in told
+    assert not facts(made[:2]).identical, "two may be chance"
+    other = tried("b", 2, [run("train/b", 0.4)], parent="a0", by="x")
+    assert not facts([*made, other]).identical
+
+
+def test_keys_that_tell_how_good_a_run_is_are_shown_before_the_others() -> None:
+    keys = ["epochs", "lr", "update_s", "data_s", "samples", "episodes", "gpu", "smpl", "train/l1_loss", "eval/success"]
+    logged = Run("train/a", "DONE", summaries={key: summary(key, 2.0, 1.0) for key in keys})
+    shown = facts([tried("a", 1, [logged], by="base")]).keys
+    assert shown[:2] == ("train/l1_loss", "eval/success")

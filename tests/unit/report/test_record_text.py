@@ -110,7 +110,25 @@ def kinds() -> list[str]:
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_observation_has_a_sentence(language: str, kind: str) -> None:
     parts = dict.fromkeys(
-        ("who", "only", "left", "why", "n", "cause", "confidence", "now", "was", "before", "what"), "x"
+        (
+            "who",
+            "only",
+            "left",
+            "why",
+            "n",
+            "cause",
+            "confidence",
+            "now",
+            "was",
+            "before",
+            "what",
+            "code",
+            "axis",
+            "old",
+            "new",
+            "path",
+        ),
+        "x",
     )
     seen = Seen(kind, "2026-02-25T03:16:00Z", parts={**parts, "took": "3", "left": "1"}, cells=("train/a/0",))
     many = replace(seen, count=3, cells=("train/a/0", "train/a/1", "train/a/2"), until="2026-02-25T04:00:00Z")

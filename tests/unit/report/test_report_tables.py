@@ -152,6 +152,8 @@ def test_too_few_seeds_rank_nothing() -> None:
     analysis = pair(NEAR[:4], spread(9.0, 0.1, 4, 2))
     assert bold(analysis) == set()
     assert "fewer than 5 seeds allow no ranking" in main(analysis).markdown
+    behind = pair(NEAR, spread(9.0, 0.1, 4, 2))  # better, and not judged: the baseline is not called the best
+    assert bold(behind) == set()
 
 
 def test_the_infeasible_and_the_undetermined_are_marked_and_explained() -> None:

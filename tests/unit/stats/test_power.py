@@ -104,3 +104,8 @@ def test_nothing_is_ever_lost(n: int, effect: float, sd: float, alpha: float, po
     seen = detectable(n, sd, alpha, power)
     assert seen is not None
     assert power_of(n, seen, sd, alpha) == pytest.approx(power, abs=1e-6)
+
+
+@pytest.mark.parametrize("sd", [math.inf, math.nan, 1e300])
+def test_an_endless_spread_shows_no_difference(sd: float) -> None:
+    assert detectable(5, sd, 0.05, 0.8) is None

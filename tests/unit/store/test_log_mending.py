@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from muster.domain.decision import Decision
-from muster.store.log import FileLog
+from muster.store.log import BLOCK, FileLog
 from muster.store.log_mending import mend_log
 
 FIRST = Decision("campaign", "me", data={"hash": "x", "env_file": ""})
@@ -69,3 +69,26 @@ def test_a_look_changes_nothing(tmp_path: Path) -> None:
     path.write_bytes(b"rubbish\n")
     assert len(mend_log(tmp_path, [], [FIRST], change=False).torn) == 1
     assert path.read_bytes() == b"rubbish\n"
+
+
+def test_a_torn_line_behind_2_gib_takes_no_whole_one_with_it(tmp_path: Path) -> None:
+    """One read ends at 2 GiB - 4 KiB, whatever was asked for. The file has a hole and needs no room."""
+    path, line = tmp_path / "decisions.jsonl", msgspec.json.encode(Decision("note", "me", "whole")) + b"\n"
+    with open(path, "wb") as file:
+        file.seek((2 << 30) + 4096)
+        file.write(b"\n" + line + b'{"kind": "no')
+    begin, end = FileLog(path).append([Decision("note", "me", "new")])
+    assert begin == (2 << 30) + 4096 + 1 + len(line)
+    with open(path, "rb") as file:
+        file.seek(begin - len(line))
+        assert file.read(len(line)) == line
+    assert (path.stat().st_size, path.with_suffix(".torn").read_bytes()) == (end, b'{"kind": "no\n')
+
+
+def test_a_torn_tail_longer_than_a_block_is_kept_whole(tmp_path: Path) -> None:
+    path, line = tmp_path / "decisions.jsonl", msgspec.json.encode(Decision("note", "me", "whole")) + b"\n"
+    for before in (line, b""):
+        path.write_bytes(before + b"x" * (2 * BLOCK + 7))
+        path.with_suffix(".torn").unlink(missing_ok=True)
+        assert FileLog(path).append([FIRST])[0] == len(before)
+        assert path.with_suffix(".torn").stat().st_size == 2 * BLOCK + 8

@@ -45,6 +45,7 @@ class Source:
 class Around:
     files: list[str] = field(default_factory=list)
     links: dict[str, str] = field(default_factory=dict)  # `latest-run` -> where it leads
+    wandb: list[str] = field(default_factory=list)  # folders of this name, whatever is in them
     cut: str = ""  # what was not looked at, and why
     troubles: list[str] = field(default_factory=list)
 
@@ -77,6 +78,8 @@ class _Walk:
     def enter(self, folder: str) -> list[str]:
         """The folders in it that are worth entering."""
         self._folders += 1
+        if folder.rpartition(os.sep)[2] == "wandb":
+            self.found.wandb.append(folder)
         inner: list[str] = []
         try:
             with os.scandir(folder) as entries:

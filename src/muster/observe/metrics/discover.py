@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from muster.observe.metrics.around import PATIENCE_S, TRUST, Around, Source, look_around
@@ -28,6 +28,7 @@ from muster.observe.metrics.names import (
     WANDB_DEBUG,
     WANDB_EVENTS,
     WANDB_HISTORY,
+    WANDB_SUMMARY,
 )
 from muster.observe.metrics.numbers import decode, leaves
 from muster.observe.metrics.tfevents import EventPart
@@ -49,12 +50,7 @@ class Run:
 
     def files(self) -> list[str]:
         """All that hold its numbers: of a history in several files each of them."""
-        readers = [(source, source.make()) for source in self.sources]
-        return [
-            path
-            for source, reader in readers
-            for path in (reader.files if isinstance(reader, Chain) else [source.path])
-        ]
+        return list(dict.fromkeys(path for source in self.sources for path in files_of(source.make())))
 
 
 @dataclass(slots=True)
@@ -70,6 +66,12 @@ class Found:
 
     run: Run | None
     told: tuple[str, ...] = ()  # what was not looked at, or can't be read
+
+
+def files_of(reader: MetricReader) -> Sequence[str]:
+    """All files that it reads; one that reads several says so."""
+    found: Sequence[str] = getattr(reader, "files", None) or [reader.said.path]
+    return found
 
 
 def discover(root: str, patience_s: float = PATIENCE_S) -> Discovered:
@@ -92,7 +94,17 @@ def discover(root: str, patience_s: float = PATIENCE_S) -> Discovered:
     for source in _logs(around, root, own, grouped):
         grouped[source.run].append(source)
     runs = [Run(folder, _ordered(sources), tuple(passed[folder])) for folder, sources in sorted(grouped.items())]
-    return Discovered(runs, around.cut, around.troubles)
+    return Discovered(runs, around.cut, [*around.troubles, *_empty(around)])
+
+
+def _empty(around: Around) -> Iterator[str]:
+    """A run that W&B was to record, and of which no record is left: it is no run that nobody misses."""
+    for folder in around.wandb:
+        inside = (path for path in around.files if path.startswith(f"{folder}{os.sep}"))
+        if not any(
+            path.endswith(".wandb") or os.path.basename(path) in (WANDB_HISTORY, WANDB_SUMMARY) for path in inside
+        ):
+            yield f"{folder} holds no record of W&B (*.wandb): what was logged there is not told"
 
 
 def run_of(folder: str, patience_s: float = PATIENCE_S) -> Found:

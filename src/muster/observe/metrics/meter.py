@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from muster.domain.resumed import Resumption
 from muster.ports.metrics import Ended, MetricReader, Rows, Said
 from muster.rounds.summary import Summarizer, Summary
 
@@ -19,6 +20,7 @@ class Measured:
     written: float | None = None  # wall time of the last value
     troubles: tuple[str, ...] = ()  # sources that can't be read
     others: tuple[str, ...] = ()  # keys that nobody asked for
+    resumed: Resumption | None = None  # what counts of the attempts that wrote it, by the source that is trusted most
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,4 +72,5 @@ class Meter:
         ended = next((feed.reader.ended for feed in self._feeds if feed.reader.ended), None)
         times = [each.written for each, held in zip(said, self._keys, strict=True) if held and each.written is not None]
         troubles = tuple(self._troubles.values())
-        return Measured(said, keys, ended, max(times, default=None), troubles, tuple(self._others))
+        resumed = next((found for feed in self._feeds if (found := getattr(feed.reader, "resumption", None))), None)
+        return Measured(said, keys, ended, max(times, default=None), troubles, tuple(self._others), resumed)

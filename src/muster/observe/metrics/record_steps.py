@@ -18,7 +18,7 @@ from muster.observe.metrics.reader import StepReader
 from muster.observe.metrics.tailing import Tail
 from muster.observe.metrics.tfevents import read_event
 from muster.observe.metrics.tfevents_frames import EventFrames
-from muster.observe.metrics.wandb import exit_of, history_of, read_row
+from muster.observe.metrics.wandb import OWN_STEP, exit_of, history_of, read_row
 from muster.observe.metrics.wandb_frames import BLOCK_BYTES, HEADER_BYTES, IDENT, Frames
 from muster.observe.metrics.wire import NotProtobuf
 from muster.observe.steps import TAIL_BYTES
@@ -26,7 +26,6 @@ from muster.ports.metrics import Ended
 
 WANDB_DELAY_S = 20.0  # it writes every 15 s, or when 32 KiB are full; and a poll
 BOARD_DELAY_S = 130.0  # writers flush every 120 s unless they are told otherwise
-OWN_STEP = "_step"  # W&B's own counter
 
 
 class RecordSteps(StepReader):

@@ -1,13 +1,16 @@
 """W&B: the `.wandb` file that every run writes, online or offline, read without the wandb package.
 
-A row is one record: its items hold a key (nested ones in parts) and a value as JSON; the step comes last. Summary
-records, two for each row, are passed over unread.
+A row is one record: its items hold a key (nested ones in parts) and a value as JSON; the step comes last. Clients
+before 0.18 left it out where it was given by `log(..., step=)`: then it is in the item `_step` alone. Summary records,
+two for each row, are passed over unread.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from muster.observe.metrics.chain import Batch, Gathered, Part
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from muster.observe.metrics.wandb_walk import Walked
 
 TIMESTAMP = "_timestamp"
+OWN_STEP = "_step"  # W&B's own counter
 _NUM, _HISTORY, _SUMMARY, _STATS = 0x08, 0x12, 0x1A, 0x3A  # tags of a record's fields
 _EXIT = 18
 _ITEM, _STEP = 1, 2
@@ -52,6 +56,7 @@ class HistoryRows:
         rows = [(row, items) for row in slow if (items := self._read_slowly(bodies[row], row, steps)) is not None]
         odd = [(row, key, text) for row, items in rows for key, text in items]
         cells = self._walked_cells(buffer, walked, odd)
+        odd.sort(key=itemgetter(0))  # those of slow rows came first; within a row the order of writing stays
         return columns_of(cells, _odd_cells(odd), steps), len(bodies) - len(slow) + len(rows)
 
     def _walked_cells(self, buffer: Bytes, walked: Walked, odd: list[Odd]) -> dict[str, Cells]:
@@ -115,13 +120,20 @@ def _key_of(data: bytes) -> str:
 
 def read_row(body: bytes) -> tuple[float, list[tuple[str, bytes]]]:
     """(step, items) of a HistoryRecord of any form. Raises NotProtobuf."""
-    step, items = 0, []
+    step: float | None = None
+    items: list[tuple[str, bytes] | None] = []
     for field, kind, start, end in fields(body, 0, len(body)):
         if field == _ITEM and kind == BYTES:
             items.append(_item(body, start, end))
         elif field == _STEP and kind == BYTES:
             step = next((signed(v) for f, k, v, _ in fields(body, start, end) if (f, k) == (1, VARINT)), 0)
-    return float(step), [item for item in items if item is not None]
+    found = [item for item in items if item is not None]
+    return float(_own_step(found) if step is None else step), found
+
+
+def _own_step(items: list[tuple[str, bytes]]) -> float:
+    told = number_of(dict(items).get(OWN_STEP, b""))
+    return told if told is not None and math.isfinite(told) else 0.0
 
 
 def _item(body: bytes, at: int, end: int) -> tuple[str, bytes] | None:

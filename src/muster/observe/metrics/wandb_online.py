@@ -44,7 +44,8 @@ def _package() -> Any:
     except ImportError:
         raise UsageError(
             "--wandb-online needs the package wandb, which is not installed",
-            hint="pip install 'muster-ml[wandb]'; files on this machine are read without it: `muster metrics DIR`",
+            hint="pip install 'wandb>=0.19,<0.32' where Muster is; "
+            "files on this machine are read without it: `muster metrics DIR`",
         ) from None
     return wandb
 

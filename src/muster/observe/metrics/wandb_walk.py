@@ -17,6 +17,8 @@ from muster.observe.metrics.keys import Bytes, Ints, stable_order
 _ITEM, _STEP, _KEY, _NESTED, _NUM = 0x0A, 0x12, 0x0A, 0x12, 0x08
 _LONG = 0x80  # a length that takes more than one byte
 _LONGEST_STEP = 9
+_OWN_STEP = [int.from_bytes(bytes([tag, 5]) + b"_step", "little") for tag in (_KEY, _NESTED)]  # as a key is written
+_OWN_STEP_BYTES = 7
 _MINUS, _ZERO, _NINE, _COMMA = b"-09,"
 _list = msgspec.json.Decoder(list[float]).decode
 
@@ -54,8 +56,11 @@ def walk(buffer: Bytes, starts: Ints, ends: Ints) -> Walked:
         found.append((active, key[good], key_end[good], value[good], stop))
         at[active] = stop
         active = active[(stop < ends[active]) & (buffer.at(stop) == _ITEM)]
-    steps = _steps(buffer, at, ends, plain)
     columns = [np.concatenate(each) for each in zip(*found, strict=True)] if found else [np.zeros(0, np.int64)] * 5
+    without = plain & (at == ends)  # a step
+    steps = _steps(buffer, at, ends, plain)
+    if without.any():
+        _take_own_steps(buffer, columns, without, steps, plain)
     whole = plain[columns[0]]
     order = stable_order(columns[0][whole], len(starts))
     rows, keys, key_ends, values, value_ends = (column[whole][order] for column in columns)
@@ -95,6 +100,18 @@ def _steps(buffer: Bytes, at: Ints, ends: Ints, plain: Any) -> Any:
         goes_on = byte >= _LONG
         plain &= ~within | (goes_on == (left > 4 + place))  # it ends where the message ends, and not before
     return steps.astype(np.float64)
+
+
+def _take_own_steps(buffer: Bytes, columns: list[Ints], without: Any, steps: Any, plain: Any) -> None:
+    """Rows without a step that have the item `_step`, as a plain number, are plain."""
+    rows, keys, key_ends, values, value_ends = columns
+    items = np.flatnonzero(without[rows] & (key_ends - keys == _OWN_STEP_BYTES))
+    names = buffer.words(keys[items]) & np.uint64((1 << 8 * _OWN_STEP_BYTES) - 1)
+    items = items[np.isin(names, np.array(_OWN_STEP, np.uint64))]
+    items = items[np.argsort(values[items])]
+    told, good = plain_numbers(buffer, values[items], value_ends[items])
+    steps[rows[items]], plain[rows[items]] = told, True
+    plain[rows[items[~good]]] = False
 
 
 def plain_numbers(buffer: Bytes, starts: Ints, ends: Ints) -> tuple[Any, Any]:

@@ -11,6 +11,7 @@ import os
 from dataclasses import dataclass, replace
 
 from muster.observe import outputs
+from muster.observe.checkpoint_steps import CheckpointStep, step_of
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint
 
 _NEWEST = 4  # matches that are looked at: the newest may be half-written, or no checkpoint at all
@@ -27,6 +28,7 @@ class CheckpointLook:
     broken: str | None = None  # the path of a newer one that is not whole
     reason: str = ""  # why it is not
     trouble: str = ""  # why it abstains
+    step: CheckpointStep | None = None  # that the newest whole one holds
 
 
 class CheckpointWatch:
@@ -88,7 +90,10 @@ class CheckpointWatch:
     def _counted(self, found: CheckpointLook, path: str, reading: CheckpointReading, *, new: bool) -> CheckpointLook:
         if new:
             found = replace(found, count=found.count + 1)
-        return found if found.whole else replace(found, whole=path, how=reading.how)
+        if found.whole:
+            return found
+        step = self._last.step if path == self._last.whole and not new else step_of(path)
+        return replace(found, whole=path, how=reading.how, step=step)
 
     def _open(self, path: str, stamp: Stamp) -> CheckpointReading:
         found = self._opened.get((path, stamp)) or open_checkpoint(path)

@@ -179,7 +179,7 @@ def _scales(number: Number, scope: Scope, group: Group, book: Book) -> tuple[int
         return (1,)
     if scope.percent:
         unscaled = (1,) if scope.metric else ()  # a metric that is percent by itself is named
-        return (100,) if rate else unscaled if rate is False else (100, *unscaled)
+        return (100, *unscaled) if rate is None else (100,) if rate else unscaled
     return (1, 100) if rate and scope.exact and abs(number.numerals[0].value) > 1.5 else (1,)
 
 

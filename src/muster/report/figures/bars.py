@@ -183,7 +183,7 @@ def _one(axes: Axes, group: Group, index: int, place: int, sample: Sample, heigh
 
 def _keys(scene: Scene, group: Group) -> list[tuple[Artist, str]]:
     names = [
-        scene.names.head[column.head] + (" (proxy)" if column.head in scene.facts.proxies else "")
+        scene.names.head[column.head] + (" (proxy)" if scene.facts.split_of(column.head) in scene.facts.proxies else "")
         for column in group.columns
     ]
     found: list[tuple[Artist, str]] = [(_key(group, place), name) for place, name in enumerate(names)]

@@ -42,11 +42,14 @@ WORDS = {
         "more": "and {more} more",
         "left_out": "{count} further curves of the same seeds are not drawn.",
         "uneven": "Without a common step, so without a mean: {configs}.",
+        "patchy": "A mean is drawn only where every seed has values, here over a part of the steps: {configs}.",
         "proxy": "{head} is a proxy: {note}",
+        "split_note": "{head}: {note}",
         "key": "Names in the picture: {pairs}.",
         "invalid": "INVALID: a red flag of level ERROR was raised; see the report.",
         "list": ", ",
         "gap": " ",
+        "stop": ".",
     },
     "zh": {
         "learning": "{metric}{keys} 的学习曲线：粗线为各训练种子的均值，细线为每个种子。",
@@ -73,11 +76,14 @@ WORDS = {
         "more": "另有 {more} 个",
         "left_out": "同一种子另有 {count} 条曲线未画出。",
         "uneven": "各种子没有共同的步数，因此没有均值：{configs}。",
+        "patchy": "均值只画在所有种子都有数值之处，这里只覆盖了部分步数：{configs}。",
         "proxy": "{head} 是代理划分：{note}",
+        "split_note": "{head}：{note}",
         "key": "图中名称：{pairs}。",
         "invalid": "INVALID：出现 ERROR 级别的警示，见报告。",
         "list": "、",
         "gap": "",
+        "stop": "。",
     },
 }
 MOST_NAMED = 12  # missing cells in a caption
@@ -90,12 +96,14 @@ def learning(scene: Scene, metric: str, keys: Sequence[str], page: Sequence[Seed
     limit, plan = scene.limit_on(metric), scene.facts.plan
     left_out = sum(seeds.left_out for seeds in page)
     uneven = [seeds.config for seeds in page if seeds.mean is None]
+    patchy = [f"{each.config or '-'} {int(100 * each.covered)} %" for each in page if each.patchy]
     what = "single" if all(seeds.n == 1 for seeds in page) else "learning"
     return say.joined(
         say(what, metric=metric, keys=f" ({say.listed(other)})" if other else ""),
         say("band") if banded else say("no_band"),
         say.sizes({seeds.config: (seeds.n,) for seeds in page}),
         say("uneven", configs=say.listed(uneven)) if uneven else "",
+        say("patchy", configs=say.listed(patchy)) if patchy else "",
         say("left_out", count=left_out) if left_out else "",
         say("limit", limit=number(limit), column=plan.limit.name) if limit is not None and plan and plan.limit else "",
         say.dagger([seeds.config for seeds in page]),
@@ -192,9 +200,20 @@ class _Say:
         return self("dagger", column=plan.limit.name) if shown and plan and plan.limit else ""
 
     def proxies(self, heads: Iterable[str]) -> str:
-        notes = self.scene.facts.proxies
-        found = [self("proxy", head=head, note=_ended(notes[head])) for head in dict.fromkeys(heads) if head in notes]
+        """What the splits stand for, and what people noted about them."""
+        facts = self.scene.facts
+        told = [("proxy", facts.proxies), ("split_note", facts.split_notes)]
+        found = [
+            self(key, head=head, note=self._ended(texts[split]))
+            for head in dict.fromkeys(heads)
+            for key, texts in told
+            if (split := facts.split_of(head)) in texts
+        ]
         return self.words["gap"].join(found)
+
+    def _ended(self, text: str) -> str:
+        """With the full stop of the language."""
+        return text if text.endswith((".", "。", "!", "！", "?", "？")) else f"{text}{self.words['stop']}"
 
     def key(self, **names: Iterable[str]) -> str:
         """What stands for a name that could not be drawn, or not in full."""
@@ -204,7 +223,3 @@ class _Say:
             for shown, name in self.scene.names.replaced(kind, dict.fromkeys(known))
         ]
         return self("key", pairs=self.listed(pairs)) if pairs else ""
-
-
-def _ended(note: str) -> str:
-    return note if note.endswith((".", "。")) else f"{note}."

@@ -13,6 +13,7 @@ from muster.report.facts import Curve
 from muster.stats.quantiles import t_quantile
 from muster.stats.sample import LEAST_FOR_INTERVAL, LEVEL
 
+COVERED = 0.9  # of the steps: a mean over fewer is told to be one
 MOST_POINTS = 300  # of a mean: more than a slide has pixels for
 Line = tuple[NDArray[np.float64], NDArray[np.float64]]  # steps, values
 
@@ -39,6 +40,19 @@ class Seeds:
     @property
     def n(self) -> int:
         return len(self.lines)
+
+    @property
+    def covered(self) -> float:
+        """Which share of the steps that any seed has values for the mean is drawn over."""
+        if self.mean is None:
+            return 0.0
+        whole = max(steps[-1] for steps, _ in self.lines) - min(steps[0] for steps, _ in self.lines)
+        return float((self.mean.steps[-1] - self.mean.steps[0]) / whole) if whole > 0 else 1.0
+
+    @property
+    def patchy(self) -> bool:
+        """Whether the mean leaves out so much that a reader has to be told."""
+        return self.mean is not None and self.covered < COVERED
 
 
 def seeds_of(config: str, curves: Iterable[Curve]) -> Seeds:

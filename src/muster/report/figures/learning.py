@@ -151,7 +151,13 @@ def _labels(
 
 
 def _n(seeds: Seeds) -> str:
-    return f"n = {seeds.n}" if seeds.mean is not None else f"n = {seeds.n}, no common step"
+    if seeds.mean is None:
+        return f"n = {seeds.n}, no common step"
+    return f"n = {seeds.n}" + (f", mean: {_percent(seeds)} of steps" if seeds.patchy else "")
+
+
+def _percent(seeds: Seeds) -> str:
+    return f"{int(100 * seeds.covered)} %"
 
 
 def _end(seeds: Seeds) -> tuple[float, float]:

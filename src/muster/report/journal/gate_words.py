@@ -98,13 +98,13 @@ def _reasons(row: Mapping[str, Any], w: Wording) -> Iterator[str]:
 
 def failing(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Failure criteria that hold."""
-    return [each for each in _criteria(row) if each.get("side") == "failure" and each.get("holds") is True]
+    return [each for each in _criteria(row) if each.get("side") == "failure" and each.get("holds")]
 
 
 def unmet_criteria(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Success criteria that don't hold; of a key that fails already only the failure is told."""
     told = {str(each.get("key")) for each in failing(row)}
-    unmet = [each for each in _criteria(row) if each.get("side") == "success" and each.get("holds") is not True]
+    unmet = [each for each in _criteria(row) if each.get("side") == "success" and not each.get("holds")]
     return [each for each in unmet if str(each.get("key")) not in told]
 
 

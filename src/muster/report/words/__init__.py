@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from muster.domain.wording import filled, measured
 from muster.report.words import (
+    code_en,
+    code_zh,
     decision_en,
     decision_zh,
     defence_en,
@@ -19,8 +21,22 @@ from muster.report.words import (
 )
 
 TEXTS: Mapping[str, Mapping[str, str]] = {
-    "en": {**tables_en.TEXTS, **decision_en.TEXTS, **defence_en.TEXTS, **flags_en.TEXTS, **loop_en.TEXTS},
-    "zh": {**tables_zh.TEXTS, **decision_zh.TEXTS, **defence_zh.TEXTS, **flags_zh.TEXTS, **loop_zh.TEXTS},
+    "en": {
+        **code_en.TEXTS,
+        **tables_en.TEXTS,
+        **decision_en.TEXTS,
+        **defence_en.TEXTS,
+        **flags_en.TEXTS,
+        **loop_en.TEXTS,
+    },
+    "zh": {
+        **code_zh.TEXTS,
+        **tables_zh.TEXTS,
+        **decision_zh.TEXTS,
+        **defence_zh.TEXTS,
+        **flags_zh.TEXTS,
+        **loop_zh.TEXTS,
+    },
 }
 
 

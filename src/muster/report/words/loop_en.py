@@ -29,6 +29,8 @@ TEXTS = {
     "which is seldom true: does the command use `{{seed}}`?",
     "loop.one_seed": "Against its base {base} ({score}) it is better by {gain}. One seed: a gain can't be told from "
     "noise; `repeats: 3` would show it.",
+    "loop.identical": "**All {n} scores are equal to the last digit**: {by} = {score}. Nothing was compared, and no "
+    "variant is best: does the trainer read `{{config_file}}`?",
     "loop.is_base": "It is one of the configs that the loop began with: no variant is better beyond the noise.",
     "loop.is_base_one": "It is one of the configs that the loop began with: no variant scored better. One seed: a "
     "difference can't be told from noise; `repeats: 3` would show it.",

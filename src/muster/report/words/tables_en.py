@@ -20,6 +20,8 @@ TEXTS = {
     "count.pair": "{n} combination of config and seed|{n} combinations of config and seed",
     "count.warned": "{n} red flag of level WARN has to be read beside it.|{n} red flags of level WARN have to be read "
     "beside it.",
+    "count.refused": "{n} run that something else made was found and not taken in; the cost report has what it took.|"
+    "{n} runs that something else made were found and not taken in; the cost report has what they took.",
     "count.adopted": "{n} cell was adopted: run by something else, matched and proven by Muster.|{n} cells were "
     "adopted: run by something else, matched and proven by Muster.",
     "history.accepted": "{cells}: DONE by the word of a person and not by the exit code. "
@@ -72,6 +74,7 @@ TEXTS = {
     "matrix.done": "✅ done",
     "matrix.missing": "❌ missing",
     "matrix.part": "❌ missing: {heads}",
+    "matrix.not_declared": "–",
     "matrix.excluded": "– excluded",
     "matrix.cells": "cells k/N",
     "matrix.note": "✅ done: results on {heads}. ❌ missing: declared, and not there.",
@@ -80,4 +83,13 @@ TEXTS = {
     "missing.cell": "cell",
     "missing.state": "state",
     "missing.reason": "reason",
+    "count.row": "{n} row|{n} rows",
+    "resumed.times": "it was resumed {n} x",
+    "resumed.kept": "rows of attempt {attempt} count up to step {step}",
+    "resumed.again": " ({rows} after that were run again)",
+    "resumed.none": "no row of attempt {attempt} counts: its steps were run again",
+    "resumed.gap": "about {rows} between steps {after} and {before} are missing",
+    "resumed.gone": "the history before step {step} is not there: attempt {attempts} left no row that can be read",
+    "resumed.all_gone": "its history is not there: attempt {attempts} left no row that can be read",
+    "resumed.by_order": "its steps begin anew with each attempt, so that rows were put one after another",
 }

@@ -15,8 +15,11 @@ SELECT void FROM event WHERE ref = ?;
 
 -- name: events
 -- Newest last; of one cell when it is given.
-SELECT at, boot, who, epoch, kind, cell, attempt, reason, data, void FROM event
+SELECT id, at, boot, who, epoch, kind, cell, attempt, reason, data, void FROM event
 WHERE ?1 IS NULL OR cell = ?1 ORDER BY id;
+
+-- name: has_decided
+SELECT EXISTS (SELECT 1 FROM event WHERE kind = ? AND void IS NULL);
 
 -- name: campaigns
 -- Those that were taken in, newest first.
@@ -31,19 +34,25 @@ ON CONFLICT (id) DO UPDATE SET position = excluded.position, job = excluded.job,
   hash = excluded.hash;
 
 -- name: all_cells
-SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because FROM cell
+SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because, formerly,
+  same_as FROM cell
 ORDER BY declared DESC, position;
 
 -- name: one_cell
-SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because FROM cell WHERE id = ?;
+SELECT id, position, job, axes, declared, hash, given_up, retry_because, stop_because, formerly,
+  same_as FROM cell WHERE id = ?;
 
 -- name: all_attempts
-SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted
-FROM attempt ORDER BY cell, n;
+SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted,
+  superseded, reread, born FROM attempt ORDER BY cell, n;
 
 -- name: attempts_of
-SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted
-FROM attempt WHERE cell = ? ORDER BY n;
+SELECT cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted, outcome, accepted,
+  superseded, reread, born FROM attempt WHERE cell = ? ORDER BY n;
+
+-- name: cells_with_open_or_done
+SELECT DISTINCT cell.axes FROM cell JOIN attempt ON attempt.cell = cell.id
+WHERE attempt.verdict IS NULL OR attempt.verdict = 'DONE' OR attempt.accepted IS NOT NULL;
 
 -- name: claim
 INSERT INTO attempt (cell, n, token, epoch, slots, hash, claimed_at, claimed_boot, boot_id, retry_cause, adopted)
@@ -54,6 +63,12 @@ UPDATE attempt SET verdict = ?, outcome = ? WHERE cell = ? AND n = ?;
 
 -- name: accept
 UPDATE attempt SET accepted = ? WHERE cell = ? AND n = ? AND verdict = 'DEAD';
+
+-- name: set_reread
+UPDATE attempt SET reread = ? WHERE cell = ? AND n = ?;
+
+-- name: supersede
+UPDATE attempt SET superseded = ? WHERE cell = ? AND n = ?;
 
 -- name: set_given_up
 UPDATE cell SET given_up = ? WHERE id = ?;
@@ -78,3 +93,31 @@ UPDATE span SET ended_at = ? WHERE slot = ? AND ended_at IS NULL;
 
 -- name: spans
 SELECT slot, cell, attempt, boot_id, began_at, began_boot, ended_at, ended_boot FROM span ORDER BY began_boot;
+
+-- name: forget_meta
+DELETE FROM meta WHERE key = ?;
+
+-- name: copy_cell
+-- A cell under another name, with all that was decided about it.
+INSERT INTO cell (id, axes, formerly, position, job, declared, hash, given_up, retry_because, stop_because, same_as)
+SELECT ?1, ?2, ?3, position, job, declared, hash, given_up, retry_because, stop_because, same_as FROM cell WHERE id = ?4;
+
+-- name: move_attempts
+-- Their folders keep the name that they were started under.
+UPDATE attempt SET cell = :new, born = nullif(coalesce(born, cell), :new) WHERE cell = :old;
+
+-- name: move_spans
+UPDATE span SET cell = ? WHERE cell = ?;
+
+-- name: forget_cell
+-- Only one without attempts can be forgotten: they refer to it.
+DELETE FROM cell WHERE id = ?;
+
+-- name: set_same_as
+UPDATE cell SET same_as = ? WHERE id = ?;
+
+-- name: born_elsewhere
+SELECT DISTINCT born, cell FROM attempt WHERE born IS NOT NULL;
+
+-- name: former_names
+SELECT id, formerly FROM cell WHERE formerly != '[]';

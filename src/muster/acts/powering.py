@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-import json
 import secrets
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 from muster.acts import finish
 from muster.acts.finish import PowerOff, Step
-from muster.acts.shutdown import Vigil
+from muster.acts.shutdown import Looked, Vigil, waits_for_others
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
 from muster.ports.clock import Clock
-from muster.wiring.apart import apart
-from muster.wiring.pace import second_look_s
-from muster.wiring.shutting import Ran, environment_of, execute, own_environment
 
-LOOK_S = 1800.0  # to see whether all derived files are fresh may take long
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What became of the command."""
+
+    ok: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Looks round on the machine, and powers it off; both apart from us, for both may take long."""
+
+    look: Callable[[], Future[Looked]]
+    run: Callable[[str, CampaignState], Future[Ran]]
+    pause_s: float  # between two looks
 
 
 class Powering:
     """A new controller begins anew with the first look."""
 
-    def __init__(self, root: Path, clock: Clock, decide: Callable[..., Decision]) -> None:
-        self.root, self.clock, self.decide = root, clock, decide
+    def __init__(self, switch: Switch, clock: Clock, decide: Callable[..., Decision]) -> None:
+        self.switch, self.clock, self.decide = switch, clock, decide
         self._vigil: Vigil | None = None
         self._about: tuple[Any, ...] = ()
-        self._looking: Future[list[str]] | None = None
+        self._looking: Future[Looked] | None = None
         self._running: Future[Ran] | None = None
         self._told: tuple[str, tuple[str, ...]] = ("", ())
+        self._others: tuple[str, ...] = ()  # whom people were told of
         self._mark = ""
 
     def __call__(self, due: PowerOff, state: CampaignState) -> list[Decision]:
@@ -41,8 +51,8 @@ class Powering:
             return self._go(due, state)
         about = (finish.key_of(state), due.step.what, due.step.countdown_s, state.finish.cancels, state.finish.wish)
         if self._vigil is None or about != self._about:
-            self._vigil, self._about, self._looking = Vigil(second_look_s(), due.step.countdown_s), about, None
-            self._told = ("", ())
+            self._vigil, self._about, self._looking = Vigil(self.switch.pause_s, due.step.countdown_s), about, None
+            self._told, self._others = ("", ()), ()
         return self._watch(self._vigil, due, state)
 
     def _watch(self, vigil: Vigil, due: PowerOff, state: CampaignState) -> list[Decision]:
@@ -50,13 +60,13 @@ class Powering:
         if self._looking is not None:
             if not self._looking.done():
                 return []
-            reasons, self._looking = _reasons(self._looking), None
-            self._vigil = vigil = vigil.saw(reasons, now)
-            if told := self._news(vigil, reasons, due, state):
+            seen, self._looking = _seen(self._looking), None
+            self._vigil = vigil = vigil.saw(seen.reasons, now)
+            if told := self._news(vigil, seen, due, state):
                 return told
         match vigil.move(now):
             case "look":
-                self._looking = apart(lambda: ask(self.root))
+                self._looking = self.switch.look()
             case "go":
                 self._mark = secrets.token_hex(8)
                 more = {"mark": self._mark, "cancels": state.finish.cancels}
@@ -65,21 +75,34 @@ class Powering:
                 pass
         return []
 
-    def _news(self, vigil: Vigil, reasons: list[str], due: PowerOff, state: CampaignState) -> list[Decision]:
+    def _news(self, vigil: Vigil, seen: Looked, due: PowerOff, state: CampaignState) -> list[Decision]:
         """What is worth a record: a change of what stands against it, and the countdown."""
+        reasons = seen.reasons
         what = "refused" if reasons else "counting" if vigil.counting else "clear" if vigil.last is None else ""
-        if not what or (what, tuple(reasons)) == self._told:
+        if not what or (what, reasons) == self._told:
             return []
-        self._told = (what, tuple(reasons))
+        self._told = (what, reasons)
         lasts = vigil.countdown_s if what == "counting" else vigil.pause_s
         said = {"refused": "; ".join(reasons), "clear": "nothing stands against it; a second look follows"}.get(
             what, f"in {lasts:.0f} s"
         )
-        told = [self._stage(what, said, due.step, state, reasons=reasons, countdown_s=lasts)]
+        told = [self._stage(what, said, due.step, state, reasons=list(reasons), countdown_s=lasts)]
         if what == "counting":
             text = f"the machine is powered off in {lasts:.0f} s; `muster shutdown --cancel` stops it"
+            text += f". It does not wait for others: {'; '.join(seen.others)}" if seen.others else ""
             told.append(self.decide("notice", text, data={"what": "SHUTDOWN"}))
-        return told
+        return told + self._about_others(seen, state)
+
+    def _about_others(self, seen: Looked, state: CampaignState) -> list[Decision]:
+        """Once for the same people: somebody pays for a machine that waits for them."""
+        if not waits_for_others(state) or seen.others == self._others:
+            return []
+        self._others = seen.others
+        if not seen.others:
+            return []
+        text = f"the machine stays on for others: {'; '.join(seen.others)}. It is powered off when they have gone; "
+        text += "`finish: {others: ignore}` and `muster up` do not wait for them"
+        return [self.decide("notice", text, data={"what": "SHUTDOWN"})]
 
     def _go(self, due: PowerOff, state: CampaignState) -> list[Decision]:
         """It is recorded. Only who recorded it runs it: a later controller can't know whether it was run."""
@@ -88,7 +111,7 @@ class Powering:
             why = "it began, and nobody saw its end: it is not repeated by itself"
             return [self._stage("unclear", why, due.step, state)]
         if self._running is None:
-            self._running = apart(lambda: execute(due.step.what, self.root, environment_of(state)))
+            self._running = self.switch.run(due.step.what, state)
         if not self._running.done():
             return []
         try:
@@ -107,21 +130,8 @@ class Powering:
         return self.decide("shutdown", reason, data=data)
 
 
-def _reasons(looked: Future[list[str]]) -> list[str]:
+def _seen(looked: Future[Looked]) -> Looked:
     try:
         return looked.result()
     except Exception as error:
-        return [f"it could not be looked at: {error}"]
-
-
-def ask(root: Path) -> list[str]:
-    """What stands against it now, by a process of its own: a look is heavy, and drivers and files may hang."""
-    argv = [sys.executable, "-m", "muster", "-C", str(root), "shutdown", "--dry-run", "--quick", "--json"]
-    done = subprocess.run(
-        argv, env=own_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_S, check=False
-    )
-    if done.returncode not in (0, 3):
-        said = done.stderr.decode("utf-8", "replace")[-500:]
-        return [f"it could not be looked at: `muster shutdown --dry-run` ended with {done.returncode}: {said}"]
-    found = [str(reason) for reason in json.loads(done.stdout)["reasons"]]
-    return found or (["it could not be looked at: it was refused without a reason"] if done.returncode else [])
+        return Looked((f"it could not be looked at: {error}",))

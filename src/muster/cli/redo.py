@@ -1,0 +1,106 @@
+"""muster redo"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.acts.decisions import given, when
+from muster.acts.redo import RedoPlan, plan_redo
+from muster.acts.status import CellStatus, Status
+from muster.cli.app import open_folder
+from muster.cli.cells import looked
+from muster.cli.deciding import go_on, meant, refuse
+from muster.cli.words import counted, few, say_json
+from muster.domain.errors import UsageError
+from muster.domain.state import Intent
+from muster.plan.standing import outdated
+from muster.wiring.desk import Desk
+from muster.wiring.mended import REDO, refuse_changed_definitions
+from muster.wiring.redoing import redo_decisions
+from muster.wiring.stopping import Stopping
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(epilog="Example:  muster redo train/v2_full/2 --because 'the reward had the wrong sign'")
+def redo(
+    ctx: typer.Context,
+    because: Annotated[str, typer.Option(help="Why what is DONE must be run again.", show_default=False)],
+    cells: Annotated[
+        list[str] | None, typer.Argument(metavar="CELL...", help="DONE cells, or globs.", show_default=False)
+    ] = None,
+    outdated_: Annotated[
+        bool, typer.Option("--outdated", help="All DONE cells whose definition has changed since they ran.")
+    ] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Runs DONE cells again, from scratch. The old attempts stay, superseded: nothing rests on them any more.
+
+    DONE cells that need one of them, such as its evaluations, are run again with it. Exit code: 0 all that was named
+    will run again, 1 some of it can't.
+    """
+    reason = given(because)
+    if bool(cells) == outdated_:
+        raise UsageError("name the cells, or say --outdated", hint="muster redo 'train/*/2' --because TEXT")
+    desk = Desk.open(open_folder(ctx))
+    Stopping(desk).record_ended()
+    before = looked(desk)
+    declared = [record.cell.id for record in before.state.declared]
+    names = _outdated(before) if outdated_ else meant("redo", cells or [], before)
+    plan = plan_redo(before.state, names)
+    again = declared if outdated_ else [step.cell for step in plan.steps]
+    refuse_changed_definitions(desk, before.state, again, REDO)
+    decisions = redo_decisions(desk, before.state, plan, reason)
+    answers = dict(zip((step.cell for step in plan.steps), desk.decide(decisions) if decisions else [], strict=True))
+    refused = {**plan.refused, **{cell: why for cell, why in answers.items() if why}}
+    redone = [cell for cell in declared if cell in answers and cell not in refused]
+    after = go_on(desk) if redone else before
+    if as_json_:
+        say_json(_object(plan, redone, refused))
+    else:
+        _tell(plan, redone, refused, before, after)
+    return 1 if refused else 0
+
+
+def _outdated(found: Status) -> list[str]:
+    return [cell.record.cell.id for cell in found.cells if outdated(cell.record)]
+
+
+def _object(plan: RedoPlan, redone: list[str], refused: dict[str, str]) -> dict[str, object]:
+    return {
+        "muster": 1,
+        "redone": redone,
+        "followers": [cell for cell in plan.followers if cell in redone],
+        "refused": [{"cell": cell, "why": why} for cell, why in refused.items()],
+        "overwritten": [cell for cell in plan.overwritten if cell in redone],
+    }
+
+
+def _tell(plan: RedoPlan, redone: list[str], refused: dict[str, str], before: Status, after: Status) -> None:
+    for cell, why in refused.items():
+        refuse(cell, "redone", why)
+    tried = {cell.record.cell.id: len(cell.record.attempts) for cell in before.cells}
+    now = {cell.record.cell.id: cell for cell in after.cells}
+    for name in redone:
+        if name not in plan.followers:
+            print(f"{name}: {_told(now[name], tried[name], after.state.intent)}")
+    followers = [cell for cell in plan.followers if cell in redone]
+    if followers:
+        print(f"run again with them, because they rest on them: {counted(len(followers))}: {few(followers)}")
+    overwritten = [cell for cell in plan.overwritten if cell in redone]
+    if overwritten:
+        print(f"what they left may be overwritten, for they write to the same place again: {few(overwritten)}")
+    if not redone and not refused:
+        print("nothing to do: no DONE cell has another definition than it ran with")
+
+
+def _told(cell: CellStatus, tried: int, intent: Intent) -> str:
+    old = f"attempt {tried} is superseded"
+    count = len(cell.record.attempts)
+    if count > tried:
+        return f"{old}; attempt {count} is {cell.verdict.state}"
+    if intent.kind == "running" and not cell.startable:
+        return f"{old}; {cell.verdict.reason}; {cell.next}"
+    return f"{old}; {when(intent)}"

@@ -1,0 +1,30 @@
+"""Files as commits have them, by hash."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from functools import cache
+
+from muster.observe.code import NOT_CODE
+from muster.observe.git import Git, GitTrouble
+from muster.observe.source_files import is_source
+
+
+@cache
+def blob_sha256(folder: str, commit: str, path: str) -> str | None:
+    """None: the commit has no such file, or git does not know the commit here."""
+    try:
+        return hashlib.sha256(Git(folder)("cat-file", "blob", f"{commit}:{path}")).hexdigest()
+    except GitTrouble:
+        return None
+
+
+@cache
+def sources_between(folder: str, one: str, other: str) -> tuple[str, ...]:
+    """Files of source that differ between two commits; none where git does not know."""
+    try:
+        told = Git(folder)("diff", "--no-ext-diff", "--name-only", "-z", one, other, "--", ":/", *NOT_CODE)
+    except GitTrouble:
+        return ()
+    return tuple(path for each in told.split(b"\0") if is_source(path := os.fsdecode(each)))

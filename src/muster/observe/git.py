@@ -1,0 +1,112 @@
+"""git, asked so that nothing of a stranger's repository is executed, and never for longer than its limit."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+LIMIT_S = 60.0
+_OURS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "--no-pager")
+_KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES")
+_SET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
+        "LC_ALL": "C"}  # fmt: skip
+# commands that `diff` would run on files, or git-lfs in its turn
+_FILTERS = r"^(filter\..*\.(clean|process)|lfs\.extension\..*\.clean)$"
+_LFS = re.compile(
+    r"git[- ]lfs (clean( --skip)?( --)? %f|filter-process( --skip)?)"
+)  # a shell reads more than its start
+_SUBMODULE = "160000 "
+
+
+class GitTrouble(Exception):
+    """It did not do what it was asked: `said` is why, `waited_s` how long it was waited for in vain."""
+
+    def __init__(self, said: str, waited_s: float | None = None) -> None:
+        super().__init__(said)
+        self.said, self.waited_s = said, waited_s
+
+
+def limit_s() -> float:
+    return float(os.environ.get("MUSTER_GIT_S", LIMIT_S))
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """In one folder."""
+
+    folder: str
+    harmless: tuple[tuple[str, str], ...] = ()  # settings that keep filters from being run, here and in submodules
+
+    def __call__(self, *words: str, pass_fds: tuple[int, ...] = (), fine: tuple[int, ...] = (0,)) -> bytes:
+        """What it prints. Raises GitTrouble."""
+        command = ["git", *_OURS, "-C", self.folder, *words]
+        inherited = {name: text for name, text in os.environ.items() if name in _KEPT or not name.startswith("GIT_")}
+        try:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=inherited | _SET | self._settings(), pass_fds=pass_fds, start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError:
+            raise GitTrouble("git is not installed") from None
+        except OSError as error:
+            raise GitTrouble(f"git can't be started: {error.strerror or error}") from error
+        out, err = _answer(process, limit_s())
+        if process.returncode not in fine:
+            lines = err.decode("utf-8", "replace").strip().splitlines()
+            raise GitTrouble(lines[0] if lines else f"git ended with {process.returncode}")
+        return out
+
+    def without_filters(self) -> Git:
+        """Filters that the repository itself names are not run, but for git-lfs; those of its user are his own.
+
+        Nor are those of its submodules: `diff` looks into each, by its own settings.
+        """
+        given: dict[str, str] = {}
+        for name in dict.fromkeys(name for git in self._with_submodules(set()) for name in git._foreign_filters()):
+            given |= {name: "", f"{name.rpartition('.')[0]}.required": "false"}
+        return Git(self.folder, tuple(given.items()))
+
+    def _settings(self) -> dict[str, str]:
+        """As `-c` would have it, which can't name what has a `=` in its name."""
+        named = {f"GIT_CONFIG_KEY_{at}": name for at, (name, _) in enumerate(self.harmless)}
+        texts = {f"GIT_CONFIG_VALUE_{at}": text for at, (_, text) in enumerate(self.harmless)}
+        return {"GIT_CONFIG_COUNT": str(len(self.harmless)), **named, **texts}
+
+    def _foreign_filters(self) -> Iterator[str]:
+        parts = os.fsdecode(self("config", "--show-scope", "-z", "--get-regexp", _FILTERS, fine=(0, 1))).split("\0")
+        for scope, entry in zip(parts[::2], parts[1::2], strict=False):
+            name, _, command = entry.partition("\n")
+            if scope in ("local", "worktree") and not (name.startswith("filter.") and _LFS.fullmatch(command)):
+                yield name
+
+    def _with_submodules(self, seen: set[str]) -> Iterator[Git]:
+        yield self
+        for entry in os.fsdecode(self("ls-files", "-s", "-z")).split("\0"):
+            if not entry.startswith(_SUBMODULE):
+                continue
+            folder = os.path.realpath(Path(self.folder, entry.partition("\t")[2]))
+            if folder not in seen and Path(folder, ".git").exists():
+                seen.add(folder)
+                yield from Git(folder)._with_submodules(seen)
+
+
+def _answer(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes, bytes]:
+    try:
+        return process.communicate(timeout=within_s)
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
+            process.communicate(timeout=1.0)
+        raise GitTrouble(f"git did not answer in {within_s:g} s", within_s) from None
+
+
+def within_a_repository(cwd: str) -> bool:
+    """By the looks of it, without git."""
+    return any((folder / ".git").exists() for folder in (Path(cwd), *Path(cwd).parents))

@@ -1,0 +1,43 @@
+"""Reading files that others may replace: a run may put what it likes into its own folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+LARGEST = 16 << 20  # bytes; what Muster writes itself is far smaller
+_NO_FILES = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV)  # link, socket, folder, device
+
+
+class NotPlain(OSError):
+    """Something is there, and it is no file that Muster made."""
+
+
+def open_plain(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """Never waits for the other end of a FIFO, and never follows a link. Raises NotPlain, or what `open` raises."""
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno in _NO_FILES:
+            raise NotPlain(error.errno, "it is no plain file", path) from error
+        raise
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise NotPlain(errno.EINVAL, "it is no plain file", path)
+
+
+def read_plain(path: str) -> bytes:
+    """All of it. Raises NotPlain also for what is too large to be anything of ours."""
+    fd = open_plain(path)
+    try:
+        data = more = os.read(fd, 65536)
+        while len(more) == 65536:
+            more = os.read(fd, 65536)
+            data += more
+            if len(data) > LARGEST:
+                raise NotPlain(errno.EFBIG, "it is too large", path)
+        return data
+    finally:
+        os.close(fd)

@@ -1,0 +1,275 @@
+"""How likely it is that values meet as they do, if every run is one of its own.
+
+The model is a normal distribution with the spread that was seen, laid on the metric's lattice. Whatever is not known is
+taken so that meeting is likelier: honest runs are not to be accused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from muster.stats.groups import grouped
+from muster.stats.lattice import grain_of
+from muster.stats.sample import Sample
+
+EQUAL = 1e-12  # relative
+BOUNDS = (0.0, 1.0, 100.0)  # where rates and costs end
+TIGHTEST = 1e-4  # of a value: seeds that have an effect scatter by more, where nothing else tells
+TOLD = 0.05  # evidence of one group below which it is part of what its column shows
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What the campaign declares of a metric."""
+
+    grain: float | None = None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
+class TieColumn:
+    """One metric on one split: all configs."""
+
+    split: str
+    metric: str
+    samples: tuple[Sample, ...]
+    grain: float
+    bounds: tuple[float, ...]  # of the metric, by nature or as declared
+    ends: tuple[float, ...] = ()  # of the values seen, where they look like bounds
+
+    @property
+    def where(self) -> str:
+        return f"{self.split}/{self.metric}" if self.split else self.metric
+
+    def at_bound(self, value: float) -> bool:
+        return any(is_equal(value, bound) for bound in (*self.bounds, *self.ends))
+
+    def inner(self, sample: Sample) -> list[float]:
+        """Its values without those at a bound, in which many runs may end."""
+        return [value for value in sample.values if not self.at_bound(value)]
+
+    def meeting(self, config: str) -> float:
+        """The chance that a run of this config meets a given value: that of its likeliest point."""
+        return _meeting(self.grain, self._spreads[config])
+
+    @cached_property
+    def _spreads(self) -> Mapping[str, float]:
+        """Own ones; where all seeds agree, the least that other configs show, or the configs among themselves."""
+        own = {sample.config: spread_of(self.inner(sample)) for sample in self.samples}
+        seen = {config: spread for config, spread in own.items() if spread > 0}
+        found = {}
+        for sample in self.samples:
+            found[sample.config] = own[sample.config] or self._borrowed(sample, seen)
+        return found
+
+    def _borrowed(self, sample: Sample, seen: Mapping[str, float]) -> float:
+        inner = self.inner(sample)
+        if not inner:
+            return 0.0
+        here = float(np.median(inner))
+        others = [
+            spread * self._narrower(here, float(np.median(self.inner(other))))
+            for other in self.samples
+            if (spread := seen.get(other.config))
+        ]
+        middles = [float(np.median(self.inner(each))) for each in self.samples if self.inner(each)]
+        between = float(np.std(middles, ddof=1)) / 2 if len(middles) > 1 else 0.0
+        least = TIGHTEST * abs(here)
+        whole = float(np.std(inner, ddof=1)) if len(inner) > 1 else 0.0  # all but one agree
+        return min(others) if others else max(between, least, whole, self._of_sampling(here))
+
+    def _narrower(self, here: float, there: float) -> float:
+        """Rates scatter less near their ends: by sqrt(p (1 - p))."""
+        end = self._end
+        if end is None or not 0 < there < end:
+            return 1.0
+        return min(1.0, math.sqrt(max(0.0, here * (end - here)) / (there * (end - there))))
+
+    def _of_sampling(self, here: float) -> float:
+        """A quarter of what N examples scatter by: models that differ at all do not differ on next to none of them."""
+        if self._end is None or self.grain < 1e-6 * self._end:
+            return 0.0
+        share = here / self._end
+        return self._end * math.sqrt(share * (1 - share) * self.grain / self._end) / 4
+
+    @cached_property
+    def _end(self) -> float | None:
+        """1 or 100, where it may be a rate."""
+        values = [value for sample in self.samples for value in sample.values]
+        if not values or min(values) < 0 or max(values) > 100:
+            return None
+        return 1.0 if max(values) <= 1 else 100.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """Seeds of one config that meet on one column. `chance`: of so much anywhere in the campaign."""
+
+    column: TieColumn
+    sample: Sample
+    seeds: tuple[str, ...]  # the first clump
+    whole: bool  # all seeds agree
+    bound: bool  # and they meet at a bound
+    chance: float
+
+
+def tie_columns(samples: Iterable[Sample], scales: Mapping[str, Scale]) -> list[TieColumn]:
+    known = list(samples)
+    found = []
+    for metric, of_metric in grouped(known, lambda s: s.metric):
+        scale = scales.get(metric, Scale())
+        everywhere = scale.grain or grain_of(value for sample in of_metric for value in sample.values)
+        for split, group in grouped(of_metric, lambda s: s.split):
+            alone = len(group) == len(of_metric)
+            here = everywhere if scale.grain else max(everywhere, _grain_here(group, everywhere if alone else None))
+            declared = [bound for bound in (scale.low, scale.high) if bound is not None]
+            found.append(TieColumn(split, metric, tuple(group), here, (*BOUNDS, *declared), _ends(group)))
+    return found
+
+
+def _grain_here(group: Sequence[Sample], known: float | None) -> float:
+    """Splits differ in their number of examples; result files may name it."""
+    told = {sample.episodes for sample in group}
+    counted = 1 / max(told) if min(told) > 1 else 0.0
+    return max(known or grain_of(value for sample in group for value in sample.values), counted)
+
+
+def _ends(group: Sequence[Sample]) -> tuple[float, ...]:
+    """The least and the largest value, where it is a whole number that several seeds of a config ended at: -21 in Pong.
+
+    Not where no seed makes a difference in any config: that is no saturation.
+    """
+    met = [{_key(value) for value in sample.values} for sample in group]
+    values = set().union(*met)
+    if not values or (len(values) > 1 and all(len(each) == 1 for each in met)):
+        return ()
+    ends = [end for end in {min(values), max(values)} if end.is_integer()]
+    return tuple(end for end in ends if any(end in clumps_of(sample) for sample in group))
+
+
+def find_ties(columns: Sequence[TieColumn]) -> list[Ties]:
+    """Every config and column in which seeds meet, with the chance of it over all of the campaign."""
+    count = sum(len(column.samples) for column in columns)
+    found = []
+    for column in columns:
+        whole = _chance_of_column(column)
+        for sample in column.samples:
+            clumps = clumps_of(sample)
+            if not clumps:
+                continue
+            inner = [seeds for value, seeds in clumps.items() if not column.at_bound(value)]
+            own = _chance_of_sample(column, sample)
+            same = len(set(map(_key, sample.values))) == 1
+            chance = own * count
+            if own < TOLD or same:
+                chance = min(chance, whole * len(columns))
+            seeds = (inner or list(clumps.values()))[0]
+            found.append(Ties(column, sample, tuple(seeds), same, not inner, min(1.0, 2 * chance) if inner else 1.0))
+    return found
+
+
+def clumps_of(sample: Sample) -> dict[float, list[str]]:
+    """Values that several seeds have -> these."""
+    by_value: dict[float, list[str]] = {}
+    for seed, value in sample.by_seed.items():
+        by_value.setdefault(_key(value), []).append(seed)
+    return {value: seeds for value, seeds in by_value.items() if len(seeds) > 1}
+
+
+def _chance_of_sample(column: TieColumn, sample: Sample) -> float:
+    """Of so many coincidences, or of a clump so large, whichever is rarer; doubled, since either is looked at."""
+    inner = [_key(value) for value in column.inner(sample)]
+    if len(set(inner)) == len(inner):
+        return 1.0
+    meeting = column.meeting(sample.config)
+    many = at_least(len(inner) - len(set(inner)), _chain(len(inner), meeting))
+    largest = max(inner.count(value) for value in set(inner))
+    return min(1.0, 2 * min(many, math.comb(len(inner), largest) * meeting ** (largest - 1)))
+
+
+def _chance_of_column(column: TieColumn) -> float:
+    """Of so many coincidences in all configs together, or of so many configs without any spread."""
+    chains: list[float] = []
+    met, still = 0, []
+    for sample in column.samples:
+        inner = [_key(value) for value in column.inner(sample)]
+        chains += _chain(len(inner), column.meeting(sample.config))
+        met += len(inner) - len(set(inner))
+        if len(inner) > 1 and len(set(inner)) == 1:
+            still.append(column.meeting(sample.config) ** (len(inner) - 1))
+    frozen = math.comb(len(column.samples), len(still)) * math.prod(still)
+    return min(1.0, 2 * min(at_least(met, chains), frozen if still else 1.0))
+
+
+def _chain(count: int, meeting: float) -> list[float]:
+    """Run by run: an upper bound of the chance to meet one of those before it."""
+    return [min(1.0, before * meeting) for before in range(1, count)]
+
+
+def at_least(count: int, chances: Sequence[float]) -> float:
+    """That so many of these happen."""
+    spread = np.ones(1)
+    for chance in chances:
+        spread = np.convolve(spread, (1 - chance, chance))
+    return float(min(1.0, spread[count:].sum()))
+
+
+def chance_of_twins(column: TieColumn, samples: Sequence[Sample], columns: int) -> float:
+    """That configs agree in every seed, or in mean and sd, anywhere in the campaign."""
+    pairs = max(1, math.comb(len(column.samples), 2)) * columns
+    return min(1.0, 2 * pairs * math.prod(_chance_of_twin(column, samples[0], other) for other in samples[1:]))
+
+
+def _chance_of_twin(column: TieColumn, a: Sample, b: Sample) -> float:
+    fixed = replace(column, ends=())
+    inner, other = sorted(fixed.inner(a)), sorted(fixed.inner(b))
+    if not inner or not other:
+        return 1.0
+    if len(set(inner)) == 1:  # seeds without an effect are told of elsewhere: then one coincidence is left
+        return 1.0 if column.at_bound(inner[0]) else column.meeting(a.config)
+    if len(inner) == len(other) and all(map(is_equal, inner, other)):
+        ordered = all(is_equal(a.by_seed[seed], b.by_seed.get(seed, math.nan)) for seed in a.by_seed)
+        ways = 1 if ordered else math.factorial(len(inner))
+        return min(1.0, ways * _meeting(column.grain, float(np.std(inner, ddof=1))) ** len(inner))
+    return _chance_of_moments(column, a, b)
+
+
+def _meeting(grain: float, spread: float) -> float:
+    return math.erf(grain / (2 * math.sqrt(2) * spread)) if spread > 0 else 1.0
+
+
+def _chance_of_moments(column: TieColumn, a: Sample, b: Sample) -> float:
+    """Roughly, and fivefold: means lie on a lattice of grain/n, sds on one of their own."""
+    n, spread = min(a.n, b.n), min(a.sd or 0.0, b.sd or 0.0)
+    if n < 2 or spread <= 0:
+        return 1.0
+    step = column.grain / spread
+    means = min(1.0, (step / n + 2e-3) * math.sqrt(n / (4 * math.pi)))
+    sds = min(1.0, (step * step / (n - 1) + 2e-3) * math.sqrt((n - 1) / (2 * math.pi)))
+    return min(1.0, 5 * means * sds)
+
+
+def spread_of(values: Sequence[float]) -> float:
+    """The sd of the tightest four fifths: a seed that failed says nothing of how the others scatter."""
+    ordered = np.sort(np.asarray(values, dtype=float))
+    if len(ordered) < 2:
+        return 0.0
+    kept = len(ordered) - max(1, len(ordered) // 5) if len(ordered) > 3 else len(ordered)
+    spreads = [float(np.std(ordered[at : at + kept], ddof=1)) for at in range(len(ordered) - kept + 1)]
+    least = min(spreads)
+    return least if least > EQUAL * float(np.abs(ordered).max()) else 0.0
+
+
+def is_equal(a: float, b: float) -> bool:
+    return math.isclose(a, b, rel_tol=EQUAL)
+
+
+def _key(value: float) -> float:
+    """The same for values that are equal."""
+    return float(f"{value:.12g}")

@@ -1,0 +1,86 @@
+"""campaign.db as a file, which may be deleted under those who have it open.
+
+SQLite keeps two files beside it, `-wal` and `-shm`, and finds them by name. Where the database was deleted and they
+were not, whoever makes it anew would share them with whoever still has the old one open: each would spoil the other's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PATIENCE_S = 2.0  # for another process that makes it; one that was stopped in the middle may never go on
+
+
+class DatabaseFile:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened: tuple[int, int] | None = None
+        self._missed: float | None = None  # monotonic: since when another file, or none, is seen in its place
+
+    @contextlib.contextmanager
+    def made_by_one(self) -> Iterator[None]:
+        """Where there is none yet: by one process at a time, without what a deleted one has left."""
+        if not self._is_missing():
+            yield
+            return
+        with self._locked_folder() as alone:
+            if alone and self._is_missing():
+                for suffix in ("-wal", "-shm"):
+                    with contextlib.suppress(OSError):
+                        self.path.with_name(self.path.name + suffix).unlink()
+            yield
+
+    def remember(self) -> None:
+        self._opened, self._missed = self._identity(), None
+
+    def displaced(self) -> bool:
+        """Whether another file, or none, lies where the opened one lay. A folder that has moved took it along."""
+        found = self._identity()
+        return found != self._opened and (found is not None or self.path.parent.is_dir())
+
+    def displaced_s(self) -> float:
+        """For how long, as far as was looked."""
+        now = time.monotonic()
+        self._missed = now if self._missed is None else self._missed
+        return now - self._missed
+
+    def _is_missing(self) -> bool:
+        try:
+            return self.path.stat().st_size == 0  # its maker has it open, or was killed
+        except OSError:
+            return True
+
+    def _identity(self) -> tuple[int, int] | None:
+        try:
+            found = self.path.stat()
+        except OSError:
+            return None
+        return found.st_dev, found.st_ino
+
+    @contextlib.contextmanager
+    def _locked_folder(self) -> Iterator[bool]:
+        """False: somebody else makes it and does not come to an end."""
+        try:
+            fd = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError:
+            yield False
+            return
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() > deadline:
+                        yield False
+                        return
+                    time.sleep(0.002)
+            yield True
+        finally:
+            os.close(fd)

@@ -1,0 +1,135 @@
+"""What must hold in a storm and after it, and what a person would do about what a status says."""
+
+import collections
+import json
+import re
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any
+
+from storm_world import Line, StormWorld
+
+_RUN = re.compile(r"run `muster (\w+)`")
+_ADVICE = re.compile(r"`muster (\w+) (\S+?)( --because \.\.\.)?`")
+
+
+@dataclass
+class Totals:
+    """What was really done, and what must stay empty."""
+
+    counts: collections.Counter[str] = field(default_factory=collections.Counter)
+    broken: list[str] = field(default_factory=list)  # doubled, lost, dead while alive, stuck
+
+    def hit(self, *names: str) -> None:
+        self.counts.update(names)
+
+    def breaks(self, promise: str, what: str) -> None:
+        told = f"{promise}: {what}"
+        if told not in self.broken:
+            self.broken.append(told)
+
+
+# -- the person
+
+
+def advised(status: dict[str, Any]) -> list[str]:
+    """The commands that would bring it on, as the status says it, one for all cells that need the same."""
+    found = {"held": ["release"], "down": ["up --detach"]}.get(status["intent"], [])
+    lost = [cell for cell in status["cells"] if "No such file" in cell["reason"] and "/.muster/env/" in cell["reason"]]
+    if any(cell["verdict"] == "DEAD" for cell in lost):
+        found = ["up --detach"]  # which records the environment anew
+    cells: dict[tuple[str, str], list[str]] = {}
+    for cell in status["cells"]:
+        told = {verb: option for verb, name, option in _ADVICE.findall(cell["next"] or "") if name == cell["cell"]}
+        if cell["verdict"] == "DEAD" and "retry" in told:
+            cells.setdefault(("retry", told["retry"]), []).append(cell["cell"])
+        elif cell["verdict"] == "UNKNOWN" and told:
+            cells.setdefault(next(iter(told.items())), []).append(cell["cell"])
+    return found + [
+        f"{verb} {' '.join(names)}{option}".replace("...", "storm") for (verb, option), names in cells.items()
+    ]
+
+
+def needed_for(error: Exception) -> str:
+    """The command that an error names; "": none."""
+    if "has not been started" in str(error):
+        return "up --detach"
+    told = _RUN.search(f"{error} {getattr(error, 'hint', '')}")
+    return told[1] if told else ""
+
+
+# -- while it goes on
+
+
+def check_verdicts(world: StormWorld, status: dict[str, Any], totals: Totals) -> None:
+    """Recorded verdicts and told ones against the processes that live after they were told."""
+    try:
+        rows = world.rows("SELECT cell, n, token, verdict FROM attempt")
+    except sqlite3.Error:
+        return
+    tokens = {(row["cell"], row["n"]): row["token"] for row in rows}
+    alive = world.tokens_alive()
+    for cell in status["cells"]:
+        name, verdict, n = cell["cell"], cell["verdict"], cell["attempt"]
+        pids = alive.get(tokens.get((name, n), ""))
+        if verdict in ("DEAD", "DONE") and pids:
+            totals.breaks("dead while alive", f"{name} attempt {n} is {verdict}, pids {pids} live: {cell['reason']}")
+        if name in world.seen_done and (verdict != "DONE" or world.seen_done[name] != n):
+            totals.breaks("lost", f"{name} was DONE by attempt {world.seen_done[name]}, now {verdict} {n}")
+    world.seen_done.update({row["cell"]: row["n"] for row in rows if row["verdict"] == "DONE"})
+
+
+# -- when it is over
+
+
+def check_world(world: StormWorld, cells: int, totals: Totals) -> None:
+    lines = world.lines()
+    _check_lines(lines, totals)
+    rows = world.rows("SELECT * FROM attempt ORDER BY cell, n")
+    declared = [row["id"] for row in world.rows("SELECT id FROM cell WHERE declared")]
+    if len(declared) != cells:
+        totals.breaks("lost", f"{len(declared)} of {cells} cells are declared")
+    began = {line.token for line in lines if line.word == "begin"}
+    ended = {line.token for line in lines if line.word == "end"}
+    unknown = began - {row["token"] for row in rows}
+    if unknown and world.lives == 1:
+        totals.breaks("lost", f"{len(unknown)} executions that no attempt stands for")
+    for cell in declared:
+        _check_cell(cell, [row for row in rows if row["cell"] == cell], began, ended, totals)
+    totals.hit("campaigns")
+    for name, number in (("executions", len(began)), ("attempts", len(rows)), ("cells", len(declared))):
+        totals.counts[name] += number
+    totals.counts["partial files"] += len(world.partial_files())
+
+
+def _check_lines(lines: list[Line], totals: Totals) -> None:
+    for told in counted_twice(lines):
+        totals.breaks("doubled", told)
+    for line in lines:
+        if line.word == "overlap":
+            totals.breaks("doubled", f"two executions of a cell at once: {line.cell} attempt {line.n}")
+        elif line.word == "clash":
+            totals.breaks("doubled", f"slot {line.slot} booked twice: {line.cell} attempt {line.n}")
+
+
+def counted_twice(lines: list[Line]) -> list[str]:
+    """Tokens that were executed more than once."""
+    begins = collections.Counter(line.token for line in lines if line.word == "begin")
+    names = {line.token: f"{line.cell} attempt {line.n}" for line in lines}
+    return [f"{names[token]} ran {times} times under one token" for token, times in begins.items() if times > 1]
+
+
+def _check_cell(cell: str, rows: list[Any], began: set[str], ended: set[str], totals: Totals) -> None:
+    if [row["n"] for row in rows] != list(range(1, len(rows) + 1)):
+        totals.breaks("lost", f"{cell}: attempts {[row['n'] for row in rows]}")
+    if any(not row["retry_cause"] for row in rows[1:]):
+        totals.breaks("doubled", f"{cell}: a retry without a cause")
+    done = [row for row in rows if row["verdict"] == "DONE"]
+    if len(done) != 1 or done[0] is not rows[-1]:
+        totals.breaks("lost" if not done else "doubled", f"{cell}: {[row['verdict'] for row in rows]}")
+    for row in rows:
+        outcome = json.loads(row["outcome"] or "{}")
+        if (outcome.get("cause") or {}).get("kind") == "never_started" and row["token"] in began:
+            totals.breaks("dead while alive", f"{cell} attempt {row['n']} never started, and it ran")
+        if row["verdict"] == "DONE" and row["token"] not in ended:
+            totals.breaks("lost", f"{cell} attempt {row['n']} is DONE, but it did not run to its end")

@@ -1,0 +1,93 @@
+"""The power-off in the controller's turns: others are waited for, and told of once; ignored ones are named at the end."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any
+
+from muster.acts.finish import PowerOff, Step
+from muster.acts.powering import Powering, Ran, Switch
+from muster.acts.shutdown import Looked
+from muster.domain.campaign import Campaign
+from muster.domain.decision import Decision
+from muster.domain.state import CampaignState, Intent
+
+STRANGER = "uid 4242 works here: python train.py (pid 7)"
+DUE = PowerOff(Step("shutdown", "shutdown", "off", 60.0))
+
+
+class Machine:
+    """What the next looks find, and which words are said."""
+
+    def __init__(self, others: str = "wait") -> None:
+        self.now = 0.0
+        self.found = Looked(())
+        self.said: list[Decision] = []
+        campaign = Campaign("c", (), (), finish={"shutdown": True, "others": others})
+        self.state = CampaignState(campaign, "h", "", Intent(), 1)
+        self.powering = Powering(Switch(self._look, self._run, 60.0), self, self._decide)
+
+    def boot(self) -> float:
+        return self.now
+
+    def wall(self) -> float:
+        raise AssertionError("nothing here goes by the wall clock")
+
+    def _look(self) -> Future[Looked]:
+        return done(self.found)
+
+    def _run(self, _: str, __: CampaignState) -> Future[Ran]:
+        raise AssertionError("not in these tests")
+
+    def _decide(self, kind: str, reason: str, **more: Any) -> Decision:
+        return Decision(kind, "controller", reason, data=more.get("data", {}))
+
+    def pass_time(self, minutes: int) -> list[str]:
+        """What people hear in so many minutes, a turn each second."""
+        before = len(self.said)
+        for _ in range(minutes * 60):
+            self.said += self.powering(DUE, self.state)
+            self.now += 1.0
+        return [each.reason for each in self.said[before:] if each.kind == "notice"]
+
+    @property
+    def stages(self) -> list[str]:
+        return [str(each.data["what"]) for each in self.said if each.kind == "shutdown"]
+
+
+def done(value: Any) -> Future[Any]:
+    future: Future[Any] = Future()
+    future.set_result(value)
+    return future
+
+
+def test_others_are_waited_for_and_told_of_once() -> None:
+    machine = Machine()
+    machine.found = Looked((STRANGER,), (STRANGER,))
+    (told,) = machine.pass_time(30)
+    assert told.startswith(f"the machine stays on for others: {STRANGER}")
+    assert "others: ignore" in told
+    assert machine.stages == ["refused"]
+    machine.found = Looked(())
+    (counting,) = machine.pass_time(2)
+    assert counting.startswith("the machine is powered off in 60 s")
+    assert machine.stages == ["refused", "clear", "counting"]
+    machine.found = Looked((STRANGER,), (STRANGER,))  # in the last look
+    (told,) = machine.pass_time(1)
+    assert "stays on for others" in told
+    assert machine.stages[-1] == "refused"
+
+
+def test_ignored_others_are_named_before_the_countdown() -> None:
+    machine = Machine("ignore")
+    machine.found = Looked((), (STRANGER,))
+    (told,) = machine.pass_time(2)
+    assert told.endswith(f"It does not wait for others: {STRANGER}")
+    assert machine.stages == ["clear", "counting"]
+
+
+def test_what_else_stands_against_it_is_no_word_about_others() -> None:
+    machine = Machine()
+    machine.found = Looked(("train@1: pid 7, which it left behind, lives on",))
+    assert machine.pass_time(5) == []
+    assert machine.stages == ["refused"]
