@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from muster.observe.git import Git, GitTrouble, within_a_repository
+from muster.observe.git import Git, GitTrouble, is_working_tree_of, within_a_repository
 from muster.observe.source_files import RESULTS, beside, hashed, is_source, shown, signature
 
 NOT_CODE = (
@@ -26,7 +26,7 @@ _IGNORED = (
     ".muster/",
     "*.muster.json",
 )  # the same of files git does not know
-_DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "HEAD")
+DIFF = ("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short")
 _PART = ("--", ":/", *NOT_CODE)
 MOST_WATCHED = 20_000
 MOST_NAMED = 500
@@ -83,6 +83,8 @@ def see_code(cwd: str, scope: Scope = ANY, before: Seen | None = None, *, anew: 
 
 def _with_git(cwd: str, scope: Scope, before: Seen | None, anew: bool) -> Seen:
     top, git_dir, common, commit = _places(cwd)
+    if not is_working_tree_of(top, git_dir) or not Path(os.path.realpath(cwd)).is_relative_to(os.path.realpath(top)):
+        raise GitTrouble(f"its repository, {git_dir}, names a working tree elsewhere: {top}")
     git = Git(top).without_filters()
     listed = _list(git, top, scope)
     untracked = _source_of(listed, top, scope, before, anew)
@@ -91,8 +93,8 @@ def _with_git(cwd: str, scope: Scope, before: Seen | None, anew: bool) -> Seen:
     if not commit:
         source = [*filter(is_source, listed.tracked), *untracked]
         return Seen(_record("no_commit", top, [], source), top, "", tuple(untracked), watched, as_it_was)
-    diff = git(*_DIFF, *_PART).decode("utf-8", "replace")
-    changed = _names(git(*_DIFF, "--name-only", "-z", *_PART)) if diff else []
+    diff = git(*DIFF, "HEAD", *_PART).decode("utf-8", "replace")
+    changed = _names(git(*DIFF, "--name-only", "-z", "HEAD", *_PART)) if diff else []
     code = _record("known", top, changed, untracked, diff, commit)
     return Seen(code, top, diff, tuple(untracked), watched, as_it_was)
 

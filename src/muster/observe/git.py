@@ -5,23 +5,30 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
 import signal
+import stat
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.observe.search_path import find_program, is_within, trusted_path
+
 LIMIT_S = 60.0
-_OURS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false", "--no-pager")
+# `safe.directory` stays as its user has it: git itself refuses what belongs to somebody else
+_OURS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
+         "-c", "safe.bareRepository=explicit", "-c", "diff.submodule=short", "--no-pager")  # fmt: skip
 _KEPT = ("GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_EXEC_PATH", "GIT_CEILING_DIRECTORIES")
 _SET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none",
         "LC_ALL": "C"}  # fmt: skip
-# commands that `diff` would run on files, or git-lfs in its turn
-_FILTERS = r"^(filter\..*\.(clean|process)|lfs\.extension\..*\.clean)$"
+# commands that `diff` would run on files, or git-lfs in its turn; or git, for a filter that says `git lfs`
+_FILTERS = r"^(filter\..*\.(clean|smudge|process)|lfs\.extension\..*\.clean|alias\..*)$"
 _LFS = re.compile(
     r"git[- ]lfs (clean( --skip)?( --)? %f|filter-process( --skip)?)"
 )  # a shell reads more than its start
 _SUBMODULE = "160000 "
+_LONGEST_GIT_FILE = 1 << 16
 
 
 class GitTrouble(Exception):
@@ -45,8 +52,11 @@ class Git:
 
     def __call__(self, *words: str, pass_fds: tuple[int, ...] = (), fine: tuple[int, ...] = (0,)) -> bytes:
         """What it prints. Raises GitTrouble."""
-        command = ["git", *_OURS, "-C", self.folder, *words]
+        command = [_program(self.folder), *_OURS, "-C", self.folder, *words]
         inherited = {name: text for name, text in os.environ.items() if name in _KEPT or not name.startswith("GIT_")}
+        inherited["PATH"] = trusted_path(self.folder)
+        if not _is_own_place(inherited.get("GIT_EXEC_PATH", "/"), self.folder):
+            del inherited["GIT_EXEC_PATH"]
         try:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -69,7 +79,9 @@ class Git:
         """
         given: dict[str, str] = {}
         for name in dict.fromkeys(name for git in self._with_submodules(set()) for name in git._foreign_filters()):
-            given |= {name: "", f"{name.rpartition('.')[0]}.required": "false"}
+            given[name] = ""
+            if name.startswith("filter."):
+                given[f"{name.rpartition('.')[0]}.required"] = "false"
         return Git(self.folder, tuple(given.items()))
 
     def _settings(self) -> dict[str, str]:
@@ -96,6 +108,20 @@ class Git:
                 yield from Git(folder)._with_submodules(seen)
 
 
+def _program(folder: str) -> str:
+    """git by PATH, but never one that lies in what is asked about. Raises GitTrouble."""
+    found = find_program("git", folder)
+    if found is None and shutil.which("git"):
+        raise GitTrouble("git is found only by a relative entry of PATH or inside the repository, and is not run there")
+    if found is None:
+        raise GitTrouble("git is not installed")
+    return found
+
+
+def _is_own_place(place: str, folder: str) -> bool:
+    return place.startswith("/") and not is_within(folder, place)
+
+
 def _answer(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes, bytes]:
     try:
         return process.communicate(timeout=within_s)
@@ -110,3 +136,18 @@ def _answer(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes, b
 def within_a_repository(cwd: str) -> bool:
     """By the looks of it, without git."""
     return any((folder / ".git").exists() for folder in (Path(cwd), *Path(cwd).parents))
+
+
+def is_working_tree_of(top: str, git_dir: str) -> bool:
+    """Whether `.git` there leads to it. `core.worktree` can name any folder, of which we would then read everything."""
+    mark = os.path.join(top, ".git")  # noqa: PTH118
+    try:
+        if not Path(mark).is_dir():
+            with open(os.open(mark, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+                if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    return False
+                kind, _, place = file.read(_LONGEST_GIT_FILE).rstrip(b"\n").partition(b": ")
+            mark = os.path.join(top, os.fsdecode(place)) if kind == b"gitdir" else ""  # noqa: PTH118
+        return bool(mark) and os.path.realpath(mark) == os.path.realpath(git_dir)
+    except (OSError, ValueError):
+        return False

@@ -122,7 +122,7 @@ def survey_machine(
         "disk": disk,
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
-        "platform": platform.platform(),
+        "platform": _platform(),
         "code": {folder: dict(_see(folder, code).code) for folder in folders if Path(folder).is_dir()},
     }
     return Machine(gpus, disk["free_bytes"] if disk else None, record)
@@ -130,6 +130,12 @@ def survey_machine(
 
 def _see(folder: str, code: CodeReader | None) -> Seen:
     return code.see(folder) if code else see_code(folder)
+
+
+def _platform() -> str:
+    """As `platform.platform` has it, which runs `uname`, whichever comes first on PATH."""
+    system = os.uname()
+    return f"{system.sysname}-{system.release}-{system.machine}-with-{''.join(platform.libc_ver())}"
 
 
 def _disk(root: Path) -> dict[str, Any] | None:
@@ -144,21 +150,12 @@ def _save(root: Path, machine: Machine, code: CodeReader) -> tuple[str | None, M
     path = root / ".muster" / RECORD
     try:
         refuse_bad_place(root)
-        path.parent.mkdir(exist_ok=True)
+        make_private_folder(path.parent)
         for folder, seen in code.seen.items():
             machine.record["code"][folder]["diff"] = keep(path.parent, seen)
-        _write(path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"))
+        write_atomically(path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"))
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
         return None, Mistake(f"the preflight record was not saved: {why}", hint=hint, level="warning")
     return str(path), None
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
