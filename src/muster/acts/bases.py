@@ -14,6 +14,7 @@ from muster.acts.edit import VARIANTS, read_variants
 from muster.domain.errors import Mistake
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS, LoopRecord, Variant
+from muster.ports.regular_files import read_regular
 from muster.rounds.applying import kind as kind_of_value
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
@@ -181,7 +182,7 @@ def _files(written: str, root: Path, place: str, mistakes: list[Mistake]) -> Ite
 def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iterator[Path]:
     """One name on each line; empty ones and those that begin with # are passed over. Names are relative to the root."""
     try:
-        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = read_regular(file, MOST_BYTES).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
         hint = "save it as UTF-8, one name on each line"
@@ -206,7 +207,7 @@ def base_text(file: Path) -> str:
     if file.stat().st_size > MOST_BYTES:
         raise UnreadableConfig("it is larger than 16 MB")
     try:
-        return file.read_bytes().decode("utf-8")
+        return read_regular(file, MOST_BYTES).decode("utf-8")
     except UnicodeDecodeError:
         raise UnreadableConfig("it is no UTF-8 text") from None
 

@@ -14,6 +14,7 @@ from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import Intent
 from muster.domain.verdict import State
 from muster.domain.wording import counted
+from muster.ports.regular_files import open_regular
 
 LONGEST_LINE = 2000
 
@@ -94,7 +95,7 @@ def pointed_at(text: str, folder: Path) -> Mapping[str, Any]:
 def _line(path: Path, number: int) -> tuple[str | None, int]:
     count = 0
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             for count, data in enumerate(file, 1):
                 if count == number:
                     return data.decode("utf-8", "replace").rstrip("\r\n")[:LONGEST_LINE], count

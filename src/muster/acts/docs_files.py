@@ -12,11 +12,14 @@ from datetime import datetime
 from pathlib import Path
 
 from muster.domain.errors import MusterError, UsageError
+from muster.ports.regular_files import read_regular
+from muster.ports.write_files import make_public_folder, umask_of_caller
 from muster.report.documents.sidecar import SUFFIX, Damaged, Sidecar, digest
 from muster.report.documents.sidecar import read as read_sidecar
 from muster.report.documents.sidecar import write as write_sidecar
 
 LARGEST = 20 << 20
+LARGEST_SIDECAR = 128 << 20
 KEPT = "reports/documents"  # below the campaign's folder: old versions of texts
 _WIDE = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
@@ -52,7 +55,7 @@ def read_document(path: Path) -> Document:
         hint = f"texts up to {LARGEST >> 20} MB can be worked on; a part of it in a file of its own will do"
         raise UsageError(f"it has {size}: too large for a text", where=shown, hint=hint)
     try:
-        data = real.read_bytes()
+        data = read_regular(real, LARGEST)
     except OSError as error:
         raise UsageError(f"it can't be read: {_said(error)}", where=shown) from None
     text, encoding = decode(data, shown)
@@ -104,7 +107,7 @@ def save_sidecar(document: Document, sidecar: Sidecar) -> None:
 
 
 def _read(path: Path) -> Sidecar:
-    return read_sidecar(path.read_bytes())
+    return read_sidecar(read_regular(path, LARGEST_SIDECAR))
 
 
 def _next(path: Path) -> Path:
@@ -169,7 +172,7 @@ def create_text(path: Path, data: bytes) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), 0o666 & ~_umask())
+            os.fchmod(file.fileno(), 0o666 & ~umask_of_caller())
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -182,7 +185,7 @@ def create_text(path: Path, data: bytes) -> None:
 
 def _keep(document: Document, root: Path, now: datetime) -> Path:
     folder = root / KEPT
-    folder.mkdir(parents=True, exist_ok=True)
+    make_public_folder(folder, parents=True)
     name = f"{document.path.name}.before-{now:%Y%m%dT%H%M%S}"
     for more in range(1, 1000):
         path = folder / (name if more == 1 else f"{name}-{more}")
@@ -204,7 +207,7 @@ def _replace(path: Path, data: bytes, like: os.stat_result | None) -> None:
     temporary = Path(name)
     try:
         with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode) if like else 0o666 & ~_umask())
+            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode) if like else 0o666 & ~umask_of_caller())
             if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
             file.write(data)
@@ -232,12 +235,6 @@ def _sync(folder: Path) -> None:
             os.fsync(fd)
         finally:
             os.close(fd)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

@@ -14,12 +14,15 @@ from typing import Any
 
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.wording import counted
+from muster.ports.regular_files import read_regular
+from muster.ports.write_files import no_more_open_than, open_to_append, write_partial
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of, root_stem, variant_name
 from muster.rounds.texts import Change, EditedText, EditsRefused, edit_text, read_config, shown
 
 VARIANTS = "variants.jsonl"
 LARGEST = 4 << 20  # bytes: no config is larger, and a log is soon mistaken for one
+LARGEST_RECORD = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ def make_variant(
     made = Made(path, base, tuple(changes), variant.changes, reason.strip(), digest, found.digest, at, record)
     with _refused(path):
         if not written:
-            _write_new(path, variant.text.encode())
-        _append(record, _line(made))
+            _write_new(path, variant.text.encode(), no_more_open_than(base))
+        _append(record, _line(made), no_more_open_than(base))
     return made
 
 
@@ -92,7 +95,7 @@ def _read(base: Path) -> _Base:
         if size > LARGEST:
             what = f"{base.name} has {size} bytes: that is no config"
             raise UsageError(what, where=str(base), hint=f"files up to {LARGEST} bytes are read")
-        text = base.read_bytes().decode("utf-8")
+        text = read_regular(base, LARGEST).decode("utf-8")
         return _Base(base, text, kind, digest_of(read_config(text, kind).tree))
     except UnreadableConfig as error:
         raise UsageError(f"{base.name} can't be edited: {error}", where=str(base), hint="nothing was written") from None
@@ -170,7 +173,7 @@ def _asked_for(base: _Base, out: Path) -> Path:
 
 def _digest_at(path: Path, kind: str) -> str:
     try:
-        return digest_of(read_config(path.read_bytes().decode("utf-8"), kind).tree)
+        return digest_of(read_config(read_regular(path, LARGEST).decode("utf-8"), kind).tree)
     except (OSError, ValueError):
         return ""
 
@@ -187,32 +190,27 @@ def _unrecorded(path: Path) -> Path:
 # -- what is written
 
 
-def _write_new(path: Path, data: bytes) -> None:
+def _write_new(path: Path, data: bytes, mode: int) -> None:
     """Whole or not at all, and never over something that is there."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    partial = write_partial(path, data, mode=mode, sync=True)
     try:
-        _write(partial, data)
         try:
             os.link(partial, path)
         except FileExistsError:
             raise
         except OSError:  # a file system without links
-            _write(path, data)
+            with open(path, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
     finally:
         partial.unlink(missing_ok=True)
 
 
-def _write(path: Path, data: bytes) -> None:
-    with open(path, "xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _append(record: Path, line: Mapping[str, Any]) -> None:
+def _append(record: Path, line: Mapping[str, Any], mode: int) -> None:
     """A line that a crash tore stays alone on its line."""
     text = json.dumps(line, ensure_ascii=False) + "\n"
-    with open(record, "ab+") as file:
+    with open(open_to_append(record, mode, os.O_RDWR), "ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)
             text = text if file.read(1) == b"\n" else "\n" + text
@@ -236,13 +234,13 @@ def _refused(path: Path) -> Iterator[None]:
 def read_variants(record: Path) -> Iterator[dict[str, Any]]:
     """What the record remembers, oldest first. Lines that are none are left out."""
     try:
-        lines = record.read_bytes().splitlines()
+        lines = read_regular(record, LARGEST_RECORD).splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return
     for line in lines:
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
             yield found

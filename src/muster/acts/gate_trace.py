@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from muster.ports.regular_files import open_regular
+
 TRACES = "gates"
 TAIL_BYTES = 64 << 10
 TOLD = (
@@ -37,7 +39,7 @@ def _last_row(path: Path) -> dict[str, Any] | None:
     import json
 
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
             lines = file.read().splitlines()
     except OSError:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from muster.ports.regular_files import read_start
+
 _PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)*)?")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 # what makes an environment: a `python` behind it is that environment's
@@ -48,8 +50,7 @@ def shebang_in(cwd: str, path: str) -> Shebang:
     def read(word: str) -> list[str] | None:
         found = str(Path(cwd) / word) if "/" in word else shutil.which(word, path=path)
         try:
-            with open(found or "", "rb") as file:
-                first = file.readline(500)
+            first = read_start(found or "", 500).partition(b"\n")[0]
             return shlex.split(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None
         except (OSError, ValueError):  # an open quote, a name that no file can have: nothing is known of it
             return None

@@ -16,6 +16,8 @@ from typing import BinaryIO
 from muster.acts.compressed import compressing, kind_of_name
 from muster.acts.pack_manifest import NAME, PackFile, PackManifest, encode, refused_path
 from muster.domain.errors import MusterError, UsageError
+from muster.ports.regular_files import open_regular
+from muster.ports.write_files import PUBLIC_FILE, create_partial
 
 CHUNK = 1 << 20
 Step = Callable[[str, int, int], None]  # what is done, how many bytes of how many
@@ -62,13 +64,16 @@ def describe(sources: Iterable[Source], step: Step) -> list[PackFile]:
     return found
 
 
-def write_pack(target: Path, manifest: PackManifest, sources: Iterable[Source], step: Step) -> int:
+def write_pack(
+    target: Path, manifest: PackManifest, sources: Iterable[Source], step: Step, mode: int = PUBLIC_FILE
+) -> int:
     """Beside its place first, then renamed: an interrupted pack leaves nothing. Returns its size."""
     _, kind = kind_of_name(target)
     places = {source.path: source for source in sources}
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    partial: Path | None = None
     try:
-        with open(partial, "xb") as file:
+        fd, partial = create_partial(target, mode=mode)
+        with open(fd, "wb") as file:
             with compressing(file, kind, str(target)) as stream:
                 _write_tar(stream, manifest, places, step)
             file.flush()
@@ -79,7 +84,8 @@ def write_pack(target: Path, manifest: PackManifest, sources: Iterable[Source], 
         why = error.strerror or str(error)
         raise MusterError(f"the pack could not be written: {why}", where=error.filename or str(target)) from None
     finally:
-        partial.unlink(missing_ok=True)
+        if partial:
+            partial.unlink(missing_ok=True)
     return size
 
 
@@ -146,7 +152,7 @@ def _opened(source: Source) -> Iterator[BinaryIO]:
         yield io.BytesIO(source.data)
         return
     try:
-        file = open(source.place, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+        file = open_regular(source.place)
     except OSError as error:
         raise _unreadable(source, error) from None
     with file:

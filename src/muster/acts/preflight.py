@@ -16,6 +16,7 @@ from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import Mistake
 from muster.domain.template import placeholders
 from muster.plan.commands import Place, command, environment, values
+from muster.ports.regular_files import read_start
 
 
 def preflight(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
@@ -37,7 +38,7 @@ def _logged_in(environ: Mapping[str, str]) -> bool:
     file = Path(environ.get("NETRC") or Path(environ.get("HOME", "/nowhere")) / ".netrc")
     server = environ.get("WANDB_BASE_URL", "wandb").rpartition("/")[2].partition(":")[0]
     try:
-        return server in file.read_text(encoding="utf-8", errors="replace")
+        return server in read_start(file, 1 << 20).decode("utf-8", "replace")
     except OSError:
         return False
 

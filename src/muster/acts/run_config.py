@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.domain.campaign import Axis, AxisValue
+from muster.ports.regular_files import read_regular
 
 FILES = (
     "config.yaml", "config.yml", "config.json", "args.json", "params.json", "train_config.json", ".hydra/config.yaml",
@@ -108,9 +109,7 @@ def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Itera
 def load(path: Path) -> Mapping[str, Any] | None:
     """A config file as a mapping; None: it is none, too large or broken."""
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST:
-            return None
-        text = path.read_text("utf-8", "replace")
+        text = read_regular(path, _LARGEST).decode("utf-8", "replace")
         value = _PARSERS.get(path.suffix, _yaml)(text)
     except (OSError, ValueError, RecursionError):
         return None

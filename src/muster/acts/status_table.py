@@ -12,7 +12,9 @@ from pathlib import Path
 from muster.acts.run_config import same
 from muster.domain.campaign import Axis, AxisValue, Campaign, Job
 from muster.domain.errors import UsageError
+from muster.ports.regular_files import read_regular
 
+LARGEST = 64 << 20  # bytes: it has a line for each run
 _SUCCESS = frozenset(
     {"success", "succeeded", "successful", "done", "ok", "finished", "complete", "completed", "passed"}
 )
@@ -45,9 +47,16 @@ class Row:
 
 def read_table(path: Path, campaign: Campaign) -> list[Row]:
     try:
-        lines = path.read_text("utf-8-sig", "replace").splitlines()
+        lines = read_regular(path, LARGEST).decode("utf-8-sig", "replace").splitlines()
     except OSError as error:
         raise UsageError(f"the status table can't be read: {error.strerror}", where=str(path)) from None
+    try:
+        return _rows(lines, campaign)
+    except csv.Error as error:
+        raise UsageError(f"the status table can't be read: {error}", where=str(path)) from None
+
+
+def _rows(lines: Sequence[str], campaign: Campaign) -> list[Row]:
     if not lines:
         return []
     delimiter = "\t" if "\t" in lines[0] else ","

@@ -15,6 +15,7 @@ from muster.domain.code import code_key
 from muster.domain.state import CampaignState
 from muster.domain.whereabouts import STAYED, Whereabouts
 from muster.plan.commands import Place, command, environment, values
+from muster.ports.regular_files import read_regular
 
 CONFIG_SUFFIXES = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".gin")
 CONFIG_BYTES = 1 << 20
@@ -159,7 +160,9 @@ def _contents(cwd: str, word: str, files: dict[str, str]) -> str:
     path = Path(cwd) / word.rpartition("=")[2]
     if str(path) not in files:
         try:
-            data = path.read_bytes() if path.stat().st_size <= CONFIG_BYTES else str(path.stat().st_mtime_ns).encode()
+            facts = path.stat()
+            small = facts.st_size <= CONFIG_BYTES
+            data = read_regular(path, CONFIG_BYTES) if small else str(facts.st_mtime_ns).encode()
             files[str(path)] = hashlib.sha256(data).hexdigest()
         except OSError:
             files[str(path)] = ""

@@ -15,6 +15,8 @@ from muster.acts.compressed import kind_of_name, reading
 from muster.acts.pack_manifest import LARGEST, NAME, PackFile, PackManifest, damaged, decode, folders_of
 from muster.acts.tar_reader import BadTar, Member, members
 from muster.domain.errors import MusterError, UsageError
+from muster.ports.regular_files import open_regular
+from muster.ports.write_files import PUBLIC_FOLDER, umask_of_caller
 
 STATE = ".muster"
 Step = Callable[[str, int, int], None]
@@ -40,11 +42,11 @@ def unpack(pack: Path, folder: Path, step: Step, mark: Mark) -> Unpacked:
     except OSError as error:
         raise MusterError(f"nothing can be unpacked here: {error.strerror}", where=str(folder.parent)) from None
     try:
-        with open(pack, "rb") as file:
+        with open_regular(pack) as file:
             manifest = _extract(members(reading(file, str(pack))), beside, str(pack), step)
         if (beside / STATE).is_dir():
             mark(beside / STATE, folder)
-        beside.chmod(0o777 & ~_umask())
+        beside.chmod(PUBLIC_FOLDER & ~umask_of_caller())
         beside.rename(folder)
     except BadTar as error:
         raise damaged(str(pack), str(error)) from None
@@ -136,12 +138,6 @@ def _write(path: Path, told: PackFile, chunks: Iterator[bytes]) -> None:
     if digest.hexdigest() != told.sha256:
         raise BadTar(f"{told.path!r} is not what its manifest says")
     os.utime(path, ns=(told.mtime_ns, told.mtime_ns))
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from muster.domain.cell import needed_cells
 from muster.domain.variants import AXIS, Variant
 from muster.domain.verdict import Cause, Evidence, State, Verdict
 from muster.ports.clock import iso
+from muster.ports.regular_files import open_regular
 from muster.ports.store import Event
 
 TAIL_BYTES = 4096
@@ -202,7 +203,7 @@ def tail(path: str | None) -> list[str]:
     if path is None:
         return []
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - TAIL_BYTES))
             data = file.read()

@@ -9,6 +9,7 @@ from pathlib import Path
 from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, Identity
 from muster.observe.probes.kernel import KernelLog
+from muster.ports.regular_files import open_regular
 
 TAIL_BYTES = 64 << 10  # a jax traceback has tens of kilobytes
 
@@ -45,7 +46,7 @@ def _kernel(
 
 def _tail(path: Path) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
             return file.read().decode("utf-8", "replace")

@@ -8,17 +8,18 @@ When a file was saved tells little about how long its weights were trained: impo
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import pickletools
 import re
 import zipfile
 from dataclasses import dataclass
-from typing import IO, Any, Literal
+from typing import IO, Any, BinaryIO, Literal
 
-from muster.observe.containers import DAMAGED
 from muster.observe.pickles import NotPlain, read_pickle
+from muster.observe.zips import DAMAGED, BadMember, open_member, read_member, zip_of
+from muster.ports.bounded_json import loads_bounded
+from muster.ports.regular_files import open_regular, read_regular
 
 _STEPS = ("step", "global_step", "num_timesteps", "total_steps", "train_step", "iteration", "steps")
 _EPOCHS = ("epoch",)
@@ -76,7 +77,7 @@ def step_of(path: str) -> CheckpointStep | None:
     """Never raises."""
     try:
         found = _in_folder(path) if os.path.isdir(path) else _in_file(path)
-    except (OSError, *DAMAGED, zipfile.BadZipFile, RecursionError, KeyError, RuntimeError):
+    except (OSError, *DAMAGED, zipfile.BadZipFile, BadMember, RecursionError, MemoryError, KeyError, RuntimeError):
         found = None
     return found or _in_name(path)
 
@@ -85,31 +86,30 @@ def _in_folder(path: str) -> CheckpointStep | None:
     for name in _STATES:
         state = os.path.join(path, name)
         if os.path.isfile(state) and os.stat(state).st_size <= _SMALL:  # noqa: PTH113
-            with open(state, "rb") as file:
-                return _of_mapping(json.loads(file.read()))
+            return _of_mapping(loads_bounded(read_regular(state, _SMALL)))
     return None
 
 
 def _in_file(path: str) -> CheckpointStep | None:
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         head = file.read(4)
         file.seek(0)
         if head.startswith(b"PK"):
-            return _in_zip(path)
+            return _in_zip(file)
         if head[:1] != b"\x80":
             return None
         found, odd = _in_pickle(file)
     return _by_machine(path) if odd and found is None else found
 
 
-def _in_zip(path: str) -> CheckpointStep | None:
+def _in_zip(opened: BinaryIO) -> CheckpointStep | None:
     """torch.save keeps one pickle, Stable-Baselines3 its settings as JSON."""
-    with zipfile.ZipFile(path) as archive:
+    with zip_of(opened) as archive:
         for member in archive.infolist():
             if member.filename == "data" and member.file_size <= _SMALL:
-                return _of_mapping(json.loads(archive.read(member)))
+                return _of_mapping(loads_bounded(read_member(archive, member, _SMALL)))
             if member.filename.split("/")[1:] == ["data.pkl"]:
-                with archive.open(member) as file:
+                with open_member(archive, member) as file:
                     return _in_pickle(file)[0]
     return None
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable
@@ -14,6 +13,8 @@ from typing import Any
 
 from muster.domain.wording import counted
 from muster.observe.containers import Broken, Budget, check_npy, check_pickle, check_safetensors, check_zip
+from muster.ports.bounded_json import TooManyValues, loads_bounded
+from muster.ports.regular_files import read_regular, read_start
 
 _SETTLE_S = 0.05
 _RECENT_S = 2.0
@@ -78,8 +79,7 @@ def _check_file(path: str, budget: Budget) -> str:
 
 def _check_for(path: str, size: int) -> Callable[[str, Budget], str] | None:
     """By the first bytes; by the name only where the format has no mark of its own or the file is too short for it."""
-    with open(path, "rb") as file:
-        head = file.read(16)
+    head = read_start(path, 16)
     for magic, check in _MAGIC:
         if head.startswith(magic[: len(head)]):
             return check
@@ -139,8 +139,7 @@ def _check_part(file: str, budget: Budget) -> None:
 def _check_json(file: str) -> None:
     if os.stat(file).st_size > _SMALL_JSON:
         return
-    with open(file, "rb") as opened:
-        text = opened.read()
+    text = read_regular(file, _SMALL_JSON)
     if not file.endswith(".index.json"):
         _decode(text)
         return
@@ -155,8 +154,10 @@ def _check_json(file: str) -> None:
 
 def _decode(text: bytes) -> Any:
     try:
-        return json.loads(text)  # not msgspec: trainers write bare NaN
-    except (ValueError, RecursionError):
+        return loads_bounded(text)  # not msgspec: trainers write bare NaN
+    except TooManyValues as error:
+        raise Broken(f"its JSON is not read: {error}") from None
+    except ValueError:
         raise Broken("its JSON is cut off or damaged") from None
 
 

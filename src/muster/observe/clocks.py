@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from muster.observe.steps import number
+from muster.ports.regular_files import read_start
 
 _MOST_FILES, _LARGEST, _MOST_KEYS = 20, 1 << 20, 50
 _YAML_BYTES = 64 << 10  # of all files together: its parser does about 100 kB/s; beyond that lines are searched
@@ -86,8 +87,7 @@ def _is_config(entry: os.DirEntry[str]) -> bool:
 
 def _text(path: str) -> str:
     try:
-        with open(path, "rb") as file:
-            return file.read(_LARGEST).decode("utf-8", "replace")
+        return read_start(path, _LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -22,7 +22,9 @@ from muster.observe.metrics.wandb import OWN_STEP
 from muster.observe.proof import pattern_of
 from muster.observe.steps import look_up, number
 from muster.observe.sweep import sweep
+from muster.observe.table_rows import table_rows
 from muster.ports.metrics import Column
+from muster.ports.regular_files import open_log
 
 RECORDED = ("wandb", "tensorboard")
 DECLARED = ("jsonl", "csv")  # kinds of results that hold a curve
@@ -162,9 +164,12 @@ class Log:
             self.forget()
 
     def _read_table(self, path: str) -> None:
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as table:
-            for row in csv.DictReader(line.replace("\0", "") for line in table):
-                self.take_row(row)
+        with open_log(path) as file:
+            rows = table_rows(file)
+            names = next(rows, [])
+            for row in rows:
+                if row:
+                    self.take_row(dict(zip(names, row, strict=False)))
 
     def _read_records(self, path: str) -> None:
         from muster.observe.metrics.discover import records_of

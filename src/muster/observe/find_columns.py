@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +13,7 @@ from typing import Any
 from muster.domain.look_facts import Dated
 from muster.observe.find_times import gaps_of
 from muster.observe.steps import BLANK, Column, LogPattern, decode_row, number
+from muster.ports.regular_files import open_fd
 
 # names of counters without their separators, the best first; of "train/global_step" the last part counts
 NAMES = (
@@ -55,11 +55,9 @@ class Sniffed:
 
 def sniff(path: str, kind: str) -> Sniffed:
     """`kind`: jsonl, csv or log. Raises OSError where the file can't be read."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fd = open_fd(path)
     try:
         facts = os.fstat(fd)
-        if not stat.S_ISREG(facts.st_mode):
-            raise OSError(0, "it is no plain file", path)
         lines = _last_lines(fd, facts.st_size)
         if kind == "jsonl":
             return _in_rows([row for line in lines if isinstance(row := decode_row(line), dict)], facts.st_mtime)

@@ -17,6 +17,7 @@ from muster.observe.find_process import Opened
 from muster.observe.find_target import other_run
 from muster.observe.find_walk import walk
 from muster.observe.finding import CHECKPOINT_FOLDERS, CHUNK_FOLDERS, PARTS
+from muster.ports.regular_files import read_start
 
 _FLAGS = frozenset({
     "logdir", "outputdir", "outdir", "output", "out", "savedir", "savepath", "logpath", "ckptdir", "checkpointdir",
@@ -128,9 +129,8 @@ def supervised(folder: str) -> Supervised | None:
 
 def _json(path: str) -> dict[str, object]:
     try:
-        with open(path, "rb") as file:
-            found = json.loads(file.read(1 << 20))
-    except (OSError, ValueError):
+        found = json.loads(read_start(path, 1 << 20))
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

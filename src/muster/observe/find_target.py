@@ -14,6 +14,7 @@ from typing import Any
 from muster.domain.look_facts import Repeat, Target
 from muster.observe.find_columns import EPOCHS, plain_name
 from muster.observe.steps import number
+from muster.ports.regular_files import read_start
 
 _STEPS = (
     "totalsteps", "maxsteps", "numtrainsteps", "trainsteps", "numsteps", "steps", "totaltimesteps", "numtimesteps",
@@ -104,8 +105,7 @@ def _in_words(argv: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
 def _in_file(path: str) -> Iterator[tuple[str, Any]]:
     try:
-        with open(path, "rb") as file:
-            text = file.read(_LARGEST).decode("utf-8", "replace")
+        text = read_start(path, _LARGEST).decode("utf-8", "replace")
     except OSError:
         return
     if path.endswith(".json"):

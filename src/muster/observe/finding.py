@@ -20,6 +20,7 @@ from muster.observe.metrics.reader import StepReader
 from muster.observe.metrics.stdout import LogReader
 from muster.observe.sources import Checkpoints, Files, Mute, Recorded, Source, Steps, Written
 from muster.observe.steps import LogPattern
+from muster.ports.regular_files import open_regular
 
 LOOKED_FOR = (
     "metrics.jsonl, scores.jsonl, any *.jsonl or *.csv with a column that counts (step, iter, epoch, ...), folders of"
@@ -264,7 +265,7 @@ def _ends(search: _Search) -> Iterable[LogEnd]:
 
 def end_of(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
             return file.read(_END_BYTES).decode("utf-8", "replace")
     except OSError:

@@ -16,6 +16,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.domain.whereabouts import Whereabouts
+from muster.ports.regular_files import open_raw
+from muster.ports.write_files import write_atomically
 
 FILE = "hashes.json"
 RACY_S = 2.0  # coarse file times, and clocks of file servers that are a little off
@@ -56,14 +58,9 @@ class HashCache:
         kept = self._kept(self._known)
         where = Whereabouts(self._root)
         data = {where.inside(name): [*same, digest] for name, (same, digest) in kept.items()}
-        partial = self._file.with_name(f".{FILE}.{os.getpid()}")
-        try:
-            partial.write_text(json.dumps({"muster": 1, "files": data}), encoding="ascii")  # odd names are spelled out
-            partial.replace(self._file)
+        with contextlib.suppress(OSError):
+            write_atomically(self._file, json.dumps({"muster": 1, "files": data}))  # ASCII: odd names are spelled out
             self._changed = False
-        except OSError:
-            with contextlib.suppress(OSError):
-                partial.unlink()
 
     def _kept(self, known: dict[str, tuple[Same, str]]) -> dict[str, tuple[Same, str]]:
         """All; or, of too many, those that were asked for, the largest first: they cost most to read again."""
@@ -124,22 +121,15 @@ def _read(name: str, now: Callable[[], float]) -> tuple[str, Same | None]:
     import hashlib
 
     digest = hashlib.sha256()
-    with open(name, "rb", buffering=0, opener=_quick) as file:
+    with open_raw(name) as file:
         before, began = os.fstat(file.fileno()), now()
-        if not stat.S_ISREG(before.st_mode):
-            raise OSError(f"{name} is no file any more")
         buffer = bytearray(CHUNK)
         view = memoryview(buffer)
-        while count := file.readinto(buffer):
+        while count := file.readinto(view):
             digest.update(view[:count])
         after = os.fstat(file.fileno())
     calm = max(before.st_mtime, before.st_ctime) < began - RACY_S
     return digest.hexdigest(), _same(before) if calm and _same(before) == _same(after) else None
-
-
-def _quick(name: str, flags: int) -> int:
-    """Never waits for the other end of a pipe that took the file's place."""
-    return os.open(name, flags | os.O_NONBLOCK)
 
 
 def _same(facts: os.stat_result) -> Same:

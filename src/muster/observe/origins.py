@@ -26,6 +26,7 @@ from muster.observe.proof import Places, places_of, step_key_of
 from muster.observe.results import LOGS, Found, NoResult, Values
 from muster.observe.sweep import sweep
 from muster.observe.window import Window
+from muster.ports.regular_files import read_regular
 
 Hash = Callable[[str], str | None]
 COARSE_S = 2.0  # file times are: what was saved so shortly before the end was saved at the end
@@ -165,8 +166,7 @@ def _by_the_way(paths: Any) -> Mapping[str, Any]:
     for path in paths:
         try:
             if path.endswith(".json") and os.stat(path).st_size <= _LARGEST:
-                with open(path, "rb") as file:
-                    found = json.loads(file.read())
+                found = json.loads(read_regular(path, _LARGEST))
                 if isinstance(found, dict):
                     return found
         except (OSError, ValueError, RecursionError):

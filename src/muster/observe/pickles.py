@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from muster.observe.pickle_arrays import Array, DType, NotPlain, Unfinished, array_of, dtype_of, is_array, scalar_of
+from muster.ports.regular_files import TooLarge, read_regular
 
 __all__ = ["NotPlain", "loads", "read_pickle"]
 
@@ -34,11 +35,10 @@ class Name:
 
 def read_pickle(path: str) -> Any:
     """Raises NotPlain, which says why, and OSError."""
-    with open(path, "rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise NotPlain(f"it has more than {MOST_BYTES >> 20} MiB")
-    return loads(data)
+    try:
+        return loads(read_regular(path, MOST_BYTES))
+    except TooLarge as error:
+        raise NotPlain(str(error.strerror)) from None
 
 
 def loads(data: bytes) -> Any:

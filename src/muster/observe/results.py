@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import json
 import math
 import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any
 
 from muster.domain.campaign import Result
 from muster.domain.origins import Series
 from muster.domain.resumed import Resumption
 from muster.observe.log_pieces import LogPiece, is_joined, masks_of
 from muster.observe.metrics.lines import counter_in
+from muster.observe.npz import NoArrays, read_arrays
 from muster.observe.steps import look_up, needle_of, number
 from muster.observe.sweep import LONGEST_LINE, sweep
+from muster.observe.table_rows import table_rows
+from muster.ports.bounded_json import TooManyValues, loads_bounded
+from muster.ports.regular_files import TooLarge, open_log, read_regular
 
-MOST_BYTES = 256 << 20  # of a file that is read whole
+MOST_BYTES = 32 << 20  # of a JSON file, which is read whole
+MOST_NUMBERS = 10_000_000  # of an array
+_PART = 65_536
 Row = Sequence[Any]  # a value for each key that was asked for; MISSING where the row has none
 MISSING = object()
 LOGS = ("jsonl", "csv", "stdout")  # kinds that hold a row after another
@@ -97,8 +102,8 @@ class Values:
                 self._take(row)
 
     def _counter_of(self, path: str) -> str | None:
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
-            header = [column.strip() for column in next(csv.reader(_without_nuls(file)), [])]
+        with open_log(path) as file:
+            header = [column.strip() for column in next(table_rows(file), [])]
         return self._step if self._step in header else counter_in(header)
 
     def take_row(self, row: Mapping[str, Any]) -> None:
@@ -249,13 +254,11 @@ def _rows(kind: str, path: str, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def _json(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    with open(path, "rb") as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise NoResult(f"it has more than {MOST_BYTES >> 20} MiB")
     try:
-        whole = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        whole = loads_bounded(read_regular(path, MOST_BYTES))
+    except (TooLarge, TooManyValues) as error:
+        raise NoResult(f"it is too large: {error.strerror if isinstance(error, OSError) else error}") from None
+    except ValueError as error:
         raise NoResult(f"it is no JSON: {error}") from None
     found = [_or_missing(whole, key) for key in keys]
     if all(isinstance(value, list) for value in found):
@@ -267,8 +270,8 @@ def _json(path: str, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def _csv(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
-        table = csv.reader(_without_nuls(file))
+    with open_log(path) as file:
+        table = table_rows(file)
         header = [column.strip() for column in next(table, [])]
         unknown = [key for key in keys if key not in header]
         if unknown:
@@ -279,29 +282,23 @@ def _csv(path: str, keys: Sequence[str]) -> Iterator[Row]:
                 yield tuple(row[place].strip() or MISSING for place in places)
 
 
-def _without_nuls(file: TextIO) -> Iterator[str]:
-    return (line.replace("\0", "") for line in file)
-
-
 def _npz(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    import numpy as np
+    def choose(names: list[str]) -> list[str]:
+        if missing := [key for key in keys if key not in names]:
+            raise NoResult(f"it has no array '{missing[0]}'; it has {', '.join(names[:8])}")
+        return list(dict.fromkeys(keys))
 
     try:
-        with open(path, "rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if isinstance(archive, np.ndarray):
-                raise NoResult("it is a single array and no archive")
-            missing = [key for key in keys if key not in archive]
-            if missing:
-                raise NoResult(f"it has no array '{missing[0]}'; it has {', '.join(archive.files[:8])}")
-            arrays = [np.atleast_1d(archive[key]).ravel() for key in keys]
-    except (OSError, NoResult):
-        raise
-    except Exception as error:  # a damaged archive, objects that would have to be unpickled
-        raise NoResult(f"it can't be read as npz: {error}") from None
+        found = read_arrays(path, choose)
+    except NoArrays as error:
+        raise NoResult(str(error)) from None
+    arrays = [found[key].ravel() for key in keys]
     if len({len(array) for array in arrays}) > 1:
         raise NoResult("the arrays have different lengths")
-    yield from zip(*(array.tolist() for array in arrays), strict=True)
+    if len(arrays[0]) > MOST_NUMBERS:
+        raise NoResult(f"it holds {len(arrays[0])} numbers, and up to {MOST_NUMBERS} are read")
+    for at in range(0, len(arrays[0]), _PART):
+        yield from zip(*(array[at : at + _PART].tolist() for array in arrays), strict=True)
 
 
 def _stdout(path: str, keys: Sequence[str]) -> Iterator[Row]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from muster.ports.regular_files import read_start
 from muster.report.journal.facts import Script
 from muster.report.journal.flags import read_command, script_of
 
@@ -27,8 +28,7 @@ def command_file(folder: Path) -> Path | None:
 def read_command_file(path: Path) -> tuple[tuple[str, ...], str]:
     """The words, and the folder it was started in where that is told. Raises NoCommand."""
     try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
+        data = read_start(path, MOST_BYTES + 1)
     except OSError as error:
         raise NoCommand(error.strerror or str(error)) from None
     if len(data) > MOST_BYTES:
@@ -68,8 +68,7 @@ def read_script(argv: Sequence[str], places: Sequence[Path], begun: float | None
         try:
             if not path.is_file():
                 continue
-            with open(path, "rb") as file:
-                data = file.read(MOST_SCRIPT + 1)
+            data = read_start(path, MOST_SCRIPT + 1)
             newer = begun is not None and path.stat().st_mtime > begun
         except OSError:
             continue

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from muster.observe.metrics.numbers import decode, leaves, plain
 from muster.observe.run_series import series_of
+from muster.ports.regular_files import read_start
 from muster.report.journal.facts import COUNTERS, STAGES, Evaluation, Evaluations, File, GateTrace, Training, Trouble
 from muster.report.record_wording import size as size_words
 
@@ -109,8 +110,7 @@ class RunFolder:
 
     def _bytes(self, path: str) -> bytes | None:
         try:
-            with open(path, "rb") as file:
-                data = file.read(MOST_BYTES + 1)
+            data = read_start(path, MOST_BYTES + 1)
         except OSError as error:
             self._tell("unread", file=self.shown(path), why=error.strerror or str(error))
             return None

@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.observe.metrics.numbers import leaves, plain
+from muster.observe.npz import NoArrays, read_arrays
 from muster.observe.pickle_arrays import is_array
 from muster.observe.pickles import MOST_BYTES, NotPlain, read_pickle
 
 MOST_SERIES = 500
+MOST_NUMBERS = 4_000_000  # of all series: 128 MB as Python keeps them
 _DEEPEST = 3
 
 
@@ -22,8 +24,10 @@ def series_of(path: str) -> tuple[dict[str, list[float]], str]:
     except OSError as error:
         return {}, error.strerror or str(error)
     series: dict[str, list[float]] = {}
+    left = MOST_NUMBERS
     for name, values in _series(found, ""):
-        if len(series) >= MOST_SERIES:
+        left -= len(values)
+        if len(series) >= MOST_SERIES or left < 0:
             break
         series[name] = values
     return series, "" if series else "it holds no series of numbers"
@@ -55,7 +59,7 @@ def _numbers(found: Any) -> list[float]:
     if is_array(found):
         if found.ndim != 1 or found.dtype.kind not in "biuf":
             return []
-        return [float(value) for value in found]
+        return list(map(float, found.tolist())) if found.size <= MOST_NUMBERS else []
     if not isinstance(found, list | tuple) or not found:
         return []
     values = [plain(_plain(value)) for value in found]
@@ -68,18 +72,7 @@ def _plain(value: Any) -> Any:
 
 
 def _npz(path: str) -> dict[str, Any]:
-    import zipfile
-
-    import numpy as np
-
     try:
-        with zipfile.ZipFile(path) as packed:
-            size = sum(each.file_size for each in packed.infolist())  # no more than this is ever unpacked of them
-        if size > MOST_BYTES:
-            raise NotPlain(f"it unfolds to more than {MOST_BYTES >> 20} MiB")
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files[:MOST_SERIES]}
-    except (OSError, NotPlain):
-        raise
-    except Exception as error:  # a damaged archive, objects that would have to be unpickled
-        raise NotPlain(f"it can't be read as npz: {error}") from None
+        return read_arrays(path, lambda names: names[:MOST_SERIES], MOST_BYTES)
+    except NoArrays as error:
+        raise NotPlain(str(error)) from None

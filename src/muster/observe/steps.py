@@ -18,6 +18,9 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from muster.ports.bounded_json import SMALL, TooManyValues, check_values
+from muster.ports.regular_files import open_regular
+
 TAIL_BYTES = 16 << 20  # text looked at before giving up: rows without the key, or one endless line
 HEADER_BYTES = 1 << 20
 BLANK = b"\0\r \t"
@@ -38,7 +41,7 @@ def last_step(path: str, kind: str, key: str | None) -> float | None:
     if key is None or kind not in ("jsonl", "csv", "stdout"):
         return None
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             if kind == "jsonl":
                 return _last_in_jsonl(file, key)
             if kind == "csv":
@@ -140,7 +143,11 @@ def _last_in_log(file: BinaryIO, regex: str) -> float | None:
 def decode_row(line: bytes) -> Any:
     """A line of JSON; None where it is none. msgspec is fast, json knows bare NaN and Infinity."""
     try:
+        if len(line) > SMALL:
+            check_values(line)
         return _decode(line)
+    except TooManyValues:
+        return None
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
     try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from muster.observe.steps import decode_row
+from muster.ports.regular_files import open_log
 
 LONGEST_LINE = 16 << 20
 
@@ -21,7 +22,7 @@ def sweep(path: str, takers: Sequence[Taker]) -> None:
     asked = [taker.needles for taker in takers]
     takes = [taker.take_row for taker in takers]
     every = not all(asked)
-    with open(path, "rb") as file:
+    with open_log(path) as file:
         while line := file.readline(LONGEST_LINE):
             if (every or _worth(line, asked)) and isinstance(row := decode_row(line), dict):
                 for take in takes:

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from muster.domain.order import Order
 from muster.domain.sighting import Exit
+from muster.ports.regular_files import read_start
 
 _SLACK_S = 2.0  # coarse file times
 _DRIFT = 0.01  # wall and boot clock may differ by that share of a run before it counts as a jump
@@ -95,8 +96,7 @@ def began_at(order: Order) -> float | None:
 
 def _text(path: str) -> str | None:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read(4096).strip()
+        return read_start(path, 4096).decode("utf-8", "replace").strip()
     except OSError:
         return None
 

@@ -11,6 +11,7 @@ from muster.acts.gate_check import rule_facts
 from muster.acts.gate_replay import flag_facts
 from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError, UsageError
+from muster.ports.regular_files import read_regular
 from muster.stages.errors import SpecError, closest
 from muster.stages.flags import settings_of
 from muster.stages.lint import Facts
@@ -46,7 +47,7 @@ def read_text(path: Path) -> str:
             raise UsageError(f"{path} is a folder", hint="name the file in it")
         if path.stat().st_size > LARGEST:
             raise MusterError(f"it is larger than {LARGEST >> 20} MiB", where=str(path))
-        return path.read_text(encoding="utf-8-sig")
+        return read_regular(path, LARGEST).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except FileNotFoundError:
         raise UsageError(f"there is no file {path}", hint="check its name and your folder") from None
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ from muster.acts.status import Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
+from muster.ports.regular_files import read_start
 from muster.ports.store import Event
 from muster.report.record_wording import TEXTS
 from muster.report.stamp import Basis
@@ -82,8 +83,7 @@ def _may_be_replaced(path: Path) -> bool:
         return True
     if not path.is_file():  # a device, a link to nowhere
         return False
-    with path.open("rb") as file:
-        begin = file.read(64)
+    begin = read_start(path, 64)
     titles = [f"# {texts['title'].partition('{')[0]}".encode() for texts in TEXTS.values()]
     return not begin or any(begin.startswith(title) for title in titles)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
+from muster.ports.regular_files import NotRegular, open_regular
 from muster.report.figures.staged.artifacts import ENDINGS, GATE, Note, kind_of
 
 LARGEST = 16 << 20  # bytes that are kept of one file: some ten thousand rows of a gate
@@ -79,18 +79,15 @@ def _below(folder: Path) -> list[Path]:
 
 def _read(path: Path, name: str, into: StagedFiles) -> None:
     try:
-        # a pipe of that name must not keep anybody waiting
-        with open(path, "rb", opener=lambda file, flags: os.open(file, flags | os.O_NONBLOCK)) as file:
+        with open_regular(path) as file:
             facts = os.fstat(file.fileno())
-            if not stat.S_ISREG(facts.st_mode):
-                into.notes.append(Note("no_file", {"file": name}))
-            elif facts.st_size <= LARGEST:
+            if facts.st_size <= LARGEST:
                 _keep(file.read(LARGEST + 1), path, name, into)
             elif path.suffix == ".jsonl":
                 _keep_some(file, path, name, into)
             else:
                 into.notes.append(Note("too_large", {"file": name, "most": LARGEST >> 20}))
-    except IsADirectoryError:
+    except (IsADirectoryError, NotRegular):
         into.notes.append(Note("no_file", {"file": name}))
     except OSError as error:
         into.notes.append(Note("unreadable", {"file": name, "why": error.strerror or str(error)}))

@@ -8,9 +8,12 @@ from muster.acts.stamping import stamps
 from muster.acts.trace import Line, Trace, few, trace
 from muster.domain.errors import UsageError
 from muster.domain.wording import counted
+from muster.ports.regular_files import read_regular
 from muster.report.stamp import Stamp
 from muster.wiring.desk import Desk
 from muster.wiring.verifying import states_of
+
+LARGEST = 64 << 20  # bytes of a text that is traced by its line
 
 
 def traced(desk: Desk, file: Path, here: Path, claim: str | None = None) -> Trace:
@@ -53,7 +56,7 @@ def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
 
 def _text_of(path: Path, number: int) -> Line:
     try:
-        lines = path.read_text("utf-8", "replace").splitlines()
+        lines = read_regular(path, LARGEST).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", where=str(path)) from None
     if not 0 < number <= len(lines):

@@ -167,7 +167,7 @@ def test_unreadable_is_not_invalid(put: Any, monkeypatch: pytest.MonkeyPatch) ->
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("builtins.open", refuse)
+    monkeypatch.setattr("os.open", refuse)
     reading = open_checkpoint(path)
     assert not reading.valid
     assert reading.unread

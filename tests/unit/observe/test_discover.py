@@ -172,7 +172,7 @@ def test_a_source_that_can_not_be_read_is_told_and_the_others_are_read(tmp_path:
     (tmp_path / "metrics.jsonl").unlink()
     (tmp_path / "metrics.jsonl").mkdir()
     meter.look()
-    assert meter.measured().troubles == (f"{tmp_path}/metrics.jsonl can't be read: it is no plain file",)
+    assert meter.measured().troubles == (f"{tmp_path}/metrics.jsonl can't be read: Is a directory",)
     assert meter.measured().keys["loss"].count == 5
 
 

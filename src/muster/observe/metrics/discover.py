@@ -35,6 +35,7 @@ from muster.observe.metrics.tfevents import EventPart
 from muster.observe.metrics.wandb_runs import own_folders, wandb_sources
 from muster.observe.metrics.whole_json import WholeJson, log_history
 from muster.ports.metrics import MetricReader
+from muster.ports.regular_files import read_start
 
 _MOST_ROWS, _HEAD_BYTES = 20, 256 << 10  # of a file with another name that are looked at
 
@@ -205,8 +206,7 @@ def _is_history(path: str) -> bool:
     if name in ROWS or name in (WANDB_HISTORY, WANDB_EVENTS):
         return name in ROWS
     try:
-        with open(path, "rb") as file:
-            lines = file.read(_HEAD_BYTES).split(b"\n")[:_MOST_ROWS]
+        lines = read_start(path, _HEAD_BYTES).split(b"\n")[:_MOST_ROWS]
     except OSError:
         return False
     rows = [row for line in lines if isinstance(row := decode(line), dict)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from muster.ports.regular_files import open_fd
 
 BLOCK = 2 << 20  # of one read
 _PRINT = 64
@@ -34,7 +34,7 @@ class Growing:
         Raises OSError where it is there and can't be read.
         """
         try:
-            self._fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            self._fd = open_fd(self.path)
         except (FileNotFoundError, NotADirectoryError):
             self.exists, self.size = False, 0
             yield False
@@ -47,8 +47,6 @@ class Growing:
 
     def _find_place(self) -> bool:
         facts = os.fstat(self._fd)
-        if not stat.S_ISREG(facts.st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file", self.path)
         self.exists, self.size, self.written = True, facts.st_size, facts.st_mtime
         identity = [facts.st_dev, facts.st_ino]
         replaced = self._file is not None and (

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from muster.ports.bounded_json import HONEST, SMALL, TooManyValues, check_values
+
 _many = msgspec.json.Decoder(list[float]).decode
 _NUMBER = re.compile(
     rb"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE
@@ -58,7 +60,11 @@ def leaves(row: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tu
 def decode(text: bytes, fast: Callable[[bytes], Any] = msgspec.json.decode) -> Any:
     """One JSON value; None where it is none. msgspec is fast, json knows bare NaN and Infinity, and huge numbers."""
     try:
+        if len(text) > SMALL:
+            check_values(text, times=HONEST)
         return fast(text)
+    except TooManyValues:
+        return None
     except (msgspec.MsgspecError, ValueError, RecursionError):
         pass
     try:

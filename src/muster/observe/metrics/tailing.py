@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from io import FileIO
 
 from muster.observe.steps import BLANK, HEADER_BYTES, TAIL_BYTES, text_end
+from muster.ports.regular_files import regular_opener
 
 MOST_BYTES = 2 << 20  # of one read
 LONGEST_LINE = 1 << 20  # an unfinished one that grows beyond this is dropped
@@ -82,13 +83,11 @@ class Tail:
     def read(self) -> Chunk:
         """Raises OSError where the file is there and can't be read."""
         try:
-            file = FileIO(self.path, opener=_open)
+            file = FileIO(self.path, opener=regular_opener)
         except (FileNotFoundError, NotADirectoryError):
             self.exists = False
             return Chunk(b"")
         with file:
-            if not file.seekable():
-                raise OSError(errno.ESPIPE, "it is no plain file", self.path)
             self._find_place(file)
             text = self._next_lines(file)
             if len(self._head) < _PRINT:
@@ -206,10 +205,6 @@ class Tail:
             return newline
         bar = block.find(b"\r", 0, newline if newline >= 0 else len(block))
         return bar if bar >= 0 else newline
-
-
-def _open(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a pipe by that name must not hold us up
 
 
 def _bytes_at(file: FileIO, offset: int, count: int) -> bytes:

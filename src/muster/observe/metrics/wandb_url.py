@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 
+from muster.ports.regular_files import open_regular
+
 ENDS = 64 << 10  # bytes of a log that are looked at, from either end
 _ADDRESS = re.compile(rb"https?://[^\s<>\"'`|()\[\]\x00-\x20\x7f]+/runs/[A-Za-z0-9_.~%-]+")
 LOGS = ("stderr.log", "stdout.log")
@@ -21,7 +23,7 @@ def logged_url(folder: str) -> str:
 
 def _in(path: str) -> str:
     try:
-        with open(path, "rb") as file:
+        with open_regular(path) as file:
             head = file.read(ENDS)
             size = os.fstat(file.fileno()).st_size
             file.seek(max(len(head), size - ENDS))

@@ -12,7 +12,7 @@ from muster.observe.metrics.lines import Steps
 from muster.observe.metrics.numbers import decode, leaves
 from muster.ports.metrics import Ended, Rows, Said, State
 
-MOST_BYTES = 256 << 20
+MOST_BYTES = 128 << 20
 RowsOf = Callable[[Any], list[dict[str, Any]] | None]
 
 

@@ -1,0 +1,127 @@
+"""Opens files that somebody else wrote: a run, a repository, another user. Every reader of such a file begins here.
+
+Only a regular file is opened, at the end of whatever links lead to it: an output may be a link. A FIFO would wait for
+its other end, a device would never end, and to open some devices does something. Nothing is read beyond the size that
+the file had when it was opened, so that one which grows faster than it is read ends, too.
+
+Muster's own files have `plain_files`, which follows no links.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader, FileIO, TextIOWrapper
+from typing import BinaryIO, cast
+
+BUFFER = 256 << 10
+LARGEST_HOLE = 1 << 30  # bytes that were never written, which a log of text may have
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class NotRegular(OSError):
+    """Something is there, and it is no file: `strerror` names what it is."""
+
+
+class TooLarge(OSError):
+    """It has more bytes than are read of such a file."""
+
+
+class RegularFile(FileIO):
+    """Ends where it ended when it was opened."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        super().__init__(fd, "rb")
+        self.size = size
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        left = self.size - self.tell()
+        if left <= 0:
+            return 0
+        return super().readinto(memoryview(buffer)[:left] if len(buffer) > left else buffer)
+
+    def readall(self) -> bytes:
+        pieces = []
+        while piece := super().read(max(0, min(self.size - self.tell(), 16 << 20))):
+            pieces.append(piece)
+        return b"".join(pieces)
+
+
+def open_fd(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a regular file. Raises NotRegular, IsADirectoryError, or what `open` raises; never waits."""
+    check_kind(path, os.stat(path).st_mode)  # noqa: PTH116 - before it is opened: some devices act on that
+    fd = os.open(path, _FLAGS)
+    try:
+        check_kind(path, os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def regular_opener(path: str, _flags: int) -> int:
+    """For `FileIO(path, opener=regular_opener)`, where what was added since matters."""
+    return open_fd(path)
+
+
+def open_raw(path: str | os.PathLike[str]) -> RegularFile:
+    """To be read in blocks of one's own. Raises as `open_fd` does."""
+    fd = open_fd(path)
+    return RegularFile(fd, os.fstat(fd).st_size)
+
+
+def open_regular(path: str | os.PathLike[str], buffer: int = BUFFER) -> BinaryIO:
+    """To be read as bytes. Raises as `open_fd` does."""
+    return cast(BinaryIO, BufferedReader(open_raw(path), buffer))
+
+
+def open_text(
+    path: str | os.PathLike[str], encoding: str = "utf-8", errors: str = "replace", newline: str | None = None
+) -> TextIOWrapper:
+    """To be read as text. Raises as `open_fd` does."""
+    return TextIOWrapper(open_regular(path), encoding, errors, newline)
+
+
+def open_log(path: str | os.PathLike[str]) -> BinaryIO:
+    """To be read from its beginning to its end, however long it is; but no file of holes, which are not even stored."""
+    file = open_regular(path)
+    facts = os.fstat(file.fileno())
+    if facts.st_size - facts.st_blocks * 512 > max(LARGEST_HOLE, facts.st_size * 15 // 16):
+        file.close()
+        raise TooLarge(errno.EFBIG, f"nearly all of its {facts.st_size} bytes were never written", str(path))
+    return file
+
+
+def read_regular(path: str | os.PathLike[str], most: int) -> bytes:
+    """All of it. Raises TooLarge where that is more than `most` bytes, and as `open_fd` does."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise TooLarge(errno.EFBIG, f"it has more than {_size(most)}", str(path))
+        return file.read(most)
+
+
+def read_start(path: str | os.PathLike[str], most: int) -> bytes:
+    """At most its first bytes. Raises as `open_fd` does."""
+    with open_regular(path, 0x2000) as file:
+        return file.read(most)
+
+
+def check_kind(path: str | os.PathLike[str], mode: int) -> None:
+    """Raises what `open_fd` raises where it is no regular file."""
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = next((name for fits, name in _KINDS if fits(mode)), "something odd")
+    raise NotRegular(errno.EINVAL, f"it is no plain file but {kind}", str(path))
+
+
+def _size(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"
