@@ -1,0 +1,307 @@
+"""Readers of what people write: campaign files, configs and their edits, expressions, notations, documents, journals."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+
+from containers import LINES
+from harness import Reader
+from readers_runs import CONFIGS_JSON, CONFIGS_TOML, CONFIGS_YAML, FLAGS, JSON_WORDS, TOML_WORDS, YAML_WORDS
+
+from muster.acts import docs, docs_files, entry_point, interpreter, journal_audit, journal_files, masking
+from muster.acts.bases import base_variants
+from muster.acts.edit import make_variant, read_variants
+from muster.acts.journal_fill import Work, fill_journal
+from muster.acts.journal_new import Asked, new
+from muster.domain.errors import MusterError
+from muster.domain.template import placeholders, render, split_words
+from muster.report.documents.names import Vocabulary
+from muster.report.documents.quantity import Book as Quantities
+from muster.report.documents.sidecar import Damaged
+from muster.report.documents.sidecar import read as read_sidecar
+from muster.report.escape import latex, markdown, one_line
+from muster.report.journal.book import Book
+from muster.report.journal.placing import Filling
+from muster.rounds.config import UnreadableConfig
+from muster.rounds.edits import EditError, parse_edit
+from muster.rounds.expressions import keys_of, parse
+from muster.rounds.paths import PathError, find, parse_path
+from muster.rounds.texts import EditsRefused, edit_text, read_config
+from muster.rounds.tokens import ExpressionError
+from muster.spec import read as read_module
+from muster.spec import rules
+from muster.spec.renaming import rename_value
+from muster.stages.curriculum import Curriculum
+from muster.stages.errors import SpecError
+from muster.stages.flags import settings_of
+from muster.stages.overrides import parse_counts, parse_numbers
+from muster.stages.schedule import Schedule
+from muster.stages.windows import Window
+
+TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS / "unit" / "report" / "documents"))
+sys.path.insert(0, str(TESTS / "unit" / "report" / "journal"))
+from document_world import STORY, quantities
+from journal_world import REFERENCE
+from journal_world import run as journal_run
+
+KNOWN = quantities(STORY)
+ANY = (EditsRefused, UnreadableConfig, EditError, PathError, ExpressionError, SpecError, ValueError)
+
+
+def _words_of(read: Callable[[str], object]) -> Callable[[Path], object]:
+    """Of the command line: bytes that are no UTF-8 come as lone surrogates."""
+    return lambda path: read(path.read_bytes().decode("utf-8", "surrogateescape"))
+
+
+def _text(read: Callable[[str], object]) -> Callable[[Path], object]:
+    """Of files: what opens them refuses what is no UTF-8."""
+    return lambda path: read(path.read_bytes().decode("utf-8", "replace"))
+
+
+# -- campaign files
+
+
+def _campaigns() -> list[bytes]:
+    shown = [(TESTS / "unit" / "spec" / "interface.yaml").read_bytes()]
+    examples = sorted((TESTS.parent / "examples").rglob("*campaign*.yaml"))
+    templates = sorted((TESTS.parent / "src" / "muster" / "spec" / "templates").rglob("*.yaml"))
+    return [*shown, *(path.read_bytes() for path in (*examples, *templates))]
+
+
+def _campaign(text: str) -> object:
+    return read_module.read(text, file="campaign.yaml", folder="/nowhere")
+
+
+def _taken(path: Path) -> object:
+    """As `check` does."""
+    from muster.wiring.taking import read
+
+    return read(path)
+
+
+def _renamed(text: str) -> object:
+    """Only what can be read is renamed in."""
+    _campaign(text)
+    return rename_value(text, "config", "v2_full", "v3") + rename_value(text, "seed", "1", "9")
+
+
+CAMPAIGN_WORDS = (*YAML_WORDS, b"muster: 1\n", b"axes:", b"jobs:", b"command: ", b"{seed}", b"{config.args}", b"{last.checkpoint}", b"needs: [", b"slots: {gpus: auto}", b"seed: 0..999999999",
+                  b"loop:", b"gates:", b"decision:", b"edits: [", b"when: ", b"1d", b"5%", b"proof:", b"results:", b"money:", b"shell: true", b"env: {", b"exclude: [", b"*", b"**")  # fmt: skip
+GATE_RULES = b"penalty:\n  read: {jsonl: eval_history.jsonl, step: iteration}\n  success: [{key: first_death_p10, min: 70, window: mean 3}]\n  failure: [{key: min_final, below: 0.5, by_stage: {ne: 0.4}}]\n  required: 2\n  tolerance: 2\n"
+
+# -- configs and edits
+
+EDITS = (b"lr@mul=1.5@max=10", b"nested.a[0]@set=5", b"**.lr@add=0.1", b"model.layers[1].n@set=\"x\"", b'a["b.c"]@set={"x": [1]}', b"*@set=null")
+EDIT_WORDS = (b"@set=", b"@mul=", b"@add=", b"@max=", b"@min=", b"[0]", b"**", b"*.", b'["', b'"]', b".", b"null", b"1e999", b"[", b"{")
+EXPRESSIONS = (b'last("ot.pi_sum") < 0.05 and not missing("eval.success")', b'mean("loss", 10) / (1 - max("x")) >= -2.5e3 or trend("a") == 1', b'best("score", higher)', b'(last("a") + 1) * 2 > 3')
+EXPRESSION_WORDS = (b"(", b")", b"not ", b"and ", b"or ", b'last("a")', b"missing(", b"<", b"<=", b"==", b"-", b"+", b"*", b"/", b"**", b",", b'"', b"'", b"1e999", b"__", b".")
+
+
+def _config(kind: str) -> Callable[[str], object]:
+    def read(text: str) -> object:
+        found: list[object] = [read_config(text, kind)]
+        for edit in ("lr@mul=2", "seed@set=3", "model.lr@set=0.5", "**@set=1", "a.lr@set=\"x\""):
+            try:
+                found.append(edit_text(text, kind, [edit]))
+            except EditsRefused as refused:
+                found.append(str(refused))
+        return found
+
+    return read
+
+
+def _edited(text: str) -> object:
+    return edit_text('{"lr": 1e-4, "nested": {"a": [1, 2]}, "model": {"layers": [{"n": 1}, {"n": 2}]}, "text": "x"}', "json", text.split("\n"))
+
+
+def _path(text: str) -> object:
+    pattern = parse_path(text)
+    return find(pattern, {"a": {"b.c": [1, {"lr": 2}]}, "lr": 3, "x": [[[1]]]}), str(pattern)
+
+
+def _expression(text: str) -> object:
+    node = parse(text)
+    return list(keys_of(node))
+
+
+def _made(path: Path) -> object:
+    return make_variant(path, ["lr@mul=2"], "why", "2026-01-01")
+
+
+def _bases(path: Path) -> object:
+    (path.parent / "a.yaml").write_text("lr: 1\n")
+    return base_variants({"base": [f"@{path.name}", path.name]}, path.parent)
+
+
+# -- command lines
+
+
+def _notations(text: str) -> object:
+    found: list[object] = []
+    for read in (Schedule.parse, Curriculum.parse, parse_numbers, parse_counts, Window.parse):
+        try:
+            found.append(read(text))
+        except (SpecError, ValueError) as error:
+            found.append(str(error))
+    return found
+
+
+def _words(text: str) -> object:
+    list(placeholders(text))
+    values = {"seed": "1", "config": "a"}
+    with_values = render(text, values) if all(name in values for name in placeholders(text)) else ""
+    return with_values, split_words(text)
+
+
+NOTATIONS = (b"8:a.json|type=ne;15:b.json|type=main", b"15:9,20:10", b"ne:0.13,main:0.10", b"mean 3", b"p10 20", b"main:3")
+TEMPLATES = (b"python train.py --seed {seed} --out '{out}' {config.args} {{x}}", b'sh -c "a {seed}; b" \\ {last.checkpoint}')
+SECRETS = b"env:\n  API_KEY: abcdefgh\n  list:\n    - password: x\n    - --token=abc\n  text: |\n    secret: y\ncommand: python x.py --auth abc --key=def https://u:p@h/x?api_key=zzz Bearer abc.def\n"
+
+
+def _masked(text: str) -> object:
+    return masking.hidden_text(text), masking.hidden_lines(text.split("\n")), masking.hidden_words(text.split(" "))
+
+
+# -- documents and journals
+
+
+def _texts() -> list[bytes]:
+    folder = TESTS / "unit" / "report" / "documents" / "texts"
+    return [path.read_bytes()[:6000] for path in sorted(folder.iterdir()) if path.suffix in (".md", ".tex", ".txt")]
+
+
+def _document(path: Path) -> object:
+    """Bound, looked through, and written anew."""
+    bound = docs.bind(path, KNOWN)
+    docs.audit(path, KNOWN)
+    return bound, docs.update([path], KNOWN, None, path.parent, datetime(2026, 2, 23), dry_run=True)
+
+
+def _sidecars() -> list[bytes]:
+    import tempfile
+
+    found = []
+    for name in ("report.md", "ppt.md"):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes((TESTS / "unit" / "report" / "documents" / "texts" / name).read_bytes())
+            docs.bind(path, KNOWN)
+            found.append(docs_files.read_document(path).sidecar.read_bytes())
+    return found
+
+
+def _with_sidecar(path: Path) -> object:
+    """Bindings from elsewhere beside an honest text."""
+    text = path.with_name("report.md")
+    text.write_bytes((TESTS / "unit" / "report" / "documents" / "texts" / "report.md").read_bytes())
+    path.rename(docs_files.read_document(text).sidecar)
+    docs.audit(text, KNOWN)
+    return docs.update([text], KNOWN, None, text.parent, datetime(2026, 2, 23))
+
+
+def _vocabulary(text: str) -> object:
+    return Vocabulary(Quantities(KNOWN)).read(text)
+
+
+def _journals() -> list[bytes]:
+    import tempfile
+
+    from muster.acts.journal_files import open_journal
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "dev_v40.md")
+        path.write_text(REFERENCE, encoding="utf-8")
+        bodies = {"evaluation": "| a | 1 |", "artifacts": "- `runs/v40/x.json` (sha256 abc)"}
+        fill_journal(open_journal(path), Work([Filling("runs/v40", "v40", bodies)], "zh"))
+        filled = path.read_bytes()
+    return [filled, REFERENCE.encode()[:8000], POINTS.encode()]
+
+
+POINTS = """# v41
+
+## Observations
+- [ ] P40.1 (carried 2 times, since v40) fix it; survival 0.853 at iter 56
+- [x] P40.2 done
+- [-] P39.1 (dropped: no time)
+
+## Plan
+1. [ ] P40.3 first_death_p10 >= 70
+
+## Learning
+- avg_final rose from 0.716 to 0.768 (+7.3%), 3x as fast
+"""
+
+
+def _journal(path: Path) -> object:
+    opened = journal_files.open_journal(path)
+    audited = journal_audit.audit(opened, {opened.version: JOURNAL}, lambda _: None)
+    work = Work([Filling("runs/v40", "v40", {"evaluation": "| a | 2 |"})], "en")
+    filled = fill_journal(opened, work, dry_run=True)
+    return journal_audit.as_json(audited), filled
+
+
+def _next_journal(path: Path) -> object:
+    return new(Asked(path.parent, datetime(2026, 2, 23), 41))
+
+
+JOURNAL = Book("40", [journal_run()])
+TEXT_WORDS = (b"| ", b"|---|", b"\n\n", b"# ", b"- ", b"```\n", b"~~~", b"<!-- ", b"-->", b"$", b"\\begin{tabular}{ll}", b"\\end{tabular}", b"&", b"\\\\", b"\\hline", b"%", b"v2_full", b"ood", b"score",
+              b"1.684\xc2\xb10.741", "±".encode(), "，".encode(), "。".encode(), "种子".encode(), b"seed 0", b"1,234.5", b"**", b"_", b"[", b"](", b"`", b"\\(", b"\\textbf{", b"{", b"}", b"<b>", b"&nbsp;", b"  ", b"\t", b"0.000")  # fmt: skip
+JOURNAL_WORDS = (*TEXT_WORDS, b"- [ ] P40.1 ", b"(carried 3 times, since v40)", b"(dropped: ", b"<!-- muster:begin ", b"<!-- muster:end -->", b"<!-- muster", b"## ", "## 学习".encode(), b"iter 56", b"first_death_p10", b"3x", b"P999999.9999",
+                 b"sha256", b"%", b"->", "→".encode())  # fmt: skip
+PROPOSER = b'import random\nfrom x import y as z\nLIMIT = 5\ndef propose(run, *, seed=0):\n    """Why."""\n    return [{"edit": ["lr@mul=2"], "reason": f"{run!r:>{seed}}"} for _ in range(3) if seed]\nclass A: pass\n'
+PYTHON_WORDS = (b"-", b"not ", b"a.", b"(", b")", b"[", b"]", b"{", b"}", b"lambda: ", b"f'{", b"}'", b"\n    ", b"\t", b"if 1:\n", b"propose = ", b"def propose", b"*", b"**", b"@", b":=", b"match x:\n case ", b"#coding: utf-7\n", b"async ", b"'''", b"\\\n", b"1e999j")  # fmt: skip
+
+
+def _entry(path: Path) -> object:
+    return entry_point.EntryPoint(f"{path.name}:propose", path.parent).mistake()
+
+
+def _escaped(text: str) -> object:
+    return one_line(text), markdown(text), latex(text)
+
+
+def _shebang(path: Path) -> object:
+    return interpreter.shebang_in(str(path.parent), path.name)
+
+
+def _all() -> Iterable[Reader]:
+    spec = "muster.spec."
+    yield Reader("campaign", (spec + "read", spec + "syntax", spec + "document", spec + "scalars"), _campaigns, _text(_campaign), (MusterError,), words=CAMPAIGN_WORDS, codec=LINES, share=2)
+    yield Reader("campaign.file", ("muster.wiring.taking",), _campaigns, _taken, (MusterError,), file="campaign.yaml", words=CAMPAIGN_WORDS, codec=LINES)
+    yield Reader("campaign.renamed", (spec + "renaming",), _campaigns, _text(_renamed), (MusterError, ValueError), words=CAMPAIGN_WORDS, codec=LINES)
+    yield Reader("gate.rules", (spec + "rules",), lambda: [GATE_RULES], _text(lambda text: rules.read_rules(text, file="f")), (MusterError, SpecError), words=(*YAML_WORDS, b"success:", b"mean 3", b"min: "), codec=LINES)
+    for kind, seed, words in (("yaml", CONFIGS_YAML, YAML_WORDS), ("json", CONFIGS_JSON, JSON_WORDS), ("toml", CONFIGS_TOML, TOML_WORDS)):
+        yield Reader(f"config.{kind}", (f"muster.rounds.text_{kind}", "muster.rounds.texts"), lambda seed=seed: [seed], _text(_config(kind)), (UnreadableConfig, EditsRefused), words=words, share=2)
+        yield Reader(f"variant.{kind}", ("muster.acts.edit", "muster.acts.bases"), lambda seed=seed: [seed], _made, (MusterError,), file=f"base.{kind}", words=words)
+    yield Reader("variants", ("muster.acts.edit",), lambda: [b'{"file": "a.yaml", "base": "b.yaml", "edits": ["lr@mul=2"], "reason": "x", "at": "2026"}\n' * 3], lambda path: list(read_variants(path)), (MusterError,), words=JSON_WORDS, codec=LINES)
+    yield Reader("bases", ("muster.acts.bases",), lambda: [b"a.yaml\n# c\nb*.yaml\n"], _bases, (MusterError,), file="list.txt", words=(b"*", b"**/", b"[", b"@", b"../", b"\n", b"a.yaml"), codec=LINES)
+    yield Reader("edit", ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"), lambda: list(EDITS), _words_of(_edited), (EditsRefused, UnreadableConfig), words=EDIT_WORDS)
+    yield Reader("edit.alone", ("muster.rounds.edits",), lambda: list(EDITS), _words_of(parse_edit), (EditError,), words=EDIT_WORDS)
+    yield Reader("path", ("muster.rounds.paths",), lambda: [each.partition(b"@")[0] for each in EDITS], _words_of(_path), (PathError,), words=EDIT_WORDS)
+    yield Reader("expression", ("muster.rounds.expressions", "muster.rounds.tokens"), lambda: list(EXPRESSIONS), _text(_expression), (ExpressionError,), words=EXPRESSION_WORDS)
+    yield Reader("expression.number", ("muster.rounds.expressions",), lambda: list(EXPRESSIONS), _text(lambda text: parse(text, "number")), (ExpressionError,), words=EXPRESSION_WORDS)
+    yield Reader("notations", ("muster.stages.notation", "muster.stages.schedule", "muster.stages.curriculum", "muster.stages.overrides", "muster.stages.windows"), lambda: list(NOTATIONS), _text(_notations),
+                 words=(b":", b";", b",", b"|type=", b"mean ", b"p10 ", b"|"))  # fmt: skip
+    yield Reader("flags", ("muster.stages.flags",), lambda: [FLAGS], _words_of(settings_of), (SpecError,), words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"))
+    yield Reader("template", ("muster.domain.template",), lambda: list(TEMPLATES), _text(_words), (ValueError,), words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"))
+    yield Reader("masking", ("muster.acts.masking",), lambda: [SECRETS, SECRETS.replace(b"\n", b" ")], _text(_masked), words=(b"password", b"://", b":", b"@", b"--key", b"=", b"Bearer ", b"?token=", b"&", b"- ", b"|\n", b"'", b'"', b"api_key: "), codec=LINES, share=2)
+    yield Reader("document.md", ("muster.report.documents.source", "muster.report.documents.numbers", "muster.report.documents.places", "muster.report.documents.tables", "muster.report.documents.bind", "muster.acts.docs", "muster.acts.docs_files"),
+                 _texts, _document, (MusterError,), file="text.md", words=TEXT_WORDS, codec=LINES, share=3)  # fmt: skip
+    yield Reader("document.tex", ("muster.report.documents.tables", "muster.report.documents.source"), _texts, _document, (MusterError,), file="text.tex", words=TEXT_WORDS, codec=LINES, share=2)
+    yield Reader("document.names", ("muster.report.documents.names",), _texts, _text(_vocabulary), words=TEXT_WORDS)
+    yield Reader("document.sidecar", ("muster.report.documents.sidecar",), _sidecars, lambda path: read_sidecar(path.read_bytes()), (Damaged,), words=JSON_WORDS)
+    yield Reader("document.bound", ("muster.acts.docs_files", "muster.report.documents.sidecar", "muster.report.documents.update"), _sidecars, _with_sidecar, (MusterError,), words=(b'"start":', b'"token":', b'"line":', *JSON_WORDS))
+    yield Reader("journal", ("muster.acts.journal_files", "muster.acts.journal_audit", "muster.report.journal.scan", "muster.report.journal.blocks", "muster.report.journal.sections", "muster.report.journal.claims", "muster.report.journal.points", "muster.report.journal.listed"),
+                 _journals, _journal, (MusterError,), file="dev_v40.md", words=JOURNAL_WORDS, codec=LINES, share=3)  # fmt: skip
+    yield Reader("journal.next", ("muster.acts.journal_new",), _journals, _next_journal, (MusterError,), file="dev_v40.md", words=JOURNAL_WORDS, codec=LINES)
+    yield Reader("proposer", ("muster.acts.entry_point",), lambda: [PROPOSER], _entry, file="my_rules.py", words=PYTHON_WORDS, codec=LINES, share=2)
+    yield Reader("shebang", ("muster.acts.interpreter",), lambda: [b"#!/usr/bin/env -S python3 -u\nx\n"], _shebang, file="train", words=(b"#!", b"'", b'"', b"\\", b" "))
+    yield Reader("escapes", ("muster.report.escape",), _texts, _text(_escaped), words=TEXT_WORDS)
+
+
+TEXTS = tuple(_all())
