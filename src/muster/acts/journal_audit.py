@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.acts.journal_files import Opened, file_of, opened_or_none, unreadable, versions
+from muster.domain.terminal_text import blanked
 from muster.report.journal.audit import DISAGREES, STATES, Finding, audit_numbers
 from muster.report.journal.blocks import Block, find
 from muster.report.journal.book import Book
@@ -114,8 +115,7 @@ def _spot(opened: Opened, finding: Finding) -> Spot:
 
 def _plain(finding: Finding) -> Finding:
     """A text may hold what a terminal would obey."""
-    shown = "".join(letter if letter.isprintable() else " " for letter in finding.text)
-    return replace(finding, text=shown)
+    return replace(finding, text=blanked(finding.text))
 
 
 def as_json(audited: Audited) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from muster.cli.terminal import plain_streams, without_cleaning
 from muster.domain.errors import UsageError
 
 # in the order a newcomer meets them
@@ -32,7 +33,11 @@ class Lazy(TyperGroup):
             return None
         command = typer.main.get_command(importlib.import_module(f"muster.cli.{cmd_name}").app)
         command.name = cmd_name
-        return command
+        return _with_coloured_help(command)
+
+    def get_help(self, ctx: Any) -> str:
+        with plain_streams():
+            return super().get_help(ctx)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
@@ -40,6 +45,14 @@ class Lazy(TyperGroup):
             hint = f"did you mean `muster {near[0]}`?" if near else "see `muster --help`"
             raise UsageError(f"there is no command {args[0]!r}", hint=hint)
         return super().resolve_command(ctx, args)
+
+
+def _with_coloured_help(command: Any) -> Any:
+    """Typer draws its help itself, with codes of its own; nothing in it comes from a run."""
+    command.get_help = without_cleaning(command.get_help)
+    for each in getattr(command, "commands", {}).values():
+        _with_coloured_help(each)
+    return command
 
 
 app = typer.Typer(

@@ -14,8 +14,10 @@ import typer
 from muster.acts.status import Status
 from muster.cli.paint import paint
 from muster.cli.telling import show
+from muster.cli.terminal import clear_line
 from muster.cli.words import command_that_works
 from muster.wiring.demo import Demo, lay_out
+from muster.wiring.own_python import own_command
 
 app = typer.Typer(add_completion=False)
 TO_THE_END = (
@@ -60,7 +62,7 @@ def _to_the_end(place: Path) -> int:
     """From the finished matrix to the decision, by the commands that anybody would give."""
     for words in TO_THE_END:
         print(f"\n{paint('$ muster ' + shlex.join(words), 'bold')}", flush=True)
-        done = subprocess.run([sys.executable, "-m", "muster", "-C", str(place), *words], check=False)
+        done = subprocess.run(own_command("muster", "-C", str(place), *words), check=False)
         if done.returncode:
             return done.returncode
     return 0
@@ -94,7 +96,7 @@ class Teller:
         if self.screen:
             full = 40 * done // max(1, total)
             bar = paint("━" * full, "green") + paint("━" * (40 - full), "dim")
-            sys.stdout.write(f"\r\033[K{bar} {done}/{total} done, {status.counts['RUNNING']} running")
+            sys.stdout.write(f"{clear_line()}{bar} {done}/{total} done, {status.counts['RUNNING']} running")
             sys.stdout.flush()
         elif done // 10 > self.shown // 10:
             self.say(f"{done} of {total} cells done")
@@ -102,7 +104,7 @@ class Teller:
 
     def _clear(self) -> None:
         if self.screen:
-            sys.stdout.write("\r\033[K")
+            sys.stdout.write(clear_line())
 
     def close(self) -> None:
         self._clear()

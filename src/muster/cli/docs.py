@@ -17,6 +17,7 @@ from muster.cli.paint import paint
 from muster.cli.verbs import Verbs
 from muster.cli.words import counted, from_here, say_json
 from muster.domain.errors import MusterError, UsageError
+from muster.domain.terminal_text import safe_line
 from muster.report.documents.sidecar import SUFFIX
 
 if TYPE_CHECKING:
@@ -151,8 +152,8 @@ def _bound_texts(known: Known) -> list[Path]:
 
 
 def _ask(about: Ambiguous) -> int | None:
-    print(f"\nline {about.spot.line}: {paint(_plain(about.spot.text), 'bold')}: {about.why}")
-    print(f"    {_plain(about.around)}")
+    print(f"\nline {about.spot.line}: {paint(safe_line(about.spot.text), 'bold')}: {about.why}")
+    print(f"    {safe_line(about.around)}")
     for number, name in enumerate(about.candidates, 1):
         print(f"    {number}  {name}")
     while True:
@@ -177,9 +178,9 @@ def _bound_lines(bound: Bound, folder: Path, *, dry_run: bool) -> Iterator[str]:
     yield paint(f"{bound.path}: {', '.join(parts)}", "bold")
     yield from _limited([_fixed_line(each) for each in bound.fixed])
     for each in bound.lost:
-        yield f"  {paint('lost', 'red')} {_plain(each.spot.text)}, which stood in line {each.spot.line}: {each.why}"
+        yield f"  {paint('lost', 'red')} {safe_line(each.spot.text)}, which stood in line {each.spot.line}: {each.why}"
     yield from _limited([line for each in bound.ambiguous for line in _ambiguous_lines(each)])
-    untraced = [f"line {each.spot.line}: {_plain(each.spot.text)}: {each.why}" for each in bound.untraced]
+    untraced = [f"line {each.spot.line}: {safe_line(each.spot.text)}: {each.why}" for each in bound.untraced]
     yield from _limited([f"  {paint('not traced', 'dim')} {line}" for line in untraced])
     if dry_run:
         yield "nothing was written (--dry-run)"
@@ -192,25 +193,24 @@ def _fixed_line(each: Fixed) -> str:
     told = {"now": "", "earlier": ", as it was with fewer seeds", "": ", the value differs"}[each.now]
     note = f" ({each.binding.note})" if each.binding.note else ""
     keys = " and ".join(each.binding.keys)
-    return (
-        f"  line {each.spot.line}: {_plain(each.spot.text)}  {paint(keys, 'green')}  by {each.binding.by}{told}{note}"
-    )
+    bound = f"  line {each.spot.line}: {safe_line(each.spot.text)}  {paint(keys, 'green')}"
+    return f"{bound}  by {each.binding.by}{told}{note}"
 
 
 def _ambiguous_lines(each: Ambiguous) -> Iterator[str]:
-    yield f"  {paint('ambiguous', 'yellow')} line {each.spot.line}: {_plain(each.spot.text)}: {each.why}"
+    yield f"  {paint('ambiguous', 'yellow')} line {each.spot.line}: {safe_line(each.spot.text)}: {each.why}"
     yield from (f"      {name}" for name in each.candidates)
 
 
 def _updated_lines(updated: Updated, *, dry_run: bool) -> Iterator[str]:
     for line in updated.diff:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-        yield paint(_plain(line), colour) if colour else _plain(line)
+        yield paint(safe_line(line), colour) if colour else safe_line(line)
     verb = "would change" if dry_run else "changed"
     yield f"{updated.path}: {counted(len(updated.changes), 'number')} {verb}, {updated.unchanged} as they were"
     if updated.kept:
         yield f"the old version: {updated.kept}"
-    told = [f"line {each.spot.line}: {_plain(each.spot.text)}: {each.why}" for each in updated.left]
+    told = [f"line {each.spot.line}: {safe_line(each.spot.text)}: {each.why}" for each in updated.left]
     yield from _limited([f"  {paint('look at', 'yellow')} {line}" for line in told])
 
 
@@ -221,9 +221,10 @@ def _audited_lines(audited: Audited) -> Iterator[str]:
         should = f", now {each.should}" if each.should else ""
         keys = f" {' and '.join(each.keys)}" if each.keys else ""
         because = f": {each.because}" if each.because else ""
-        yield f"line {spot.line}: {_plain(spot.text)} {paint(each.state, COLOURS[each.state])}{should}{keys}{because}"
+        state = paint(each.state, COLOURS[each.state])
+        yield f"line {spot.line}: {safe_line(spot.text)} {state}{should}{keys}{because}"
     if bare := audited.unlabelled:
-        yield f"line {bare.spot.line}: {_plain(bare.spot.text)} {paint('unlabelled', 'yellow')}: {bare.why}"
+        yield f"line {bare.spot.line}: {safe_line(bare.spot.text)} {paint('unlabelled', 'yellow')}: {bare.why}"
     told = [f"{count} {WORDS[state]}" for state, count in audited.counts.items() if count]
     yield paint(f"{audited.path}: {', '.join(told) or 'no number that could stem from results'}", "bold")
 
@@ -232,8 +233,3 @@ def _limited(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[:LISTED]
     if len(lines) > LISTED:
         yield f"  and {len(lines) - LISTED} more; --json lists them all"
-
-
-def _plain(text: str) -> str:
-    """A text may hold what a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in text)

@@ -12,6 +12,7 @@ from muster.acts.edit import Made, as_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
 from muster.cli.words import counted, padded, say_json, width
+from muster.domain.terminal_text import safe_line
 from muster.rounds.texts import shown
 from muster.wiring.editing import edited
 
@@ -93,16 +94,14 @@ def _run(where: Ready, made: Made, as_json_: bool) -> int:
 
 
 def lines(made: Made) -> Iterator[str]:
-    yield f"{paint(str(made.path), 'bold')}   from {made.parent.name}: {_plain(made.reason)}"
+    yield f"{paint(str(made.path), 'bold')}   from {made.parent.name}: {safe_line(made.reason)}"
     rows = [("path", "before", "after", "")]
-    rows += [(_plain(each.path), _plain(shown(each.old)), _plain(shown(each.new)), each.note) for each in made.changes]
+    rows += [
+        (safe_line(each.path), safe_line(shown(each.old)), safe_line(shown(each.new)), each.note)
+        for each in made.changes
+    ]
     widths = [max(width(row[column]) for row in rows) for column in range(4)]
     for number, row in enumerate(rows):
         line = "  ".join(padded(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
         yield "  " + (paint(line, "dim") if number == 0 else line)
     yield f"recorded in {made.record}"
-
-
-def _plain(text: str) -> str:
-    """Nothing that would play with the terminal."""
-    return "".join(character if character.isprintable() else "?" for character in text)

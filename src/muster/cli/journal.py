@@ -16,6 +16,7 @@ from muster.cli.paint import paint
 from muster.cli.verbs import Verbs
 from muster.cli.words import counted, cut, from_here, say_json, screen_columns
 from muster.domain.errors import UsageError
+from muster.domain.terminal_text import blanked
 from muster.wiring import journaling
 
 Language = Annotated[
@@ -211,4 +212,4 @@ def _fitting(text: str) -> str:
 
 def _plain(text: str) -> str:
     """One line, and nothing that a terminal would obey."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return " ".join(blanked(text).split())

@@ -8,9 +8,16 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from muster.cli.terminal import cleaned_streams, own_stream
+
 
 def leave(arguments: list[str]) -> int:
-    for stream in (sys.stdout, sys.stderr):
+    with cleaned_streams():
+        return _leave(arguments)
+
+
+def _leave(arguments: list[str]) -> int:
+    for stream in map(own_stream, (sys.stdout, sys.stderr)):
         if isinstance(stream, io.TextIOWrapper):  # a name that the locale can't print must not end a command
             stream.reconfigure(errors="replace")
     try:

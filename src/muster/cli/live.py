@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
 from muster.cli.telling import cell_line, finish_lines, loop_lines, news, show
+from muster.cli.terminal import as_printed, rich_console
 from muster.cli.words import counted
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 REFRESH_S = 0.5
 ENDED = ("DONE", "DEAD", "UNKNOWN", "GIVEN_UP")
@@ -87,7 +92,10 @@ class Screen:
     def __init__(self) -> None:
         from rich.live import Live
 
-        self.live = Live(auto_refresh=False, transient=True)
+        console = rich_console(sys.stdout)
+        self.live = Live(
+            console=console, auto_refresh=False, transient=True, redirect_stdout=False, redirect_stderr=False
+        )
         self.live.start()
 
     def draw(self, found: Status) -> None:
@@ -99,14 +107,20 @@ class Screen:
         settled = found.counts["DONE"] + found.counts["GIVEN_UP"]
         head = Table.grid(padding=(0, 1))
         head.add_row(
-            Text(found.state.campaign.name, style="bold"),
+            Text(as_printed(found.state.campaign.name), style="bold"),
             ProgressBar(total=max(1, len(found.cells)), completed=settled, width=40),
             Text(f"{settled}/{len(found.cells)}  {found.as_of[11:19]}  Ctrl-C detaches"),
         )
-        lines = [Text.from_ansi(line) for line in grids(found)]
-        running = [Text.from_ansi(cell_line(cell)) for cell in found.cells if cell.record.open][:16]
-        finish = [Text.from_ansi(line) for line in (*loop_lines(found), *finish_lines(found))]
-        self.live.update(Group(head, *lines, Text.from_ansi(legend(found)), *running, *finish), refresh=True)
+        lines = [_text(line) for line in grids(found)]
+        running = [_text(cell_line(cell)) for cell in found.cells if cell.record.open][:16]
+        finish = [_text(line) for line in (*loop_lines(found), *finish_lines(found))]
+        self.live.update(Group(head, *lines, _text(legend(found)), *running, *finish), refresh=True)
 
     def close(self) -> None:
         self.live.stop()
+
+
+def _text(line: str) -> Text:
+    from rich.text import Text
+
+    return Text.from_ansi(as_printed(line))

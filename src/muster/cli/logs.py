@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, BinaryIO, Protocol
 
 import typer
 
@@ -17,6 +18,7 @@ from muster.cli.cells import declared, looked, one, withdrawn
 from muster.cli.words import say_json
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.errors import MusterError, UsageError
+from muster.domain.terminal_text import Filter
 from muster.execute.paths import attempt_folder
 from muster.judge.attempt import judge_attempt
 from muster.wiring.desk import Desk
@@ -39,7 +41,10 @@ def logs(
     ] = None,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object with the text in it.")] = False,
 ) -> int:
-    """The output of a cell's newest attempt, byte for byte. Ctrl-C ends the following and nothing else."""
+    """The output of a cell's newest attempt, byte for byte; on a terminal without its colours and other codes.
+
+    Ctrl-C ends the following and nothing else.
+    """
     if follow and as_json_:
         raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
     desk = Desk.open(open_folder(ctx))
@@ -92,7 +97,7 @@ def _as_json(attempt: Attempt, path: Path) -> None:
 
 
 def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool) -> None:
-    tail = Tail(path, sys.stdout.buffer)
+    tail = Tail(path, ToTerminal() if sys.stdout.isatty() else sys.stdout.buffer)
     ended = _Ended(desk, attempt)
     while True:
         over = not follow or ended()  # asked before the reading: what was written before the end is printed
@@ -102,10 +107,29 @@ def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool) -> None:
         time.sleep(POLL_S)
 
 
+class Sink(Protocol):
+    def write(self, data: bytes, /) -> object: ...
+    def flush(self) -> None: ...
+
+
+class ToTerminal:
+    """What a run printed is text on a screen and nothing else, however its codes are cut into pieces."""
+
+    def __init__(self) -> None:
+        self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.filter = Filter()
+
+    def write(self, data: bytes, /) -> None:
+        sys.stdout.write(self.filter.feed(self.decoder.decode(data)))
+
+    def flush(self) -> None:
+        sys.stdout.flush()
+
+
 class Tail:
     """Copies what is new in a file; one that was cut or replaced is read from its start."""
 
-    def __init__(self, path: Path, to: BinaryIO) -> None:
+    def __init__(self, path: Path, to: Sink) -> None:
         self.path, self.to = path, to
         self.file: BinaryIO | None = None
         self.last = b""  # what was copied last: still there if the file has only grown

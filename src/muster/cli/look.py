@@ -17,10 +17,12 @@ from muster.cli.app import open_folder
 from muster.cli.durations import seconds, span
 from muster.cli.grid import mark
 from muster.cli.paint import paint
+from muster.cli.terminal import clear_line
 from muster.cli.why import cadence
 from muster.cli.words import padded, say_json, width
 from muster.domain.errors import UsageError
 from muster.domain.look_facts import Asked
+from muster.domain.terminal_text import safe_line
 from muster.wiring.peeking import peek
 
 app = typer.Typer(add_completion=False)
@@ -53,7 +55,7 @@ def look(
     counting = None if as_json_ or not sys.stderr.isatty() else _count_down
     looks = peek(asked, for_s, *((counting,) if counting else ()))
     if counting:
-        sys.stderr.write("\r\033[K")
+        sys.stderr.write(clear_line())
     if as_json_:
         objects = [_printable(as_json(each)) for each in looks]
         say_json(objects if len(objects) > 1 else objects[0])
@@ -64,7 +66,7 @@ def look(
 
 
 def _count_down(left: float) -> None:
-    sys.stderr.write(f"\r\033[Klooking, {left:.0f} s more ...")
+    sys.stderr.write(f"{clear_line()}looking, {left:.0f} s more ...")
     sys.stderr.flush()
 
 
@@ -129,23 +131,23 @@ def _show(looks: Sequence[Look]) -> None:
 def lines(look: Look) -> Iterator[str]:
     verdict, sight = look.verdict, look.sight
     kind = f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
-    name = paint(_plain(sight.asked.text), "bold")
+    name = paint(safe_line(sight.asked.text), "bold")
     sure = f", {verdict.confidence}" if verdict.confidence != "unknown" else ""
-    yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}{sure}: {_plain(verdict.reason)}"
+    yield f"{mark(verdict.state)} {name} is {verdict.state}{kind}{sure}: {safe_line(verdict.reason)}"
     yield f"  {meaning(look)}"
     yield from _facts(look)
     yield _title("What to do")
-    yield from (f"  {_plain(text)}" for text in look.advice)
+    yield from (f"  {safe_line(text)}" for text in look.advice)
     yield _title("Evidence")
     yield from _table(look)
     if known := [rhythm for rhythm in verdict.rhythms if rhythm.silent_s is not None]:
         yield _title("Cadence")
-        yield from (_plain(f"  {rhythm.signal}: {cadence(rhythm)}") for rhythm in known)
+        yield from (safe_line(f"  {rhythm.signal}: {cadence(rhythm)}") for rhythm in known)
     if verdict.lines:
         yield _title("The lines of its log that show it")
-        yield from (f"  | {_plain(line)}" for line in verdict.lines)
+        yield from (f"  | {safe_line(line)}" for line in verdict.lines)
     for text in verdict.contributing:
-        yield f"  also: {_plain(text)}"
+        yield f"  also: {safe_line(text)}"
 
 
 def _facts(look: Look) -> Iterator[str]:
@@ -164,7 +166,7 @@ def _facts(look: Look) -> Iterator[str]:
             goal += f"; {logged:g} as logged, for {target.repeat.where} is {target.repeat.times:g}"
         rows.append(("step", f"{look.step:g}{goal}"))
     rows += [("note", text) for text in look.notes]
-    yield from (f"  {label:<7}{_plain(text)}" for label, text in rows)
+    yield from (f"  {label:<7}{safe_line(text)}" for label, text in rows)
 
 
 def _command(argv: Sequence[str]) -> str:
@@ -181,7 +183,7 @@ def _table(look: Look) -> Iterator[str]:
     rows = [("signal", "class", "reading", "age", "says")]
     for item in look.verdict.evidence:
         age = span(max(0.0, boot - item.boot)) if item.boot is not None else ""
-        rows.append((_plain(item.signal), item.kind, _plain(item.reading), age, item.says))
+        rows.append((safe_line(item.signal), item.kind, safe_line(item.reading), age, item.says))
     widths = [max(width(row[column]) for row in rows) for column in range(5)]
     for number, row in enumerate(rows):
         line = "  ".join(padded(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
@@ -189,12 +191,6 @@ def _table(look: Look) -> Iterator[str]:
 
 
 # -- names of files and commands are whatever somebody made them
-
-
-def _plain(text: str) -> str:
-    """No bytes that are no text, and nothing that would play with the terminal."""
-    whole = text.encode("utf-8", "replace").decode("utf-8")
-    return "".join(character if character.isprintable() else "?" for character in whole)
 
 
 def _printable(value: Any) -> Any:

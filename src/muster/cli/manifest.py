@@ -14,6 +14,7 @@ from muster.acts.manifest import Entry
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.paint import paint
+from muster.cli.terminal import rich_console
 from muster.cli.words import counted, say_json
 from muster.wiring.desk import Desk
 from muster.wiring.listing import Progress, files_of, hashed
@@ -77,12 +78,13 @@ def _bar() -> Iterator[Progress]:
         def begin(files: int, amount: int) -> Callable[[int], None]:
             if amount < MUCH or not sys.stderr.isatty():
                 return lambda _: None
-            from rich.console import Console
             from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
             columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-            bar = stack.enter_context(Bar(*columns, console=Console(stderr=True), transient=True))
+            console = rich_console(sys.stderr)
+            drawn = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
+            bar = stack.enter_context(drawn)
             row = bar.add_task(f"hashing {counted(files, 'file')}", total=amount)
             return lambda count: bar.advance(row, count)
 

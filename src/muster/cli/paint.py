@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TextIO
 
+from muster.cli.terminal import own_code
+
 CODES = {
     "red": "31",
     "green": "32",
@@ -19,7 +21,8 @@ CODES = {
 
 
 def paint(text: str, colour: str, *, stream: TextIO | None = None) -> str:
-    return f"\033[{CODES[colour]}m{text}\033[0m" if colour and coloured(stream or sys.stdout) else text
+    painted = colour and coloured(stream or sys.stdout)
+    return f"{own_code(CODES[colour] + 'm')}{text}{own_code('0m')}" if painted else text
 
 
 def coloured(stream: TextIO) -> bool:

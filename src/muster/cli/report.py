@@ -13,6 +13,7 @@ import typer
 from muster.acts.report import as_json
 from muster.cli.app import open_folder
 from muster.cli.paint import paint
+from muster.cli.terminal import as_printed, rich_console
 from muster.cli.words import counted, from_here, say_json
 from muster.report.facts import Missing
 from muster.report.flag_words import by_level, flag_standing, flag_text
@@ -136,15 +137,15 @@ def progress(quiet: bool) -> Iterator[Step]:
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
         return
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = rich_console(sys.stderr)
+    with Progress(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
         tasks: dict[str, Any] = {}
 
         def step(what: str, done: int, of: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=of or None)
+                tasks[what] = bar.add_task(as_printed(what), total=of or None)
             bar.update(tasks[what], completed=done)
 
         yield step

@@ -12,6 +12,7 @@ from muster.acts import finish
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds, span
 from muster.cli.paint import paint
+from muster.cli.terminal import clear_line
 from muster.cli.up import start
 from muster.cli.words import say_json
 from muster.domain.errors import MusterError, UsageError
@@ -153,7 +154,7 @@ class Ticker:
         if part == "counting down":
             text = f"powering off in {span(math.ceil(left_s))}; Ctrl-C or `muster shutdown --cancel` stops it"
         if sys.stdout.isatty():
-            sys.stdout.write(f"\r\033[K{text}")
+            sys.stdout.write(f"{clear_line()}{text}")
             sys.stdout.flush()
         elif part != self._part:
             print(text, flush=True)

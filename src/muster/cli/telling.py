@@ -10,6 +10,7 @@ from pathlib import Path
 from muster.acts.status import CellStatus, Status, as_json
 from muster.cli.grid import OUTDATED, grids, legend, mark
 from muster.cli.paint import paint
+from muster.cli.terminal import clear_screen
 from muster.cli.words import counted, few, say_json
 from muster.domain.cell import needed_cells
 from muster.domain.state import CampaignState
@@ -34,7 +35,7 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
             say_json(as_json(found))
         else:
             if watch and sys.stdout.isatty():
-                sys.stdout.write("\033[H\033[2J")
+                sys.stdout.write(clear_screen())
             show(found)
             for line in filter(None, (brought_line(desk, found), desk.older_line())):
                 print(line)

@@ -18,6 +18,7 @@ from muster.cli.grid import mark
 from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
 from muster.domain.attempt import CellRecord
+from muster.domain.terminal_text import without_sequences
 from muster.domain.verdict import Evidence, Rhythm
 from muster.execute.paths import attempt_folder
 from muster.ports.store import Event
@@ -226,4 +227,4 @@ def _moment(iso: str) -> str:
 
 def _plain(line: str) -> str:
     """A progress bar's last state, and no codes that would play with the terminal."""
-    return "".join(character for character in line.rpartition("\r")[2] if character.isprintable() or character == "\t")
+    return without_sequences(line.rpartition("\r")[2])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.paint import utf8
 from muster.domain import wording
+from muster.domain.terminal_text import safe_json
 
 if TYPE_CHECKING:
     from muster.acts.take_in import Changes
@@ -61,7 +62,7 @@ def cut(text: str, columns: int) -> str:
 def say_json(value: Any, stream: TextIO | None = None, indent: int | None = None) -> None:
     """One object, which is JSON in any locale."""
     stream = stream or sys.stdout
-    stream.write(json.dumps(value, ensure_ascii=not utf8(stream), indent=indent) + "\n")
+    stream.write(safe_json(json.dumps(value, ensure_ascii=not utf8(stream), indent=indent)) + "\n")
 
 
 def change_lines(what: Changes) -> Iterator[str]:

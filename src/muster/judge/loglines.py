@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from muster.domain.terminal_text import blanked, without_sequences
+
 HEAD = "Traceback (most recent call last)"
 
 _MOST_TEXT = 128 * 1024
@@ -12,7 +14,6 @@ _MOST_LINES = 4000
 _MOST_WIDTH = 4000
 _NEAR = 300  # lines looked at for steps
 
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _STAMP = re.compile(
     r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?\]?(?: std(?:err|out) [FP])?:? ?"
@@ -30,9 +31,7 @@ _LOSS = re.compile(r"['\"]?\bloss\b['\"]?\s{0,3}[:=]\s{0,3}-?\d", re.IGNORECASE)
 
 def clean_lines(text: str) -> list[str]:
     """The lines of `text`, without escapes and control characters; a redraw of a progress bar is a line of its own."""
-    text = text[-_MOST_TEXT:]
-    if "\x1b" in text:
-        text = _ESCAPES.sub("", text)
+    text = without_sequences(text[-_MOST_TEXT:])
     text = _CONTROLS.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
     lines = []
     for line in text.split("\n")[-_MOST_LINES:]:
@@ -45,7 +44,7 @@ def clean_lines(text: str) -> list[str]:
 
 def shown(line: str, width: int = 300) -> str:
     """A line fit to be shown: printable characters alone, not too long."""
-    line = "".join(c if c.isprintable() else " " for c in line[: width * 4]).rstrip()
+    line = blanked(line[: width * 4]).rstrip()
     return line if len(line) <= width else line[: width - 3] + "..."
 
 

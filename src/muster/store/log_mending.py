@@ -11,6 +11,8 @@ from pathlib import Path
 import msgspec
 
 from muster.domain.decision import Decision
+from muster.domain.terminal_text import blanked
+from muster.ports.write_files import open_to_append, write_atomically
 from muster.store.log import FileLog
 from muster.store.text import encode
 
@@ -118,25 +120,16 @@ def _placed(lines: Sequence[_Line]) -> list[_Line]:
 def _set_aside(path: Path, lines: Sequence[bytes]) -> None:
     if not lines:
         return
-    with open(path, "ab") as torn:
+    with open(open_to_append(path), "ab") as torn:
         torn.write(b"".join(line + b"\n" for line in lines))
         torn.flush()
         os.fsync(torn.fileno())
 
 
 def _rewrite(path: Path, lines: Sequence[_Line]) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(partial, "wb") as file:
-        file.write(b"".join(line.data + b"\n" for line in lines))
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    os.fsync(fd)
-    os.close(fd)
+    write_atomically(path, b"".join(line.data + b"\n" for line in lines), sync=True)
 
 
 def _shown(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
-    clean = "".join(character if character.isprintable() else "?" for character in text)
+    clean = blanked(line.decode("utf-8", "replace"), "?")
     return clean if len(clean) <= 80 else clean[:79] + "…"
