@@ -1,7 +1,8 @@
 """Placeholders in commands and paths: `{seed}`, `{config.args}`, `{last.checkpoint}`.
 
-`{{` and `}}` are braces, `${X}` is left alone for the child's own use. Values go in after the splitting into words, so
-nothing in a value can split, quote or run anything. Only `.args` splits, because it is words by its nature.
+`{{` and `}}` are braces, `${X}` is left alone for the child's own use. In a command that is split into words the values
+go in after the splitting, so nothing in a value can split, quote or run anything. Only `.args` splits, because it is words
+by its nature. A text for a shell is no such command: `shell_text.render_shell` quotes each value for its place there.
 """
 
 from __future__ import annotations
@@ -47,18 +48,25 @@ def placeholders(text: str) -> Iterator[str]:
             yield match.group(1)
 
 
+def tokens(text: str) -> Iterator[tuple[int, str, str | None]]:
+    """(where it begins, what goes in as it is, None) or (where it begins, what is written, the placeholder's name)."""
+    at = 0
+    for match in _TOKEN.finditer(text):
+        if match.start() > at:
+            yield at, text[at : match.start()], None
+        token, at = match.group(0), match.end()
+        if token.startswith("$") or token in ("{{", "}}"):
+            yield match.start(), token if token.startswith("$") else token[0], None
+        else:
+            yield match.start(), token, match.group(1)
+    if at < len(text):
+        yield at, text[at:], None
+
+
 def render(text: str, values: Mapping[str, str]) -> str:
     """The text with values put in; raises KeyError(name) for an unknown placeholder."""
 
-    def put(match: re.Match[str]) -> str:
-        token = match.group(0)
-        if token.startswith("$"):
-            return token
-        if token in ("{{", "}}"):
-            return token[0]
-        return values[match.group(1)]
-
-    return _TOKEN.sub(put, text)
+    return "".join(token if name is None else values[name] for _, token, name in tokens(text))
 
 
 def render_words(words: Sequence[str], values: Mapping[str, str]) -> list[str]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, edit_key
-from muster.domain.template import render, render_words
+from muster.domain.shell_text import render_shell
+from muster.domain.template import render_words
 from muster.domain.variants import AXIS
 from muster.plan import wandb
 from muster.plan.grow import SEED
@@ -62,7 +63,7 @@ def command(job: Job, filled: Mapping[str, str]) -> list[str]:
     words = job.resume if job.resume and filled["last.checkpoint"] else job.command
     within = render_words(job.within, filled)
     if job.shell:
-        return [*within, "/bin/sh", "-c", render(words[0], filled)]
+        return [*within, "/bin/sh", "-c", render_shell(words[0], filled)]
     return within + render_words(words, filled)
 
 

@@ -10,6 +10,7 @@ from muster.spec.document import Path, shorten
 from muster.spec.fields import Words, closest
 from muster.spec.lint import Lint, written_values
 from muster.spec.lint_axes import NAME, lint_env
+from muster.spec.lint_shell import lint_shell
 from muster.spec.model_job import Job
 from muster.spec.placeholders import allowed, check
 
@@ -137,6 +138,7 @@ def _command(lint: Lint, name: str, key: str, words: Words, shell: bool) -> None
         check(lint, name, (*path, index) if words.is_list else path, text, names)
     if shell and words.is_list:
         lint.add(path, "with `shell: true` the command is one text, found a list", "write it as one text")
+    lint_shell(lint, name, key, words, shell=shell)
     if shell or words.is_list:
         return
     try:

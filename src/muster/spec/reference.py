@@ -22,7 +22,7 @@ Every key of the campaign file. This page is made from the code: `python -m must
 - **duration**: a number with its unit, `30s`, `45m`, `12h`, `2d`, `1h30m`. A bare number is refused.
 - **share**: `2%` or `0.02`.
 - **command line**: split into words as a POSIX shell would, but run without a shell unless `shell: true`; or a list of
-  words. Placeholders go in after the splitting.
+  words. Placeholders go in after the splitting; in a text for a shell each value is quoted for its place.
 - **edit**: `PATH@set=VALUE`, `PATH@mul=NUMBER`, `PATH@add=NUMBER`, with `@max=NUMBER` and `@min=NUMBER` behind them;
   `*` in a path stands for every element.
 - **placeholders**: every axis of the job (`{seed}`), `{axis.args}`, `{steps}`, `{gpu}` (the physical index), `{device}`
