@@ -38,6 +38,8 @@ def advised(status: dict[str, Any]) -> list[str]:
     lost = [cell for cell in status["cells"] if "No such file" in cell["reason"] and "/.muster/env/" in cell["reason"]]
     if any(cell["verdict"] == "DEAD" for cell in lost):
         found = ["up --detach"]  # which records the environment anew
+    if "`muster up` records the environment" in str(status["controller"]["trouble"]):
+        found = ["up --detach"]
     cells: dict[tuple[str, str], list[str]] = {}
     for cell in status["cells"]:
         told = {verb: option for verb, name, option in _ADVICE.findall(cell["next"] or "") if name == cell["cell"]}

@@ -4,6 +4,7 @@ Who deletes them is a cleaner of old files, `git clean -fdx`, or the run itself.
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -333,3 +334,32 @@ def _target(link: Path) -> str:
         return str(link.readlink())
     except OSError:
         return ""
+
+
+# -- the environment that `up` recorded
+
+
+def test_without_the_recorded_environment_nothing_starts_until_up_records_it_anew(world: World) -> None:
+    """Its loss is ours: no attempt dies of it."""
+    begin(world, seeds=3, cpus=1)
+    delete(world.state / "env")
+    let_go(world)
+    world.until_cell(CELL, lambda cell: cell["verdict"] == "DONE", "the one that ran is done")
+    until(lambda: "before `muster up` records the environment anew" in str(world.status()["controller"]), "it is told")
+    assert [cell["verdict"] for cell in world.status()["cells"]] == ["DONE", "PENDING", "PENDING"]
+    world.take_in()
+    status = world.finish(retry=False)
+    assert [(cell["verdict"], cell["attempt"]) for cell in status["cells"]] == [("DONE", 1)] * 3
+
+
+def test_up_ends_a_hold_that_came_of_the_lost_environment(world: World) -> None:
+    begin(world, seeds=2, cpus=1)
+    delete(world.state / "env")
+    with world.desk() as desk:
+        held = replace(desk.person("hold", "the last 5 cells all died"), who="controller 1")
+        assert desk.decide([held]) == [None]
+    let_go(world)
+    until(world.without_controller, "the controller of what is held ends")
+    done = world.muster("up")
+    assert done.returncode == 0, done.stderr
+    assert [cell["verdict"] for cell in world.status()["cells"]] == ["DONE", "DONE"]

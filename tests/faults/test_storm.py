@@ -90,8 +90,8 @@ def test_a_person_types_what_the_status_says() -> None:
         for name, (verdict, words) in told.items()
     ]
     expected = ["stop train/0 train/1", "retry train/2 --because storm"]
-    assert advised({"intent": "running", "cells": cells}) == expected
-    assert advised({"intent": "held", "cells": cells})[0] == "release"
+    assert advised({"intent": "running", "controller": {"trouble": None}, "cells": cells}) == expected
+    assert advised({"intent": "held", "controller": {"trouble": None}, "cells": cells})[0] == "release"
 
 
 @pytest.mark.parametrize(

@@ -220,6 +220,8 @@ class Carrier:
 
     def relaunch(self, attempt: Attempt, state: CampaignState) -> None:
         """Same attempt, same order. O_EXCL on `started` makes a second shim harmless."""
+        if lacking := self.composer.lacks(state):
+            raise OSError(lacking)
         now = self.clock.boot()
         if attempt.key in self.launched:  # we asked, and nobody came: request and lease may hang with whom we asked
             self.executor.restart()

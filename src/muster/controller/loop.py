@@ -284,6 +284,9 @@ class Loop:
         self._heard = False
         settles = [action for action in actions if isinstance(action, Settle)]
         starts = [action for action in actions if isinstance(action, Start)]
+        lacking = self.carrier.composer.lacks(self.state) if starts else ""
+        if lacking:
+            starts = []
         if settles or starts:
             committed, launches = self.carrier.claim(settles, starts, self.state)
             self._absorb(committed)
@@ -291,7 +294,7 @@ class Loop:
             soon = self.ports.clock.boot() + self.policy.confirm_s
             self._due.update({key: soon for key, _ in launches})  # to watch their pids
             self.carrier.launch(launches, self.state)
-        trouble: OSError | None = None
+        trouble = OSError(lacking) if lacking else None
         for action in actions:
             try:
                 self._do(action)

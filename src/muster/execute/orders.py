@@ -30,12 +30,16 @@ class Surroundings:
     revive_s: float
     code_of: Callable[[str], Mapping[str, Any]]  # commit and dirty diff of a working folder
     checkpoint_of: Callable[[Job, Cell, Attempt], str | None]  # the newest valid one of an attempt
+    lacks: Callable[[CampaignState], str] = lambda _: ""
 
 
 class LocalComposer:
     def __init__(self, around: Surroundings) -> None:
         self.around = around
         self._needs: tuple[str, dict[str, tuple[str, ...]]] = ("", {})
+
+    def lacks(self, state: CampaignState) -> str:
+        return self.around.lacks(state)
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order:
         record = state.cells[attempt.cell]
@@ -105,6 +109,14 @@ class LocalComposer:
                 default = str(self.around.state.joinpath("attempts", completed.place[0], str(completed.n), "out"))
                 found.setdefault(state.cells[need].cell.job, []).append(path or default)
         return {job: paths[0] for job, paths in found.items() if len(paths) == 1}
+
+
+def lacks_environment(state: CampaignState) -> str:
+    """An attempt that was started without it would die of our own missing file, and be counted as a failure."""
+    if state.env_file and Path(state.env_file).is_file():
+        return ""
+    gone = f": {state.env_file}" if state.env_file else ""  # last: who shows it may cut it
+    return f"nothing starts before `muster up` records the environment anew; what it recorded is gone{gone}"
 
 
 def _output(job: Job, filled: Mapping[str, str], cwd: str) -> str:

@@ -79,3 +79,6 @@ class Composer(Protocol):
     """Builds attempt.json. Never waits for files that do not answer: raises NotYet."""
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...
+
+    def lacks(self, state: CampaignState) -> str:
+        """Why no order of this campaign could be executed now; "": nothing is missing."""

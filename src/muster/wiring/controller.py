@@ -23,7 +23,7 @@ from muster.domain.state import CampaignState
 from muster.execute.guard import NOT_HERE, lower_oom_score
 from muster.execute.guards import GuardKeeper, take_words
 from muster.execute.local import LocalExecutor
-from muster.execute.orders import LocalComposer, Surroundings
+from muster.execute.orders import LocalComposer, Surroundings, lacks_environment
 from muster.observe import process
 from muster.observe.probes.gpu import GpuEyes
 from muster.observe.probes.kernel import KernelLog
@@ -31,11 +31,13 @@ from muster.observe.vitals import VitalsReader
 from muster.observe.waker import LocalWaker
 from muster.ports.clock import SystemClock, iso
 from muster.ports.crash import reach
+from muster.ports.write_files import recorded_umask, work_privately
 from muster.store.ballast import Ballast
 from muster.store.lock import ControllerLock
 from muster.store.machines import Machines, epoch_place
 from muster.store.newer import refuse_newer_folded
 from muster.store.place import refuse_copy, standing
+from muster.store.private_state import mend_modes, refuse_links
 from muster.store.sqlite import SqliteStore
 from muster.store.watches import WatchFile
 from muster.wiring.codes import CodeWatch
@@ -43,8 +45,11 @@ from muster.wiring.desk import guards_wanted, revive_command
 from muster.wiring.finishing import Finishing, open_step_tokens
 from muster.wiring.looking import Looking
 from muster.wiring.notifying import notify
+from muster.wiring.owner import refuse_stranger, stranger
 from muster.wiring.pace import floors, poll_s
 from muster.wiring.registering import enter
+from muster.wiring.shutting import environment_of
+from muster.wiring.started_here import hand_on, started_here
 from muster.wiring.tsv import write_status_tsv
 from muster.wiring.watching import Watching
 
@@ -60,16 +65,24 @@ def main(argv: list[str]) -> int:
     root = Path(argv[0])
     state = root / ".muster"
     clock = SystemClock()
-    if os.environ.get("MUSTER_REVIVED_BY") and standing(state) != "home":
+    if os.environ.get("MUSTER_REVIVED_BY") and not may_be_revived(root, state):
         return NOT_HERE  # whoever brought the folder here did not ask for anything to go on by itself
+    refuse_stranger(root)
     refuse_copy(state)
+    refuse_links(state)
     lower_oom_score()
+    work_privately(None)
+    mend_modes(state)
     try:
         refuse_newer_folded(state)  # before the lock: whoever may decide here must find it free
         return take_turn(root, state, clock)
     except NewerState as error:  # an older Muster's shim or guard has called us: nothing here is ours to decide
         print(f"{error.message} ({error.where}); {error.hint}", file=sys.stderr)
         return NOT_HERE
+
+
+def may_be_revived(root: Path, state: Path) -> bool:
+    return stranger(root) is None and standing(state) == "home" and started_here(state, called=True)
 
 
 def take_turn(root: Path, state: Path, clock: SystemClock) -> int:
@@ -101,6 +114,7 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     if loaded is None:
         return 0
     enter(state, loaded.campaign.name, clock.wall())
+    os.environ.update(hand_on(state))
     loop = build(root, state, store, clock, lock, loaded, who)
     keeper = keep_guard(loop, state, clock)
     try:
@@ -139,8 +153,10 @@ def build(
     ballast.lay()
 
     code = CodeWatch(loaded.campaign, root, clock)
+    take_umask(loaded)
 
     def configure(fresh: CampaignState) -> None:
+        take_umask(fresh)
         code.configure(fresh.campaign)
         executor.configure(fresh.campaign.slots)
         looking.configure(fresh)
@@ -153,6 +169,7 @@ def build(
         revive_s=float(os.environ.get("MUSTER_REVIVE_S", REVIVE_S)),
         code_of=code,
         checkpoint_of=looking.checkpoint_of,
+        lacks=lacks_environment,
     )
     carrier = Carrier(
         store, executor, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
@@ -186,6 +203,11 @@ def build(
     loop.hopeless = _hopeless(executor, watches, clock)
     loop.gates = _gates(executor, watches, clock)
     return loop
+
+
+def take_umask(state: CampaignState) -> None:
+    """Of whoever called `up`: what is for people is written with it, whoever revived us."""
+    work_privately(recorded_umask(environment_of(state) or {}))
 
 
 def keep_guard(loop: Loop, state: Path, clock: SystemClock) -> GuardKeeper | None:

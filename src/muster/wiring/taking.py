@@ -23,9 +23,12 @@ from muster.domain.errors import CampaignInvalid, Mistake, MusterError, UsageErr
 from muster.domain.state import CampaignState, Only
 from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
+from muster.execute.orders import lacks_environment
 from muster.plan import wandb
+from muster.ports.known_secrets import learn
 from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
+from muster.ports.write_files import UMASK, umask_of_caller
 from muster.store import campaigns
 from muster.store.fold import OUTRUN
 from muster.wiring.codes import CodeReader, Slow, silent
@@ -33,10 +36,15 @@ from muster.wiring.config_files import write_configs
 from muster.wiring.desk import Desk
 from muster.wiring.registering import enter
 from muster.wiring.rereading import reread_decisions
+from muster.wiring.started_here import HANDED_ON
 
 TRIES = 5  # rounds that may be taken in while a campaign is
 MENDED = "campaign.yaml was changed since"  # why `up` ends a hold that failures brought about
-OURS = ("MUSTER_ATTEMPT", "MUSTER_CELL", "MUSTER_OUT", "MUSTER_CRASH_AT", "MUSTER_CRASH_ONCE", "MUSTER_REVIVED_BY")
+RECORDED_ANEW = "the environment of `up` was gone, and is recorded anew"
+OURS = (
+    "MUSTER_ATTEMPT", "MUSTER_CELL", "MUSTER_OUT", "MUSTER_CRASH_AT", "MUSTER_CRASH_ONCE", "MUSTER_REVIVED_BY",
+    HANDED_ON,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +60,8 @@ class Read:
 
 def read(file: Path, text: str | None = None) -> Read:
     """The campaign, or every mistake in it. `text`: as if it stood in the file."""
+    from msgspec import to_builtins
+
     from muster.spec import read_campaign
 
     try:
@@ -61,6 +71,7 @@ def read(file: Path, text: str | None = None) -> Read:
         mistake = Mistake("the file is not UTF-8 text", line, 1, "save it as UTF-8")
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
+    learn({}, to_builtins(parsed.campaign))  # whatever is said about it from here on
     edited = with_configs(parsed.campaign, file.parent)
     bases, mistakes = base_variants(parsed.campaign.loop, file.parent) if parsed.campaign.loop else ([], [])
     mistakes += [each for each in edited.mistakes if each.level == "error"]
@@ -135,7 +146,7 @@ def parse_only(campaign: Campaign, texts: list[str]) -> Only:
 def recorded_environment(campaign: Campaign) -> dict[str, str]:
     """What every attempt gets, whoever starts it: what we were called in, and W&B's defaults beneath it."""
     own = {key: value for key, value in os.environ.items() if key not in OURS}
-    return {**wandb.defaults(campaign.wandb), **own}
+    return {**wandb.defaults(campaign.wandb), **own, UMASK: f"{umask_of_caller():04o}"}
 
 
 def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None, slow: Slow = silent) -> Changes:
@@ -159,15 +170,15 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None, s
 
 
 def _release_of(desk: Desk, found: Read, before: CampaignState) -> Decision:
-    """Ends the hold that failures brought about, where campaign.yaml was changed since; a person's hold refuses.
+    """Ends the hold that failures brought about, where what they died of was mended since; a person's hold refuses.
 
     Whoever had to release it first would let the rest start by the file that everything died of.
     """
     last = next(each.decision for each in reversed(desk.store.events()) if each.decision.kind == "hold")
-    mended = campaigns.taken(desk.state, before.campaign_hash).text != found.text
-    if not mended or not last.who.startswith("controller"):
+    changed = campaigns.taken(desk.state, before.campaign_hash).text != found.text
+    if not (changed or lacks_environment(before)) or not last.who.startswith("controller"):
         raise held(f"the campaign is held: {before.intent.reason}")
-    return desk.person("release", MENDED, data={"held_for": before.intent.reason})
+    return desk.person("release", MENDED if changed else RECORDED_ANEW, data={"held_for": before.intent.reason})
 
 
 def _refuse_former_names(desk: Desk, campaign: Campaign, before: CampaignState | None) -> None:
