@@ -219,7 +219,7 @@ def _in_log(lines: Sequence[bytes], written: float) -> Sniffed:
 
 
 def _steps(lines: Sequence[bytes], pattern: LogPattern) -> list[float | None]:
-    return [found.step if (found := pattern.last(line)) else None for line in lines]
+    return [found.step if found else None for found in pattern.all_last(lines)]
 
 
 def _stamps(lines: Sequence[bytes], written: float) -> list[float | None]:

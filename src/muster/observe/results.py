@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import csv
 import math
-import re
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import Any, BinaryIO
 
 from muster.domain.campaign import Result
 from muster.domain.origins import Series
@@ -17,15 +17,19 @@ from muster.domain.resumed import Resumption
 from muster.observe.log_pieces import LogPiece, is_joined, masks_of
 from muster.observe.metrics.lines import counter_in
 from muster.observe.npz import NoArrays, read_arrays
+from muster.observe.pattern_child import Hit
 from muster.observe.steps import look_up, needle_of, number
 from muster.observe.sweep import LONGEST_LINE, sweep
 from muster.observe.table_rows import table_rows
+from muster.observe.user_patterns import LONGEST, UserPattern
 from muster.ports.bounded_json import TooManyValues, loads_bounded
 from muster.ports.regular_files import TooLarge, open_log, read_regular
 
 MOST_BYTES = 32 << 20  # of a JSON file, which is read whole
 MOST_NUMBERS = 10_000_000  # of an array
 _PART = 65_536
+_BATCH = 1024  # lines
+_MOST_PIECES = 64
 Row = Sequence[Any]  # a value for each key that was asked for; MISSING where the row has none
 MISSING = object()
 LOGS = ("jsonl", "csv", "stdout")  # kinds that hold a row after another
@@ -302,12 +306,29 @@ def _npz(path: str, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def _stdout(path: str, keys: Sequence[str]) -> Iterator[Row]:
-    pattern = re.compile(keys[0])
-    with open(path, "rb") as file:
-        while line := file.readline(LONGEST_LINE):
-            for text in line.decode("utf-8", "replace").split("\r"):
-                if match := pattern.search(text):
-                    yield (match.group(1),)
+    pattern = UserPattern(keys[0])
+    with open_log(path) as file:
+        texts = _texts(file)
+        while batch := list(islice(texts, _BATCH)):
+            for text, hits in zip(batch, pattern.hits(batch, most=1), strict=True):
+                first = hits if len(text) <= LONGEST else _first_in(pattern, text)
+                yield from ((value,) for value, _, _ in first)
+
+
+def _first_in(pattern: UserPattern, text: str) -> Sequence[Hit]:
+    """Of a line that is too long to be searched at once, and is cut at its spaces."""
+    pieces: list[str] = []
+    while text and len(pieces) < _MOST_PIECES:
+        cut = len(text) if len(text) <= LONGEST else text.rfind(" ", 0, LONGEST) + 1 or LONGEST
+        pieces.append(text[:cut])
+        text = text[cut:]
+    return next((hits for hits in pattern.hits(pieces, most=1) if hits), ())
+
+
+def _texts(file: BinaryIO) -> Iterator[str]:
+    """What a line holds from one redraw of it to the next."""
+    while line := file.readline(LONGEST_LINE):
+        yield from line.decode("utf-8", "replace").split("\r")
 
 
 def has_match(path: str, regex: str) -> bool:

@@ -11,13 +11,16 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import FileIO
+from itertools import islice
 from typing import Any, BinaryIO
 
 import msgspec
 
+from muster.observe.pattern_child import Hit
+from muster.observe.user_patterns import UserPattern
 from muster.ports.bounded_json import SMALL, TooManyValues, check_values
 from muster.ports.regular_files import open_regular
 
@@ -30,6 +33,8 @@ _NUMBER = re.compile(r"([-+]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([KMB
 _PLAIN_END = re.compile(r"[A-Za-z0-9_-]*\Z")
 _SCALE = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 _decode = msgspec.json.Decoder().decode
+_LONGEST_NUMBER = 400  # letters: fitting takes quadratic time
+_MOST_LINES = 512  # that a pattern is tried on at once
 
 
 def last_step(path: str, kind: str, key: str | None) -> float | None:
@@ -131,10 +136,9 @@ def _last_in_csv(file: BinaryIO, key: str) -> float | None:
 
 
 def _last_in_log(file: BinaryIO, regex: str) -> float | None:
-    pattern = LogPattern.of(regex)
     # progress bars draw over one line with \r: the last match of the line is the newest
-    steps = (pattern.last(line) for line, _ in lines_from_end(file))
-    return next((found.step for found in steps if found), None)
+    found, _ = LogPattern.of(regex).first_of(line for line, _ in lines_from_end(file))
+    return found.step if found else None
 
 
 # -- one line
@@ -184,7 +188,7 @@ def number(value: Any) -> float | None:
     if type(value) is float:  # nearly always
         return value if math.isfinite(value) else None
     if isinstance(value, str):
-        match = _NUMBER.fullmatch(value.strip())
+        match = _NUMBER.fullmatch(value.strip()) if len(value) <= _LONGEST_NUMBER else None
         if match is None:
             return None
         value = float(match.group(1).replace(",", "").replace("_", "")) * _SCALE[match.group(2).lower()]
@@ -228,26 +232,42 @@ def _fields(line: str, delimiter: str) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class LogStep:
     step: float
-    match: re.Match[str]
+    named: Mapping[str, Any]  # what the groups with a name hold
 
 
 @dataclass(frozen=True, slots=True)
 class LogPattern:
-    """A regex for lines of a log, and which of its groups is the step."""
+    """A regex for lines of a log. Its group `step` is the step, or else its first one. A search may raise TooSlow."""
 
-    regex: re.Pattern[str]
-    group: str | int
+    pattern: UserPattern
 
     @classmethod
     def of(cls, regex: str) -> LogPattern:
-        pattern = re.compile(regex)
-        return cls(pattern, "step" if "step" in pattern.groupindex else min(1, pattern.groups))
+        return cls(UserPattern(regex))
 
     def last(self, line: bytes, *, unended: bool = False) -> LogStep | None:
         """The last step in the line; of an unended one only what can't grow any more: 12 may be 12 of 120000."""
-        text = line.decode("utf-8", "replace")
-        for match in reversed(list(self.regex.finditer(text))):
-            value = number(match.group(self.group))
-            if value is not None and not (unended and match.end(self.group) == len(text)):
-                return LogStep(value, match)
-        return None
+        return _last_hit(self.pattern.hits([line.decode("utf-8", "replace")])[0], unended)
+
+    def all_last(self, lines: Iterable[bytes]) -> list[LogStep | None]:
+        """The last step of each line."""
+        return [_last_hit(hits) for hits in self.pattern.hits([line.decode("utf-8", "replace") for line in lines])]
+
+    def first_of(self, lines: Iterable[bytes]) -> tuple[LogStep | None, int]:
+        """The last step of the first line that has one, and how many lines before it have none."""
+        rest, passed, count = iter(lines), 0, 1
+        while batch := list(islice(rest, count)):
+            found = self.all_last(batch)
+            at = next((at for at, step in enumerate(found) if step), None)
+            if at is not None:
+                return found[at], passed + at
+            passed, count = passed + len(batch), min(count * 8, _MOST_LINES)
+        return None, passed
+
+
+def _last_hit(hits: Sequence[Hit], unended: bool = False) -> LogStep | None:
+    for text, ends, named in reversed(hits):
+        value = number(text)
+        if value is not None and not (unended and ends):
+            return LogStep(value, named)
+    return None

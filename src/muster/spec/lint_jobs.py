@@ -10,6 +10,7 @@ from muster.spec.document import Path, shorten
 from muster.spec.fields import Words, closest
 from muster.spec.lint import Lint, written_values
 from muster.spec.lint_axes import NAME, lint_env
+from muster.spec.lint_patterns import lint_patterns
 from muster.spec.lint_shell import lint_shell
 from muster.spec.model_job import Job
 from muster.spec.placeholders import allowed, check
@@ -33,6 +34,7 @@ def lint_jobs(lint: Lint) -> None:
         _config(lint, name, job)
         _proof(lint, name, job)
         _results(lint, name, job)
+        lint_patterns(lint, name, job)
         _slots(lint, name, job)
         _times(lint, name, job)
         lint_env(lint, ("jobs", name, "env"))

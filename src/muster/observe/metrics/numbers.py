@@ -18,6 +18,7 @@ _NUMBER = re.compile(
     rb"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE
 )
 _DEEPEST = 16
+_LONGEST = 400  # letters of a number: fitting takes quadratic time
 
 
 def column_of(texts: Sequence[bytes]) -> array[float] | None:
@@ -31,7 +32,7 @@ def column_of(texts: Sequence[bytes]) -> array[float] | None:
 
 def number_of(text: bytes) -> float | None:
     """NaN and inf are numbers here, as Python and JavaScript write them."""
-    return float(text) if _NUMBER.fullmatch(text) else None
+    return float(text) if len(text) <= _LONGEST and _NUMBER.fullmatch(text) else None
 
 
 def plain(value: Any) -> float | None:

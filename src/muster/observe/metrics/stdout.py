@@ -13,18 +13,15 @@ class LogReader(StepReader):
     """`stage_key` is the name of a group of the regex."""
 
     def __init__(self, path: str, pattern: LogPattern, scale: float = 1.0, stage_key: str | None = None) -> None:
-        super().__init__(Tail(path, bars=True), pattern.regex.pattern, scale, stage_key)
+        super().__init__(Tail(path, bars=True), pattern.pattern.regex.pattern, scale, stage_key)
         self._pattern = pattern
 
     def _take(self, text: bytes) -> None:
-        lines = 0
-        for line in lines_back(text.replace(b"\r", b"\n")):
-            found = self._pattern.last(_end_of(line))
-            if found:
-                self._found_in(found)
-                return
-            lines += 1
-        self._not_found(lines)
+        found, without = self._pattern.first_of(map(_end_of, lines_back(text.replace(b"\r", b"\n"))))
+        if found:
+            self._found_in(found)
+        else:
+            self._not_found(without)
 
     def _peek(self, rest: bytes) -> None:
         if found := self._pattern.last(_end_of(rest), unended=True):
@@ -32,8 +29,7 @@ class LogReader(StepReader):
 
     def _found_in(self, found: LogStep) -> None:
         self._found(found.step)
-        groups = found.match.groupdict()
-        self.stage = groups.get(self.stage_key or "") or self.stage
+        self.stage = found.named.get(self.stage_key or "") or self.stage
 
     def _unfit_told(self, name: str) -> str:  # noqa: ARG002 - several logs are told as one
         return f"0 of {self.unfit} lines fit its pattern"
