@@ -7,7 +7,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -18,14 +18,18 @@ from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.domain.whereabouts import Whereabouts, campaign_here
+from muster.ports.known_secrets import mask_output
 from muster.ports.outside import outside_paths
+from muster.ports.regular_files import TooLarge, read_regular
 from muster.ports.store import Event
+from muster.ports.write_files import PUBLIC_FILE, make_public_folder, write_atomically
 from muster.report.claims import Claim
 from muster.report.report_verdict import ReportVerdict
 from muster.report.stamp import Basis, FileStamp, Stamp
 from muster.stats.flag_weight import AcceptedFlag
 
 REPORTS = "reports"
+READ = (".md", ".csv", ".tsv", ".tex", ".json", ".html", ".txt", ".yaml")
 # PARTIAL: takes nothing of a whole report away; a whole one takes its place
 EARLIER = {"report": (PARTIAL,)}
 # by what a stamp's name begins with; the others are made by `muster report`
@@ -100,6 +104,7 @@ def publish(
     verdict: ReportVerdict | None = None,
 ) -> Kept:  # fmt: skip
     """The files first, each whole or not at all; then the stamp; then what an earlier one made and this one did not."""
+    files = [_told(file) for file in files]
     before = [found for name in (made, *EARLIER.get(made, ())) if (found := stamp_or_none(root, name))]
     with refused(root):
         _room(root, made, files)
@@ -113,10 +118,21 @@ def publish(
     return Kept(tuple(stamped), tuple(removed), tuple(left))
 
 
+def _told(file: Derived) -> Derived:
+    """What others read has no secret in it, whatever it was made from. Hashed as it is written."""
+    if not file.path.endswith(READ):
+        return file
+    text = file.data.decode("utf-8", "surrogateescape")
+    if (told := mask_output(text)) == text:
+        return file
+    claims = tuple(replace(claim, text=mask_output(claim.text)) for claim in file.claims)
+    return replace(file, data=told.encode("utf-8", "surrogateescape"), claims=claims)
+
+
 def _room(root: Path, made: str, files: Sequence[Derived]) -> None:
     """What would refuse one of them is told before any is written."""
     for path in (f"{STAMPS}/{made}.json", *(file.path for file in files)):
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        make_public_folder((root / path).parent, parents=True)
         if (root / path).is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(root / path))
 
@@ -143,7 +159,7 @@ def _clear(root: Path, before: Sequence[Stamp], now: Mapping[str, FileStamp]) ->
         if path in now or not os.path.normpath(path).startswith(f"{REPORTS}/"):
             continue
         try:
-            untouched = _digest((root / path).read_bytes(), 64) == file.sha256
+            untouched = _digest(read_regular(root / path, LARGEST), 64) == file.sha256
             if untouched:
                 (root / path).unlink()
             (removed if untouched else left).append(path)
@@ -156,7 +172,7 @@ def load(root: Path, made: str) -> Stamp | None:
     """None: there is none. A damaged one is an error: what it vouched for can't be told."""
     path = root / STAMPS / f"{made}.json"
     try:
-        return stamp_here(msgspec.json.decode(path.read_bytes(), type=Stamp), _where(root))
+        return stamp_here(msgspec.json.decode(read_regular(path, LARGEST), type=Stamp), _where(root))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -180,19 +196,11 @@ def stamps(root: Path) -> Iterator[Stamp]:
 
 def write(path: Path, data: bytes) -> None:
     """Whole or not at all, and not where nothing changes: a figure that stays the same keeps its times."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileNotFoundError):
-        if path.read_bytes() == data:
+    make_public_folder(path.parent, parents=True)
+    with contextlib.suppress(FileNotFoundError, TooLarge):
+        if read_regular(path, LARGEST) == data:
             return
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_atomically(path, data, mode=PUBLIC_FILE, sync=True)
 
 
 @contextlib.contextmanager

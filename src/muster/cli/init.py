@@ -9,6 +9,7 @@ import typer
 
 from muster.cli.app import open_folder
 from muster.domain.errors import UsageError
+from muster.ports.write_files import PUBLIC_FILE, write_partial
 from muster.spec.templates import agents_md, names, template
 
 app = typer.Typer(add_completion=False)
@@ -65,10 +66,9 @@ def text_of(name: str) -> str:
 
 def write(file: Path, text: str) -> None:
     """All of it or nothing; what was there before is kept beside it."""
-    partial = file.with_name(f".{file.name}.partial")
+    partial = write_partial(file, text, mode=PUBLIC_FILE)
     try:
-        partial.write_text(text, encoding="utf-8")
-        if file.exists() and file.read_bytes() != text.encode():
+        if file.is_symlink() or (file.exists() and file.read_bytes() != text.encode()):
             file.replace(file.with_name(f"{file.name}.before-init"))
         partial.replace(file)
     finally:

@@ -71,7 +71,7 @@ def propose(
             raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
         variants = [each.variant for each in found.proposed]
     else:
-        variants = looping.write(desk.root, found)
+        variants = looping.write(desk.root, found, status.state.loop.variants)
     if as_json_:
         say_json(next_json(found, variants))
     else:

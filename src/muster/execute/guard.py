@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # typing itself would cost half a megabyte
 
     Step = Literal["leave", "wait", "start"]
 
-CONTROLLER = ("-m", "muster.wiring.begin", "muster.wiring.controller")
+CONTROLLER = ("-P", "-m", "muster.wiring.begin", "muster.wiring.controller")
 POINTS = ("guard.lock", "guard.start", "guard.leave")
 LONG_S = 60.0  # who lived this long did not die of how it began
 LOOK_S = 5.0  # between two looks while somebody holds the lock: the intent may have changed, the folder may be gone
@@ -35,6 +35,7 @@ NOT_HERE = 3  # how a controller ends that must not be revived here: a folder fr
 LOWERED_OOM_SCORE = b"-500"  # the kernel should take a run first; only the privileged may lower it
 ENDED = b'{"kind":"end",'  # how the log begins a controller's last line
 TAIL_BYTES = 4096
+PRIVATE = 0o600  # of every file of ours, whatever the umask
 SAID_CHARACTERS = 300
 SIGHUP, SIGINT, SIGCHLD, SIGCONT = 1, 2, 17, 18  # `signal` would load `enum` for them
 
@@ -82,9 +83,10 @@ class Losses:
 
 
 class Guard:
-    def __init__(self, state: str, command: list[str]) -> None:
+    def __init__(self, state: str, command: list[str], umask: int = 0o022) -> None:
         self.state, self.command = state, command
         self.pace = float(os.environ.get("MUSTER_PACE", "1"))
+        self.umask = umask  # for a controller: that of whoever started us
         self.lock = -1
         self.losses = Losses()
         self.child = 0  # the controller that we started, until it is reaped
@@ -119,7 +121,7 @@ class Guard:
         self.refused += 1
 
     def _lock(self) -> bool:
-        self.lock = os.open(self._path("guard.lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        self.lock = os.open(self._path("guard.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, PRIVATE)
         if not flock_patiently(self.lock):
             self._nudge_holder()
             return False
@@ -243,10 +245,11 @@ class Guard:
 
     def _become_a_controller(self) -> None:
         os.setsid()
-        log = os.open(self._path("controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+        log = os.open(self._path("controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW, PRIVATE)
         for number in (1, 2):
             os.dup2(log, number)
         os.chdir(os.path.dirname(self.state))
+        os.umask(self.umask)
         to_default()
         os.execve(self.command[0], self.command, {**os.environ, "MUSTER_REVIVED_BY": "guard"})
 
@@ -259,9 +262,9 @@ class Guard:
         said = tail(self._path("controller.log")).strip().rpartition("\n")[2] if code else ""
         value = {"times": self.losses.short, "failed": self.losses.failed, "code": code, "at": time.time(),
                  "next": time.time() + pause_s, "said": said[-SAID_CHARACTERS:]}  # fmt: skip
-        partial = self._path(f".guard.json.{os.getpid()}")
+        partial = self._path(f".guard.json.{os.urandom(6).hex()}.{os.getpid()}")
         try:
-            fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
+            fd = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, PRIVATE)
             try:
                 os.write(fd, json.dumps(value).encode())
             finally:
@@ -272,7 +275,7 @@ class Guard:
 
     def _note(self, text: str) -> None:
         try:
-            fd = os.open(self._path("controller.log"), os.O_APPEND | os.O_WRONLY)
+            fd = os.open(self._path("controller.log"), os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW)
             try:
                 os.write(fd, f"muster {text}\n".encode("utf-8", "replace"))
             finally:
@@ -427,7 +430,7 @@ def main(argv: list[str]) -> int:
     detach()
     lower_oom_score()
     command = argv[1:] or [sys.executable, *CONTROLLER, os.path.dirname(state)]
-    return Guard(state, command).run()
+    return Guard(state, command, os.umask(0o077)).run()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from muster.execute.guard import locked, read_text, start_ticks, state_letter
 from muster.ports.clock import Clock
+from muster.ports.write_files import umask_of_caller
 
 PROGRAM = str(Path(__file__).with_name("guard.py"))
 WORDS = "guard.json"
@@ -120,6 +121,7 @@ class GuardKeeper:
             start_new_session=True,
             cwd="/",
             env=environment,
+            umask=umask_of_caller(),
         )
         self._watch(self._process.pid)
 

@@ -17,7 +17,9 @@ import msgspec
 
 from muster.domain.attempt import Attempt
 from muster.domain.sighting import Identity
-from muster.execute.slots import SlotHouse, home
+from muster.execute.slots import SlotHouse, home, own_home
+from muster.ports.no_json import NO_JSON
+from muster.ports.write_files import open_to_append, write_atomically
 
 
 class _Line(msgspec.Struct, omit_defaults=True):
@@ -46,7 +48,7 @@ class LaunchBook:
         if self._fd < 0 or os.fstat(self._fd).st_nlink == 0:  # somebody deleted it: what is known is written anew
             known = b"" if self._fd < 0 else b"".join(map(_encode, self._known.items()))
             self.close()
-            self._fd = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o644)
+            self._fd = open_to_append(self.path, flags=os.O_RDWR)
             line = known or (b"\n" + line if self._torn() else line)
         if os.write(self._fd, line) < len(line):
             self.close()
@@ -65,7 +67,7 @@ class LaunchBook:
             file.seek(at)
             data = file.read()
             for line in data.splitlines():
-                with contextlib.suppress(msgspec.MsgspecError):  # cut off
+                with contextlib.suppress(*NO_JSON):  # cut off
                     found = _decoder.decode(line)
                     self._known[found.token] = found.identity or self._known.get(found.token)
             self._read = (inode, at + data.rfind(b"\n") + 1)
@@ -79,10 +81,8 @@ class LaunchBook:
         """
         deleted, known = not self.path.exists(), self.known()
         kept = {token: known.get(token) for token in tokens if deleted or token in known}
-        partial = self.path.with_name(".launched.new")
         with contextlib.suppress(OSError):
-            partial.write_bytes(b"".join(map(_encode, kept.items())))
-            partial.replace(self.path)
+            write_atomically(self.path, b"".join(map(_encode, kept.items())))
             self._known, self._read = kept, (0, 0)
             self.close()
 
@@ -131,4 +131,4 @@ class LocalTraces:
 
 def refuges(state: Path, token: str) -> tuple[str, ...]:
     """Beside the attempts, and on the disk of $MUSTER_HOME, which may be another one."""
-    return (str(state / "lost" / token), str(home() / "lost" / token))
+    return (str(state / "lost" / token), str(own_home() / "lost" / token))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
 import json
 import os
@@ -30,6 +29,15 @@ from muster.ports.crash import reach
 from muster.ports.executor import Lease, Slot
 from muster.ports.plain_files import read_plain
 from muster.ports.traces import REQUEST_S
+from muster.ports.write_files import (
+    PRIVATE_FILE,
+    make_private_folder,
+    make_public_folder,
+    open_to_append,
+    sync_folder,
+    write_atomically,
+    write_partial,
+)
 
 AFTER_STARTED = ("tree.lock", "identity.json", "execing")
 
@@ -104,9 +112,9 @@ class LocalExecutor:
             self.give_back(lease)
             return
         # not synced: the shim syncs the innermost folder, and a lost one can only mean that the machine went down
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder, parents=True)
         if order.mkdir:
-            Path(order.out).mkdir(exist_ok=True)
+            make_public_folder(Path(order.out))
         self._write_order(folder, order)
         self.launches.note(order.token)  # once the folder is whole: from here on its absence means that it was deleted
         self.house.sign(lease, self._holder(order.cell, order.n, order.token))
@@ -132,14 +140,7 @@ class LocalExecutor:
         moved = known is not None and known.state != _stored_order(folder).state and not (folder / "started").exists()
         if known and not moved:
             return
-        partial = folder / f".attempt.json.{os.getpid()}"
-        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
-        try:
-            data = msgspec.json.encode(order)
-            if os.write(fd, data) < len(data):  # synced by the shim, off the way to the run
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        finally:
-            os.close(fd)
+        partial = write_partial(path, msgspec.json.encode(order))  # synced by the shim, off the way to the run
         reach("order.write")
         try:
             if moved:
@@ -162,9 +163,9 @@ class LocalExecutor:
         folder = self.folder(*attempt.place)
         if self._is_lost(folder, attempt.token) or self.traces.holds_slot(attempt, for_s=REQUEST_S):
             return False
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder, parents=True)
         try:
-            fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         except FileExistsError:
             return False
         os.write(fd, f"revoked: {reason}".encode("utf-8", "replace"))
@@ -179,14 +180,7 @@ class LocalExecutor:
     def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
         folder = self._desk(attempt)
         request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
-        partial = folder / f".stop.{os.getpid()}"
-        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644)
-        os.write(fd, json.dumps(request).encode())
-        os.fsync(fd)
-        os.close(fd)
-        reach("stop.write")
-        partial.replace(folder / "stop")
-        sync_folder(folder)
+        write_atomically(folder / "stop", json.dumps(request), sync=True, point="stop.write")
         reach("stop.rename")
         if not self._signal_shim(attempt, signal.SIGUSR1) and self._may_live(folder, attempt):
             command = [*PYTHON, "stop", str(folder), attempt.token]
@@ -198,9 +192,9 @@ class LocalExecutor:
         folder = self.folder(*attempt.place)
         if self._is_lost(folder, attempt.token):
             folder = Path(self.traces.refuges(attempt.token)[0])
-            folder.mkdir(parents=True, exist_ok=True)
+            make_private_folder(folder, parents=True)
             self._remind(folder, attempt.token)
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder, parents=True)
         return folder
 
     def _remind(self, refuge: Path, token: str) -> None:
@@ -208,9 +202,7 @@ class LocalExecutor:
         known = self.traces.identity(token)
         if known is None or (refuge / "identity.json").exists():
             return
-        partial = refuge / f".identity.json.{os.getpid()}"
-        partial.write_text(json.dumps({**asdict(known), "token": token}))
-        partial.replace(refuge / "identity.json")
+        write_atomically(refuge / "identity.json", json.dumps({**asdict(known), "token": token}))
 
     def _may_live(self, desk: Path, attempt: Attempt) -> bool:
         return (desk / "identity.json").exists() or desk != self.folder(*attempt.place)
@@ -219,7 +211,7 @@ class LocalExecutor:
         self._signal_shim(attempt, signal.SIGCONT)
 
     def release(self, attempt: Attempt) -> None:
-        (self._desk(attempt) / "release").touch()
+        os.close(open_to_append(self._desk(attempt) / "release"))
         self._signal_shim(attempt, signal.SIGUSR1)
 
     def tidy(self, attempt: Attempt) -> None:
@@ -306,10 +298,3 @@ def slot_of(name: str) -> Slot:
         return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")
 
-
-def sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -47,9 +47,12 @@ EXIT_S = 180.0  # how long exit.json is tried on any other error, before it is w
 MOST_FDS = 253  # SCM_MAX_FD: the most leases that one request can carry
 LONGEST_AGAIN_S = 60.0  # between two KILLs to a tree that does not die
 HOST: dict[str, Any] = {}
+CALLED_WITH = {"umask": 0o022}  # that of whoever started us: what we make ourselves is private
 HIGH_FD = 700  # scripts use low numbers for themselves (`exec 9>file`, `flock 200`) and would let go of a lock there
 ORDER_FORMAT = 1  # as in domain/formats.py
 UNEXECUTED = 125  # how the child ends when the gate closes without a word
+PRIVATE = 0o600  # of every file of ours, whatever the umask
+UMASK = "MUSTER_UMASK"  # as in ports/write_files.py: in the recorded environment, that of whoever called `up`
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -141,12 +144,13 @@ class Folder:
     def __init__(self, path: str, ballast: str) -> None:
         self.path = path
         self.ballast = ballast
+        self.partial = ""  # a file that was begun and could not be finished
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
 
     def create(self, name: str, text: str, point: str) -> bool:
         """Exclusive and durable; False if it exists already."""
         try:
-            fd = self.with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644, dir_fd=self.fd))
+            fd = self.with_room(lambda: os.open(name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE, dir_fd=self.fd))
         except FileExistsError:
             return False
         reach(point + ".create")
@@ -163,8 +167,10 @@ class Folder:
         self.with_room(lambda: self._replace(name, data, point))
 
     def _replace(self, name: str, data: bytes, point: str) -> None:
-        partial = f".{name}.{os.getpid()}"
-        fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.fd)
+        self.clear()
+        self.partial = partial = f".{name}.{os.urandom(6).hex()}.{os.getpid()}"
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW
+        fd = os.open(partial, flags, PRIVATE, dir_fd=self.fd)
         try:
             fill(fd, data)
             reach(point + ".write")
@@ -173,9 +179,19 @@ class Folder:
             os.close(fd)
         reach(point + ".fsync")
         os.rename(partial, name, src_dir_fd=self.fd, dst_dir_fd=self.fd)
+        self.partial = ""
         reach(point + ".rename")
         os.fsync(self.fd)
         reach(point + ".dirsync")
+
+    def clear(self) -> None:
+        """Takes away what could not be finished: it takes room."""
+        if self.partial:
+            try:
+                os.unlink(self.partial, dir_fd=self.fd)
+            except OSError:
+                pass
+            self.partial = ""
 
     def with_room(self, step: Any) -> Any:
         """On a full disk the ballast goes first, so that the cause can still be written; then we wait for room.
@@ -240,7 +256,7 @@ class Shim:
     # -- steps 1 to 5: the lock, the one permission to execute, the child behind its gate
 
     def _lock(self) -> bool:
-        fd = os.open(os.path.join(self.folder.path, "shim.lock"), os.O_CREAT | os.O_RDWR, 0o644)
+        fd = os.open(os.path.join(self.folder.path, "shim.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, PRIVATE)
         if not flock_patiently(fd):
             return False
         os.ftruncate(fd, 0)
@@ -260,7 +276,8 @@ class Shim:
     def _launch(self) -> tuple[int, int]:
         gate_reader, gate_writer = os.pipe2(os.O_CLOEXEC)
         error_reader, error_writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        tree = os.open(os.path.join(self.folder.path, "tree.lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        tree = os.open(os.path.join(self.folder.path, "tree.lock"), flags, PRIVATE)
         flock_patiently(tree)
         pid = os.fork()
         if pid == 0:
@@ -315,7 +332,7 @@ class Shim:
         try:
             if trouble:
                 raise trouble
-            os.close(os.open("execing", os.O_CREAT | os.O_WRONLY, 0o644, dir_fd=self.folder.fd))
+            os.close(os.open("execing", os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW, PRIVATE, dir_fd=self.folder.fd))
             reach("child.execing")
             os.execvpe(self.order["argv"][0], self.order["argv"], env)
         except BaseException as error:
@@ -339,6 +356,7 @@ class Shim:
                 os.set_inheritable(fd, True)
         env: dict[str, str] = json.loads(read_bytes(self.order["env_file"])) if self.order.get("env_file") else {}
         env.update(self.order["env"])
+        os.umask(umask_of_run(env.pop(UMASK, "")))
         os.chdir(self.order["cwd"])
         return env
 
@@ -426,7 +444,7 @@ class Shim:
             try:
                 for folder in (os.path.dirname(place), place):  # not what is above: if that is gone, so is its reader
                     if not os.path.isdir(folder):
-                        os.mkdir(folder)
+                        os.mkdir(folder, 0o700)
                 refuge = Folder(place, self.order["ballast"])
                 refuge.write("attempt.json", self.order, "shim.exit")
                 refuge.write("exit.json", facts, "shim.exit")
@@ -435,10 +453,7 @@ class Shim:
                 continue
         else:
             return False
-        try:
-            os.unlink(f".exit.json.{os.getpid()}", dir_fd=self.folder.fd)
-        except OSError:
-            pass
+        self.folder.clear()
         return True
 
     def _evicted(self) -> bool:
@@ -490,8 +505,9 @@ class Shim:
 
     def _tell_when_freed(self) -> None:
         """When the last orphan was gone, for the ledger. Not synced: without it the slot counts until a look."""
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
         try:
-            fd = os.open("freed", os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o644, dir_fd=self.folder.fd)
+            fd = os.open("freed", flags, PRIVATE, dir_fd=self.folder.fd)
             try:
                 fill(fd, str(boottime()).encode())
             finally:
@@ -529,7 +545,7 @@ class Shim:
     def _bell(self) -> bool:
         reach("shim.bell")
         try:
-            fd = os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK)
+            fd = os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             return True  # nobody listens: the next controller reads exit.json
         try:
@@ -582,7 +598,7 @@ class Shim:
 
     def _is_heard(self) -> bool:
         try:
-            os.close(os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK))
+            os.close(os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
         except OSError as error:
             return error.errno not in (errno.ENXIO, errno.ENOENT)
         return True
@@ -608,7 +624,9 @@ class Shim:
             if os.fork() == 0:
                 for fd in self.slot_fds:  # it must not keep our slots when we are gone
                     os.set_inheritable(fd, False)
-                log = os.open(os.path.join(state, "controller.log"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+                flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW
+                log = os.open(os.path.join(state, "controller.log"), flags, PRIVATE)
+                os.umask(CALLED_WITH["umask"])
                 for number in (1, 2):  # nor write into the run's output
                     os.dup2(log, number)
                 argv = self.order["revive"]
@@ -624,6 +642,12 @@ def to_default() -> None:
     for number in signal.valid_signals() - {signal.SIGHUP, signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
+
+
+def umask_of_run(recorded: str) -> int:
+    """That of whoever called `up`; where an older Muster recorded none, the one that we were called with."""
+    known = 0 < len(recorded) <= 4 and not recorded.strip("01234567")
+    return int(recorded, 8) if known else CALLED_WITH["umask"]
 
 
 def told(error: BaseException, name: str, otherwise: str) -> str:
@@ -663,7 +687,8 @@ def end_tree(path: str, tree: Any, number: int, request: dict[str, Any]) -> dict
             "reason": request["reason"], "epoch": request["epoch"]}  # fmt: skip
     signal_exactly(pids, tree, number)
     try:
-        fd = os.open(os.path.join(path, "stopping.jsonl"), os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o644)
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW
+        fd = os.open(os.path.join(path, "stopping.jsonl"), flags, PRIVATE)
         try:
             os.write(fd, (json.dumps(step) + "\n").encode())
             os.fsync(fd)
@@ -785,9 +810,9 @@ def enter(path: str) -> None:
     except OSError:
         pass  # a group leader already, started in a session of its own
     null = os.open("/dev/null", os.O_RDONLY)
-    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY
-    out = os.open(os.path.join(path, "stdout.log"), flags, 0o644)
-    err = os.open(os.path.join(path, "stderr.log"), flags, 0o644)
+    flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_NOFOLLOW
+    out = os.open(os.path.join(path, "stdout.log"), flags, PRIVATE)
+    err = os.open(os.path.join(path, "stderr.log"), flags, PRIVATE)
     for source, target in ((null, 0), (out, 1), (err, 2)):
         os.dup2(source, target)
     for fd in (null, out, err):
@@ -951,6 +976,7 @@ def signal_exactly(pids: list[int], tree: Any, number: int) -> None:
 
 
 def main(argv: list[str]) -> int:
+    CALLED_WITH["umask"] = os.umask(0o077)
     if argv[0] == "serve":
         return serve(int(argv[1]))
     if argv[0] == "stop":

@@ -11,17 +11,21 @@ import fcntl
 import json
 import os
 import shlex
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from muster.domain.campaign import Slots
+from muster.domain.terminal_text import blanked
 from muster.execute.gpus import Gpu
 from muster.ports.executor import Lease, Slot
 from muster.ports.plain_files import NotPlain, open_plain
+from muster.ports.write_files import PRIVATE_FILE, make_private_folder, make_public_folder
 
 TRIES = 5  # a file that is deleted between two looks at it is made anew
+OWN_FOLDERS = ("campaigns", "lost")  # in a home: of one user
 SHARED_FOLDER, SHARED_FILE = 0o1777, 0o666  # whatever the umask: a second user must be able to ask and to take
 LONGEST = 4096
 KEPT = "kept"  # in a file that a controller holds for a run: the run itself may hold one that was deleted
@@ -39,7 +43,7 @@ class Holder:
     def __str__(self) -> str:
         """For people. Other users may have written it: nothing that a terminal would obey."""
         told = f"{self.cell} of {self.campaign}" if self.cell else "somebody"
-        return "".join(sign if sign.isprintable() else "?" for sign in told[:300])
+        return blanked(told[:300], "?")
 
 
 class Obstacle(Holder):
@@ -52,15 +56,60 @@ class Obstacle(Holder):
             f"nobody who can be told: {self.campaign} is no plain file, or has a second name. Nothing was written to it"
         )
         told += f"; `rm -r {shlex.quote(self.campaign)}` lets the slot be used again"
-        return "".join(sign if sign.isprintable() else "?" for sign in told)
+        return blanked(told, "?")
 
 
 NOBODY_KNOWS = Holder("", "", 0, "")
 
 
 def home() -> Path:
+    """Of the slots. One that is given may be shared by several users; the usual one is this user's alone."""
     given = os.environ.get("MUSTER_HOME")
-    return Path(given).absolute() if given else Path.home() / ".local" / "state" / "muster"
+    return Path(given).absolute() if given else _usual_home()
+
+
+def own_home() -> Path:
+    """Of what concerns this user alone, as the register: never in a folder of somebody else, whatever is given.
+
+    Mended where it is ours: nobody else may replace what lies in it.
+    """
+    found = home()
+    try:
+        facts = found.stat()
+        if facts.st_uid != os.geteuid() or any(_is_of_another(found / name) for name in OWN_FOLDERS):
+            return _usual_home()
+        open_to = facts.st_mode & (0o022 if os.environ.get("MUSTER_HOME") else 0o077)
+        if open_to and not (os.environ.get("MUSTER_HOME") and facts.st_mode & stat.S_ISVTX):
+            found.chmod(stat.S_IMODE(facts.st_mode) & ~open_to)
+    except FileNotFoundError:
+        return found
+    except OSError:
+        return _usual_home()
+    return found
+
+
+def _usual_home() -> Path:
+    return Path.home() / ".local" / "state" / "muster"
+
+
+def make_home() -> None:
+    """Others may enter one that is given, as far as our umask lets them, and put nothing into it but slots."""
+    path = home()
+    if path.is_dir():
+        return
+    if os.environ.get("MUSTER_HOME"):
+        make_public_folder(path, parents=True)
+        with contextlib.suppress(OSError):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~0o022)
+    else:
+        make_private_folder(path, parents=True)
+
+
+def _is_of_another(path: Path) -> bool:
+    try:
+        return path.lstat().st_uid != os.geteuid()
+    except FileNotFoundError:
+        return False
 
 
 class SlotHouse:
@@ -107,18 +156,25 @@ class SlotHouse:
             return _open(path, os.O_RDWR)
         except FileNotFoundError:
             self._make_folder()
-        fd = _unshared(open_plain(str(path), os.O_CREAT | os.O_RDWR, SHARED_FILE), path)
+        shared = bool(os.environ.get("MUSTER_HOME"))
+        mode = SHARED_FILE if shared else PRIVATE_FILE
+        fd = _unshared(open_plain(str(path), os.O_CREAT | os.O_RDWR, mode), path)
         with contextlib.suppress(OSError):  # another user's, made in this very moment
-            os.fchmod(fd, SHARED_FILE)
+            if shared:
+                os.fchmod(fd, mode)
         return fd
 
     def _make_folder(self) -> None:
         if self.folder.is_dir():
             return
+        if not os.environ.get("MUSTER_HOME"):  # a place that somebody chose may be shared; one's own home is not
+            make_private_folder(self.folder, parents=True)
+            return
+        if self.folder.parent == home():
+            make_home()
         self.folder.mkdir(parents=True, exist_ok=True)
-        if os.environ.get("MUSTER_HOME"):  # a place that somebody chose may be shared; one's own home is not
-            with contextlib.suppress(OSError):
-                self.folder.chmod(SHARED_FOLDER)
+        with contextlib.suppress(OSError):
+            self.folder.chmod(SHARED_FOLDER)
 
     def sign(self, lease: Lease, holder: Holder, *, kept: bool = False) -> None:
         """Says whose the lease is. Not synced, and never refused: the lock alone counts."""

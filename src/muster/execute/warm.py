@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from muster.ports.write_files import umask_of_caller
+
 SHIM = str(Path(__file__).with_name("shim.py"))
 PYTHON = [sys.executable, "-I", "-S", SHIM]
 
@@ -41,6 +43,7 @@ class Warm:
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 cwd="/",
+                umask=umask_of_caller(),
             )
         self._socket = ours
         return ours
@@ -65,4 +68,5 @@ class Warm:
 
 def _execute(folder: str, fds: Sequence[int]) -> None:
     command = [*PYTHON, "run", folder, ",".join(map(str, fds))]
-    subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/")
+    umask = umask_of_caller()
+    subprocess.Popen(command, pass_fds=fds, stdin=subprocess.DEVNULL, start_new_session=True, cwd="/", umask=umask)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muster.domain.whereabouts import Whereabouts
-from muster.ports.regular_files import open_raw
+from muster.ports.regular_files import open_raw, read_regular
 from muster.ports.write_files import write_atomically
 
 FILE = "hashes.json"
@@ -24,6 +24,7 @@ RACY_S = 2.0  # coarse file times, and clocks of file servers that are a little 
 SMALL = 16 << 10  # bytes: reading so few costs no more than looking them up
 MOST = 20_000  # files that are remembered
 CHUNK = 1 << 20
+LARGEST = 64 << 20  # bytes of what is remembered
 DEEPEST = 64  # folders within folders
 
 Same = tuple[int, int, int, int]  # size, mtime_ns, ctime_ns, inode
@@ -139,7 +140,7 @@ def _same(facts: os.stat_result) -> Same:
 def _remembered(file: Path, where: Whereabouts) -> dict[str, tuple[Same, str]]:
     """What was saved; a damaged file says nothing."""
     try:
-        rows = json.loads(file.read_bytes())["files"]
+        rows = json.loads(read_regular(file, LARGEST))["files"]
         return {
             where.here(str(name)): ((int(size), int(mtime), int(ctime), int(inode)), str(digest))
             for name, (size, mtime, ctime, inode, digest) in rows.items()

@@ -18,7 +18,7 @@ class Ballast:
         if self.path.exists():
             return True
         try:
-            fd = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o600)
+            fd = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
         except OSError:
             return False
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +13,9 @@ from muster.domain.cell import all_cells
 from muster.domain.errors import MusterError
 from muster.domain.formats import SNAPSHOT_FORMAT, newer_snapshot
 from muster.domain.whereabouts import Whereabouts, campaign_here, campaign_inside
-from muster.ports.crash import reach
+from muster.ports.known_secrets import learn
+from muster.ports.no_json import NO_JSON
+from muster.ports.write_files import PRIVATE_FILE, make_private_folder, make_public_folder, write_atomically
 from muster.store.place import former_folders, whereabouts
 from muster.store.text import encode
 
@@ -31,15 +32,16 @@ class Taken(msgspec.Struct, omit_defaults=True):
 def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
     data = encode(Taken(text, campaign_inside(campaign, whereabouts(folder)), dict(hashes)))
     name = _digest(data)
-    write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
+    write_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write")
     return name
 
 
 def save_environment(folder: Path, environment: Mapping[str, str]) -> str:
     """The environment `up` was called in, for every attempt, whoever starts it. It may hold secrets: mode 0600."""
+    learn(environment)
     data = json.dumps(dict(sorted(environment.items()))).encode()  # bytes that are no UTF-8 survive as \udcXX
     path = folder / "env" / f"{_digest(data)}.json"
-    write_durably(path, data, 0o600, "env.write")
+    write_durably(path, data, PRIVATE_FILE, "env.write")
     return str(path)
 
 
@@ -52,21 +54,9 @@ def _digest(data: bytes) -> str:
 def write_durably(path: Path, data: bytes, mode: int, point: str) -> None:
     if path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o755 if mode & 0o044 else 0o700)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    fd = os.open(partial, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, mode)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(fd, view) :]
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-    reach(point)
-    partial.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    os.fsync(folder)
-    os.close(folder)
+    make = make_private_folder if mode == PRIVATE_FILE else make_public_folder
+    make(path.parent, parents=True)
+    write_atomically(path, data, mode=mode, sync=True, point=point)
 
 
 def taken(folder: Path, name: str, where: Whereabouts | None = None) -> Taken:
@@ -78,7 +68,7 @@ def taken(folder: Path, name: str, where: Whereabouts | None = None) -> Taken:
         if found.format > SNAPSHOT_FORMAT:
             raise newer_snapshot(found.format, str(path))
         return Taken(found.text, campaign_here(found.campaign, where), found.hashes)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, *NO_JSON) as error:
         raise MusterError(
             f"the campaign that was taken in can't be read: {error}",
             where=str(path),

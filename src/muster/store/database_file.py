@@ -13,7 +13,17 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from muster.ports.write_files import PRIVATE_FILE
+
 PATIENCE_S = 2.0  # for another process that makes it; one that was stopped in the middle may never go on
+
+
+def make_private_database(path: Path) -> None:
+    """Empty, before SQLite makes one that others may read; it gives the files beside it the same mode."""
+    with contextlib.suppress(OSError):  # SQLite has the words for what is wrong
+        fd = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
+        os.fchmod(fd, PRIVATE_FILE)
+        os.close(fd)
 
 
 class DatabaseFile:
@@ -33,6 +43,7 @@ class DatabaseFile:
                 for suffix in ("-wal", "-shm"):
                     with contextlib.suppress(OSError):
                         self.path.with_name(self.path.name + suffix).unlink()
+            make_private_database(self.path)
             yield
 
     def remember(self) -> None:

@@ -24,7 +24,10 @@ from muster.domain.formats import ORDER_FORMAT, NewerState, newer_order
 from muster.domain.order import Order
 from muster.domain.verdict import Cause, State
 from muster.domain.whereabouts import campaign_inside
+from muster.ports.no_json import NO_JSON
+from muster.ports.write_files import PRIVATE_FILE, sync_folder
 from muster.store import campaigns, fold
+from muster.store.database_file import make_private_database
 from muster.store.log_mending import Mended, mend_log
 from muster.store.old_database import Old, compare, dump, in_use, read_old
 from muster.store.place import whereabouts
@@ -72,6 +75,7 @@ def rebuild(folder: Path, asked: Asked) -> Findings:
         asked.beat()
         target = folder / f"{DATABASE}.rebuilding"
         _remove(target)
+        make_private_database(target)
         store = SqliteStore(folder, database=str(target))
         try:
             findings = _fill(store, old, mended, asked)
@@ -253,7 +257,7 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
         folders.clear()  # below it lie the run's own files
         try:
             order = msgspec.json.decode(Path(path, "attempt.json").read_bytes(), type=Order)
-        except (OSError, msgspec.MsgspecError) as error:
+        except (OSError, *NO_JSON) as error:
             bad.append(f"{path}: attempt.json can't be read: {error}")
             continue
         if order.muster > ORDER_FORMAT:
@@ -326,7 +330,7 @@ def restore_snapshot(folder: Path, name: str, taken: campaigns.Taken) -> bool:
     inside = campaigns.Taken(taken.text, campaign_inside(taken.campaign, whereabouts(folder)), taken.hashes)
     for data in (encode(inside), encode(taken)):  # earlier versions wrote absolute paths
         if hashlib.sha256(data).hexdigest()[:16] == name:
-            campaigns.write_durably(folder / "campaigns" / f"{name}.json", data, 0o644, "campaign.write")
+            campaigns.write_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write")
             return True
     return False
 
@@ -347,9 +351,7 @@ def _swap(folder: Path, target: Path, old: Old) -> None:
     if path.exists():
         os.link(path, kept)
     target.replace(path)
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    os.fsync(fd)
-    os.close(fd)
+    sync_folder(folder)
 
 
 def _settle_wal(db: sqlite3.Connection) -> None:

@@ -15,6 +15,7 @@ from muster.domain.formats import STATE_FORMAT
 from muster.ports.clock import Clock
 from muster.ports.crash import reach
 from muster.ports.store import Superseded
+from muster.ports.write_files import PRIVATE_FILE
 
 LENGTH = 1024
 STALE_S = float(os.environ.get("MUSTER_STALE_S", "10"))  # it beats every second; a hung one still holds its lock
@@ -47,7 +48,7 @@ class ControllerLock:
 
     def take(self) -> bool:
         """False: someone else holds it."""
-        fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, PRIVATE_FILE)
         if not _flock_patiently(fd):
             os.close(fd)
             return False

@@ -16,6 +16,9 @@ import msgspec
 from muster.domain.decision import Decision
 from muster.domain.whereabouts import data_inside
 from muster.ports.crash import reach
+from muster.ports.known_secrets import know_state
+from muster.ports.write_files import open_to_append, sync_folder
+from muster.store.masked_decisions import masked_decisions
 from muster.store.place import whereabouts
 from muster.store.text import encode
 
@@ -50,11 +53,12 @@ def _lines(data: bytes, offset: int) -> Iterator[tuple[int, int, Decision]]:
 class FileLog:
     def __init__(self, path: Path) -> None:
         self.path = path
+        know_state(path.parent)
 
     def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
-        """Paths below the campaign's folder are written relative to it: the folder may move."""
-        where = whereabouts(self.path.parent)
-        data = b"".join(encode(replace(each, data=data_inside(each.data, where))) + b"\n" for each in decisions)
+        """Paths below the campaign's folder are written relative to it: the folder may move. Texts without secrets."""
+        where, told = whereabouts(self.path.parent), masked_decisions(decisions)
+        data = b"".join(encode(replace(each, data=data_inside(each.data, where))) + b"\n" for each in told)
         fd = self.open_locked()
         try:
             begin = self._mend(fd)
@@ -68,7 +72,7 @@ class FileLog:
                 raise
             reach("log.fsync")
             if begin == 0:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             return begin, begin + len(data)
         finally:
             os.close(fd)
@@ -86,7 +90,7 @@ class FileLog:
     def open_locked(self) -> int:
         """The log, locked; not one that fsck has replaced while we waited for the lock."""
         while True:
-            fd = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o644)
+            fd = open_to_append(self.path, flags=os.O_RDWR)
             try:
                 self._lock(fd)
                 if os.fstat(fd).st_nlink:
@@ -120,7 +124,7 @@ class FileLog:
         if size == 0 or os.pread(fd, 1, size - 1) == b"\n":
             return size
         whole, torn_part = _torn(fd, size)
-        with open(self.path.with_suffix(".torn"), "ab") as torn:
+        with open(open_to_append(self.path.with_suffix(".torn")), "ab") as torn:
             torn.write(torn_part + b"\n")
         os.ftruncate(fd, whole)
         return whole
@@ -169,11 +173,3 @@ class MemoryLog:
 
     def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
         yield from _lines(self.data[offset:end], offset)
-
-
-def _sync_folder(path: Path) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -12,6 +12,7 @@ import msgspec
 
 from muster.domain.decision import Decision
 from muster.domain.terminal_text import blanked
+from muster.ports.no_json import NO_JSON
 from muster.ports.write_files import open_to_append, write_atomically
 from muster.store.log import FileLog
 from muster.store.text import encode
@@ -88,7 +89,7 @@ def _read(fd: int) -> tuple[list[_Line], list[tuple[int, bytes]]]:
                     bad.append((number, line))
                 else:
                     good.append(_Line(line, decision, begin))
-            except msgspec.MsgspecError:
+            except NO_JSON:
                 bad.append((number, line))
         begin += len(line) + 1
     return good, bad

@@ -15,6 +15,7 @@ from typing import Literal
 from muster.domain.errors import MusterError
 from muster.domain.whereabouts import Whereabouts, former_folder
 from muster.ports.outside import outside_paths
+from muster.ports.write_files import write_atomically
 
 NETWORK = (
     "nfs",
@@ -105,7 +106,7 @@ def mark_place(state: Path) -> None:
         if before != here:
             _replace(state / "place", json.dumps(asdict(here)))
         if not (state / ".gitignore").exists():
-            (state / ".gitignore").write_text("*\n")  # the recorded environment may hold secrets
+            _replace(state / ".gitignore", "*\n")  # the recorded environment may hold secrets
 
 
 def mark_unpacked(state: Path, folder: Path) -> None:
@@ -204,6 +205,4 @@ def machine_name() -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.replace(path)
+    write_atomically(path, text)

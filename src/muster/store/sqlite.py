@@ -26,7 +26,9 @@ from muster.domain.state import CampaignState, Intent
 from muster.domain.variants import LoopRecord
 from muster.domain.whereabouts import Whereabouts, data_here, former_folder
 from muster.ports.crash import reach
+from muster.ports.no_json import NO_JSON
 from muster.ports.store import Committed, Event, Superseded
+from muster.ports.write_files import write_atomically
 from muster.store import campaigns, fold, fold_clock, fold_gates, fold_refused
 from muster.store.database_file import DatabaseFile
 from muster.store.log import FileLog, Log
@@ -195,7 +197,7 @@ class SqliteStore:
             for first, last, decision in self.log.read(int(fold.meta(self.db, "applied", "0")), end):
                 refuse_newer_decision(decision, str(self.folder / "decisions.jsonl"))
                 yield first, last, decision
-        except msgspec.MsgspecError as error:
+        except NO_JSON as error:
             raise _damaged("decisions.jsonl has a line that can't be read", str(error)) from None
 
     @contextlib.contextmanager
@@ -236,10 +238,7 @@ class SqliteStore:
         intent = fold.meta(self.db, "intent", "down")
         if intent == self._published or not self.lasting:
             return
-        partial = self.folder / f".intent.{os.getpid()}"
-        partial.write_text(intent + "\n")
-        reach("fold.intent")
-        partial.replace(self.folder / "intent")
+        write_atomically(self.folder / "intent", intent + "\n", point="fold.intent")
         self._published = intent
 
     # -- where it lies

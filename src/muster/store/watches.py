@@ -6,12 +6,13 @@ One file for all runs, replaced whole at each poll and never synced: nothing tha
 from __future__ import annotations
 
 import contextlib
-import os
 from pathlib import Path
 
 import msgspec
 
+from muster.ports.no_json import NO_JSON
 from muster.ports.signals import Remembered
+from muster.ports.write_files import write_atomically
 
 _decoder = msgspec.json.Decoder(Remembered)
 _encoder = msgspec.json.Encoder()
@@ -24,21 +25,19 @@ class WatchFile:
 
     def tidy(self) -> None:
         """What killed controllers had begun to write; for the one that holds the lock."""
-        for partial in self.path.parent.glob(".watch.[0-9]*"):
+        for partial in self.path.parent.glob(".watch.*.[0-9]*"):
             with contextlib.suppress(OSError):
                 partial.unlink()
 
     def load(self) -> Remembered:
         try:
             found = _decoder.decode(self.path.read_bytes())
-        except (OSError, msgspec.MsgspecError):  # absent, cut off, or of another version
+        except (OSError, *NO_JSON):  # absent, cut off, or of another version
             return Remembered(self.boot_id)
         if found.boot_id != self.boot_id:
             return Remembered(self.boot_id, siblings=found.siblings)
         return found
 
     def save(self, remembered: Remembered) -> None:
-        partial = self.path.with_name(f".watch.{os.getpid()}")
         with contextlib.suppress(OSError):  # a full disk must not stop the watch
-            partial.write_bytes(_encoder.encode(remembered))
-            partial.replace(self.path)
+            write_atomically(self.path, _encoder.encode(remembered))

@@ -18,6 +18,7 @@ from typing import Literal, Protocol
 
 from muster.domain.errors import MusterError
 from muster.execute.guards import guard_command
+from muster.ports.write_files import PUBLIC_FILE, make_public_folder, write_atomically
 
 EVERY_MIN = 5
 LONGEST_S = 30.0
@@ -93,8 +94,8 @@ class Systemd:
 
     def install(self, wanted: Wanted) -> str:
         for path, text in self._files(wanted).items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
+            make_public_folder(path.parent, parents=True)
+            write_atomically(path, text, mode=PUBLIC_FILE)
         _ask("systemctl", "--user", "daemon-reload")
         _ask("systemctl", "--user", "enable", "--now", f"{wanted.name}.timer")
         if shutil.which("loginctl") and "Linger=no" in _run(["loginctl", "show-user", "--property=Linger"]).stdout:

@@ -26,6 +26,7 @@ from muster.execute.gpus import GpuWatch, find_gpus
 from muster.observe.code import Seen, see_code
 from muster.observe.driver import driver
 from muster.ports.clock import Clock, SystemClock, iso
+from muster.ports.write_files import make_private_folder, write_atomically
 from muster.store.newer import refuse_newer_state
 from muster.store.place import refuse_bad_place
 from muster.wiring.codes import CodeReader, keep
@@ -153,7 +154,9 @@ def _save(root: Path, machine: Machine, code: CodeReader) -> tuple[str | None, M
         make_private_folder(path.parent)
         for folder, seen in code.seen.items():
             machine.record["code"][folder]["diff"] = keep(path.parent, seen)
-        write_atomically(path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"))
+        write_atomically(
+            path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")
+        )
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
@@ -21,6 +20,8 @@ from muster.observe.git import limit_s
 from muster.observe.source_files import content, may_be_kept
 from muster.ports.clock import Clock
 from muster.ports.executor import NotYet
+from muster.ports.no_json import NO_JSON
+from muster.ports.write_files import make_private_folder, write_atomically
 from muster.wiring.apart import apart
 from muster.wiring.code_scope import Scopes
 
@@ -50,13 +51,13 @@ def load_book(state: Path) -> dict[str, Seen]:
     """As the last `up` saw it, by working folder."""
     try:
         return msgspec.json.decode((state / BOOK).read_bytes(), type=dict[str, Seen])
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *NO_JSON):
         return {}
 
 
 def save_book(state: Path, book: Mapping[str, Seen]) -> None:
     told = {cwd: asdict(seen) | {"diff": ""} for cwd, seen in book.items()}
-    _write(state / BOOK, msgspec.json.encode(told))
+    write_atomically(state / BOOK, msgspec.json.encode(told))
 
 
 def keep(state: Path, seen: Seen) -> dict[str, Any] | None:
@@ -69,8 +70,8 @@ def keep(state: Path, seen: Seen) -> dict[str, Any] | None:
     data = seen.diff.encode("utf-8", "replace")
     path = folder / f"{seen.code['dirty']}.diff"
     if not path.exists():
-        folder.mkdir(exist_ok=True)
-        _write(path, data[:LARGEST_DIFF])
+        make_private_folder(folder)
+        write_atomically(path, data[:LARGEST_DIFF])
     return {"path": str(path), "bytes": len(data), "cut": len(data) > LARGEST_DIFF}
 
 
@@ -79,17 +80,8 @@ def _keep_file(target: Path, top: str, path: str) -> None:
         return
     data = content(top, path)
     if data is not None and hashlib.sha256(data).hexdigest() == target.name:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write(target, data)
-
-
-def _write(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+        make_private_folder(target.parent, parents=True)
+        write_atomically(target, data)
 
 
 # -- for a command

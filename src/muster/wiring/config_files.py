@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster.domain.errors import MusterError
+from muster.domain.whereabouts import STATE
+from muster.ports.write_files import PRIVATE_FILE, PUBLIC_FILE
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
 from muster.rounds.texts import read_config
@@ -18,7 +20,8 @@ def write_configs(texts: Mapping[str, str]) -> None:
         if _other_values(Path(path), text):
             what = "a config with this name is there already, and it is another one; nothing was changed"
             raise MusterError(what, where=path, hint="was it changed by hand? Move it away, and try again")
-        campaigns.write_durably(Path(path), text.encode(), 0o644, "campaign.write")
+        mode = PRIVATE_FILE if STATE in Path(path).parts else PUBLIC_FILE
+        campaigns.write_durably(Path(path), text.encode(), mode, "campaign.write")
 
 
 def _other_values(path: Path, text: str) -> bool:

@@ -19,6 +19,7 @@ from muster.domain.state import CampaignState
 from muster.observe.gate_stream import Stream, stream_of
 from muster.observe.outputs import folder_of
 from muster.ports.clock import Clock
+from muster.ports.write_files import make_private_folder, private_opener
 from muster.stages.decision import ADVANCE, FALL_BACK, HOLD, Decision
 from muster.stages.gate import Gate
 from muster.stages.rows import Row, judged, settled
@@ -125,8 +126,9 @@ class Watched:
         """For people, and for `gates replay`: what it says can be made again from what the run wrote."""
         lines = [each.line() for each in decided if len(self.rows) <= MANY or each.state != HOLD]
         try:
-            self.trace.parent.mkdir(exist_ok=True)
-            with self.trace.open(mode, encoding="utf-8", errors="backslashreplace") as file:  # JSON has such escapes
+            make_private_folder(self.trace.parent)
+            # JSON has such escapes
+            with open(self.trace, mode, encoding="utf-8", errors="backslashreplace", opener=private_opener) as file:
                 file.writelines(
                     f"{line}\n" for line in ([head(self.settings, self.name)] if mode == "w" else []) + lines
                 )

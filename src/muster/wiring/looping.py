@@ -24,13 +24,14 @@ from muster.domain.variants import AXIS, Variant
 from muster.domain.wording import counted
 from muster.plan.grow import grown
 from muster.ports.crash import reach
+from muster.ports.write_files import PUBLIC_FILE, no_more_open_than, write_atomically
 from muster.rounds.config import UnreadableConfig, kind_of
 from muster.rounds.names import digest_of
 from muster.rounds.rules import Ruling
 from muster.rounds.texts import read_config
 from muster.store import campaigns
 from muster.wiring.codes import CodeReader
-from muster.wiring.desk import Desk
+from muster.wiring.desk import FILE, Desk
 from muster.wiring.histories import history_of
 from muster.wiring.proposing import proposer_of, write_study
 from muster.wiring.survey import look
@@ -112,18 +113,19 @@ def proposed(desk: Desk, status: Status, told: Sequence[Tried] | None = None, *,
     return found
 
 
-def write(root: Path, found: Next) -> list[Variant]:
-    """The configs and the list of them; the variants with their files."""
+def write(root: Path, found: Next, known: Sequence[Variant] = ()) -> list[Variant]:
+    """The configs and the list of them; the variants with their files. `known`: those that they may be made from."""
     folder = root / FOLDER / f"round-{found.round}"
-    variants = [_written(folder, each) for each in found.proposed]
+    configs = {each.name: Path(each.config) for each in known}
+    variants = [_written(folder, each, root / FILE, configs.get(each.variant.parent or "")) for each in found.proposed]
     if variants:
         names = [os.path.relpath(each.config, root) for each in variants]
         listed = "".join(f"{name}\n" for name in names)
-        _replace(folder.with_name(f"round-{found.round}.txt"), listed.encode())
+        write_atomically(folder.with_name(f"round-{found.round}.txt"), listed, mode=PUBLIC_FILE)
     return variants
 
 
-def _written(folder: Path, each: Proposed) -> Variant:
+def _written(folder: Path, each: Proposed, campaign: Path, base: Path | None) -> Variant:
     ending = {"json": "json", "yaml": "yaml", "toml": "toml"}[each.kind]
     path = folder / f"{each.variant.name}.{ending}"
     data = each.text.encode()
@@ -132,14 +134,9 @@ def _written(folder: Path, each: Proposed) -> Variant:
             "a config with this name is there already, and it is another one", where=str(path),
             hint="move it away; nothing was proposed",
         )  # fmt: skip
-    campaigns.write_durably(path, data, 0o644, "round.config")
+    mode = no_more_open_than(campaign, *([base] if base else []))
+    campaigns.write_durably(path, data, mode, "round.config")
     return replace(each.variant, config=str(path))
-
-
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(data)
-    partial.replace(path)
 
 
 def take(desk: Desk, status: Status, found: Next) -> str | None:

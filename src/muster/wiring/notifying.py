@@ -12,6 +12,8 @@ from functools import partial
 
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
+from muster.ports.known_secrets import mask
+from muster.ports.write_files import umask_of_caller
 from muster.wiring.apart import apart
 
 LONGEST_S = 60.0
@@ -30,7 +32,7 @@ def _notice(state: CampaignState, decision: Decision) -> dict[str, object]:
         "what": decision.data.get("what"),
         "cell": decision.cell,
         "attempt": decision.attempt,
-        "text": decision.reason,
+        "text": mask(decision.reason),
         "at": decision.at,
         "verdict": decision.data.get("verdict"),
     }
@@ -49,6 +51,7 @@ def _run(command: str, root: str, notice: Mapping[str, object]) -> str:
             timeout=LONGEST_S,
             start_new_session=True,
             check=False,
+            umask=umask_of_caller(),
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return f"`{command}`: {error}"

@@ -25,6 +25,7 @@ from muster.domain.state import CampaignState
 from muster.domain.whereabouts import OUTSIDE, OUTSIDE_LIST
 from muster.domain.wording import counted
 from muster.observe.hashes import HashCache
+from muster.ports.write_files import no_more_open_than
 from muster.report.documents.sidecar import SUFFIX
 from muster.store import campaigns
 from muster.store.newer import refuse_newer_state
@@ -66,7 +67,8 @@ def pack(desk: Desk, target: Path, extras: frozenset[str], step: Step, *, force:
         FORMAT, muster.__version__, state.campaign.name, LogRevision(choice.log_bytes, last), tuple(files),
         tuple(choice.folders()), tuple(sorted(choice.left_cells)), len(choice.outside),
     )  # fmt: skip
-    return Packed(target, write_pack(target, manifest, sources, step), manifest, choice.kept)
+    size = write_pack(target, manifest, sources, step, no_more_open_than(desk.file))
+    return Packed(target, size, manifest, choice.kept)
 
 
 def _refuse_open(desk: Desk, state: CampaignState) -> None:
@@ -76,7 +78,7 @@ def _refuse_open(desk: Desk, state: CampaignState) -> None:
         names = ", ".join(going[:LINES]) + (f" and {len(going) - LINES} more" if len(going) > LINES else "")
         raise MusterError(
             f"{counted(len(going))} {'is' if len(going) == 1 else 'are'} not over: {names}", where=str(desk.root),
-            hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs`", code="going_on",
+            hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`", code="going_on",
         )  # fmt: skip
 
 

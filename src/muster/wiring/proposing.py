@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from muster.acts.propose_rules import RuleProposer
 from muster.domain.errors import MusterError
 from muster.domain.variants import Variant
 from muster.ports.proposer import Board, Proposer
+from muster.ports.write_files import make_private_folder, write_atomically
 from muster.rounds.texts import read_config
 
 STUDY = Path("loop") / "optuna.log"  # in the campaign's `.muster`
@@ -43,18 +43,9 @@ def write_study(state: Path, settings: LoopSettings, board: Board, found: Next) 
         proposed.setdefault(each.variant.parent or "", []).append((each.variant, tree))
     path = state / STUDY
     try:
-        path.parent.mkdir(exist_ok=True)
-        _replace(path, SearchProposer(settings.search).journal(board, proposed))
+        make_private_folder(path.parent)
+        write_atomically(path, SearchProposer(settings.search).journal(board, proposed))
     except OSError as error:
         raise MusterError(
             f"the study can't be written: {error.strerror}", where=str(path), hint="nothing was proposed; mend it"
         ) from None
-
-
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(data)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)

@@ -6,7 +6,6 @@ Whoever is killed in between says it again: the record knows that it was done, a
 from __future__ import annotations
 
 import difflib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from muster.domain.cell import all_cells
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS
+from muster.ports.write_files import write_atomically
 from muster.spec.renaming import rename_value
 from muster.store import campaigns
 from muster.wiring.config_files import write_configs
@@ -183,16 +183,9 @@ def _hashes(state: CampaignState, before: Read, after: Read, same: dict[str, tup
 def _write(file: Path, text: str) -> None:
     """Whole or not at all; a link stays one."""
     target = file.resolve()
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with open(partial, "xb") as opened:
-            opened.write(text.encode())
-            opened.flush()
-            os.fsync(opened.fileno())
-        partial.chmod(target.stat().st_mode & 0o7777)
-        partial.replace(target)
+        write_atomically(target, text, mode=target.stat().st_mode & 0o7777, exact=True, sync=True)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise MusterError(
             f"the record has the new name, and campaign.yaml could not be written: {error.strerror or error}",
             where=str(target), hint="say the same again once it can be written",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import secrets
 import subprocess
 import time
@@ -28,6 +27,7 @@ from muster.execute.gpus import GpuWatch, find_gpus
 from muster.execute.slots import Holder, Obstacle, SlotHouse, home
 from muster.observe.other_users import other_users
 from muster.observe.process import all_carriers
+from muster.ports.write_files import make_private_folder, open_to_append, umask_of_caller
 from muster.wiring.desk import Desk
 from muster.wiring.pace import second_look_s
 from muster.wiring.remains import neighbours, opened, remains_of
@@ -151,13 +151,13 @@ def _derived(folder: Path) -> bool:
 def execute(command: str, root: Path, environment: Mapping[str, str] | None = None) -> Ran:
     """By a shell, its output to .muster/finish/shutdown.log."""
     path = root / ".muster" / "finish" / "shutdown.log"
-    path.parent.mkdir(exist_ok=True)
-    with open(path, "ab") as log:
+    make_private_folder(path.parent)
+    with open(open_to_append(path), "ab") as log:
         begin = log.tell()
         try:
             done = subprocess.run(
                 ["/bin/sh", "-c", command], cwd=root, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                start_new_session=True, timeout=finish.COMMAND_S, check=False,
+                start_new_session=True, timeout=finish.COMMAND_S, check=False, umask=umask_of_caller(),
             )  # fmt: skip
         except subprocess.TimeoutExpired:
             return Ran(False, f"`{command}` has not returned within {finish.COMMAND_S:.0f} s")
@@ -251,8 +251,3 @@ class Shutting:
 
     def _now(self) -> float:
         return self.desk.clock.boot()
-
-
-def own_environment() -> dict[str, str]:
-    """Of a look that another process takes for us: never inside a run."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}

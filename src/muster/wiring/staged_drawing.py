@@ -13,6 +13,7 @@ from muster.domain.errors import MusterError
 from muster.domain.origins import Origins
 from muster.execute.paths import attempt_folder
 from muster.observe.hashes import HashCache
+from muster.ports.write_files import make_public_folder
 from muster.report.figures.staged import Drawn, artifacts_of, draw
 from muster.report.figures.staged.artifacts import ENDINGS
 from muster.report.figures.staged.words import Say
@@ -110,7 +111,7 @@ def _drawn(found: StagedFiles, language: str, where: str, of: str, mark: str = "
 def _written(out: Path, found: StagedFiles, drawn: Drawn) -> DrawnFiles:
     paths = [out / name for name in drawn.files]
     with refused(out):
-        out.mkdir(parents=True, exist_ok=True)
+        make_public_folder(out, parents=True)
         for path, data in zip(paths, drawn.files.values(), strict=True):
             write(path, data)
     return _told(out, paths, found, drawn)

@@ -25,9 +25,9 @@ from muster.domain.variants import LoopRecord, Variant
 from muster.domain.wording import counted
 from muster.execute.orders import lacks_environment
 from muster.plan import wandb
-from muster.ports.known_secrets import learn
 from muster.plan.grow import grown
 from muster.plan.standing import describe, wanted
+from muster.ports.known_secrets import learn
 from muster.ports.write_files import UMASK, umask_of_caller
 from muster.store import campaigns
 from muster.store.fold import OUTRUN

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from muster.acts.status import Status
 from muster.acts.tsv import status_tsv
+from muster.ports.known_secrets import mask_output
+from muster.ports.write_files import PUBLIC_FILE, make_public_folder, write_atomically
 
 
 def write_status_tsv(root: Path, status: Status) -> list[Path]:
     """One file per job under reports/status/, each replaced as a whole: a reader never sees half a table."""
     folder = root / "reports" / "status"
-    folder.parent.mkdir(exist_ok=True)  # never `root` itself: the campaign may have been moved or deleted
-    folder.mkdir(exist_ok=True)
+    make_public_folder(folder.parent)  # never `root` itself: the campaign may have been moved or deleted
+    make_public_folder(folder)
     written = []
     for job in status.state.campaign.jobs:
         file = folder / f"{job.name}_status_latest.tsv"
-        partial = folder / f".{file.name}.{os.getpid()}"
-        try:
-            partial.write_text(status_tsv(status, job.name), encoding="utf-8")
-            partial.replace(file)
-        finally:
-            partial.unlink(missing_ok=True)
+        write_atomically(file, mask_output(status_tsv(status, job.name)), mode=PUBLIC_FILE)
         written.append(file)
     return written
