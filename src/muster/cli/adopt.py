@@ -14,7 +14,8 @@ from muster.cli.paint import paint, utf8
 from muster.cli.words import counted, say_json
 from muster.wiring.adopting import Adopted
 from muster.wiring.adopting import adopt as adopt_runs
-from muster.wiring.desk import FILE, find_root
+from muster.wiring.desk import FILE
+from muster.wiring.roots import find_root
 
 app = typer.Typer(add_completion=False)
 HARMLESS = ("superseded", "is DONE already")

@@ -16,7 +16,7 @@ from muster.cli.paint import paint
 from muster.cli.words import counted, few, say_json
 from muster.domain.code import code_files, code_state
 from muster.wiring.checking import check as check_campaign
-from muster.wiring.desk import find_root
+from muster.wiring.roots import find_root_to_read
 
 app = typer.Typer(add_completion=False)
 
@@ -33,7 +33,7 @@ def check(
 
     Exit code: 0 valid (warnings or not), 1 valid, but this machine lacks something that it needs, 2 there are mistakes.
     """
-    found = check_campaign(find_root(open_folder(ctx)), quick=quick, asking=_asking)
+    found = check_campaign(find_root_to_read(open_folder(ctx)), quick=quick, asking=_asking)
     if as_json_:
         say_json(as_json(found))
     else:

@@ -13,8 +13,8 @@ from muster.cli.paint import paint
 from muster.cli.words import counted, say_json
 from muster.domain.wording import filled
 from muster.store.fsck import Findings
-from muster.wiring.desk import find_root
 from muster.wiring.mending import mend
+from muster.wiring.roots import find_root
 
 app = typer.Typer(add_completion=False)
 LISTED = 20

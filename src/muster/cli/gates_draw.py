@@ -16,8 +16,9 @@ from muster.cli.words import say_json
 from muster.domain.errors import UsageError
 from muster.report.figures.staged.artifacts import ENDINGS, kind_of
 from muster.report.figures.staged.words import LANGUAGES
-from muster.wiring.desk import Desk, find_root
+from muster.wiring.desk import Desk
 from muster.wiring.measuring import cells_named
+from muster.wiring.roots import find_root_to_read
 from muster.wiring.staged_drawing import DrawnFiles, draw_cell, draw_folder
 
 EXAMPLE = "Example:  muster gates draw runs/v40 --language zh   or   muster gates draw train/v2_full/2"
@@ -62,7 +63,7 @@ def _made(target: str, base: Path, out: Path | None, language: str | None) -> Dr
     if target.strip() and path.exists():
         return draw_folder(_folder(path, target), out, language or "en")
     try:
-        find_root(base)
+        find_root_to_read(base)
     except UsageError:
         raise UsageError(
             f"there is no folder {target!r}", hint="name the folder of a run, or a cell where a campaign is"

@@ -17,7 +17,7 @@ from muster.cli.durations import span
 from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
 from muster.domain.errors import UsageError
-from muster.wiring.desk import Desk, find_root
+from muster.wiring.desk import Desk
 from muster.wiring.measuring import (
     Asked,
     Wanted,
@@ -28,6 +28,7 @@ from muster.wiring.measuring import (
     online,
     paths_meant,
 )
+from muster.wiring.roots import find_root_to_read
 
 app = typer.Typer(add_completion=False)
 
@@ -84,7 +85,7 @@ def _asked(target: str, folder: Path, keys: Wanted) -> list[Asked]:
     if paths := paths_meant(target, folder):
         return [asked_path(path, folder, keys) for path in paths]
     try:
-        find_root(folder)
+        find_root_to_read(folder)
     except UsageError:
         raise UsageError(f"there is no {target}", hint="name a folder, or a cell where a campaign is") from None
     desk = Desk.open(folder)

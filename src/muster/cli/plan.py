@@ -13,9 +13,10 @@ from muster.cli.paint import paint
 from muster.cli.words import change_lines, counted, say_json
 from muster.domain.wording import full_stop, span
 from muster.plan.outlook import WouldNot
-from muster.wiring.desk import FILE, find_root
+from muster.wiring.desk import FILE
 from muster.wiring.hand_started import names_told
 from muster.wiring.planning import Foreseen, foresee
+from muster.wiring.roots import find_root_to_read
 
 app = typer.Typer(add_completion=False)
 LISTED = 40
@@ -27,7 +28,7 @@ def plan(
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """The matrix as a grid, what would run in which order, why the rest would not, hours and money. Starts nothing."""
-    root = find_root(open_folder(ctx))
+    root = find_root_to_read(open_folder(ctx))
     found = foresee(root)
     if as_json_:
         say_json(as_json(found))

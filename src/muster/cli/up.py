@@ -16,10 +16,11 @@ from muster.cli.words import change_lines, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.store.place import refuse_copy
 from muster.wiring.codes import say_slow
-from muster.wiring.desk import FILE, Desk, find_root
+from muster.wiring.desk import FILE, Desk
 from muster.wiring.fitting import fit, known_state
 from muster.wiring.hand_started import refuse_hand_started
 from muster.wiring.left_behind import refuse_left_runs
+from muster.wiring.roots import find_root
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, parse_only, take_in
 

@@ -1,6 +1,9 @@
 """The register: which campaigns this user has on this machine. One small file each in `MUSTER_HOME/campaigns`.
 
 A file is named like the campaign's id, which its log begins with: a copy has the same, and does not take its place.
+
+Entry and campaign share a random key, which lies in the campaign's state too: a state that this user's `up` did not
+enter has none that fits, whatever else it claims.
 """
 
 from __future__ import annotations
@@ -9,13 +12,19 @@ import contextlib
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from muster.ports.plain_files import open_plain
+from muster.ports.write_files import make_private_folder, write_atomically
+
 FOLDER = "campaigns"
 LOG = "decisions.jsonl"
+KEY = "registered"  # in the state
+_KEY_BYTES = 16
 _ID_LENGTH = 12
 _LONGEST_LINE = 1 << 20
 _MOST_NEIGHBOURS = 1000  # folders beside the old one in which a renamed campaign is looked for
@@ -28,6 +37,7 @@ class Entry:
     inode: int  # of its .muster
     name: str
     at: str  # when it was registered
+    key: str = ""  # as in its state; empty: an earlier version entered it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,39 +68,79 @@ def campaign_id(state: Path) -> str | None:
     return hashlib.sha256(line).hexdigest()[:_ID_LENGTH] if line.endswith(b"\n") else None
 
 
-def register(home: Path, state: Path, name: str, at: str) -> None:
-    """Enters it, or where it lies now. One that is still where the register says keeps its place against a copy."""
+def register(home: Path, state: Path, name: str, at: str, *, proven: bool = False) -> None:
+    """Enters it, or where it lies now. One that is still where the register says keeps its place against a copy.
+
+    It gets a new key, unless it is the one that is entered, or is `proven` to have been started here.
+    """
     found = campaign_id(state)
     if found is None:
         return
     path, here = home / FOLDER / f"{found}.json", state.resolve()
-    made = Entry(found, str(here.parent), here.stat().st_ino, name, at)
+    key, inode = read_key(state), here.stat().st_ino
     known = _read(path)
     if isinstance(known, Entry):
-        if (known.path, known.inode, known.name) == (made.path, made.inode, made.name):
+        if known.path != str(here.parent) and known.inode != inode and place(known).standing == "there":
             return
-        if known.path != made.path and known.inode != made.inode and place(known).standing == "there":
-            return
+        proven = proven or fits(known, state)
     else:
-        _drop_predecessors(home, made)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    partial.write_bytes(json.dumps(asdict(made)).encode())  # ASCII: a path may hold bytes that are no text
-    partial.replace(path)
+        _drop_predecessors(home, here.parent)
+    key = key if key and proven else _new_key(state)
+    made = Entry(found, str(here.parent), inode, name, at, key)
+    if isinstance(known, Entry) and replace(known, at=at) == made:
+        return
+    make_private_folder(path.parent, parents=True)
+    write_atomically(path, json.dumps(asdict(made)))  # ASCII: a path may hold bytes that are no text
 
 
 def follow(home: Path, state: Path) -> None:
-    """It was moved: the entry leads to where it lies now. One that is not registered stays so."""
-    found = campaign_id(state)
-    known = _read(home / FOLDER / f"{found}.json") if found else None
-    if isinstance(known, Entry):
+    """It was moved: the entry leads to where it lies now. One that is not registered, or not the same, stays so."""
+    known = entry_of(home, state)
+    if known and fits(known, state):
         register(home, state, known.name, known.at)
 
 
-def _drop_predecessors(home: Path, made: Entry) -> None:
+def entry_of(home: Path, state: Path) -> Entry | None:
+    """What is entered under the id that this state claims."""
+    found = campaign_id(state)
+    known = _read(home / FOLDER / f"{found}.json") if found else None
+    return known if isinstance(known, Entry) else None
+
+
+def fits(entry: Entry, state: Path) -> bool:
+    """Whether this state is the one that was entered: the same folder, wherever it lies now, with the same key."""
+    return bool(entry.key) and entry.key == read_key(state) and entry.inode == state.stat().st_ino
+
+
+def is_of_earlier_version(entry: Entry, state: Path) -> bool:
+    """Entered before there were keys, and still in its place."""
+    here = state.resolve()
+    return not entry.key and (entry.path, entry.inode) == (str(here.parent), here.stat().st_ino)
+
+
+def read_key(state: Path) -> str:
+    """Empty: it has none that this user wrote."""
+    try:
+        fd = open_plain(str(state / KEY))
+    except OSError:
+        return ""
+    try:
+        text = os.read(fd, 2 * _KEY_BYTES + 2).decode("ascii", "replace").strip()
+        return text if os.fstat(fd).st_uid == os.geteuid() and len(text) == 2 * _KEY_BYTES else ""
+    finally:
+        os.close(fd)
+
+
+def _new_key(state: Path) -> str:
+    key = os.urandom(_KEY_BYTES).hex()
+    write_atomically(state / KEY, key + "\n")
+    return key
+
+
+def _drop_predecessors(home: Path, root: Path) -> None:
     """Of campaigns that lay in this folder before it: their .muster was deleted."""
     for known in entries(home):
-        if isinstance(known, Entry) and known.path == made.path and place(known).standing == "gone":
+        if isinstance(known, Entry) and known.path == str(root) and place(known).standing == "gone":
             forget(home, known)
 
 
@@ -140,13 +190,18 @@ def _folders(parent: Path) -> Iterator[Path]:
 
 
 def _read(file: Path) -> Entry | Unread | None:
-    """None: there is none."""
+    """None: there is none. One that somebody else may have written is no entry of this user."""
     try:
-        told = json.loads(file.read_bytes())
-        return Entry(file.stem, str(told["path"]), int(told["inode"]), str(told["name"]), str(told["at"]))
+        with open(open_plain(str(file)), "rb") as opened:
+            facts = os.fstat(opened.fileno())
+            if facts.st_uid != os.geteuid() or facts.st_mode & stat.S_IWOTH:
+                return Unread(file.stem, str(file), "others may have written it")
+            told = json.loads(opened.read())
+        key = str(told.get("key", ""))
+        return Entry(file.stem, str(told["path"]), int(told["inode"]), str(told["name"]), str(told["at"]), key)
     except FileNotFoundError:
         return None
     except OSError as error:
         return Unread(file.stem, str(file), error.strerror or str(error))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return Unread(file.stem, str(file), "it is damaged")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from muster.domain.state import CampaignState
 from muster.observe.process import boot_id
 from muster.observe.waker import ring
 from muster.ports.clock import Clock, SystemClock, iso
+from muster.ports.write_files import make_private_folder, open_to_append
 from muster.store.lock import ControllerLock, Holder
 from muster.store.place import (
     Standing,
@@ -28,9 +28,14 @@ from muster.store.place import (
     renew_mark,
     standing,
 )
+from muster.store.seen_lock import SeenLock
 from muster.store.sqlite import SqliteStore
+from muster.wiring.own_python import own_command, own_environment
+from muster.wiring.owner import CAMPAIGN_FILE, Stranger, refusal, stranger
+from muster.wiring.roots import find_root, find_root_to_read
+from muster.wiring.started_here import hand_on, started_here
 
-FILE = "campaign.yaml"
+FILE = CAMPAIGN_FILE
 PATIENCE_S = 30.0
 
 
@@ -40,6 +45,7 @@ class Desk:
     store: SqliteStore
     lock: ControllerLock
     clock: Clock
+    stranger: Stranger | None = None  # whose it is, if not the caller's: then it is only read
 
     @property
     def state(self) -> Path:
@@ -51,15 +57,16 @@ class Desk:
 
     @classmethod
     def open(cls, start: Path) -> Desk:
-        """The campaign of a folder or of one above it, as git finds its repository."""
-        root = find_root(start)
+        """The campaign of a folder or of one above it. That of somebody else is opened to be read, and nothing else."""
+        root = find_root_to_read(start)
         if not (root / ".muster" / "campaign.db").exists() and not (root / ".muster" / "decisions.jsonl").exists():
             raise not_started(root)
-        return cls._build(root)
+        found = stranger(root)
+        return cls._build_to_read(root, found) if found else cls._build(root)
 
     @classmethod
     def open_to_act(cls, start: Path) -> Desk:
-        """For a person's decision: a copy is refused before anything is looked at."""
+        """For a person's decision: a copy, and what is somebody else's, is refused before anything is looked at."""
         desk = cls.open(start)
         desk.refuse_copy()
         return desk
@@ -68,7 +75,7 @@ class Desk:
     def create(cls, start: Path) -> Desk:
         root = find_root(start)
         refuse_bad_place(root)
-        (root / ".muster").mkdir(exist_ok=True)
+        make_private_folder(root / ".muster")
         refuse_copy(root / ".muster")
         desk = cls._build(root)
         mark_place(desk.state)
@@ -88,9 +95,17 @@ class Desk:
             desk._fold_rest()
         return desk
 
+    @classmethod
+    def _build_to_read(cls, root: Path, whose: Stranger) -> Desk:
+        """From the log alone. SQLite would lay files beside the database."""
+        clock = SystemClock()
+        store = SqliteStore.of_log(root / ".muster")
+        store.refuse_newer_campaign()
+        return cls(root, store, SeenLock(root / ".muster", clock), clock, whose)
+
     def _fold_rest(self) -> None:
         """Decisions that a crash left unfolded, or that were made while the folder was copied."""
-        if standing(self.state) != "home":
+        if standing(self.state) != "home" or not self.started_here():
             if self.lock.take():  # our own file, not the original's; and its log says nothing new
                 try:
                     self.store.commit([])
@@ -109,8 +124,17 @@ class Desk:
         return brought_from(self.state)
 
     def refuse_copy(self) -> None:
-        """Before anything is written on the way to a decision."""
+        """Before anything is written on the way to a decision. What is somebody else's is refused, too."""
+        self.refuse_stranger()
         refuse_copy(self.state)
+
+    def refuse_stranger(self) -> None:
+        if self.stranger:
+            raise refusal(self.stranger)
+
+    def started_here(self) -> bool:
+        """By this user's own `up`. In any other campaign nothing goes on by itself."""
+        return self.stranger is None and started_here(self.state)
 
     def _catch_up(self) -> None:
         """campaign.db was deleted under a controller, which goes on with the file it has open: the log still tells all.
@@ -138,7 +162,7 @@ class Desk:
 
     def decide(self, decisions: Sequence[Decision]) -> list[str | None]:
         """Durable in the log, then folded by the controller, or by us where there is none. Why each was refused."""
-        refuse_copy(self.state)
+        self.refuse_copy()
         self._refuse_newer()
         mark_place(self.state)  # who decides here has taken a folder that was brought here for its own
         if not self._settle(decisions):
@@ -154,6 +178,7 @@ class Desk:
         hung, older = self.lock.hung() is not None, self._older()
         if self.lock.held() and not hung and not older:
             return False
+        ours = older is not None and self.started_here()  # an older Muster may have entered it in no register
         if not (self.lock.take_from(older) if older else self.lock.take_over() if hung else self.lock.take()):
             return False
         try:
@@ -166,9 +191,16 @@ class Desk:
             self.store.commit([turn, *decisions])
         finally:
             self.lock.give_back()
-        if older:
+        if ours:
+            self._enter()
             self.revive()
         return True
+
+    def _enter(self) -> None:
+        from muster.wiring.registering import enter  # it imports us
+
+        if campaign := self.store.load():
+            enter(self.state, campaign.campaign.name, self.clock.wall())
 
     # -- controllers of other versions
 
@@ -236,11 +268,12 @@ class Desk:
         """Detached from the terminal and from us. Returns a way to ask whether it has ended."""
         import subprocess  # not at the top: `status` has no use for it
 
-        refuse_copy(self.state)
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
+        self.refuse_copy()
+        environment = own_environment(os.environ, self.root)
         if home := environment.get("MUSTER_HOME"):
             environment["MUSTER_HOME"] = str(Path(home).absolute())  # the controller has another working folder
-        with open(self.state / "controller.log", "ab") as log:
+        environment |= hand_on(self.state)
+        with open(open_to_append(self.state / "controller.log"), "ab") as log:
             started = subprocess.Popen(
                 controller_command(self.root),
                 stdin=subprocess.DEVNULL,
@@ -255,13 +288,15 @@ class Desk:
     def revive(self) -> bool:
         """Any command revives a dead controller while the intent is `running` and there is something to do.
 
-        Not in a copy, nor in a folder that was brought here and that nobody has decided in yet.
+        Only where this user's own `up` has started it: not in a copy, nor in what was brought here. Whether it did.
         """
         inside = os.environ.get("MUSTER_ATTEMPT")  # from inside a run we would become part of its tree
-        if inside or standing(self.state) != "home":
+        if inside or self.stranger or standing(self.state) != "home":
             return False
         with contextlib.suppress(OSError):
             if (self.state / "intent").read_text().strip() != "running" or self.lock.held():
+                return False
+            if not self.started_here():
                 return False
             self.start_controller()
             return True
@@ -286,11 +321,11 @@ class Desk:
 
 def _tell_register(state: Path) -> None:
     """A registered campaign was moved here."""
-    from muster.execute.slots import home  # most commands have no use for it
+    from muster.execute.slots import own_home  # most commands have no use for it
     from muster.store.register import follow
 
     with contextlib.suppress(OSError):
-        follow(home(), state)
+        follow(own_home(), state)
 
 
 def open_store(state: Path, lock: ControllerLock) -> SqliteStore:
@@ -305,25 +340,6 @@ def open_store(state: Path, lock: ControllerLock) -> SqliteStore:
         return SqliteStore(state)
     except OSError:
         return SqliteStore.of_log(state)
-
-
-def find_root(start: Path) -> Path:
-    start = start.absolute()
-    if start.is_file():
-        import shlex
-
-        hint = f"name its folder: -C {shlex.quote(str(start.parent))}"
-        raise UsageError("this is a file, no folder", where=str(start), hint=hint)
-    if not start.is_dir():
-        raise UsageError(f"there is no folder {start}", where=str(start))
-    for folder in (start, *start.parents):
-        if (folder / FILE).is_file() or (folder / ".muster" / "decisions.jsonl").is_file():
-            return folder  # a campaign whose file was deleted can still be asked and stopped
-    raise UsageError(
-        f"there is no {FILE} here or in a folder above",
-        where=str(start),
-        hint="write one with `muster init`, or use -C DIR",
-    )
 
 
 def _older_words(holder: Holder) -> str:
@@ -343,7 +359,7 @@ def not_started(root: Path) -> UsageError:
 
 
 def controller_command(root: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", "muster.wiring.begin", "muster.wiring.controller", str(root))
+    return own_command("muster.wiring.begin", "muster.wiring.controller", str(root))
 
 
 def revive_command(root: Path) -> tuple[str, ...]:

@@ -19,8 +19,9 @@ from muster.observe.run_command import NoCommand, command_file, read_command_fil
 from muster.observe.run_files import RunFolder
 from muster.report.journal.facts import Command, Picture, Run, Trouble
 from muster.report.journal.flags import flags_of
-from muster.wiring.desk import Desk, find_root
+from muster.wiring.desk import Desk
 from muster.wiring.histories import attempt_of, output_of
+from muster.wiring.roots import find_root_to_read
 from muster.wiring.survey import look
 
 CELL = "cell:"
@@ -209,7 +210,7 @@ class Runs:
 
 def _root_of(folder: Path) -> list[Path]:
     try:
-        return [find_root(folder)]
+        return [find_root_to_read(folder)]
     except UsageError:
         return []
 

@@ -20,9 +20,10 @@ from muster.report.journal.scan import Unreadable
 from muster.report.journal.sections import language_of
 from muster.report.journal.told import told_run
 from muster.report.journal.wording import Wording
-from muster.wiring.desk import FILE, find_root
+from muster.wiring.desk import FILE
 from muster.wiring.journal_figures import illustrated
 from muster.wiring.journal_runs import Runs, distinct, titled
+from muster.wiring.roots import find_root_to_read
 
 
 def place(start: Path, folder: Path | None) -> Path:
@@ -33,7 +34,7 @@ def place(start: Path, folder: Path | None) -> Path:
     if versions(here):
         return here
     try:
-        return find_root(here)
+        return find_root_to_read(here)
     except UsageError:
         return here
 
@@ -43,7 +44,7 @@ def campaign_language(start: Path) -> str | None:
     from muster.wiring.taking import read
 
     try:
-        file = find_root(start) / FILE
+        file = find_root_to_read(start) / FILE
         return read(file).campaign.language if file.exists() else None
     except MusterError:
         return None

@@ -13,8 +13,9 @@ from muster.domain.errors import Mistake, UsageError
 from muster.domain.state import CampaignState, Only
 from muster.domain.variants import AXIS, PERSON, LoopRecord, Variant
 from muster.plan.grow import grown
-from muster.wiring.desk import FILE, Desk, find_root
+from muster.wiring.desk import FILE, Desk
 from muster.wiring.fitting import fit, known_state
+from muster.wiring.roots import find_root
 from muster.wiring.survey import look
 from muster.wiring.taking import Read, checked, take_in
 

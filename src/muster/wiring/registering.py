@@ -8,20 +8,24 @@ from pathlib import Path
 
 from muster.acts.register import Listed
 from muster.domain.errors import MusterError, UsageError
-from muster.execute.slots import home
+from muster.execute.slots import make_home, own_home
 from muster.ports.clock import SystemClock, iso
 from muster.store import register
 from muster.store.lock import ControllerLock
 from muster.store.register import Entry, Unread
+from muster.store.seen_lock import SeenLock
 from muster.store.sqlite import SqliteStore
 from muster.wiring.desk import Desk, not_started, open_store
+from muster.wiring.owner import stranger
+from muster.wiring.started_here import started_here
 from muster.wiring.survey import look
 
 
 def enter(state: Path, name: str, wall: float) -> None:
     """At `up`, and whenever a controller starts. Where the home can't be written no slot can be leased either."""
     with contextlib.suppress(OSError):
-        register.register(home(), state, name, iso(wall))
+        make_home()
+        register.register(own_home(), state, name, iso(wall), proven=started_here(state))
 
 
 @contextlib.contextmanager
@@ -29,22 +33,23 @@ def visited(root: Path) -> Iterator[Desk]:
     """A campaign as it is, for a look from elsewhere: nothing of it is mended, marked or folded."""
     state = root / ".muster"
     clock = SystemClock()
-    lock = ControllerLock(state, clock)
-    store = open_store(state, lock)
+    whose = stranger(root)
+    lock = SeenLock(state, clock) if whose else ControllerLock(state, clock)
+    store = SqliteStore.of_log(state) if whose else open_store(state, lock)
     try:
         if store.behind():  # a crash left something unfolded, or its controller is about to fold it
             store.close()
             store = SqliteStore.of_log(state)
         if store.load() is None:
             raise not_started(root)
-        yield Desk(root, store, lock, clock)
+        yield Desk(root, store, lock, clock, whose)
     finally:
         store.close()
 
 
 def listed() -> list[Listed]:
     """Every campaign of the register, by path. Raises OSError where the register itself can't be read."""
-    return [_listed(entry) for entry in register.entries(home())]
+    return [_listed(entry) for entry in register.entries(own_home())]
 
 
 def _listed(entry: Entry | Unread) -> Listed:
@@ -64,14 +69,14 @@ def _listed(entry: Entry | Unread) -> Listed:
 
 def forget(what: str) -> Entry | Unread:
     """Drops a campaign by its path or its id; one that a controller works on stays."""
-    known = register.entries(home())
+    known = register.entries(own_home())
     path = str(Path(what).resolve())
     found = [each for each in known if each.id == what or each.path in (what, path)]
     if not found:
         raise _nothing_like(what, known)
     for entry in found:
         _refuse_if_at_work(entry)
-        register.forget(home(), entry)
+        register.forget(own_home(), entry)
     return found[0]
 
 
@@ -81,7 +86,7 @@ def _nothing_like(what: str, known: list[Entry | Unread]) -> UsageError:
     names = [name for each in known for name in (each.id, each.path)]
     near = difflib.get_close_matches(what, names, 1)
     hint = f"did you mean {near[0]}?" if near else "`muster ls` shows paths, `muster ls --json` ids too"
-    return UsageError(f"the register has no campaign {what!r}", where=str(home() / register.FOLDER), hint=hint)
+    return UsageError(f"the register has no campaign {what!r}", where=str(own_home() / register.FOLDER), hint=hint)
 
 
 def _refuse_if_at_work(entry: Entry | Unread) -> None:

@@ -1,0 +1,96 @@
+"""Whether this user's own `up` has started a campaign here. In any other nothing goes on by itself, whatever it says.
+
+What proves it: the register, by the folder and a key that both have. Or, where the register was deleted under a living
+campaign, the key as a controller handed it on to guard and shims; or a controller or guard that lives and holds a lock.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from muster.domain.errors import UsageError
+from muster.store import register
+
+HANDED_ON = "MUSTER_STARTED_HERE"  # in the environment of controller, guard and shims: "<key>:<inode>"
+LOCKS = {"controller.lock": b"muster.wiring.controller", "guard.lock": b"guard.py"}  # and who holds them
+_LONGEST_LOCK = 4096
+
+
+def started_here(state: Path, *, called: bool = False) -> bool:
+    """`called`: by a guard or a shim. Those of a campaign that an earlier version began have no key to hand on."""
+    try:
+        return _was_handed_on(state) or _is_entered(state, called) or _lives(state)
+    except OSError:
+        return False
+
+
+def hand_on(state: Path) -> dict[str, str]:
+    """For the environment of whoever may have to start a controller again."""
+    key = register.read_key(state)
+    return {HANDED_ON: f"{key}:{state.stat().st_ino}"} if key else {}
+
+
+def refuse_to_end(state: Path, what: str) -> None:
+    """Who is named in a state that came from elsewhere may be any process of this user."""
+    if not started_here(state):
+        raise UsageError(f"{not_started_here()}; nothing was {what}", where=str(state), hint=HINT, code="not_started")
+
+
+HINT = "`muster up` takes it over, if you know what is in it; then it can be acted in"
+
+
+def not_started_here() -> str:
+    return f"no `muster up` of yours has started this campaign here ({_folder()} does not have it)"
+
+
+def _folder() -> Path:
+    from muster.execute.slots import own_home
+
+    return own_home() / register.FOLDER
+
+
+def _was_handed_on(state: Path) -> bool:
+    told = os.environ.get(HANDED_ON)
+    return bool(told) and hand_on(state).get(HANDED_ON) == told
+
+
+def _is_entered(state: Path, called: bool) -> bool:
+    entry = register.entry_of(_folder().parent, state)
+    if entry is None:
+        return False
+    return register.fits(entry, state) or (called and register.is_of_earlier_version(entry, state))
+
+
+def _lives(state: Path) -> bool:
+    return any(_is_held(state / name, program) for name, program in LOCKS.items())
+
+
+def _is_held(lock: Path, program: bytes) -> bool:
+    """By a process of this user that is such a program and has this very file open."""
+    facts = lock.lstat()
+    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+        return False
+    folder = Path("/proc", str(_pid_in(lock)))
+    try:
+        if folder.stat().st_uid != os.geteuid() or program not in (folder / "cmdline").read_bytes():
+            return False
+        opened = [each.path for each in os.scandir(folder / "fd")]
+    except OSError:
+        return False
+    return any(_is_same(path, facts) for path in opened)
+
+
+def _is_same(path: str, facts: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(Path(path).stat(), facts)
+    except OSError:  # closed meanwhile
+        return False
+
+
+def _pid_in(lock: Path) -> int:
+    """A controller writes JSON, a guard two numbers; 0: nothing is told."""
+    text = lock.read_bytes()[:_LONGEST_LOCK].decode("ascii", "replace")
+    told = text.partition('"pid": ')[2].partition(",")[0] or text.partition(" ")[0]
+    return int(told) if told.isascii() and told.isdigit() else 0
