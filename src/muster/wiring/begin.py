@@ -10,9 +10,12 @@ import importlib
 import os
 import sys
 
+from muster.wiring.own_python import forget_working_folder
+
 
 def main(argv: list[str]) -> int:
     name, *rest = argv
+    forget_working_folder()
     try:
         return int(importlib.import_module(name).main(rest))
     except Exception as error:

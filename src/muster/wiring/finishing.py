@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -39,12 +38,15 @@ from muster.ports.clock import Clock
 from muster.ports.executor import Lease
 from muster.wiring.desk import revive_command
 from muster.wiring.notifying import notify
+from muster.wiring.own_python import own_command, own_environment, without_code
 from muster.wiring.power_switch import power_switch
+from muster.wiring.shutting import environment_of
 
 LOOK_S = 0.05
 RELAUNCH_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
 BOUND = ".muster.json"  # beside a text that `muster docs bind` has bound; kept here, for the reports stay out of us
 INCOMPLETE = 3  # how `muster report` ends where cells are missing
+OWN_STEPS = ("report", "docs", "round")
 _JOB = Job("finish", (), ())
 
 Decide = Callable[..., Decision]  # carrier.decision
@@ -139,7 +141,7 @@ class Finishing:
         return Order(
             cell=attempt.cell, n=attempt.n, token=attempt.token, epoch=self.epoch,
             argv=command(step, self.root), cwd=str(self.root),
-            env={**state.campaign.env, "MUSTER_ATTEMPT": attempt.token, "MUSTER_FINISH": step.name},
+            env={**environment(step, self.root, state), "MUSTER_ATTEMPT": attempt.token, "MUSTER_FINISH": step.name},
             env_file=state.env_file, slots=(), out=str(folder), output=str(folder), hash="",
             claimed_at=attempt.claimed_at, claimed_boot=attempt.claimed_boot, boot_id=attempt.boot_id, retry_cause=None,
             resumed_from=None, state=str(self.state), bell=str(self.state / "bell"),
@@ -218,9 +220,17 @@ def attempt_of(record: StepRecord) -> Attempt:
 def command(step: Step, root: Path) -> tuple[str, ...]:
     """Reports are made by a process of their own: what they need stays out of the controller."""
     words = split_words(step.what)
-    if step.kind in ("report", "docs", "round"):
-        return (sys.executable, "-m", "muster", "-C", str(root), *words[1:])
+    if step.kind in OWN_STEPS:
+        return own_command("muster", "-C", str(root), *words[1:])
     return words
+
+
+def environment(step: Step, root: Path, state: CampaignState) -> dict[str, str]:
+    """What is added to the recorded one: `env` of the campaign. A step of ours loads no code by it."""
+    if step.kind not in OWN_STEPS:
+        return dict(state.campaign.env)
+    recorded = own_environment(environment_of(state) or {}, root)
+    return {**without_code(state.campaign.env), "PYTHONPATH": recorded.get("PYTHONPATH", "")}
 
 
 def anything_bound(root: Path, state: CampaignState) -> bool:

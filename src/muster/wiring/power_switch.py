@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-import sys
 from pathlib import Path
 
 from muster.acts.powering import Switch
 from muster.acts.shutdown import Looked
 from muster.wiring.apart import apart
+from muster.wiring.own_python import own_command, own_environment
 from muster.wiring.pace import second_look_s
-from muster.wiring.shutting import environment_of, execute, own_environment
+from muster.wiring.shutting import environment_of, execute
 
 LOOK_S = 1800.0  # to see whether all derived files are fresh may take long
 
@@ -26,9 +27,14 @@ def power_switch(root: Path) -> Switch:
 
 def ask(root: Path) -> Looked:
     """What stands against it now, by a process of its own: a look is heavy, and drivers and files may hang."""
-    argv = [sys.executable, "-m", "muster", "-C", str(root), "shutdown", "--dry-run", "--quick", "--json"]
+    argv = own_command("muster", "-C", str(root), "shutdown", "--dry-run", "--quick", "--json")
     done = subprocess.run(
-        argv, env=own_environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=LOOK_S, check=False
+        argv,
+        env=own_environment(os.environ, root),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LOOK_S,
+        check=False,
     )
     if done.returncode not in (0, 3):
         said = done.stderr.decode("utf-8", "replace")[-500:]
