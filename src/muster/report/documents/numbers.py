@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from muster.report.documents.format import POWER, UNSIGNED, Format, half_step, read, significant
 
@@ -47,6 +50,7 @@ _LOOSE = re.compile(rf"(?:{_GAP}(?:\\?%|％))?{_NOISE}[\r\n]*{_NOISE}{_SIGNS}")
 _LOOSE_BEFORE = re.compile(rf"{_SIGNS}{_NOISE}[\r\n]*{_NOISE}$")
 _PERCENT = re.compile(rf"{_GAP}(?:\\?%|％)")
 _COMMANDED = re.compile(r"\\(?:num|tablenum|SI|qty)(?:\[[^\]\n]{0,80}\])?\{[^{}\n]{0,40}$")
+_BREAK = re.compile("\n")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _CLOSED = re.compile(r"\}{0,4}[ ]?(?:\$|\\\))|\}(?:\{[^{}\n]{0,40}\})?(?:\\?%)?\$?")
 _MARK = re.compile(MARK)
@@ -164,8 +168,32 @@ def _closed(text: str, number: Number) -> Number:
 
 def _tail(text: str, start: int, end: int) -> str:
     """The end of its formula or of its \\num{}: a mark within it would be no mark, or no LaTeX."""
-    line = text[text.rfind("\n", max(0, start - _NEAR), start) + 1 : start]
-    if not (_COMMANDED.search(line) or len(_DOLLAR.findall(line)) % 2 or line.rfind("\\(") > line.rfind("\\)")):
+    begin = _line_begin(text, start)
+    near = text[max(begin, start - _NEAR) : start]
+    if not (_COMMANDED.search(near) or _in_dollars(text, begin, start) or near.rfind("\\(") > near.rfind("\\)")):
         return ""
     found = _CLOSED.match(text, end)
     return found[0] if found else ""
+
+
+def _line_begin(text: str, at: int) -> int:
+    breaks = _marks(text).breaks
+    before = bisect_left(breaks, at)
+    return breaks[before - 1] + 1 if before else 0
+
+
+def _in_dollars(text: str, begin: int, at: int) -> bool:
+    dollars = _marks(text).dollars
+    return (bisect_left(dollars, at) - bisect_left(dollars, begin)) % 2 == 1
+
+
+class _Marks(NamedTuple):
+    """Where lines and formulas end, found once: a text of one line may hold a hundred thousand numbers."""
+
+    breaks: list[int]
+    dollars: list[int]
+
+
+@lru_cache(maxsize=2)
+def _marks(text: str) -> _Marks:
+    return _Marks([each.start() for each in _BREAK.finditer(text)], [each.start() for each in _DOLLAR.finditer(text)])
