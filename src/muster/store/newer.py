@@ -10,6 +10,7 @@ import msgspec
 
 from muster.domain.decision import Decision
 from muster.domain.formats import SNAPSHOT_FORMAT, STATE_FORMAT, newer_snapshot, newer_state
+from muster.ports.no_json import NO_JSON
 from muster.store.fold import KINDS
 from muster.store.sql import migrations
 
@@ -43,7 +44,7 @@ def refuse_newer_database(version: int, where: str) -> None:
 def refuse_newer_snapshot(path: Path) -> None:
     try:
         told = msgspec.json.decode(path.read_bytes(), type=_Snapshot).format
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, *NO_JSON):
         return  # others say that it can't be read
     if told > SNAPSHOT_FORMAT:
         raise newer_snapshot(told, str(path))
@@ -56,7 +57,7 @@ def refuse_newer_state(folder: Path) -> None:
     """
     with contextlib.suppress(OSError), open(folder / "decisions.jsonl", "rb") as log:
         for line in log:
-            with contextlib.suppress(msgspec.MsgspecError):
+            with contextlib.suppress(*NO_JSON):
                 refuse_newer_decision(_decode(line), str(log.name))
     refuse_newer_database(_database_version(folder / "campaign.db"), str(folder / "campaign.db"))
     for path in sorted((folder / "campaigns").glob("[0-9a-f]*.json")):
