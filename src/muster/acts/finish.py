@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from muster.acts.masking import hidden_text
 from muster.domain.finish import Stage, StepRecord
 from muster.domain.state import CampaignState
 
@@ -252,7 +253,7 @@ def view_json(found: FinishView) -> dict[str, Any]:
         "due": found.due,
         "failed": failed.step.name if failed else None,
         "steps": [
-            {"step": each.step.name, "what": each.step.what, "state": each.standing, "began": each.began,
+            {"step": each.step.name, "what": hidden_text(each.step.what), "state": each.standing, "began": each.began,
              "ended": each.ended, "why": each.why or None, "folder": each.folder, "reasons": list(each.reasons),
              "verdict": each.verdict or None, "flag": each.flag or None}
             for each in found.steps
@@ -287,9 +288,10 @@ def report_told(state: CampaignState) -> tuple[str, str]:
 
 
 def _told(each: StepView) -> str:
-    name = f"{each.step.name} (`{each.step.what}`)"
+    what = hidden_text(each.step.what)
+    name = f"{each.step.name} (`{what}`)"
     if each.standing == "waiting" and each.step.kind == "shutdown":
-        return f"powered off when all is done: `{each.step.what}`. `muster shutdown --cancel` prevents it"
+        return f"powered off when all is done: `{what}`. `muster shutdown --cancel` prevents it"
     if each.standing == "under way":
         more = f": {each.why}" if each.why else ""
         return f"{name} is under way since {(each.began or '')[11:19]}{more}"
@@ -299,7 +301,7 @@ def _told(each: StepView) -> str:
     if each.standing == "refused":
         return f"shutdown waits: {'; '.join(each.reasons)}. `muster shutdown --cancel` takes it back"
     if each.standing == "counting down":
-        return f"SHUTDOWN {each.why}: `{each.step.what}`. `muster shutdown --cancel` stops it"
+        return f"SHUTDOWN {each.why}: `{what}`. `muster shutdown --cancel` stops it"
     if each.standing == "cancelled":
         return f"shutdown was {each.why}; `muster shutdown --when-done` asks for it again"
     if each.standing == "unclear":

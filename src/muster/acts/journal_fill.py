@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from muster.acts.docs_files import check_writable, replace_text
 from muster.acts.journal_files import Opened, unreadable
 from muster.acts.stamping import write
 from muster.domain.errors import MusterError
+from muster.ports.known_secrets import mask
 from muster.report.journal.placing import Filled, Filling, fill
 from muster.report.journal.scan import Unreadable
 from muster.report.journal.wording import Wording
@@ -52,7 +53,7 @@ def fill_journal(opened: Opened, work: Work, *, force: bool = False, dry_run: bo
     """The figures first, then the text: it never refers to what is not there."""
     document = opened.document
     try:
-        done = fill(document.text, work.fillings, Wording(work.language), force=force)
+        done = fill(document.text, list(map(_told, work.fillings)), Wording(work.language), force=force)
     except Unreadable as error:
         raise unreadable(document.path, error) from None
     runs = tuple(each.run for each in work.fillings)
@@ -69,6 +70,11 @@ def fill_journal(opened: Opened, work: Work, *, force: bool = False, dry_run: bo
         with contextlib.suppress(OSError):
             path.unlink()
     return told
+
+
+def _told(filling: Filling) -> Filling:
+    """What runs wrote, for others to read."""
+    return replace(filling, bodies={kind: mask(body) for kind, body in filling.bodies.items()})
 
 
 def _write_figures(figures: Mapping[Path, bytes]) -> None:

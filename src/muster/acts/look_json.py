@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from muster.acts.look import Look, logged_step
+from muster.acts.masking import hidden_words
 from muster.acts.status import evidence_json
 from muster.acts.verdict_json import cadence_json, turns_json
 
@@ -24,7 +25,7 @@ def as_json(look: Look) -> dict[str, Any]:
         "advice": list(look.advice),
         "notes": list(look.notes),
         "pid": look.pid,
-        "command": list(sight.who.argv) if sight.who else None,
+        "command": hidden_words(sight.who.argv) if sight.who else None,
         "output": sight.found.folder or None,
         "step": look.step,
         "logged_step": logged_step(sight),

@@ -8,23 +8,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-HIDDEN = "(value not shown)"
-_SECRET = re.compile(r"key|token|secret|passw|credential", re.IGNORECASE)
-# what trainings count and cut up is no secret
-_HARMLESS = re.compile(r"tokeni[sz]|(max|min|num|n)[_-]?(new[_-])?tokens|key(point|frame|word)", re.IGNORECASE)
-_ENTRY = re.compile(r"""((?:-\s+)*)(["']?)([\w.+/-]+)\2\s*:(?:\s+(.*))?$""")  # of a block mapping
-_PAIR = re.compile(r"""(["']?)([\w.+-]+)\1\s*([:=])\s*""")  # of a flow mapping; `NAME=value`, `--name=value`
-_OPTION = re.compile(r"""(--?[A-Za-z][\w.-]*)(?:["']?\s*,|["']?(?=\s))(?:\s|\\\n)*(?![-\s])""")
-_DANGLING = re.compile(r"""(--?[A-Za-z][\w.-]*)["']?\s*,?\s*\\?$""")  # an option whose value is in the next line
+from muster.domain.secrets import HIDDEN, hides, is_secret, mask_shapes
+
+__all__ = ("HIDDEN", "hidden_lines", "hidden_text", "hidden_words", "is_secret")
+
+_ENTRY = re.compile(r"""((?:-\s++)*+)(["']?)([\w.+/-]+)\2\s*+:(?:\s++(.*))?$""")  # of a block mapping
+_PAIR = re.compile(
+    r"""(["']?)(?<![\w.+-])([\w.+-]++)\1\s*+([:=])\s*+"""
+)  # of a flow mapping; `NAME=value`, `--name=value`
+_OPTION = re.compile(r"""(?<![\w.-])(--?[A-Za-z][\w.-]*+)(?:["']?\s*+,|["']?(?=\s))(?:\s|\\\n)*+(?![-\s])""")
+_DANGLING = re.compile(r"""(?<![\w.-])(--?[A-Za-z][\w.-]*+)["']?\s*+,?\s*+\\?$""")  # its value is in the next line
 _ITEM = re.compile(r"-\s+")
-_OPTIONS = re.compile(r"""(?:-\s+)?["']?--?[A-Za-z]""")
-_QUOTED = re.compile(r"""'[^']*'|"[^"]*"|#.*$""")
+_OPTIONS = re.compile(r"""(?:-\s++)?["']?--?[A-Za-z]""")
+_QUOTED = re.compile(r"""'[^']*+'|"[^"]*+"|#.*$""")
 _PLAIN = ",}]"  # what ends a plain value of a flow mapping
+_PLAIN_VALUE = re.compile(r"""["']?([\w.+-]{1,20})(?=["']?(?:[\s,}\]]|$))""")  # a number, perhaps
 _OWN = "key"  # of results: a word of campaign.yaml
-
-
-def is_secret(name: str) -> bool:
-    return _SECRET.search(_HARMLESS.sub("", name)) is not None
 
 
 def hidden_words(parts: Sequence[str]) -> list[str]:
@@ -32,19 +31,22 @@ def hidden_words(parts: Sequence[str]) -> list[str]:
     found: list[str] = []
     for before, part in zip(["", *parts], parts, strict=False):
         names = re.fullmatch(r"--?[A-Za-z][\w.-]*", before)
-        follows = names and is_secret(before) and not part.startswith("-")
+        follows = names and hides(before, part) and not part.startswith("-")
         found.append(HIDDEN if follows else hidden_text(part))
     return found
 
 
 def hidden_text(text: str) -> str:
     """Words of a command as one text."""
-    return _shown(text)[0]
+    return _shown(mask_shapes(text))[0]
 
 
 def hidden_lines(lines: Sequence[str]) -> list[str]:
     """A YAML text; as many lines as there were."""
-    return list(_Text().read(lines))
+    shown = list(_Text().read(lines))
+    if any("\n" in line for line in shown):
+        return [mask_shapes(line) for line in shown]
+    return mask_shapes("\n".join(shown)).split("\n") if shown else []
 
 
 class _Text:
@@ -100,7 +102,7 @@ class _Text:
 
     def _entry(self, line: str, name: str, value: str, column: int, *, in_env: bool) -> str:
         head = line[: len(line) - len(value)]
-        if _sounds(name, in_env=in_env) and value[:1] not in ("{", "["):
+        if _sounds(name, value, in_env=in_env) and value[:1] not in ("{", "["):
             self._named = not value or value.startswith("#")
             end, how = _end(value, 0, _PLAIN)
             self._goes_on(column, how or (_PLAIN if end >= len(value) else ""))
@@ -111,40 +113,62 @@ class _Text:
         return head + shown
 
 
-def _sounds(name: str, *, in_env: bool) -> bool:
-    return is_secret(name) and (in_env or name != _OWN)
+def _sounds(name: str, value: str, *, in_env: bool) -> bool:
+    return (in_env or name != _OWN) and hides(name, value)
 
 
 def _shown(text: str, *, in_env: bool = False) -> tuple[str, str]:
     """With its secrets hidden, and what ends the last of them where it goes on in the next line."""
-    shown, at, is_open = "", 0, ""
-    while found := min(filter(None, (_pair(text, at, in_env=in_env), _option(text, at))), default=None):
-        start, at_end, is_open = found
-        shown += text[at:start] + HIDDEN
-        at = at_end
-    return shown + text[at:], is_open if at >= len(text) else ""
+    shown: list[str] = []
+    at, is_open = 0, ""
+    pairs, options = _pairs(text, in_env=in_env), _options(text)
+    pair, option = next(pairs, None), next(options, None)
+    while pair or option:
+        if pair and (not option or pair[0] <= option[0]):
+            (start, stops, colon), pair = pair, next(pairs, None)
+        else:
+            assert option
+            (start, stops, colon), option = option, next(options, None)
+        if start < at:
+            continue  # it stands within what is hidden
+        end, is_open = _value_end(text, start, stops, colon=colon)
+        shown += [text[at:start], HIDDEN]
+        at = end
+    return "".join(shown) + text[at:], is_open if at >= len(text) else ""
 
 
-def _pair(text: str, at: int, *, in_env: bool) -> tuple[int, int, str] | None:
-    for pair in _PAIR.finditer(text, at):
+Found = tuple[int, str, bool]  # where a value begins, what ends it, and whether a colon stands before it
+
+
+def _pairs(text: str, *, in_env: bool) -> Iterator[Found]:
+    env = text.find("env")
+    for pair in _PAIR.finditer(text):
         start, colon = pair.end(), pair[3] == ":"
-        in_env = in_env or "env" in text[: pair.start()]
-        if text[start : start + 1] in ("{", "[") or not _sounds(pair[2], in_env=in_env or not colon):
+        of_env = in_env or 0 <= env <= pair.start() - len("env")
+        if text[start : start + 1] in ("{", "[") or not is_secret(pair[2]):
             continue
         before = text[max(0, pair.start() - 1) : pair.start()]
+        stops = f"{_PLAIN}\n" if colon else " \t\n"
         if not colon and before in ("'", '"') and before:  # the whole word is in quotes
-            end = text.find(before, start)
-            return (start, end, "") if end >= 0 else (start, len(text), before)
-        end, is_open = _end(text, start, f"{_PLAIN}\n" if colon else " \t\n")
-        return start, end, is_open or (_PLAIN if colon and end >= len(text) else "")
-    return None
+            stops = before
+        plain = _PLAIN_VALUE.match(text, start)
+        if _sounds(pair[2], plain[1] if plain else "", in_env=of_env or not colon):
+            yield start, stops, colon
 
 
-def _option(text: str, at: int) -> tuple[int, int, str] | None:
-    for option in _OPTION.finditer(text, at):
-        if is_secret(option[1]) and option.end() < len(text):
-            return option.end(), *_end(text, option.end(), " \t\n,]")
-    return None
+def _options(text: str) -> Iterator[Found]:
+    for option in _OPTION.finditer(text):
+        plain = _PLAIN_VALUE.match(text, option.end())
+        if option.end() < len(text) and hides(option[1], plain[1] if plain else ""):
+            yield option.end(), " \t\n,]", False
+
+
+def _value_end(text: str, start: int, stops: str, *, colon: bool) -> tuple[int, str]:
+    if stops in ("'", '"'):
+        end = text.find(stops, start)
+        return (end, "") if end >= 0 else (len(text), stops)
+    end, is_open = _end(text, start, stops)
+    return end, is_open or (_PLAIN if colon and end >= len(text) else "")
 
 
 def _end(text: str, start: int, stops: str) -> tuple[int, str]:

@@ -29,6 +29,7 @@ from muster.report.stamp import Basis, FileStamp, Stamp
 from muster.stats.flag_weight import AcceptedFlag
 
 REPORTS = "reports"
+LARGEST = 256 << 20  # bytes of a derived file
 READ = (".md", ".csv", ".tsv", ".tex", ".json", ".html", ".txt", ".yaml")
 # PARTIAL: takes nothing of a whole report away; a whole one takes its place
 EARLIER = {"report": (PARTIAL,)}

@@ -17,6 +17,8 @@ from muster.domain.cell import needed_cells
 from muster.domain.variants import AXIS, Variant
 from muster.domain.verdict import Cause, Evidence, State, Verdict
 from muster.ports.clock import iso
+from muster.ports.known_secrets import mask_tail
+from muster.ports.plain_files import read_plain
 from muster.ports.regular_files import open_regular
 from muster.ports.store import Event
 
@@ -178,8 +180,8 @@ def _told(attempt: Attempt, cell: CellStatus, folder: Path) -> AttemptStory:
 
 def _resumed(told: AttemptStory, folder: Path, held: Callable[[str], str]) -> AttemptStory:
     try:
-        found = json.loads((folder / "attempt.json").read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(read_plain(str(folder / "attempt.json")))
+    except (OSError, ValueError, RecursionError):
         return told  # an adopted one has none
     path = found.get("resumed_from") if isinstance(found, dict) else None
     return replace(told, resumed_from=path, resumed_at=held(path)) if isinstance(path, str) and path else told
@@ -192,8 +194,8 @@ def _text(cause: Cause | None) -> str | None:
 def _exit_facts(folder: Path, token: str) -> dict[str, Any]:
     """exit.json of an attempt that has ended and is not recorded yet."""
     try:
-        facts = json.loads((folder / "exit.json").read_bytes())
-    except (OSError, ValueError):
+        facts = json.loads(read_plain(str(folder / "exit.json")))
+    except (OSError, ValueError, RecursionError):
         return {}
     return facts if isinstance(facts, dict) and facts.get("token") == token else {}
 
@@ -209,7 +211,7 @@ def tail(path: str | None) -> list[str]:
             data = file.read()
     except OSError:
         return []
-    lines = data.decode("utf-8", "replace").splitlines()
+    lines = mask_tail(data.decode("utf-8", "replace")).splitlines()
     if size > TAIL_BYTES:
         lines = lines[1:]  # the first of them is cut off
     return lines[-TAIL_LINES:]

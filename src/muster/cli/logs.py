@@ -8,13 +8,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, BinaryIO, Protocol
+from typing import Annotated, BinaryIO, TextIO
 
 import typer
 
 from muster.acts.clean import cleaned_words
 from muster.cli.app import open_folder
 from muster.cli.cells import declared, looked, one, withdrawn
+from muster.cli.masked_log import MaskedLog, Sink, masked
+from muster.cli.terminal import own_stream
 from muster.cli.words import say_json
 from muster.domain.attempt import Attempt, CellRecord
 from muster.domain.errors import MusterError, UsageError
@@ -39,9 +41,10 @@ def logs(
         int | None,
         typer.Option("--attempt", metavar="N", help="Not the newest attempt but this one.", show_default=False),
     ] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Byte for byte, with whatever secrets the run printed.")] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object with the text in it.")] = False,
 ) -> int:
-    """The output of a cell's newest attempt, byte for byte; on a terminal without its colours and other codes.
+    """The output of a cell's newest attempt, without secrets; on a terminal without its colours and other codes.
 
     Ctrl-C ends the following and nothing else.
     """
@@ -64,10 +67,10 @@ def logs(
             f"the logs of attempt {wanted.n} of {record.cell.id} were {words}", where=str(path), hint=hint
         )
     if as_json_:
-        _as_json(wanted, path)
+        _as_json(wanted, path, raw=raw)
         return 0
     try:
-        _copy(desk, wanted, path, follow=follow)
+        _copy(desk, wanted, path, follow=follow, raw=raw)
     except KeyboardInterrupt:
         pass
     return 0
@@ -88,42 +91,46 @@ def _attempt(record: CellRecord, number: int | None) -> Attempt:
     return record.attempts[number - 1]
 
 
-def _as_json(attempt: Attempt, path: Path) -> None:
+def _as_json(attempt: Attempt, path: Path, *, raw: bool) -> None:
     whole = io.BytesIO()
     Tail(path, whole).copy()
     data = whole.getvalue()
     facts = {"cell": attempt.cell, "attempt": attempt.n, "path": str(path), "bytes": len(data)}
-    say_json({**facts, "text": data.decode("utf-8", "replace")})
+    told = data if raw else masked(data)
+    say_json({**facts, "text": told.decode("utf-8", "replace")}, own_stream(sys.stdout) if raw else None)
 
 
-def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool) -> None:
-    tail = Tail(path, ToTerminal() if sys.stdout.isatty() else sys.stdout.buffer)
+def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool, raw: bool) -> None:
+    stream = own_stream(sys.stdout) if raw else sys.stdout
+    to: Sink = ToTerminal(stream) if sys.stdout.isatty() else sys.stdout.buffer
+    told = None if raw else MaskedLog(to)
+    tail = Tail(path, told or to)
     ended = _Ended(desk, attempt)
-    while True:
-        over = not follow or ended()  # asked before the reading: what was written before the end is printed
-        tail.copy()
-        if over:
-            return
-        time.sleep(POLL_S)
-
-
-class Sink(Protocol):
-    def write(self, data: bytes, /) -> object: ...
-    def flush(self) -> None: ...
+    try:
+        while True:
+            over = not follow or ended()  # asked before the reading: what was written before the end is printed
+            tail.copy()
+            if over:
+                return
+            time.sleep(POLL_S)
+    finally:
+        if told:
+            told.close()
 
 
 class ToTerminal:
     """What a run printed is text on a screen and nothing else, however its codes are cut into pieces."""
 
-    def __init__(self) -> None:
+    def __init__(self, to: TextIO) -> None:
+        self.to = to
         self.decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.filter = Filter()
 
     def write(self, data: bytes, /) -> None:
-        sys.stdout.write(self.filter.feed(self.decoder.decode(data)))
+        self.to.write(self.filter.feed(self.decoder.decode(data)))
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        self.to.flush()
 
 
 class Tail:

@@ -13,6 +13,7 @@ import typer
 from muster.acts.look import Look, logged_step
 from muster.acts.look_json import as_json
 from muster.acts.look_words import meaning
+from muster.acts.masking import hidden_words
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds, span
 from muster.cli.grid import mark
@@ -170,7 +171,7 @@ def _facts(look: Look) -> Iterator[str]:
 
 
 def _command(argv: Sequence[str]) -> str:
-    text = " ".join(" ".join(argv).split())
+    text = " ".join(" ".join(hidden_words(argv)).split())
     return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 3] + "..."
 
 

@@ -12,6 +12,7 @@ from muster.domain.attempt import Attempt
 from muster.domain.reading import Aftermath
 from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
 from muster.observe import facts, process
+from muster.observe.masked import masked_sighting
 from muster.ports.clock import Clock
 from muster.ports.traces import REQUEST_S, NoTraces, Traces
 
@@ -55,7 +56,7 @@ class AttemptProbe:
             carriers = process.carriers(set(doubtful))
             for token, attempt in doubtful.items():
                 seen[attempt.key] = self._searched(attempt, seen[attempt.key], carriers[token])
-        return seen
+        return {key: masked_sighting(each) for key, each in seen.items()}
 
     def _is_doubtful(self, attempt: Attempt, seen: Sighting) -> bool:
         """It may have processes that its folder says nothing of."""

@@ -20,6 +20,7 @@ from muster.observe.metrics.reader import StepReader
 from muster.observe.metrics.stdout import LogReader
 from muster.observe.sources import Checkpoints, Files, Mute, Recorded, Source, Steps, Written
 from muster.observe.steps import LogPattern
+from muster.ports.known_secrets import mask_tail
 from muster.ports.regular_files import open_regular
 
 LOOKED_FOR = (
@@ -267,7 +268,7 @@ def end_of(path: str) -> str:
     try:
         with open_regular(path) as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _END_BYTES))
-            return file.read(_END_BYTES).decode("utf-8", "replace")
+            return mask_tail(file.read(_END_BYTES).decode("utf-8", "replace"))
     except OSError:
         return ""
 

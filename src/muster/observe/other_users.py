@@ -9,6 +9,7 @@ import pwd
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.domain.secrets import mask_text
 from muster.domain.terminal_text import blanked
 from muster.observe.find_process import argv_of
 from muster.observe.process import process
@@ -74,7 +75,7 @@ def ancestors(pid: int) -> list[int]:
 
 def command_of(pid: int) -> str:
     """As a person would know it, in a few words."""
-    text = " ".join(argv_of(pid)) or _comm(pid) or "?"
+    text = mask_text(" ".join(argv_of(pid))) or _comm(pid) or "?"
     plain = blanked(text)
     return plain if len(plain) <= LONGEST_COMMAND else plain[: LONGEST_COMMAND - 3] + "..."
 

@@ -14,6 +14,7 @@ from muster.acts.status import Status
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.local import read_order
 from muster.execute.paths import attempt_folder
+from muster.ports.known_secrets import mask_output
 from muster.ports.regular_files import read_start
 from muster.ports.store import Event
 from muster.report.record_wording import TEXTS
@@ -90,7 +91,7 @@ def _may_be_replaced(path: Path) -> bool:
 
 def write_stamped(desk: Desk, status: Status, made: str, command: str, path: Path, text: str) -> None:
     """With a stamp, so that `verify` can say that it was overtaken; a copy elsewhere carries none."""
-    data = text.encode("utf-8", "replace")
+    data = mask_output(text).encode("utf-8", "replace")
     home, place_ = desk.root.resolve(), path.parent.resolve() / path.name  # `--out ../x` is elsewhere
     if not place_.is_relative_to(home):
         with refused(path.parent):

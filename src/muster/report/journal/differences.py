@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator, Sequence
 
+from muster.domain.secrets import HIDDEN, hides
 from muster.report.journal.facts import Command, Run, Script
 from muster.report.journal.flags import changed, flags_of, flat
 from muster.report.journal.shown import table
@@ -56,7 +57,10 @@ def _gates(now: Run, before: Run, w: Wording) -> Iterator[str]:
 
 
 def _table(key: str, rows: Sequence[tuple[str, str | None, str | None]], w: Wording, **parts: object) -> str:
-    shown = [[name, *(_value(each, w) for each in _apart(old, new))] for name, old, new in rows[:MOST_ROWS]]
+    shown = [
+        [name, *(_value(HIDDEN if each and hides(name, each) else each, w) for each in _apart(old, new))]
+        for name, old, new in rows[:MOST_ROWS]
+    ]
     more = [w("differences.more", n=len(rows) - MOST_ROWS)] if len(rows) > MOST_ROWS else []
     head = [w("head.flag"), w("head.before"), w("head.now")]
     return "\n\n".join([w(key, n=len(rows), **parts), table(head, shown, left=3), *more])
