@@ -27,7 +27,7 @@ from typing import Any
 from mutate import Codec, hostile
 
 MOST_MB, MOST_S = 200, 5.0
-KILL_MB, KILL_CPU_S, KILL_WALL_S = 1500, 20, 120  # the process of an input that takes as much is ended
+KILL_MB, KILL_CPU_S, KILL_WALL_S = 1500, 20, 300  # the process of an input that takes as much is ended
 SLOW_S = 0.25  # and bigger: worth a second look at what an honest file of this size takes
 INCOMPLETE = 97  # exit code of a process that had no more room for its results
 
@@ -70,11 +70,11 @@ class Sum:
     failures: list[Taken] = field(default_factory=list)
     worst_s: Taken | None = None
     worst_mb: Taken | None = None
-    cpu_s: float = 0.0
+    cpu_s: dict[str, float] = field(default_factory=dict)
 
     def add(self, taken: Taken) -> None:
         self.counts[taken.reader] = self.counts.get(taken.reader, 0) + 1
-        self.cpu_s += taken.cpu_s
+        self.cpu_s[taken.reader] = self.cpu_s.get(taken.reader, 0.0) + taken.cpu_s
         if taken.failure:
             self.failures.append(taken)
         if self.worst_s is None or taken.cpu_s > self.worst_s.cpu_s:
@@ -110,7 +110,9 @@ def _seeds(reader: Reader) -> list[bytes]:
     return _SEEDS[reader.name]
 
 
-def run(readers: Sequence[Reader], numbers: Callable[[Reader], Sequence[int]], jobs: int = 2) -> Sum:
+def run(
+    readers: Sequence[Reader], numbers: Callable[[Reader], Sequence[int]], jobs: int = 2, tell: Callable[[str], object] = lambda _: None
+) -> Sum:
     """All of them. A process that dies is named with its input, and another one goes on behind it."""
     for reader in readers:
         _seeds(reader)
@@ -125,6 +127,8 @@ def run(readers: Sequence[Reader], numbers: Callable[[Reader], Sequence[int]], j
         lot = going.pop(0)
         for taken in lot.results():
             total.add(taken)
+            if taken.failure:
+                tell(f"FAILED {taken.line()}")
         if left := lot.left():
             going.append(_begin(left))
     return total
@@ -297,10 +301,8 @@ def main(words: list[str] | None = None) -> int:
     readers = [each for each in READERS if not asked.reader or any(part in each.name for part in asked.reader)]
     if asked.number is not None:
         return _again(readers[0], asked.number, asked.keep)
-    found = run(readers, shares(readers, asked.inputs, asked.seed), asked.jobs)
-    print("; ".join(f"{name} {count}" for name, count in sorted(found.counts.items())))
-    for each in sorted(found.failures, key=lambda one: (one.reader, one.failure)):
-        print("FAILED", each.line())
+    found = run(readers, shares(readers, asked.inputs, asked.seed), asked.jobs, lambda line: print(line, flush=True))
+    print("; ".join(f"{name} {count}, {found.cpu_s[name]:.1f} s" for name, count in sorted(found.counts.items())))
     print(found.told())
     return 1 if found.failures or found.inputs < asked.inputs else 0
 

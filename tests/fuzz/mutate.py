@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 
-SMALL, LARGE = 64 << 10, 4 << 20  # bytes that an input may have: nearly all, and one of LARGE_ONE_IN
-LARGE_ONE_IN = 60
+SIZES = ((8 << 10, 100), (64 << 10, 12), (1 << 20, 2), (4 << 20, 1))  # bytes that an input may have, and how often
+LARGE = SIZES[-1][0]
 BUDGET = 6  # changes of one input at most
 BIG_INTS = (0, 1, 7, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 40,
             (1 << 63) - 1, 1 << 63, (1 << 64) - 1)  # fmt: skip
@@ -38,7 +38,7 @@ class Codec:
 
 def hostile(seeds: Sequence[bytes], rng: Random, words: Sequence[bytes] = (), codec: Codec | None = None) -> bytes:
     """One input. It may be honest, now and then: that, too, must be read."""
-    most = LARGE if rng.randrange(LARGE_ONE_IN) == 0 else SMALL
+    (most,) = rng.choices([size for size, _ in SIZES], [often for _, often in SIZES])
     data = rng.choice(list(seeds))
     if codec is not None and rng.randrange(2):
         parts = codec.split(data)

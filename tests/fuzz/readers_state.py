@@ -28,6 +28,7 @@ from muster.store.log import FileLog
 from muster.store.newer import refuse_newer_state
 from muster.store.sqlite import SqliteStore
 from muster.store.watches import WatchFile
+from muster.ports.clock import SystemClock
 from muster.wiring.codes import load_book
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -106,7 +107,7 @@ def _as(name: str, read: Callable[[Path], object]) -> Callable[[Path], object]:
 
 
 def _lock(state: Path) -> object:
-    lock = ControllerLock(state / "controller.lock")
+    lock = ControllerLock(state, SystemClock())
     return lock.holder(), lock.hung()
 
 
