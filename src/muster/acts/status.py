@@ -52,6 +52,8 @@ class ControllerStatus:
     since: str | None = None
     hung_s: float | None = None
     trouble: str = ""
+    started_here: bool = True  # by this user's own `up`, as far as it matters: where there is no controller
+    revived: bool = False  # whoever asked has started another one
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,7 +322,8 @@ def as_json(status: Status) -> dict[str, Any]:
         "as_of": status.as_of,
         "intent": state.intent.kind,
         "controller": {"alive": controller.alive, "pid": controller.pid, "since": controller.since,
-                       "trouble": controller.trouble or None},
+                       "trouble": controller.trouble or None, "revived": controller.revived,
+                       "started_here": controller.started_here},
         "complete": status.complete,
         "declared": len(status.cells),
         "counts": dict(status.counts),

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Sequence
 
 from muster.acts.status import Status
+from muster.cli.revival import REVIVED, not_started_line
 from muster.cli.words import counted, few
 from muster.domain.cell import matching
 from muster.domain.errors import UsageError
@@ -20,7 +22,10 @@ def looked(desk: Desk, by: Callable[[Desk], Status] = look) -> Status:
     """The truth now; revives a controller that died while something should be going on."""
     found = by(desk)
     if found.going_on and not found.controller.alive:
-        desk.revive()
+        if desk.revive():
+            print(REVIVED, file=sys.stderr)
+        elif line := not_started_line(desk, found):
+            print(line, file=sys.stderr)
     return found
 
 

@@ -37,6 +37,8 @@ def cost(
 ) -> int:
     """The ledger: what every slot-second was spent on, what it cost, what the rest will cost."""
     desk = Desk.open(open_folder(ctx))
+    if report:
+        desk.refuse_stranger()
     status, events, found = reckon(desk)
     written = None
     if report:

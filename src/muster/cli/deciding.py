@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from muster.acts.decisions import concerns
@@ -12,6 +13,7 @@ from muster.cli.up import start
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError, UsageError
 from muster.wiring.desk import Desk
+from muster.wiring.started_here import not_started_here
 from muster.wiring.survey import look
 
 VERBS = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
@@ -59,5 +61,8 @@ def refuse(cell: str, done: str, why: str) -> None:
 def go_on(desk: Desk) -> Status:
     """Starts a controller where the decision gives it something to do; returns where everything stands."""
     if desk.load().intent.kind == "running":
-        start(desk)
+        if desk.started_here():
+            start(desk)
+        else:
+            print(f"{not_started_here()}: it is written down, and nothing starts before `muster up`", file=sys.stderr)
     return look(desk)

@@ -19,6 +19,7 @@ from muster.cli.words import counted, from_here, say_json
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.terminal_text import safe_line
 from muster.report.documents.sidecar import SUFFIX
+from muster.wiring.owner import refuse_stranger
 
 if TYPE_CHECKING:
     from muster.wiring.reporting import Known
@@ -55,7 +56,7 @@ def bind(
 
     The text itself is not touched. What could be several results stays unbound, and is named.
     """
-    known = _known(ctx)
+    known = _known(ctx, to_write=not dry_run)
     asks = not (yes or dry_run or as_json_) and sys.stdin.isatty() and sys.stdout.isatty()
     choose = _ask if asks else None
     found = [docs.bind(path, known.quantities, choose, by_place=place, dry_run=dry_run) for path in _paths(ctx, files)]
@@ -89,7 +90,7 @@ def update(
     from muster.acts.report_verdict import NO_RESULT
     from muster.wiring.publishing import stamp_documents
 
-    known = _known(ctx)
+    known = _known(ctx, to_write=True)
     if known.invalid:
         raise MusterError(NO_RESULT, where=str(known.root), hint="`muster report` names the red flags", code="invalid")
     paths = _paths(ctx, files) if files else _bound_texts(known)
@@ -127,10 +128,13 @@ def audit(
     return 1 if found.wrong else 0
 
 
-def _known(ctx: typer.Context) -> Known:
+def _known(ctx: typer.Context, *, to_write: bool = False) -> Known:
     from muster.wiring.reporting import quantities
 
-    return quantities(open_folder(ctx))
+    known = quantities(open_folder(ctx))
+    if to_write:
+        refuse_stranger(known.root)
+    return known
 
 
 def _paths(ctx: typer.Context, files: Sequence[Path]) -> list[Path]:

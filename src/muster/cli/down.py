@@ -10,6 +10,7 @@ import typer
 
 from muster.cli.app import open_folder
 from muster.cli.durations import seconds
+from muster.cli.reasons import reason_for
 from muster.cli.stop import STILL_GOING_ON, await_end
 from muster.domain.attempt import Attempt
 from muster.domain.decision import Decision
@@ -17,6 +18,7 @@ from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.execute.guards import guard_pid
 from muster.wiring.desk import Desk
+from muster.wiring.started_here import refuse_to_end
 from muster.wiring.stopping import Stopping
 from muster.wiring.survey import look
 
@@ -26,10 +28,13 @@ GUARD_S = 3.0
 NAMED = 8
 
 
-@app.command(epilog="Example:  muster down --runs")
+@app.command(epilog="Example:  muster down --runs --because 'the machine is needed'")
 def down(
     ctx: typer.Context,
     runs: Annotated[bool, typer.Option("--runs", help="Stop the runs too.")] = False,
+    because: Annotated[
+        str | None, typer.Option(help="Why, for the record; to stop more than one run needs it.", show_default=False)
+    ] = None,
     timeout: Annotated[str, typer.Option(help="With --runs: wait at most this long for their end.")] = "60s",
 ) -> int:
     """Ends the controller, so that nothing new starts until `muster up`. The runs live on unless you say --runs.
@@ -39,15 +44,20 @@ def down(
     limit = seconds(timeout)
     desk = Desk.open_to_act(open_folder(ctx))
     state = desk.load()
+    open_ = state.open_attempts if runs else []
+    several = _living(desk) if len(open_) > 1 and because is None else []
+    reason = reason_for("stopped", several, because, "")
     lives = state.open_attempts or any(step.ended is None for step in state.finish.steps.values())
     if _is_down(state) and desk.controller() is None and not (runs and lives):
         print("the campaign is down already")
         _tell_living(desk)
         return 0
+    if runs and lives:
+        refuse_to_end(desk.state, "stopped")
     # in this order: a slot that a stopped run gives back must not be taken by the next cell
-    going = desk.person("intent", "muster down", data={"intent": "down"})
-    desk.decide([going, *_stops(desk, state.open_attempts if runs else [])])
-    late = _end_runs(desk, state.open_attempts, limit) if runs else False
+    going = desk.person("intent", _told("muster down", reason), data={"intent": "down"})
+    desk.decide([going, *_stops(desk, open_, reason)])
+    late = _end_runs(desk, open_, limit, reason) if runs else False
     if not late:
         _await_free_lock(desk)
         _await_no_guard(desk)
@@ -82,15 +92,20 @@ def _await_no_guard(desk: Desk) -> None:
         time.sleep(0.02)
 
 
-def _stops(desk: Desk, attempts: Sequence[Attempt]) -> list[Decision]:
-    return [desk.person("stop", "muster down --runs", cell=each.cell, attempt=each.n) for each in attempts]
+def _stops(desk: Desk, attempts: Sequence[Attempt], reason: str) -> list[Decision]:
+    told = _told("muster down --runs", reason)
+    return [desk.person("stop", told, cell=each.cell, attempt=each.n) for each in attempts]
 
 
-def _end_runs(desk: Desk, attempts: list[Attempt], limit: float) -> bool:
+def _told(command: str, reason: str) -> str:
+    return f"{command}: {reason}" if reason else command
+
+
+def _end_runs(desk: Desk, attempts: list[Attempt], limit: float, reason: str) -> bool:
     known = {attempt.key for attempt in attempts}
     later = [attempt for attempt in desk.load().open_attempts if attempt.key not in known]  # claimed in between
     if later:
-        desk.decide(_stops(desk, later))
+        desk.decide(_stops(desk, later, reason))
     late = await_end(desk, Stopping(desk), attempts + later, limit)
     if attempts or later:
         print("`muster retry CELL --because ...` takes a stopped cell up again")
@@ -112,9 +127,16 @@ def _end_step(desk: Desk, limit: float) -> bool:
     return not ended
 
 
+def _living(desk: Desk) -> list[str]:
+    return [cell.record.cell.id for cell in look(desk).cells if cell.record.open and not cell.verdict.final]
+
+
 def _tell_living(desk: Desk) -> None:
-    living = [cell.record.cell.id for cell in look(desk).cells if cell.record.open and not cell.verdict.final]
+    living = _living(desk)
     if living:
         more = f" and {len(living) - NAMED} more" if len(living) > NAMED else ""
+        stops = (
+            "`muster down --runs` stops it" if len(living) == 1 else "`muster down --runs --because '...'` stops them"
+        )
         plural = "run was left alone and lives" if len(living) == 1 else "runs were left alone and live"
-        print(f"{len(living)} {plural} on: {', '.join(living[:NAMED])}{more}; `muster down --runs` stops them too")
+        print(f"{len(living)} {plural} on: {', '.join(living[:NAMED])}{more}; {stops} too")

@@ -18,6 +18,7 @@ from muster.report.figures.staged.artifacts import ENDINGS, kind_of
 from muster.report.figures.staged.words import LANGUAGES
 from muster.wiring.desk import Desk
 from muster.wiring.measuring import cells_named
+from muster.wiring.owner import NOT_YOURS
 from muster.wiring.roots import find_root_to_read
 from muster.wiring.staged_drawing import DrawnFiles, draw_cell, draw_folder
 
@@ -64,11 +65,14 @@ def _made(target: str, base: Path, out: Path | None, language: str | None) -> Dr
         return draw_folder(_folder(path, target), out, language or "en")
     try:
         find_root_to_read(base)
-    except UsageError:
+    except UsageError as error:
+        if error.code == NOT_YOURS:
+            raise
         raise UsageError(
             f"there is no folder {target!r}", hint="name the folder of a run, or a cell where a campaign is"
         ) from None
     desk = Desk.open(base)
+    desk.refuse_stranger()
     status = looked(desk)
     name = one(target, declared(status.state), withdrawn(status.state))
     (cell,) = cells_named(status, [name])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from muster.acts.status import CellStatus, Status
 from muster.cli.grid import grids, legend
+from muster.cli.revival import REVIVED
 from muster.cli.telling import cell_line, finish_lines, loop_lines, news, show
 from muster.cli.terminal import as_printed, rich_console
 from muster.cli.words import counted
@@ -42,8 +43,8 @@ def follow(desk: Desk, *, quiet: bool = False, timeout_s: float | None = None, b
                 teller.tell(found)
             if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
                 break
-            if not found.controller.alive and not found.controller.pid:
-                desk.revive()
+            if not found.controller.alive and not found.controller.pid and desk.revive():
+                print(REVIVED, file=sys.stderr, flush=True)
             wait = pause if deadline is None else max(0.01, min(pause, deadline - time.monotonic()))
             time.sleep(wait)
             found = look(desk)

@@ -57,6 +57,7 @@ def propose(
     Exit code: 0 also where no further round comes; the reason is told.
     """
     desk = (Desk.open_to_act if take else Desk.open)(open_folder(ctx))
+    desk.refuse_stranger()
     status = looping.opened(desk)
     if number is not None and status.state.loop.round + 1 != number:
         print(f"round {number} was decided already")

@@ -17,6 +17,7 @@ from muster.cli.durations import span
 from muster.cli.paint import paint
 from muster.cli.words import padded, say_json, width
 from muster.domain.errors import UsageError
+from muster.domain.terminal_text import safe_line
 from muster.wiring.desk import Desk
 from muster.wiring.measuring import (
     Asked,
@@ -28,6 +29,7 @@ from muster.wiring.measuring import (
     online,
     paths_meant,
 )
+from muster.wiring.owner import NOT_YOURS
 from muster.wiring.roots import find_root_to_read
 
 app = typer.Typer(add_completion=False)
@@ -86,7 +88,9 @@ def _asked(target: str, folder: Path, keys: Wanted) -> list[Asked]:
         return [asked_path(path, folder, keys) for path in paths]
     try:
         find_root_to_read(folder)
-    except UsageError:
+    except UsageError as error:
+        if error.code == NOT_YOURS:
+            raise
         raise UsageError(f"there is no {target}", hint="name a folder, or a cell where a campaign is") from None
     desk = Desk.open(folder)
     status = looked(desk)
@@ -118,7 +122,7 @@ def _table(table: Sequence[tuple[str, ...]]) -> None:
     widths = [max(map(width, column)) for column in zip(*table, strict=True)]
     for row in table:
         first, *rest = (
-            padded(cell, size) if at == 0 else " " * (size - width(cell)) + cell
+            padded(cell, size) if at == 0 else " " * (size - width(cell)) + safe_line(cell)
             for at, (cell, size) in enumerate(zip(row, widths, strict=True))
         )
         print("  " + "  ".join([first, *rest]).rstrip())

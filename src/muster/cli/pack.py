@@ -43,6 +43,7 @@ def pack(
 
     wanted = packing.known_extras(extras or [])
     desk = Desk.open(open_folder(ctx))
+    desk.refuse_stranger()
     target = placed(open_folder(ctx) / file)
     with ended_by_signals(), progress(as_json_) as step:
         found = packing.pack(desk, target, wanted, step, force=force)

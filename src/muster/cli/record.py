@@ -36,6 +36,8 @@ def record(
     """
     desk = Desk.open(open_folder(ctx))
     file = None if out == "-" else place(desk, open_folder(ctx), out)
+    if file is not None:
+        desk.refuse_stranger()
     status = looked(desk, declared_now)
     events, sources = gather(desk, status)
     facts = record_facts(status, events, sources)

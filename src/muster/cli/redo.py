@@ -44,7 +44,7 @@ def redo(
     reason = given(because)
     if bool(cells) == outdated_:
         raise UsageError("name the cells, or say --outdated", hint="muster redo 'train/*/2' --because TEXT")
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     Stopping(desk).record_ended()
     before = looked(desk)
     declared = [record.cell.id for record in before.state.declared]

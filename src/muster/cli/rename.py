@@ -36,7 +36,7 @@ def rename_(
         )
     if not sign or not old or not new:
         raise UsageError(f"{names!r} is not OLD=NEW", hint=f"muster rename {axis} large=big")
-    desk = Desk.open(open_folder(ctx))
+    desk = Desk.open_to_act(open_folder(ctx))
     Stopping(desk).record_ended()
     done = rename(desk, axis, old, new, " ".join(because.split()))
     if as_json_:

@@ -52,6 +52,7 @@ def report(
     Exit code: 0 a verdict of a complete matrix, 3 INVALID or INCOMPLETE.
     """
     desk = Desk.open(open_folder(ctx))
+    desk.refuse_stranger()
     with progress(as_json_) as step:
         made = make(desk, partial=partial, step=step)
     if as_json_:

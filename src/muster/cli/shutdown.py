@@ -19,6 +19,7 @@ from muster.domain.errors import MusterError, UsageError
 from muster.domain.state import CampaignState
 from muster.wiring.desk import Desk
 from muster.wiring.shutting import Shutting, Told
+from muster.wiring.started_here import refuse_to_end
 from muster.wiring.survey import look
 
 app = typer.Typer(add_completion=False)
@@ -49,6 +50,8 @@ def shutdown(
         raise UsageError("--when-done, --dry-run and --cancel exclude each other", hint="choose one")
     left = None if countdown is None else seconds(countdown, "--countdown")
     desk = Desk.open_to_act(open_folder(ctx))
+    if not (dry_run or cancel):
+        refuse_to_end(desk.state, "powered off")
     if cancel:
         return _cancel(desk, as_json_)
     if when_done:

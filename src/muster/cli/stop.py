@@ -6,15 +6,17 @@ from typing import Annotated
 
 import typer
 
-from muster.acts.decisions import given
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.deciding import carry, meant, refuse
 from muster.cli.durations import seconds, span
+from muster.cli.reasons import reason_for, refuse_many
 from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
 from muster.wiring.hand_started import names_told, with_unknown_runs
+from muster.wiring.started_here import refuse_to_end
 from muster.wiring.stopping import Stopping
+from muster.wiring.survey import look
 
 app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4
@@ -26,7 +28,9 @@ def stop(
     cells: Annotated[
         list[str] | None, typer.Argument(metavar="CELL...", help="Cells, or globs: 'train/*/2'.", show_default=False)
     ] = None,
-    because: Annotated[str, typer.Option(help="Why, for the record.")] = "asked by a person",
+    because: Annotated[
+        str | None, typer.Option(help="Why, for the record; more than one cell needs it.", show_default=False)
+    ] = None,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until they have ended.")] = True,
     timeout: Annotated[str, typer.Option(help="Wait at most this long.")] = "60s",
 ) -> int:
@@ -34,8 +38,10 @@ def stop(
 
     Exit code: 0 stopped, 1 something was not running, 4 something still lives when the time is up.
     """
-    reason, limit = given(because), seconds(timeout)
+    limit = seconds(timeout)
     desk = Desk.open_to_act(open_folder(ctx))
+    refuse_many("stop", cells or [], because, with_unknown_runs(desk.root, look(desk)))
+    refuse_to_end(desk.state, "stopped")
     stopping = Stopping(desk)
     stopping.record_ended()
     found = with_unknown_runs(desk.root, looked(desk))
@@ -46,6 +52,7 @@ def stop(
     if not wanted:
         print("nothing of it runs")
         return 0
+    reason = reason_for("stopped", wanted, because, "asked by a person")
     for name in (name for name in wanted if name in waiting):
         keeps = f"`muster giveup {name}` or `muster hold` keeps it from starting"
         refuse(name, "stopped", unknown.get(name) or f"it is not running, it is {waiting[name]}; {keeps}")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from muster.acts.status import CellStatus, Status, as_json
 from muster.cli.grid import OUTDATED, grids, legend, mark
 from muster.cli.paint import paint
+from muster.cli.revival import REVIVED, not_started_line
 from muster.cli.terminal import clear_screen
 from muster.cli.words import counted, few, say_json
 from muster.domain.cell import needed_cells
@@ -29,8 +31,8 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
     desk = Desk.open(folder)
     while True:
         found = with_unknown_runs(desk.root, as_the_file_says(desk, look(desk)))
-        if found.going_on and not found.controller.alive:
-            desk.revive()
+        if found.going_on and not found.controller.alive and desk.revive():
+            found = replace(found, controller=replace(found.controller, revived=True))
         if as_json_:
             say_json(as_json(found))
         else:
@@ -45,13 +47,15 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
 
 
 def brought_line(desk: Desk, found: Status) -> str:
-    """Of a folder that was copied or brought here; empty: it lies where it was made, or nothing is left to do in it."""
+    """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
+    if desk.stranger:
+        return paint(f"it belongs to {desk.stranger.whose}: it is only read here", "yellow")
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
         return paint(f"a copy of the campaign in {origin}: read and report here, act there", "yellow")
     if standing == "moved" and found.going_on:
         return paint(f"brought here from {origin}: nothing starts by itself, `muster up` goes on here", "yellow")
-    return ""
+    return paint(not_started_line(desk, found), "yellow")
 
 
 def show(found: Status, told: Collection[str] = ()) -> None:
@@ -215,7 +219,11 @@ def controller_line(found: Status) -> str:
         return f"controller {controller.pid}"
     if intent.kind == "down":
         return "down"
-    return "its controller was gone and is being revived" if found.going_on else "at rest"
+    if not found.going_on:
+        return "at rest"
+    if controller.revived:
+        return REVIVED
+    return "its controller was gone and is being revived" if controller.started_here else "no controller"
 
 
 def cell_line(cell: CellStatus) -> str:

@@ -54,7 +54,7 @@ class HashCache:
 
     def save(self) -> None:
         """Atomically. A disk that can't be written costs time later and no hash."""
-        if not self._changed or self._known is None:
+        if not self._changed or self._known is None or not _is_own(self._file.parent):
             return
         kept = self._kept(self._known)
         where = Whereabouts(self._root)
@@ -117,6 +117,13 @@ class HashCache:
         return self._known
 
 
+def _is_own(folder: Path) -> bool:
+    try:
+        return folder.stat().st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def _read(name: str, now: Callable[[], float]) -> tuple[str, Same | None]:
     """The hash, and what the file is known by; None: it changed while it was read, or a moment before."""
     import hashlib
@@ -145,5 +152,5 @@ def _remembered(file: Path, where: Whereabouts) -> dict[str, tuple[Same, str]]:
             where.here(str(name)): ((int(size), int(mtime), int(ctime), int(inode)), str(digest))
             for name, (size, mtime, ctime, inode, digest) in rows.items()
         }
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

@@ -9,7 +9,6 @@ enter has none that fits, whatever else it claims.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -60,6 +59,8 @@ class Place:
 
 def campaign_id(state: Path) -> str | None:
     """Of the campaign whose .muster this is; None: nothing was decided in it yet."""
+    import hashlib  # `status` asks only where no controller lives
+
     try:
         with open(state / LOG, "rb") as log:
             line = log.readline(_LONGEST_LINE)
@@ -203,5 +204,5 @@ def _read(file: Path) -> Entry | Unread | None:
         return None
     except OSError as error:
         return Unread(file.stem, str(file), error.strerror or str(error))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return Unread(file.stem, str(file), "it is damaged")

@@ -6,14 +6,14 @@ import json
 import os
 import platform
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from muster import __version__
 from muster.acts.check import Check, Machine, advise, locate
-from muster.acts.environments import Environment, as_record, environments, judge
+from muster.acts.environments import judge
 from muster.acts.gate_check import gate_mistakes, missing_files
 from muster.acts.later import not_yet
 from muster.acts.looks import exact_test
@@ -29,20 +29,21 @@ from muster.ports.clock import Clock, SystemClock, iso
 from muster.ports.write_files import make_private_folder, write_atomically
 from muster.store.newer import refuse_newer_state
 from muster.store.place import refuse_bad_place
+from muster.wiring.asking import Asking, ask_environments, note_left_out, whom_to_ask
 from muster.wiring.codes import CodeReader, keep
 from muster.wiring.desk import FILE
 from muster.wiring.fitting import jobs_to_do, known_state
 from muster.wiring.gate_rows import past_rows
+from muster.wiring.owner import refuse_stranger
 from muster.wiring.taking import Read, read
 
 RECORD = "preflight.json"
-Asking = Callable[[Environment], None]  # hears which environment is asked now: it may take a while
 
 
-def check(root: Path, *, quick: bool = False, asking: Asking = lambda _: None) -> Check:
+def check(root: Path, *, quick: bool = False, ask: bool = False, asking: Asking = lambda _: None) -> Check:
     """Every mistake there is; the record of this machine is saved only for a campaign without any.
 
-    `quick` leaves out what takes long: asking the campaign's own Pythons what they see.
+    `ask` asks the campaign's own Pythons what they see, which executes them; `quick` asks none.
     """
     file = root / FILE
     refuse_newer_state(root / ".muster")
@@ -54,9 +55,10 @@ def check(root: Path, *, quick: bool = False, asking: Asking = lambda _: None) -
     machine = survey_machine(root, found.campaign, code=code)
     noticed = _noticed(root, found, machine)
     if not quick and not any(each.level == "error" for each in noticed):
-        asked = _ask_all(found.campaign, root, machine, asking)
-        noticed += [each for one, answer in asked if answer for each in judge(one, answer)]
-        machine = _with(machine, environments=[as_record(one, answer) for one, answer in asked])
+        asked = ask_environments(found.campaign, root, machine.gpus, whom_to_ask(root, ask=ask), asking)
+        noticed += [one for each in asked if each.answer for one in judge(each.environment, each.answer)]
+        noticed += note_left_out(asked)
+        machine = _with(machine, environments=[each.record for each in asked])
     return _told(root, file, found, machine, noticed, code)
 
 
@@ -93,18 +95,6 @@ def _told(root: Path, file: Path, found: Read, machine: Machine, noticed: Sequen
 
 def _with(machine: Machine, **more: Any) -> Machine:
     return replace(machine, record={**machine.record, **more})
-
-
-def _ask_all(campaign: Campaign, root: Path, machine: Machine, asking: Asking) -> list[tuple[Environment, Any]]:
-    """Each environment once, with what it answered; None where there is nobody to ask."""
-    from muster.observe.environments import ask
-
-    found: list[tuple[Environment, Any]] = []
-    for each in environments(campaign, str(root), machine.gpus, os.environ):
-        if each.words:
-            asking(each)
-        found.append((each, ask(each.words, each.cwd, {**os.environ, **each.added}) if each.words else None))
-    return found
 
 
 def survey_machine(
@@ -150,6 +140,7 @@ def _disk(root: Path) -> dict[str, Any] | None:
 def _save(root: Path, machine: Machine, code: CodeReader) -> tuple[str | None, Mistake | None]:
     path = root / ".muster" / RECORD
     try:
+        refuse_stranger(root)
         refuse_bad_place(root)
         make_private_folder(path.parent)
         for folder, seen in code.seen.items():

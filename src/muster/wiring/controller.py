@@ -45,6 +45,7 @@ from muster.wiring.desk import guards_wanted, revive_command
 from muster.wiring.finishing import Finishing, open_step_tokens
 from muster.wiring.looking import Looking
 from muster.wiring.notifying import notify
+from muster.wiring.old_environments import forget_environments
 from muster.wiring.owner import refuse_stranger, stranger
 from muster.wiring.pace import floors, poll_s
 from muster.wiring.registering import enter
@@ -82,7 +83,7 @@ def main(argv: list[str]) -> int:
 
 
 def may_be_revived(root: Path, state: Path) -> bool:
-    return stranger(root) is None and standing(state) == "home" and started_here(state, called=True)
+    return stranger(root) is None and standing(state) == "home" and started_here(state, or_earlier=True)
 
 
 def take_turn(root: Path, state: Path, clock: SystemClock) -> int:
@@ -119,6 +120,7 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     keeper = keep_guard(loop, state, clock)
     try:
         loop.run()
+        forget_environments(store, state)
     finally:
         if keeper:
             keeper.close()
@@ -180,6 +182,8 @@ def build(
     # of their own: the proofs of the other pair are for the judge
     eyes = Looking(executor.folder, clock, vitals, executor.traces)
 
+    folder = state
+
     def publish(state: CampaignState) -> None:
         me = ControllerStatus(True, os.getpid())
         with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
@@ -189,6 +193,7 @@ def build(
                 state, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=process.boot_id(), watch_of=watches.of
             )
             write_status_tsv(root, found)
+            forget_environments(store, folder)
 
     loop = Loop(ports, carrier, loaded, watches, policy, configure, publish)
 

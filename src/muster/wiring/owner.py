@@ -16,7 +16,7 @@ from pathlib import Path
 from muster.domain.errors import UsageError
 
 TRUSTED = "trusted"  # in the user's home of Muster: one absolute path a line, without links
-CODE = "not_yours"
+NOT_YOURS = "not_yours"
 CAMPAIGN_FILE, STATE, LOG = "campaign.yaml", ".muster", "decisions.jsonl"
 LARGEST = 1 << 20  # bytes of `trusted`
 _OTHERS, _ANYBODY_ELSE = stat.S_IWOTH, stat.S_IWGRP | stat.S_IWOTH
@@ -75,7 +75,7 @@ def refusal(found: Stranger, below: Path | None = None) -> UsageError:
         where=str(found.path),
         hint=f"{mend}`muster -C {named} status` reads it and changes nothing. If you know what is in it and mean to "
         f"work in it: {trust_command(found.root)}",
-        code=CODE,
+        code=NOT_YOURS,
     )
 
 
@@ -84,7 +84,7 @@ def unreadable(found: Stranger) -> UsageError:
         f"the campaign in {found.root} belongs to {found.whose}, and you may not read it; nothing was changed",
         where=str(found.path),
         hint=f"ask {user_name(found.owner)} for a `muster pack` of it",
-        code=CODE,
+        code=NOT_YOURS,
     )
 
 

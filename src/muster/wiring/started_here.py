@@ -18,10 +18,12 @@ LOCKS = {"controller.lock": b"muster.wiring.controller", "guard.lock": b"guard.p
 _LONGEST_LOCK = 4096
 
 
-def started_here(state: Path, *, called: bool = False) -> bool:
-    """`called`: by a guard or a shim. Those of a campaign that an earlier version began have no key to hand on."""
+def started_here(state: Path, *, or_earlier: bool = False) -> bool:
+    """`or_earlier`: or by that of an earlier version, which knew no keys. Enough for its guard and shims, and for a person
+    who ends something; not for who only looks.
+    """
     try:
-        return _was_handed_on(state) or _is_entered(state, called) or _lives(state)
+        return _was_handed_on(state) or _is_entered(state, or_earlier) or _lives(state)
     except OSError:
         return False
 
@@ -34,7 +36,7 @@ def hand_on(state: Path) -> dict[str, str]:
 
 def refuse_to_end(state: Path, what: str) -> None:
     """Who is named in a state that came from elsewhere may be any process of this user."""
-    if not started_here(state):
+    if not started_here(state, or_earlier=True):
         raise UsageError(f"{not_started_here()}; nothing was {what}", where=str(state), hint=HINT, code="not_started")
 
 
@@ -56,11 +58,11 @@ def _was_handed_on(state: Path) -> bool:
     return bool(told) and hand_on(state).get(HANDED_ON) == told
 
 
-def _is_entered(state: Path, called: bool) -> bool:
+def _is_entered(state: Path, or_earlier: bool) -> bool:
     entry = register.entry_of(_folder().parent, state)
     if entry is None:
         return False
-    return register.fits(entry, state) or (called and register.is_of_earlier_version(entry, state))
+    return register.fits(entry, state) or (or_earlier and register.is_of_earlier_version(entry, state))
 
 
 def _lives(state: Path) -> bool:

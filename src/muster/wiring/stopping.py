@@ -30,6 +30,10 @@ class Stopping:
             self._asked = time.monotonic()
             self.desk.start_controller()
 
+    def _may_start(self) -> bool:
+        """Somebody is there, or one may be started: in what came from elsewhere none is."""
+        return self.desk.controller() is not None or self.desk.started_here()
+
     def until_ended(self, keys: Collection[Key], timeout_s: float) -> list[Attempt]:
         """Until these attempts have ended and it is recorded; returns those that have not when the time is up."""
         deadline = time.monotonic() + timeout_s
@@ -46,7 +50,7 @@ class Stopping:
         while True:
             found = look(self.desk)
             ending = any(c.record.open and (c.verdict.final or c.verdict.kind == "ending") for c in found.cells)
-            if not ending or time.monotonic() > deadline:
+            if not ending or time.monotonic() > deadline or not self._may_start():
                 return found.state
             self.ensure_controller()
             time.sleep(LOOK_S)

@@ -130,7 +130,7 @@ def watched(desk: Desk, state: CampaignState, living: Sequence[tuple[Attempt, Si
 def controller_status(desk: Desk) -> ControllerStatus:
     holder = desk.controller()
     if holder is None:
-        return ControllerStatus(False, trouble=_lost(desk))
+        return ControllerStatus(False, trouble=_lost(desk), started_here=desk.started_here())
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_S else None
     trouble = holder.trouble or (f"it has not beaten for {silent:.0f} s" if hung else "")

@@ -30,6 +30,7 @@ from muster.plan.standing import describe, wanted
 from muster.ports.known_secrets import learn
 from muster.ports.write_files import UMASK, umask_of_caller
 from muster.store import campaigns
+from muster.store.environments import recording
 from muster.store.fold import OUTRUN
 from muster.wiring.codes import CodeReader, Slow, silent
 from muster.wiring.config_files import write_configs
@@ -56,6 +57,11 @@ class Read:
     fresh: tuple[Variant, ...] = ()  # those that are not known yet, as they will run
     mended: tuple[Variant, ...] = ()  # known ones, with the config that they will run with from now on
     configs: Mapping[str, str] = field(default_factory=dict)  # edited ones by path: texts to write when it is taken in
+
+    def originals(self, file: Path) -> dict[str, list[Path]]:
+        """By the path of a config what its text was made from; `file`: the campaign's."""
+        sources = {each.config: each.source for each in (*self.fresh, *self.mended) if each.source}
+        return {path: [file, *([Path(sources[path])] if path in sources else [])] for path in self.configs}
 
 
 def read(file: Path, text: str | None = None) -> Read:
@@ -158,7 +164,8 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None, s
         before = desk.store.load()
         release = _release_of(desk, found, before) if before and before.intent.kind == "held" else None
         _refuse_former_names(desk, found.campaign, before)
-        what, refused = _take_in(desk, up_to_date(found, before), only, before, rounds, slow, release)
+        with recording(desk.state):
+            what, refused = _take_in(desk, up_to_date(found, before), only, before, rounds, slow, release)
         if refused != OUTRUN:
             break
     if refused == OUTRUN:
@@ -202,7 +209,7 @@ def _take_in(
     slow: Slow,
     release: Decision | None,
 ) -> tuple[Changes, str]:
-    write_configs(found.configs)
+    write_configs(found.configs, found.originals(desk.file))
     code = CodeReader(found.campaign, desk.root, slow)
     hashed = hashes(found.campaign, str(desk.root), code, desk.store.origin())
     code.save()
