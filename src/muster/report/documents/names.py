@@ -9,15 +9,19 @@ from dataclasses import dataclass
 from muster.report.documents import aliases
 from muster.report.documents.quantity import Book
 
+_SPACE = r"\s{0,20}"  # as many as anybody writes: a pattern that tries every place must not walk on from each
 _GAP = r"[\s_\-./@()（）]*"
 _CHUNKS = re.compile(r"[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*(?![a-z])|[A-Za-z]+[0-9]*|[0-9]+|[^\sA-Za-z0-9_\-./@:()（）]+")
 _SQUEEZE = re.compile(r"[\s_\-./@()（）]+")
 _LIST = r"[0-9]+(?:\s*(?:,|，|/|、|和|与|and|&)\s*[0-9]+)*"
 _SEEDS = re.compile(
-    rf"(?:random\s+)?(?:\bseeds?|种子)\s*(?:[=:：#_]|为|编号)?\s*(?P<list>{_LIST})(?![.0-9])(?P<range>\s*[-–~到至]\s*[0-9]+)?",
+    rf"(?:random\s+)?(?:\bseeds?|种子){_SPACE}(?:[=:：#_]|为|编号)?{_SPACE}(?P<list>{_LIST})(?![.0-9])(?P<range>\s*[-–~到至]\s*[0-9]+)?",
     re.I,
 )
-_COUNTED = re.compile(r"[0-9]+\s*(?:个)?\s*(?:random\s+|随机)?(?:seeds?\b|种子)|\b[nkN]\s*=\s*[0-9]*", re.I)
+_COUNTED = re.compile(
+    rf"(?<![0-9])[0-9]{{1,9}}{_SPACE}(?:个)?{_SPACE}(?:random{_SPACE}|随机)?(?:seeds?\b|种子)|\b[nkN]\s*=\s*[0-9]*",
+    re.I,
+)
 _AT_BEST = re.compile(r"@\s*best\b|\bat best\b|[(（]\s*best\s*[)）]", re.I)
 _WITHOUT = re.compile(r"\b(?:w/o|without|no|minus|except)\b|[-−–+＋]\s*[A-Za-z]|去掉|除去|不含|无", re.I)
 _LEFT = re.compile(r"[A-Za-zÀ-ɏͰ-Ͽа-я0-9]+|[㐀-鿿]+|[<>≤≥≠]")
@@ -219,7 +223,7 @@ class Vocabulary:
             if not found["range"] and listed != self.seeds:
                 seeds |= listed
         rest = _SEEDS.sub(" ", text)
-        counts = {int(count) for found in _COUNTED.finditer(rest) for count in re.findall(r"[0-9]+", found[0])}
+        counts = {int(count) for found in _COUNTED.finditer(rest) for count in re.findall(r"[0-9]{1,9}", found[0])}
         return seeds, counts, _COUNTED.sub(" ", rest)
 
 
