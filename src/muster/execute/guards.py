@@ -67,7 +67,7 @@ def read_words(state: Path) -> GuardWords | None:
         told = json.loads((state / WORDS).read_bytes())
         code = told["code"] if told["code"] is None else int(told["code"])
         return GuardWords(int(told["times"]), int(told["failed"]), code, str(told["said"]), float(told["next"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError):
         return None
 
 

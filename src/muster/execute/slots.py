@@ -292,7 +292,7 @@ def _told(data: bytes) -> Holder:
     try:
         found = json.loads(data)
         return Holder(str(found["campaign"]), str(found["cell"]), int(found["n"]), str(found["token"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, OverflowError, KeyError, TypeError, RecursionError):
         return NOBODY_KNOWS
 
 

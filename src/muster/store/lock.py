@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster import __version__
@@ -93,13 +93,12 @@ class ControllerLock:
     def holder(self) -> Holder | None:
         try:
             about = json.loads(self.path.read_text())
-            pid, ticks = int(about["pid"]), int(about["ticks"])
-        except (OSError, ValueError, KeyError, TypeError):
+            found = Holder(int(about["pid"]), int(about["ticks"]), int(about["epoch"]), float(about["since"]),
+                           float(about["beat"]), str(about.get("trouble", "")), False, int(about.get("format", 1)),
+                           str(about.get("version", "")))  # fmt: skip
+        except (OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError):
             return None
-        alive = _ticks(pid) == ticks and self.held()
-        return Holder(pid, ticks, int(about["epoch"]), float(about["since"]), float(about["beat"]),
-                      str(about.get("trouble", "")), alive, int(about.get("format", 1)),
-                      str(about.get("version", "")))  # fmt: skip
+        return replace(found, alive=_ticks(found.pid) == found.ticks and self.held())
 
     def hung(self) -> Holder | None:
         """The holder, if it lives but has not beaten for long: stopped, or stuck."""

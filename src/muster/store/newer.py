@@ -30,7 +30,8 @@ def refuse_newer_decision(decision: Decision, where: str) -> None:
 
 
 def refuse_newer_format(told: object, where: str) -> None:
-    number = int(told) if isinstance(told, int) or (isinstance(told, str) and told.isdecimal()) else 1
+    written = str(told) if isinstance(told, int | str) else ""
+    number = int(written[:9]) if written.isdecimal() else 1
     if number > STATE_FORMAT:
         raise newer_state(f"its decisions have format {number}, and this Muster knows {STATE_FORMAT}", where)
 

@@ -178,7 +178,7 @@ def _marked(state: Path) -> Mark | None:
         mark = json.loads((state / "place").read_text("utf-8"))
         former = tuple(map(str, mark.get("former", ())))
         return Mark(str(mark["path"]), int(mark["inode"]), str(mark.get("machine", "")), former)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
