@@ -52,6 +52,9 @@ KNOWN = quantities(STORY)
 ANY = (EditsRefused, UnreadableConfig, EditError, PathError, ExpressionError, SpecError, ValueError)
 
 
+ONE_WORD = 128 << 10  # bytes: no word of a command line may be longer
+
+
 def _words_of(read: Callable[[str], object]) -> Callable[[Path], object]:
     """Of the command line: bytes that are no UTF-8 come as lone surrogates."""
     return lambda path: read(path.read_bytes().decode("utf-8", "surrogateescape"))
@@ -280,15 +283,15 @@ def _all() -> Iterable[Reader]:
         yield Reader(f"variant.{kind}", ("muster.acts.edit", "muster.acts.bases"), lambda seed=seed: [seed], _made, (MusterError,), file=f"base.{kind}", words=words)
     yield Reader("variants", ("muster.acts.edit",), lambda: [b'{"file": "a.yaml", "base": "b.yaml", "edits": ["lr@mul=2"], "reason": "x", "at": "2026"}\n' * 3], lambda path: list(read_variants(path)), (MusterError,), words=JSON_WORDS, codec=LINES)
     yield Reader("bases", ("muster.acts.bases",), lambda: [b"a.yaml\n# c\nb*.yaml\n"], _bases, (MusterError,), file="list.txt", words=(b"*", b"**/", b"[", b"@", b"../", b"\n", b"a.yaml"), codec=LINES)
-    yield Reader("edit", ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"), lambda: list(EDITS), _words_of(_edited), (EditsRefused, UnreadableConfig), words=EDIT_WORDS)
-    yield Reader("edit.alone", ("muster.rounds.edits",), lambda: list(EDITS), _words_of(parse_edit), (EditError,), words=EDIT_WORDS)
-    yield Reader("path", ("muster.rounds.paths",), lambda: [each.partition(b"@")[0] for each in EDITS], _words_of(_path), (PathError,), words=EDIT_WORDS)
-    yield Reader("expression", ("muster.rounds.expressions", "muster.rounds.tokens"), lambda: list(EXPRESSIONS), _text(_expression), (ExpressionError,), words=EXPRESSION_WORDS)
-    yield Reader("expression.number", ("muster.rounds.expressions",), lambda: list(EXPRESSIONS), _text(lambda text: parse(text, "number")), (ExpressionError,), words=EXPRESSION_WORDS)
+    yield Reader("edit", ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"), lambda: list(EDITS), _words_of(_edited), (EditsRefused, UnreadableConfig), words=EDIT_WORDS, most=ONE_WORD)
+    yield Reader("edit.alone", ("muster.rounds.edits",), lambda: list(EDITS), _words_of(parse_edit), (EditError,), words=EDIT_WORDS, most=ONE_WORD)
+    yield Reader("path", ("muster.rounds.paths",), lambda: [each.partition(b"@")[0] for each in EDITS], _words_of(_path), (PathError,), words=EDIT_WORDS, most=ONE_WORD)
+    yield Reader("expression", ("muster.rounds.expressions", "muster.rounds.tokens"), lambda: list(EXPRESSIONS), _text(_expression), (ExpressionError,), words=EXPRESSION_WORDS, most=ONE_WORD)
+    yield Reader("expression.number", ("muster.rounds.expressions",), lambda: list(EXPRESSIONS), _text(lambda text: parse(text, "number")), (ExpressionError,), words=EXPRESSION_WORDS, most=ONE_WORD)
     yield Reader("notations", ("muster.stages.notation", "muster.stages.schedule", "muster.stages.curriculum", "muster.stages.overrides", "muster.stages.windows"), lambda: list(NOTATIONS), _text(_notations),
-                 words=(b":", b";", b",", b"|type=", b"mean ", b"p10 ", b"|"))  # fmt: skip
-    yield Reader("flags", ("muster.stages.flags",), lambda: [FLAGS], _words_of(settings_of), (SpecError,), words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"))
-    yield Reader("template", ("muster.domain.template",), lambda: list(TEMPLATES), _text(_words), (ValueError,), words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"))
+                 words=(b":", b";", b",", b"|type=", b"mean ", b"p10 ", b"|"), most=ONE_WORD)  # fmt: skip
+    yield Reader("flags", ("muster.stages.flags",), lambda: [FLAGS], _words_of(settings_of), (SpecError,), words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"), most=ONE_WORD)
+    yield Reader("template", ("muster.domain.template",), lambda: list(TEMPLATES), _text(_words), (ValueError,), words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"), most=ONE_WORD)
     yield Reader("masking", ("muster.acts.masking",), lambda: [SECRETS, SECRETS.replace(b"\n", b" ")], _text(_masked), words=(b"password", b"://", b":", b"@", b"--key", b"=", b"Bearer ", b"?token=", b"&", b"- ", b"|\n", b"'", b'"', b"api_key: "), codec=LINES, share=2)
     yield Reader("document.md", ("muster.report.documents.source", "muster.report.documents.numbers", "muster.report.documents.places", "muster.report.documents.tables", "muster.report.documents.bind", "muster.acts.docs", "muster.acts.docs_files"),
                  _texts, _document, (MusterError,), file="text.md", words=TEXT_WORDS, codec=LINES, share=3)  # fmt: skip
