@@ -17,8 +17,10 @@ from types import ModuleType
 from typing import Any
 
 from muster.domain.errors import MusterError
+from muster.ports.regular_files import read_regular
 
 FILE = ".py"
+LARGEST = 512 << 10  # bytes: what Python makes of a source takes a hundred times its size and more
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +53,13 @@ class EntryPoint:
             hint = "install it where Muster is, or name a file: my_rules.py:propose"
             return ("", "") if found else (f"there is no module {self.place}", hint)
         try:
-            source = self.file.read_bytes()
+            source = read_regular(self.file, LARGEST)
         except OSError as error:
             return f"{self.place} can't be read: {error.strerror}", "files are looked for in the campaign's folder"
         try:
             names = _bound(ast.parse(source, self.place))
+        except (MemoryError, RecursionError):
+            return f"{self.place}: it is nested too deep to be read", "mend it there"
         except (SyntaxError, ValueError) as error:
             line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
             return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", "mend it there"

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from muster.domain.origins import Checkpoint
+from muster.ports.plain_files import read_plain
 
 FILE = "left_out.json"
 
@@ -28,7 +29,7 @@ class LeftOut:
 def read_left_out(state: Path, here: Callable[[str], str]) -> LeftOut:
     """Nothing where this was never unpacked. `here`: where a recorded path leads to now."""
     try:
-        found = msgspec.json.decode((state / FILE).read_bytes(), type=LeftOut)
+        found = msgspec.json.decode(read_plain(str(state / FILE)), type=LeftOut)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return LeftOut()
     return placed(found, here)

@@ -10,11 +10,13 @@ import msgspec
 
 from muster.domain.attempt import CellRecord
 from muster.domain.state import CampaignState
+from muster.ports.regular_files import read_regular
 from muster.report.report_verdict import ReportVerdict
 
 STAMPS = "reports/stamps"
 PARTIAL, WHOLE = "report-partial", "report"
 NAMED = 3
+LARGEST = 256 << 20  # bytes
 NO_RESULT = "the matrix is INVALID: its numbers are no result, and none is written"
 
 
@@ -70,7 +72,7 @@ def _last_stamp(root: Path) -> tuple[_Stamp, bool] | None:
     """A whole report takes a partial one away: where both are there, the partial one came later."""
     for name in (PARTIAL, WHOLE):
         try:
-            return _decode((root / STAMPS / f"{name}.json").read_bytes()), name == PARTIAL
+            return _decode(read_regular(root / STAMPS / f"{name}.json", LARGEST)), name == PARTIAL
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue
     return None
@@ -126,7 +128,7 @@ def file_digest(root: Path) -> str:
     import hashlib  # not at the top: it loads OpenSSL
 
     try:
-        return hashlib.sha256((root / "campaign.yaml").read_bytes()).hexdigest()[:16]
+        return hashlib.sha256(read_regular(root / "campaign.yaml", LARGEST)).hexdigest()[:16]
     except OSError:
         return ""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from muster.domain.campaign import Axis, AxisValue
+from muster.ports.bounded_json import loads_bounded
 from muster.ports.regular_files import read_regular
 
 FILES = (
@@ -21,6 +22,9 @@ _LABELS = frozenset({"method", "label", "name", "variant", "config", "configs", 
                      "experiment_name", "run_name", "algo"})  # fmt: skip
 _LARGEST = 4 << 20
 _DEEPEST = 12
+_MOST_NODES = 20_000
+_MOST_NAMES = 1000  # of configs in a list
+_LARGEST_YAML = 512 << 10  # bytes: YAML is read at some 50 kB a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def _of_leaf(path: str, value: Any, axis: Axis) -> str | None:
 def _declared(value: Any, axis: Axis) -> str | None:
     """The name of the axis value that this is; of a list of config names the last one decides."""
     if isinstance(value, list):
-        named = [found for each in value if (found := _declared(each, axis))]
+        plain = [each for each in value[:_MOST_NAMES] if not isinstance(each, list)]
+        named = [found for each in plain if (found := _declared(each, axis))]
         return named[-1] if named else None
     return next((each.name for each in axis.values if same(value, each)), None)
 
@@ -97,11 +102,18 @@ def _labels(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Nested keys joined by dots, with their values."""
+    """Nested keys joined by dots, with their values. YAML may hold one part many times over: not all of it is told."""
+    yield from islice(_leaves(config, before, depth, [_MOST_NODES]), _MOST_NODES)
+
+
+def _leaves(config: Mapping[str, Any], before: str, depth: int, left: list[int]) -> Iterator[tuple[str, Any]]:
     for key, value in config.items():
+        left[0] -= 1
+        if left[0] < 0:
+            return
         plain = _unwrap(value)
         if isinstance(plain, Mapping) and depth < _DEEPEST:
-            yield from leaves(plain, f"{before}{key}.", depth + 1)
+            yield from _leaves(plain, f"{before}{key}.", depth + 1, left)
         elif not isinstance(plain, Mapping):
             yield f"{before}{key}", plain
 
@@ -109,9 +121,10 @@ def leaves(config: Mapping[str, Any], before: str = "", depth: int = 0) -> Itera
 def load(path: Path) -> Mapping[str, Any] | None:
     """A config file as a mapping; None: it is none, too large or broken."""
     try:
-        text = read_regular(path, _LARGEST).decode("utf-8", "replace")
-        value = _PARSERS.get(path.suffix, _yaml)(text)
-    except (OSError, ValueError, RecursionError):
+        parse = _PARSERS.get(path.suffix, _yaml)
+        text = read_regular(path, _LARGEST_YAML if parse is _yaml else _LARGEST).decode("utf-8", "replace")
+        value = parse(text)
+    except (OSError, ValueError, RecursionError, MemoryError):
         return None
     return value if isinstance(value, Mapping) else None
 
@@ -125,4 +138,8 @@ def _yaml(text: str) -> Any:
         return None
 
 
-_PARSERS: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": tomllib.loads}
+def _json(text: str) -> Any:
+    return loads_bounded(text.encode())
+
+
+_PARSERS: dict[str, Callable[[str], Any]] = {".json": _json, ".toml": tomllib.loads}

@@ -16,10 +16,11 @@ from muster.ports.regular_files import TooLarge, read_regular
 
 __all__ = ["NotPlain", "loads", "read_pickle"]
 
-MOST_BYTES = 128 << 20
+MOST_BYTES = 64 << 20
 MOST_OPCODES = 2_000_000  # a few seconds; a pickle of arrays has thousands
 MOST_VALUES = 20_000_000  # that it unfolds to: lists within lists may hold each other many times over
-MOST_COPIED = 256 << 20
+MOST_COPIED = 128 << 20
+MOST_CONTAINERS = 400_000  # an empty one takes up to 216 bytes, and one letter in the file
 _SCALARS = (str, int, float, bool, bytes, type(None), complex)
 _KEY_ITEMS = 16
 _KEY_BITS = 256
@@ -46,11 +47,13 @@ def loads(data: bytes) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of escapes that are none: no concern of a reader
             found = _Machine().run(data)
+        return _checked(found)
     except NotPlain:
         raise
+    except (MemoryError, RecursionError):
+        raise NotPlain("it would take too much memory") from None
     except (ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
         raise NotPlain(f"the pickle is damaged: {error}") from None
-    return _checked(found)
 
 
 class _Machine:
@@ -58,6 +61,7 @@ class _Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.copied = 0
+        self.containers = 0
 
     def run(self, data: bytes) -> Any:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(data)):
@@ -65,6 +69,10 @@ class _Machine:
                 raise NotPlain(f"it has more than {MOST_OPCODES} steps")
             if opcode.name == "STOP":
                 break
+            if opcode.name in _CONTAINERS:
+                self.containers += 1
+                if self.containers > MOST_CONTAINERS:
+                    raise NotPlain(f"it has more than {MOST_CONTAINERS} containers")
             step = _STEPS.get(opcode.name)
             if step is None:
                 raise NotPlain(f"it wants {opcode.name}, which is not done here: {_ONLY}")
@@ -143,6 +151,7 @@ class _Machine:
         self.stack.append(Name(full))
 
 
+_CONTAINERS = frozenset("EMPTY_LIST EMPTY_DICT EMPTY_SET TUPLE1 TUPLE2 TUPLE3 TUPLE LIST DICT FROZENSET REDUCE".split())
 _ONLY = "only plain containers, numbers, texts and numpy arrays are"
 _MODULES = {"__builtin__": "builtins"}
 

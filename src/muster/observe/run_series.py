@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from muster.observe.metrics.numbers import leaves, plain
-from muster.observe.npz import NoArrays, read_arrays
+from muster.observe.npz import MOST_BYTES, NoArrays, read_arrays
 from muster.observe.pickle_arrays import is_array
-from muster.observe.pickles import MOST_BYTES, NotPlain, read_pickle
+from muster.observe.pickles import NotPlain, read_pickle
 
 MOST_SERIES = 500
+MOST_CELLS = 1_500_000  # of a list of records
 MOST_NUMBERS = 4_000_000  # of all series: 128 MB as Python keeps them
 _DEEPEST = 3
 
@@ -49,10 +50,20 @@ def _rows(found: Any) -> bool:
 
 def _columns(rows: Any, name: str) -> Iterator[tuple[str, list[float]]]:
     """Of a list of records, one for each iteration; keys that some of them lack are left out."""
-    numbers = [dict(leaves({str(key): _plain(value) for key, value in row.items()})) for row in rows]
-    for key in numbers[0]:
-        if all(key in row for row in numbers):
-            yield f"{name}.{key}" if name else key, [row[key] for row in numbers]
+    columns: dict[str, list[float]] = {}
+    left = MOST_CELLS
+    for at, row in enumerate(rows):
+        numbers = dict(leaves({str(key): _plain(value) for key, value in row.items()}))
+        left -= max(1, len(row))
+        if left < 0:
+            return
+        if at == 0:
+            columns = {key: [] for key in numbers}
+        columns = {key: values for key, values in columns.items() if key in numbers}
+        for key, values in columns.items():
+            values.append(numbers[key])
+    for key, values in columns.items():
+        yield f"{name}.{key}" if name else key, values
 
 
 def _numbers(found: Any) -> list[float]:

@@ -20,9 +20,15 @@ def check_values(data: bytes, most: int = MOST, times: int = 0) -> None:
     if len(data) <= SMALL:
         return
     values = data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
-    text = len(data) if data.isascii() else 4 * len(data)
-    if text + VALUE * values > max(most, times * len(data)):
+    if _text_bytes(data) + VALUE * values > max(most, times * len(data)):
         raise TooManyValues(f"it holds too many values for its size: up to {values}")
+
+
+def _text_bytes(data: bytes) -> int:
+    """Of the text and of one long text in it: one letter beyond the others makes all of them as wide as itself."""
+    if data.isascii():
+        return 2 * len(data)
+    return (8 if any(bytes((first,)) in data for first in range(0xF0, 0xF5)) else 4) * len(data)
 
 
 def loads_bounded(data: bytes, most: int = MOST) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from struct import Struct
 
 from muster.observe.metrics.crc32c import Many, masked
@@ -11,6 +12,9 @@ _LENGTH = Struct("<QI")
 _LONGEST = 1 << 30  # an event longer than this is none
 _NO_NUMBER = 1 << 20  # events longer than this hold pictures: they are not read
 _MOST_LENGTHS = 10_000
+_MOST_TRIES = 100_000  # to find the next length: half a second
+_HOLE = bytes(64)
+_LEADING = re.compile(rb"\0+")
 _EMPTY = b"\0\0\0\0"  # the upper half of every length
 
 
@@ -29,6 +33,7 @@ class EventFrames:
         self._checks = checked  # whether events are checked here: it takes numpy
         self._many: Many | None = None
         self._lost = False  # the last length was none, and the next one was not found yet
+        self._tried = 0  # places where no length was, one after the other
 
     def events(self, data: bytes, size: int) -> list[tuple[int, int]]:
         """Where in `data`, which begins at `at`, the events of whole frames lie. `size`: of the file now."""
@@ -43,7 +48,7 @@ class EventFrames:
             if length is None:
                 at = self._pass_over(data, at)
                 continue
-            self._lost = False
+            self._lost, self._tried = False, 0
             end = at + HEAD + length
             if end + TAIL > length_all:
                 if length > _NO_NUMBER and base + end + TAIL <= size:
@@ -69,8 +74,11 @@ class EventFrames:
         self._lost = True
         while True:
             at = data.find(_EMPTY, at + 5) - 4
-            if at < 0:
+            self._tried += 1
+            if at < 0 or self._tried > _MOST_TRIES:
                 return max(0, len(data) - 7)
+            if data.startswith(_HOLE, at + 4):  # a power cut leaves many; only their end may belong to a length
+                at += _LEADING.match(data, at + 4).end() - at - 4 - 8  # type: ignore[union-attr]
             if at + HEAD > len(data) or self._checked(data[at : at + HEAD]) is not None:
                 return at
 

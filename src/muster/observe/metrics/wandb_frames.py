@@ -12,6 +12,7 @@ BLOCK_BYTES = 32768
 _CHUNK = Struct("<IHB")  # checksum of the type and the data, length, type
 _HEAD = _CHUNK.size
 _NUM, _SUMMARY = 0x08, 0x1A  # how a record begins, and the kind of which nothing is wanted
+_LONGEST = 64 << 20  # bytes of a record: a configuration has kilobytes
 FULL, FIRST, MIDDLE, LAST = 1, 2, 3, 4
 Record = tuple[bytes, int, int]  # bytes, and where in them the record begins and ends
 
@@ -29,6 +30,7 @@ class Frames:
         self.damaged = 0  # blocks of which something was passed over
         self.torn = False  # whether the last look ended within a chunk or a record
         self._pieces: list[bytes] = []
+        self._length = 0  # of them
 
     def records(self, data: bytes, size: int) -> Iterator[Record]:
         """`data`: what the file has from `at` on; `size`: of the file now."""
@@ -67,12 +69,16 @@ class Frames:
     def _piece(self, piece: bytes, kind: int, offset: int) -> bytes | None:
         """The record, where this is the last piece of it."""
         if kind == FIRST:
-            self._pieces = [piece]
+            self._pieces, self._length = [piece], len(piece)
             return None
         if not self._pieces:
             self.whole = offset  # the rest of a record whose beginning was lost
             return None
         self._pieces.append(piece)
+        self._length += len(piece)
+        if self._length > _LONGEST:
+            self._pass_over(offset)
+            return None
         if kind == MIDDLE:
             return None
         record, self._pieces, self.whole = b"".join(self._pieces), [], offset
