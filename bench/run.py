@@ -73,7 +73,7 @@ def campaign(text: str) -> Iterator[Path]:
     try:
         yield root
     finally:
-        muster(root, "down", "--runs")
+        muster(root, "down", "--runs", "--because", "the bench is over")
 
 
 def muster(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

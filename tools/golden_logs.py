@@ -264,7 +264,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="golden-") as scratch:
             made = Made(Path(scratch))
             MADE[name](made)
-            made("down", "--runs")
+            made("down", "--runs", "--because", "the log is made")
             keep(made.root / ".muster", made.root, target)
         print(f"{target}: {sum(path.stat().st_size for path in target.rglob('*') if path.is_file())} bytes")
 

@@ -106,7 +106,7 @@ def together(root: Path) -> None:
     for name in sizes:
         muster(root, "why", name)
     muster(root, "status")
-    muster(root, "down", "--runs", show=False)
+    muster(root, "down", "--runs", "--because", "the story is told", show=False)
 
 
 def apart(sizes: dict[str, int]) -> bool:
@@ -132,6 +132,6 @@ if __name__ == "__main__":
             together(Path(folder) / "together")
         finally:
             for name in ("alone", "together"):
-                muster(Path(folder) / name, "down", "--runs", show=False)
+                muster(Path(folder) / name, "down", "--runs", "--because", "it was looked at", show=False)
     print("all as wanted" if not FAILED else f"NOT as wanted: {FAILED}")
     sys.exit(bool(FAILED))

@@ -180,7 +180,7 @@ class Camp:
         for started in self._background:  # a test that failed half-way has not waited for it
             with started:
                 started.kill()
-        self("down", "--runs", "--timeout", "20s")
+        self("down", "--runs", "--because", "the test is over", "--timeout", "20s")
         left = [
             pid for pid in (*self.pids(), self.controller(), guard_pid(self.root / ".muster")) if pid and alive(pid)
         ]

@@ -88,7 +88,7 @@ def test_every_state_of_a_campaign_fits(gated: Camp) -> None:
 def test_status_while_down_and_pending_fits(gated: Camp) -> None:
     gated("up", "--detach", "--only", "seed=0", code=0)
     gated.started("train/0")
-    gated("down", "--runs", code=0)
+    gated("down", "--runs", "--because", "enough", code=0)
     status = fits(gated.json("status", code=3), "status")
     assert (status["intent"], status["controller"]["alive"]) == ("down", False)
     assert "--only seed=0" in fits(gated.json("why", "train/1"), "why")["reason"]

@@ -313,7 +313,7 @@ def test_a_campaign_without_its_file_can_still_be_asked_and_stopped(gated: Any) 
     gated.started("train/0")
     (gated.root / "campaign.yaml").unlink()
     assert gated.cells()["train/0"] == "RUNNING"
-    gated("down", "--runs", code=0)
+    gated("down", "--runs", "--because", "enough", code=0)
 
 
 def test_the_state_never_lands_in_a_repository(gated: Any) -> None:

@@ -267,14 +267,14 @@ jobs:
 """)
     camp("up", "--detach", code=0)
     pids = [camp.started("train/0"), camp.started("train/1")]
-    told = camp("down", "--runs", code=0).stdout
+    told = camp("down", "--runs", "--because", "enough", code=0).stdout
     assert not any(map(camp.alive, pids))
     assert "train/0: stopped" in told
     assert "train/1: stopped" in told
     assert camp.controller() is None
     assert camp.json("status", code=3)["counts"] | {"DEAD": 2, "PENDING": 2} == camp.json("status")["counts"]
     assert len(camp.decisions("start")) == 2
-    assert "down already" in camp("down", "--runs", code=0).stdout
+    assert "down already" in camp("down", "--runs", "--because", "enough", code=0).stdout
 
 
 def test_what_the_campaign_file_has_forgotten_can_be_stopped(gated: Camp) -> None:
@@ -339,7 +339,7 @@ def test_hold_keeps_everything_from_starting(gated: Camp) -> None:
 
 def test_release_returns_to_what_was_before(gated: Camp) -> None:
     gated("up", "--detach", code=0)
-    gated("down", "--runs", code=0)
+    gated("down", "--runs", "--because", "enough", code=0)
     gated("hold", "--because", "wait for Anna", code=0)
     assert "down already" in gated("down", code=0).stdout
     assert "down as it was before" in gated("release", code=0).stdout

@@ -83,7 +83,7 @@ class Place:
     def close(self) -> None:
         if not (self.folder / ".muster").exists():
             return
-        self.run("muster down --runs --timeout 20s")
+        self.run("muster down --runs --because 'the test is over' --timeout 20s")
         who = [json.loads(path.read_text()) for path in self.folder.glob(".muster/attempts/**/identity.json")]
         pids = {
             (each[pid], each[ticks]) for each in who for pid, ticks in (("pid", "ticks"), ("shim_pid", "shim_ticks"))

@@ -206,7 +206,7 @@ def test_down_runs_ends_a_run_that_only_its_remembered_identity_names(world: Wor
     leave_the_order_alone(world)
     if shim == "killed":
         kill(keeper)
-    got = world.muster("down", "--runs")
+    got = world.muster("down", "--runs", "--because", "enough")
     assert got.returncode == 0, got.stdout + got.stderr
     assert ticks(pid) is None
     dead = world.cell(CELL)
@@ -302,7 +302,7 @@ def test_down_works_without_a_home(world: World) -> None:
     begin(world, cpus=1)
     delete(world.home)
     world.home.write_text("no folder can be made here")
-    got = world.muster("down", "--runs")
+    got = world.muster("down", "--runs", "--because", "enough")
     assert got.returncode == 0, got.stderr
     until(world.without_controller, "the controller ends")
     world.home.unlink()

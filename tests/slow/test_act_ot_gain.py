@@ -67,7 +67,7 @@ def root(tmp_path: Path) -> Any:
     campaign = made / "campaign.yaml"
     campaign.write_text(campaign.read_text().replace("cpus: 4", "cpus: 2"))
     yield made
-    muster(made, "down", "--runs", "--timeout", "20s")
+    muster(made, "down", "--runs", "--because", "the test is over", "--timeout", "20s")
 
 
 def test_three_rounds_with_the_rules_of_the_set_alone_lower_the_l1_beyond_the_noise(root: Path) -> None:

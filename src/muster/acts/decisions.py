@@ -35,7 +35,7 @@ def concerns(verb: str, cell: CellStatus) -> bool:
 def given(reason: str, option: str = "--because") -> str:
     """A reason that says something."""
     text = " ".join(reason.split())
-    if not text:
+    if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
         raise UsageError(f"{option} is empty", hint="say why, in words that still mean something next month")
     return text
 

@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from muster.acts.decisions import given, not_acceptable
+from muster.acts.decisions import not_acceptable
 from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.deciding import carry, go_on, meant, refuse
+from muster.cli.reasons import reason_for, refuse_many
 from muster.domain.attempt import CellRecord
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
@@ -18,6 +19,7 @@ from muster.execute.paths import attempt_folder
 from muster.wiring.desk import Desk
 from muster.wiring.looking import Looking
 from muster.wiring.stopping import Stopping
+from muster.wiring.survey import look
 
 app = typer.Typer(add_completion=False)
 
@@ -26,7 +28,9 @@ app = typer.Typer(add_completion=False)
 def accept(
     ctx: typer.Context,
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],
-    because: Annotated[str, typer.Option(help="Why, for the record.")] = "its proof holds",
+    because: Annotated[
+        str | None, typer.Option(help="Why, for the record; more than one cell needs it.", show_default=False)
+    ] = None,
     attempt: Annotated[
         int | None,
         typer.Option("--attempt", metavar="N", help="This attempt and no other.", show_default=False),
@@ -36,10 +40,11 @@ def accept(
 
     Proofs are read again.
     """
-    reason = given(because)
     desk = Desk.open_to_act(open_folder(ctx))
+    refuse_many("accept", cells, because, look(desk))
     state = Stopping(desk).record_ended()
     names = meant("accept", cells, looked(desk))
+    reason = reason_for("accepted", names, because, "its proof holds")
     decisions = []
     for name in names:
         decision = _checked(desk, state, state.cells[name], reason, attempt)

@@ -47,7 +47,8 @@ def demo(
     except KeyboardInterrupt:
         teller.close()
         here = f"{muster} -C {shlex.quote(str(place))}"
-        print(f"\ndetached; it goes on. `{here} status` tells the truth, `{here} down --runs` ends it")
+        ends = f"{here} down --runs --because 'seen enough'"
+        print(f"\ndetached; it goes on. `{here} status` tells the truth, `{ends}` ends it")
         return 4
     teller.close()
     print()

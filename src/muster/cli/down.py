@@ -45,8 +45,8 @@ def down(
     desk = Desk.open_to_act(open_folder(ctx))
     state = desk.load()
     open_ = state.open_attempts if runs else []
-    several = _living(desk) if len(open_) > 1 and because is None else []
-    reason = reason_for("stopped", several, because, "")
+    living = _living(desk) if len(open_) > 1 and because is None else []
+    reason = reason_for("stopped", living, because, "")
     lives = state.open_attempts or any(step.ended is None for step in state.finish.steps.values())
     if _is_down(state) and desk.controller() is None and not (runs and lives):
         print("the campaign is down already")

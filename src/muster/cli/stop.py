@@ -10,7 +10,7 @@ from muster.cli.app import open_folder
 from muster.cli.cells import looked
 from muster.cli.deciding import carry, meant, refuse
 from muster.cli.durations import seconds, span
-from muster.cli.reasons import reason_for, refuse_many
+from muster.cli.reasons import going_on, reason_for, refuse_many
 from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
 from muster.wiring.hand_started import names_told, with_unknown_runs
@@ -52,7 +52,7 @@ def stop(
     if not wanted:
         print("nothing of it runs")
         return 0
-    reason = reason_for("stopped", wanted, because, "asked by a person")
+    reason = reason_for("stopped", going_on(wanted, found), because, "asked by a person")
     for name in (name for name in wanted if name in waiting):
         keeps = f"`muster giveup {name}` or `muster hold` keeps it from starting"
         refuse(name, "stopped", unknown.get(name) or f"it is not running, it is {waiting[name]}; {keeps}")
