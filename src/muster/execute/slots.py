@@ -59,6 +59,24 @@ class Obstacle(Holder):
         return blanked(told, "?")
 
 
+class Closed(Obstacle):
+    """A lease that this user may not even open; `campaign` is its path."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        shown = "".join(sign if sign.isprintable() else "?" for sign in shlex.quote(self.campaign))
+        try:
+            whose = f"uid {os.stat(self.campaign).st_uid}"  # noqa: PTH116 - nothing but a look
+        except OSError:
+            whose = "somebody else"
+        return (
+            f"nobody who can be told: {shown} belongs to {whose} and may not be opened by you (uid {os.geteuid()}). "
+            f"Ask its owner for `chmod a+rw {shown}`, with slots/ 1777 and all folders above a+x; "
+            "or use a MUSTER_HOME of your own, which does not coordinate with theirs"
+        )
+
+
 NOBODY_KNOWS = Holder("", "", 0, "")
 
 
@@ -125,6 +143,12 @@ class SlotHouse:
         try:
             for slot in sorted(slots, key=lambda slot: slot.name):
                 fds.append(self._taken(slot.name, again))
+        except PermissionError as error:
+            close(fds)
+            if error.filename and os.path.lexists(error.filename):
+                return None  # `holder` tells
+            told = f"slots can't be made here: {Closed(str(self.folder), '', 0, '')}"
+            raise PermissionError(errno.EACCES, told, str(self.folder)) from None
         except (BlockingIOError, NotPlain):  # what is no lease can't be had: `holder` tells
             close(fds)
             return None
@@ -194,6 +218,8 @@ class SlotHouse:
             return None
         except NotPlain:
             return Obstacle(str(self.folder / name), "", 0, "")
+        except PermissionError:
+            return Closed(self._closed_at(name), "", 0, "")
         try:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return None
@@ -201,6 +227,13 @@ class SlotHouse:
             return _told(os.pread(fd, LONGEST, 0))
         finally:
             os.close(fd)
+
+    def _closed_at(self, name: str) -> str:
+        """The outermost of home, folder and file that can't be used."""
+        for path in (self.folder.parent, self.folder):
+            if path.exists() and not os.access(path, os.X_OK, effective_ids=True):
+                return str(path)
+        return str(self.folder / name)
 
     def signed_for_s(self, name: str) -> float:
         """How long ago its holder was written down, by the clock on the wall; 0: there is none, or it can't be told."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from muster.observe.proof import FileProofReader
 from muster.plan.outlook import as_if_taken_in
 from muster.ports.clock import iso
 from muster.store import campaigns
+from muster.store.environments import recording
 from muster.store.place import refuse_bad_place
 from muster.wiring.codes import CodeReader
 from muster.wiring.config_files import write_configs
@@ -92,8 +93,13 @@ def _refuse_unknown(job: str | None, state: CampaignState) -> None:
 def take_in_only(desk: Desk, found: Read, before: CampaignState | None) -> None:
     """Takes the campaign in and leaves the intent alone: nothing starts until `muster up`."""
     found = up_to_date(found, before)
-    write_configs(found.configs)
+    write_configs(found.configs, found.originals(desk.file))
     hashed = hashes(found.campaign, str(desk.root), CodeReader(found.campaign, desk.root), desk.store.origin())
+    with recording(desk.state):
+        _take_in_only(desk, found, before, hashed)
+
+
+def _take_in_only(desk: Desk, found: Read, before: CampaignState | None, hashed: Mapping[str, str]) -> None:
     data = taken_data(desk, found, hashed, before)
     if found.bases:
         data["rounds"] = before.loop.most if before else 0

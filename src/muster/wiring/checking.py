@@ -34,6 +34,7 @@ from muster.wiring.codes import CodeReader, keep
 from muster.wiring.desk import FILE
 from muster.wiring.fitting import jobs_to_do, known_state
 from muster.wiring.gate_rows import past_rows
+from muster.wiring.other_homes import not_coordinated
 from muster.wiring.owner import refuse_stranger
 from muster.wiring.taking import Read, read
 
@@ -73,6 +74,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
         *advise(campaign, machine, jobs_to_do(campaign, state)),
         *period_warnings(campaign, str(root), state.declared if state else ()),
         *exact_test(campaign),
+        *not_coordinated(),
     ]
 
 

@@ -160,7 +160,7 @@ def _decide(desk: Desk, state: CampaignState, names: _Names, before: Read, after
     same = renamed_definitions(before.campaign, after.campaign, str(desk.root), desk.store.origin())
     name = state.campaign_hash
     if names.old in names.values(state.campaign):
-        write_configs(after.configs)
+        write_configs(after.configs, after.originals(desk.file))
         name = campaigns.save(desk.state, after.text, after.campaign, _hashes(state, before, after, same))
     data = {"axis": names.axis, "old": names.old, "new": names.new, "after": state.campaign_hash, "hash": name,
             "same": {cell: list(pair) for cell, pair in same.items()}}  # fmt: skip

@@ -67,11 +67,13 @@ def _slot_holders(state: CampaignState) -> list[str]:
     """Runs of other campaigns on slots that this one may use, where something of it waits."""
     if state.intent.kind != "running" or all(record.open or record.done for record in state.declared):
         return []
-    from muster.execute.slots import SlotHouse, home, is_slot_of
+    from muster.execute.slots import Closed, SlotHouse, home, is_slot_of
 
     ours = {attempt.token for attempt in state.open_attempts}
     try:
         held = SlotHouse(home() / "slots").holders()
+    except PermissionError:
+        return [f"slots are held by {Closed(str(home() / 'slots'), '', 0, '')}"]
     except OSError:
         return []
     wanted = state.campaign.slots
