@@ -30,3 +30,11 @@ def pytest_collectstart(collector: pytest.Collector) -> None:
     for plugin in collector.config.pluginmanager.get_plugins():
         if getattr(plugin, "__file__", None) == beside:
             sys.modules["conftest"] = plugin
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share a fixture of their module stay in one worker: it is made once."""
+    info = getattr(item, "_fixtureinfo", None)
+    shared = (made for defs in info.name2fixturedefs.values() for made in defs) if info else ()
+    if any(made.scope == "module" for made in shared) and item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
