@@ -1,4 +1,5 @@
-"""Machine-wide slot leases: a flock on `$MUSTER_HOME/slots/<name>`, inherited by shim and run, freed by the kernel.
+"""Slot leases of all campaigns with one home: a flock on `$MUSTER_HOME/slots/<name>`, inherited by shim and run, freed by
+the kernel.
 
 The file says who took the lease last. That is for people, and for whoever asks whose it is; the lock alone counts.
 """

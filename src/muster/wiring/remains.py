@@ -13,7 +13,7 @@ from muster.acts.shutdown import Neighbour, Remains, Writer
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
-from muster.execute.slots import home
+from muster.execute.slots import home, own_home
 from muster.observe import remains
 from muster.observe.find_process import argv_of
 from muster.observe.open_files import OpenFile, open_files
@@ -72,9 +72,9 @@ def neighbours(root: Path, boot: float) -> tuple[list[Neighbour], dict[Path, Cam
     found: list[Neighbour] = []
     states: dict[Path, CampaignState] = {}
     try:
-        entries = register.entries(home())
+        entries = register.entries(own_home())
     except OSError as error:
-        return [Neighbour("", str(home() / register.FOLDER), unread=error.strerror or str(error))], {}
+        return [Neighbour("", str(own_home() / register.FOLDER), unread=error.strerror or str(error))], {}
     for entry in entries:
         if isinstance(entry, Unread):
             found.append(Neighbour("", entry.path, unread=entry.why))
