@@ -1,7 +1,7 @@
-"""Larger counts than a test may take: storms over processes and simulated campaigns, seed after seed, until time is up.
+"""Larger counts than a test may take: storms, simulated campaigns, hostile inputs, until time is up.
 
 make soak SEED=1 MINUTES=30            of all kinds, in turn
-make soak SEED=1 MINUTES=30 ONLY=storm  of one kind: storm, crashes, simulated
+make soak SEED=1 MINUTES=30 ONLY=storm  of one kind: storm, crashes, simulated, fuzz
 
 Each round is one line of soak.jsonl with its seed, what it counted and whether it held. A second call leaves out the
 seeds that the file has, goes on, and prints the sums of all rounds. Exit 1 if any round failed.
@@ -26,6 +26,8 @@ ROOT = Path(__file__).parent.parent
 LOG = ROOT / "soak.jsonl"
 CAMPAIGNS = 50  # simulated ones in a round
 _CRASHES = re.compile(r"(\d+) injections in (\d+) campaigns .*?: (\d+) executions, (\d+) attempts, (\d+) cells done")
+INPUTS, GUIDED = 5000, 300  # hostile ones in a round, and how many of them hypothesis chooses
+_FUZZ = re.compile(r"fuzz: (\d+) inputs, \d+ readers, (\d+) failures")
 _SIMULATED = re.compile(r"(\d+) campaigns, (\d+) with a violation")
 
 
@@ -65,10 +67,17 @@ def run_simulated(seed: int) -> tuple[str, int]:
     return _run([*module, "--campaigns", str(CAMPAIGNS), "--seed", str(first), "--jobs", "2"], {})
 
 
+def run_fuzz(seed: int) -> tuple[str, int]:
+    """Every reader gets hostile inputs, and no input may take more than its limits. CI has seed 0."""
+    asked = ["--inputs", str(INPUTS), "--guided", str(GUIDED), "--seed", str(seed)]
+    return _run([sys.executable, str(ROOT / "tests/fuzz/harness.py"), *asked], {"PYTHONHASHSEED": "0"})
+
+
 ROUNDS: dict[str, Callable[[int], tuple[str, int]]] = {
     "storm": run_storm,
     "crashes": run_crashes,
     "simulated": run_simulated,
+    "fuzz": run_fuzz,
 }
 
 
@@ -100,6 +109,8 @@ def read_counts(kind: str, output: str) -> dict[str, int]:
     if kind == "crashes":
         names: tuple[str, ...] = ("injections", "campaigns", "executions", "attempts", "cells")
         found = _CRASHES.search(output)
+    elif kind == "fuzz":
+        names, found = ("inputs", "failures"), _FUZZ.search(output)
     else:
         names, found = ("campaigns", "violations"), _SIMULATED.search(output)
     return dict(zip(names, map(int, found.groups()), strict=True)) if found else {}

@@ -72,6 +72,7 @@ WANDB = Codec(_records, lambda parts, _: framed(parts))
 
 # -- zip: names and contents in turn; what unpacks to much more is among the contents
 
+
 def zeros_deflated(mib: int) -> tuple[bytes, int]:
     """Raw deflate of so many MiB of zeros, and their CRC."""
     packer = zlib.compressobj(9, zlib.DEFLATED, -15)
@@ -83,7 +84,9 @@ def zeros_deflated(mib: int) -> tuple[bytes, int]:
 
 
 # 736 MiB of zeros; made with bz2.compress(bytes(736 << 20)), which takes a while
-BZ2_ZEROS = base64.b64decode("QlpoOTFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZHRrRjgEeL1AAwAAAEAAIIAAwzAmqaaCVBVtQJUFXi7kinChIKsDMioA=")
+BZ2_ZEROS = base64.b64decode(
+    "QlpoOTFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZDgni3wFfjkAAwAAACCAAMIBNRkKgJakKgJcxQVkmU1kOCeLfAV+OQADAAAAIIAAwgE1GQqAlqQqAlzFBWSZTWQ4J4t8BX45AAMAAAAggADCATUZCoCWpCoCXMUFZJlNZHRrRjgEeL1AAwAAAEAAIIAAwzAmqaaCVBVtQJUFXi7kinChIKsDMioA="
+)
 
 
 def _members(data: bytes) -> list[bytes]:
@@ -96,7 +99,9 @@ def _members(data: bytes) -> list[bytes]:
 
 def _zip(parts: list[bytes], rng: Random) -> bytes:
     out = io.BytesIO()
-    how = rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA))
+    how = rng.choice(
+        (zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+    )
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w", how) as archive:
         warnings.simplefilter("ignore")  # a name may come twice
         for name, content in zip(parts[::2], parts[1::2], strict=False):
@@ -231,7 +236,9 @@ def sb3_zip() -> bytes:
 
 
 def safetensors() -> bytes:
-    header = json.dumps({"a": {"dtype": "F32", "shape": [2, 5], "data_offsets": [0, 40]}, "__metadata__": {"step": "7"}})
+    header = json.dumps(
+        {"a": {"dtype": "F32", "shape": [2, 5], "data_offsets": [0, 40]}, "__metadata__": {"step": "7"}}
+    )
     return struct.pack("<Q", len(header)) + header.encode() + bytes(40)
 
 

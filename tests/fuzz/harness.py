@@ -22,14 +22,24 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from mutate import Codec, hostile
 
 MOST_MB, MOST_S = 200, 5.0
 KILL_MB, KILL_CPU_S, KILL_WALL_S = 1500, 20, 300  # the process of an input that takes as much is ended
-SLOW_S = 0.25  # and bigger: worth a second look at what an honest file of this size takes
-INCOMPLETE = 97  # exit code of a process that had no more room for its results
+# readers of texts, whose inputs hypothesis chooses, too
+GUIDED = (
+    "expression",
+    "edit",
+    "notations",
+    "masking",
+    "campaign",
+    "config.yaml",
+    "config.toml",
+    "document.md",
+    "journal",
+    "run.log_words",
+)
 
 
 @dataclass(frozen=True)
@@ -98,24 +108,27 @@ class Sum:
 def input_of(reader: Reader, number: int) -> bytes:
     """Always the same one for a name and a number."""
     rng = Random(f"{reader.name}/{number}")
-    return hostile(_seeds(reader), rng, reader.words, reader.codec)[: reader.most]
+    return hostile(seeds_of(reader), rng, reader.words, reader.codec)[: reader.most]
 
 
 _SEEDS: dict[str, list[bytes]] = {}
 
 
-def _seeds(reader: Reader) -> list[bytes]:
+def seeds_of(reader: Reader) -> list[bytes]:
     if reader.name not in _SEEDS:
         _SEEDS[reader.name] = reader.seeds()
     return _SEEDS[reader.name]
 
 
 def run(
-    readers: Sequence[Reader], numbers: Callable[[Reader], Sequence[int]], jobs: int = 2, tell: Callable[[str], object] = lambda _: None
+    readers: Sequence[Reader],
+    numbers: Callable[[Reader], Sequence[int]],
+    jobs: int = 2,
+    tell: Callable[[str], object] = lambda _: None,
 ) -> Sum:
     """All of them. A process that dies is named with its input, and another one goes on behind it."""
     for reader in readers:
-        _seeds(reader)
+        seeds_of(reader)
     gc.collect()
     gc.freeze()
     tasks = [(reader, number) for reader in readers for number in numbers(reader)]
@@ -217,7 +230,7 @@ def measured(reader: Reader, number: int, folder: Path, data: bytes | None = Non
 
 def honest_of(reader: Reader, size: int) -> bytes:
     """Of about this size: the largest honest file, again and again. What holds its own length is read up to there."""
-    seed = max(_seeds(reader), key=len)
+    seed = max(seeds_of(reader), key=len)
     return (seed * (size // max(1, len(seed)) + 1))[: max(size, len(seed))]
 
 
@@ -293,6 +306,9 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--inputs", type=int, default=2000, help="over all readers")
     parser.add_argument("--seed", type=int, default=0, help="another seed, other inputs")
+    parser.add_argument(
+        "--guided", type=int, default=0, help="how many more hypothesis chooses, over the readers of texts"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
     parser.add_argument("--reader", action="append", help="these alone; a part of the name will do")
     parser.add_argument("--number", type=int, help="this input alone, with its traceback")
@@ -301,10 +317,48 @@ def main(words: list[str] | None = None) -> int:
     readers = [each for each in READERS if not asked.reader or any(part in each.name for part in asked.reader)]
     if asked.number is not None:
         return _again(readers[0], asked.number, asked.keep)
-    found = run(readers, shares(readers, asked.inputs, asked.seed), asked.jobs, lambda line: print(line, flush=True))
+    found = run(
+        readers,
+        shares(readers, asked.inputs - asked.guided, asked.seed),
+        asked.jobs,
+        lambda line: print(line, flush=True),
+    )
+    if asked.guided:
+        _add_guided(found, [each for each in readers if each.name in GUIDED], asked.guided, asked.seed)
     print("; ".join(f"{name} {count}, {found.cpu_s[name]:.1f} s" for name, count in sorted(found.counts.items())))
     print(found.told())
     return 1 if found.failures or found.inputs < asked.inputs else 0
+
+
+def _add_guided(total: Sum, readers: Sequence[Reader], inputs: int, seed: int) -> None:
+    """In a process for each reader, which an input may end."""
+    from guided import guided
+
+    for reader in readers:
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                os.close(read_end)
+                limit_memory()
+                warnings.simplefilter("error")
+                for taken in guided(reader, -(-inputs // len(readers)), seed):
+                    os.write(write_end, json.dumps(vars(taken)).encode() + b"\n")
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        os.close(write_end)
+        with os.fdopen(read_end, "rb") as pipe:
+            for line in pipe:
+                total.add(taken := Taken(**json.loads(line)))
+                if taken.failure:
+                    print(f"FAILED {taken.line()}", flush=True)
+        if status := os.waitpid(pid, 0)[1]:
+            total.add(Taken(reader.name, seed, failure=f"guided by hypothesis: {_death(status)}"))
+            print(f"FAILED {total.failures[-1].line()}", flush=True)
 
 
 def shares(readers: Sequence[Reader], inputs: int, seed: int) -> Callable[[Reader], Sequence[int]]:

@@ -123,7 +123,9 @@ def _length(data: bytes, rng: Random, *_: object) -> bytes:
     else:
         size = struct.calcsize(form)
         field = struct.pack(form, value & (1 << 8 * size) - 1)
-    at = rng.choice((0, 1, 2, 4, 6, 7, 8, 10, 12, rng.randrange(64), rng.randrange(len(data) + 1), max(0, len(data) - 22)))
+    at = rng.choice(
+        (0, 1, 2, 4, 6, 7, 8, 10, 12, rng.randrange(64), rng.randrange(len(data) + 1), max(0, len(data) - 22))
+    )
     return data[:at] + field + data[at + len(field) :]
 
 

@@ -11,7 +11,18 @@ from pathlib import Path
 
 from containers import LINES, ZIP
 from harness import Reader
-from readers_runs import CAMPAIGN, CONFIGS_JSON, CONFIGS_YAML, EXIT, FLAGS, JSON_WORDS, SCRIPT, YAML_WORDS, ZIP_OF_NPY, _npz
+from readers_runs import (
+    CAMPAIGN,
+    CONFIGS_JSON,
+    CONFIGS_YAML,
+    EXIT,
+    FLAGS,
+    JSON_WORDS,
+    SCRIPT,
+    YAML_WORDS,
+    ZIP_OF_NPY,
+    _npz,
+)
 from readers_state import NAMES, _as, _logs
 
 from muster.acts import why
@@ -38,7 +49,16 @@ ORDER = {
     "muster": 1, "state": "/x/.muster", "cell": "train/a/0", "n": 1, "token": "t", "command": ["python", "train.py"], "cwd": "/x", "env": {"A": "b"}, "env_file": "/x/.muster/env/1.json",
     "output": "/x/out", "slots": ["gpu0.0"], "shell": False, "mkdir": True, "bell": "/x/bell", "epoch": 1, "hash": "abc", "campaign": "def", "at": "2026", "boot": 5.0,
 }  # fmt: skip
-IDENTITY = {"boot_id": "b", "pid_ns": 5, "init_ticks": 1, "pid": 4, "ticks": 9, "shim_pid": 7, "shim_ticks": 8, "token": "t"}
+IDENTITY = {
+    "boot_id": "b",
+    "pid_ns": 5,
+    "init_ticks": 1,
+    "pid": 4,
+    "ticks": 9,
+    "shim_pid": 7,
+    "shim_ticks": 8,
+    "token": "t",
+}
 
 
 def _attempt(folder: Path) -> object:
@@ -73,14 +93,24 @@ def _target(name: str) -> Callable[[Path], object]:
         path.rename(path.with_name(name))
         folder = str(path.parent)
         argv = ["python", "train.py", "--steps", "5", "--seed=1"]
-        return find_target.target_of(argv, folder, "step"), find_target.repeat_of(folder), find_target.other_run(argv, folder), clocks(folder, argv)
+        return (
+            find_target.target_of(argv, folder, "step"),
+            find_target.repeat_of(folder),
+            find_target.other_run(argv, folder),
+            clocks(folder, argv),
+        )
 
     return read
 
 
 def _words(path: Path) -> object:
     argv = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
-    return find_target.target_of(argv, "", "step"), clocks(None, argv), list(find_output.named_folders(argv, "/x")), read_command("\n".join(argv))
+    return (
+        find_target.target_of(argv, "", "step"),
+        clocks(None, argv),
+        list(find_output.named_folders(argv, "/x")),
+        read_command("\n".join(argv)),
+    )
 
 
 def _answer(path: Path) -> object:
@@ -103,7 +133,9 @@ def _databases() -> list[bytes]:
         store = SqliteStore(Path(folder))
         try:
             store.db.execute("PRAGMA journal_mode = DELETE")
-            store.db.execute("INSERT INTO event (kind, who, at, boot, data) VALUES ('note', 'me', '2026', 1.0, '{\"a\": [1]}')")
+            store.db.execute(
+                "INSERT INTO event (kind, who, at, boot, data) VALUES ('note', 'me', '2026', 1.0, '{\"a\": [1]}')"
+            )
         except sqlite3.Error:
             pass
         finally:
@@ -141,23 +173,108 @@ def _netrc(path: Path) -> object:
     return preflight(online, str(path.parent), {"NETRC": str(path), "HOME": str(path.parent), "PATH": ""})
 
 
+def _small() -> list[bytes]:
+    return [json.dumps(each).encode() for each in (ORDER, IDENTITY, EXIT)] + [b"12 345", b"revoked: why", b"1.5", b"t"]
+
+
 def _all() -> Iterable[Reader]:
     observe = "muster.observe."
-    small = lambda: [json.dumps(each).encode() for each in (ORDER, IDENTITY, EXIT)] + [b"12 345", b"revoked: why", b"1700000000.5", b"t"]  # noqa: E731
     yield Reader("attempt", ("muster.execute.local", "muster.execute.shim", "muster.acts.why", observe + "find_output", observe + "remains", observe + "window", observe + "attempts", observe + "aftermath", observe + "finding", "muster.wiring.finishing"),
-                 small, _all_facts, words=(*JSON_WORDS, b'"pid": ', b'"ticks": ', b"revoked:", b'"orphans": [[1, 2]]', b"null"))  # fmt: skip
-    yield Reader("attempt.order", ("muster.execute.local", observe + "find_output", "muster.ports.known_secrets"), small, _as("attempt.json", _attempt), (MusterError,), words=JSON_WORDS)
-    yield Reader("target.yaml", (observe + "find_target", observe + "clocks"), lambda: [CONFIGS_YAML, b"steps: 5e5\nrun: {log_every: 120, save_every: 1e3}\ntask: dmc_x\nenv: {dmc: {repeat: 2}}\n"], _target("config.yaml"), words=YAML_WORDS)
-    yield Reader("target.json", (observe + "find_target", observe + "clocks"), lambda: [CONFIGS_JSON, b'{"steps": 5e5, "save_every": 1000}'], _target("config.json"), words=JSON_WORDS)
-    yield Reader("target.words", (observe + "find_target", observe + "clocks", "muster.report.journal.flags"), lambda: [FLAGS.replace(b" ", b"\n"), SCRIPT, b"--steps\n5e5\n--log_every=7\nrun.save=8\n"], _words, words=(b"--steps", b"=", b"1e5", b".", b"--"))
-    yield Reader("python.answer", (observe + "environments",), lambda: [ANSWER], _answer, words=(environments.MARK.encode(), b'"framework":', b'"packages":', *JSON_WORDS), codec=LINES)
-    yield Reader("origins", (observe + "origins", "muster.ports.bounded_json"), lambda: [json.dumps({"score": 1.5, "episodes": 5, "checkpoint": "x"}).encode()], _by_way, file="r.json", words=JSON_WORDS)
-    yield Reader("json.bounded", ("muster.ports.bounded_json",), lambda: [CONFIGS_JSON], lambda path: loads_bounded(path.read_bytes()), (ValueError,), words=JSON_WORDS)
-    yield Reader("zip", (observe + "zips",), lambda: ZIP_SEEDS, _zip, (BadMember, zipfile.BadZipFile, RuntimeError, *DAMAGED), codec=ZIP)
-    yield Reader("npz", (observe + "npz",), _npz, lambda path: npz.read_arrays(str(path), lambda names: names), (npz.NoArrays,), file="x.npz", codec=ZIP_OF_NPY)
-    yield Reader("evidence", ("muster.acts.decisions", "muster.wiring.tracing"), lambda: [SCRIPT], lambda path: (pointed_at(f"{path.name}:3", path.parent), _text_of(path, 2)), (MusterError,))
-    yield Reader("netrc", ("muster.acts.preflight",), lambda: [b"machine api.wandb.ai\n  login user\n  password x\n"], _netrc, words=(b"machine ", b"wandb"))
-    yield Reader("environment", ("muster.wiring.shutting", "muster.ports.known_secrets"), lambda: [b'{"PATH": "/bin", "API_KEY": "abcdefgh"}'], lambda path: shutting.environment_of(_State(path)), words=JSON_WORDS)  # type: ignore[arg-type]
+                 _small, _all_facts, words=(*JSON_WORDS, b'"pid": ', b'"ticks": ', b"revoked:", b'"orphans": [[1, 2]]', b"null"))  # fmt: skip
+    yield Reader(
+        "attempt.order",
+        ("muster.execute.local", observe + "find_output", "muster.ports.known_secrets"),
+        _small,
+        _as("attempt.json", _attempt),
+        (MusterError,),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "target.yaml",
+        (observe + "find_target", observe + "clocks"),
+        lambda: [
+            CONFIGS_YAML,
+            b"steps: 5e5\nrun: {log_every: 120, save_every: 1e3}\ntask: dmc_x\nenv: {dmc: {repeat: 2}}\n",
+        ],
+        _target("config.yaml"),
+        words=YAML_WORDS,
+    )
+    yield Reader(
+        "target.json",
+        (observe + "find_target", observe + "clocks"),
+        lambda: [CONFIGS_JSON, b'{"steps": 5e5, "save_every": 1000}'],
+        _target("config.json"),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "target.words",
+        (observe + "find_target", observe + "clocks", "muster.report.journal.flags"),
+        lambda: [FLAGS.replace(b" ", b"\n"), SCRIPT, b"--steps\n5e5\n--log_every=7\nrun.save=8\n"],
+        _words,
+        words=(b"--steps", b"=", b"1e5", b".", b"--"),
+    )
+    yield Reader(
+        "python.answer",
+        (observe + "environments",),
+        lambda: [ANSWER],
+        _answer,
+        words=(environments.MARK.encode(), b'"framework":', b'"packages":', *JSON_WORDS),
+        codec=LINES,
+    )
+    yield Reader(
+        "origins",
+        (observe + "origins", "muster.ports.bounded_json"),
+        lambda: [json.dumps({"score": 1.5, "episodes": 5, "checkpoint": "x"}).encode()],
+        _by_way,
+        file="r.json",
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "json.bounded",
+        ("muster.ports.bounded_json",),
+        lambda: [CONFIGS_JSON],
+        lambda path: loads_bounded(path.read_bytes()),
+        (ValueError,),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "zip",
+        (observe + "zips",),
+        lambda: ZIP_SEEDS,
+        _zip,
+        (BadMember, zipfile.BadZipFile, RuntimeError, *DAMAGED),
+        codec=ZIP,
+    )
+    yield Reader(
+        "npz",
+        (observe + "npz",),
+        _npz,
+        lambda path: npz.read_arrays(str(path), lambda names: names),
+        (npz.NoArrays,),
+        file="x.npz",
+        codec=ZIP_OF_NPY,
+    )
+    yield Reader(
+        "evidence",
+        ("muster.acts.decisions", "muster.wiring.tracing"),
+        lambda: [SCRIPT],
+        lambda path: (pointed_at(f"{path.name}:3", path.parent), _text_of(path, 2)),
+        (MusterError,),
+    )
+    yield Reader(
+        "netrc",
+        ("muster.acts.preflight",),
+        lambda: [b"machine api.wandb.ai\n  login user\n  password x\n"],
+        _netrc,
+        words=(b"machine ", b"wandb"),
+    )
+    yield Reader(
+        "environment",
+        ("muster.wiring.shutting", "muster.ports.known_secrets"),
+        lambda: [b'{"PATH": "/bin", "API_KEY": "abcdefgh"}'],
+        lambda path: shutting.environment_of(_State(path)),
+        words=JSON_WORDS,
+    )  # type: ignore[arg-type]
     yield Reader("database", ("muster.store.old_database",), _databases, _database, (MusterError,), file="campaign.db")
 
 

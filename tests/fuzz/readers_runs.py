@@ -71,12 +71,21 @@ REGEX = r"step[: =]+(\d+)"
 
 
 def _rows(count: int = 40) -> list[dict[str, Any]]:
-    return [{"step": at * 10, "train/loss": 1 / (at + 1), "eval": {"score": at * 0.5, "n": at}, "lr": 1e-4} for at in range(count)]
+    return [
+        {"step": at * 10, "train/loss": 1 / (at + 1), "eval": {"score": at * 0.5, "n": at}, "lr": 1e-4}
+        for at in range(count)
+    ]
 
 
 def _jsonl() -> list[bytes]:
-    odd = [{"_step": at, "loss": float("nan") if at % 7 == 0 else at / 3, "note": "é 中", "list": [1, 2]} for at in range(30)]
-    gate = [{"iteration": at, "stage": "main", "avg_final": 0.5, "first_death_p10": 70 + at, "state": "hold"} for at in range(1, 30)]
+    odd = [
+        {"_step": at, "loss": float("nan") if at % 7 == 0 else at / 3, "note": "é 中", "list": [1, 2]}
+        for at in range(30)
+    ]
+    gate = [
+        {"iteration": at, "stage": "main", "avg_final": 0.5, "first_death_p10": 70 + at, "state": "hold"}
+        for at in range(1, 30)
+    ]
     return [jsonl_bytes(_rows()), jsonl_bytes(odd), jsonl_bytes(gate)]
 
 
@@ -86,10 +95,15 @@ def _csv() -> list[bytes]:
     table.writerow(["step", "epoch", "loss", "eval/score", "stage", "iteration"])
     table.writerows([at, at // 10, 1 / (at + 1), "" if at % 3 else at, "main", at] for at in range(40))
     plain = out.getvalue()
-    return [plain.encode(), plain.replace(",", "\t").encode(), ("\ufeff" + plain.replace("\n", "\r\n")).encode(), b'step,loss\n1,"2\n3"\n2,0.5\n']
+    return [
+        plain.encode(),
+        plain.replace(",", "\t").encode(),
+        ("\ufeff" + plain.replace("\n", "\r\n")).encode(),
+        b'step,loss\n1,"2\n3"\n2,0.5\n',
+    ]
 
 
-TRACEBACK = '''Epoch 3/10:  45%|████▌     | 450/1000 [00:12<00:15, 35.2it/s, loss=0.123]\rEpoch 3/10: 100%|##| 1000/1000
+TRACEBACK = """Epoch 3/10:  45%|████▌     | 450/1000 [00:12<00:15, 35.2it/s, loss=0.123]\rEpoch 3/10: 100%|##| 1000/1000
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "train.py", line 12, in <module>
 [rank0]:     main()
@@ -116,7 +130,7 @@ torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB
 RuntimeError: x
 Killed
 wandb: 🚀 View run at https://wandb.ai/e/p/runs/abc123
-'''
+"""
 
 
 def _logs() -> list[bytes]:
@@ -125,35 +139,48 @@ def _logs() -> list[bytes]:
 
 def _wandb() -> list[bytes]:
     old = sorted((FIXTURES / "wandb_old").glob("*.wandb"))
-    return [*(path.read_bytes()[: 40_000] for path in old), wandb_bytes(_rows(), 0)]
+    return [*(path.read_bytes()[:40_000] for path in old), wandb_bytes(_rows(), 0)]
 
 
 def _board() -> list[bytes]:
     """Of our own encoder, and of tensorboard's: scalars as plain numbers and as tensors."""
+    from history_files import event
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.compat.proto.tensor_pb2 import TensorProto
 
-    from history_files import event
-
     tensors = []
     for step in range(20):
-        tensor = TensorProto(dtype=1, float_val=[step * 0.5]) if step % 2 else TensorProto(dtype=2, tensor_content=bytes(8))
+        tensor = (
+            TensorProto(dtype=1, float_val=[step * 0.5]) if step % 2 else TensorProto(dtype=2, tensor_content=bytes(8))
+        )
         value = [Summary.Value(tag="loss", tensor=tensor), Summary.Value(tag="acc", simple_value=0.5)]
         tensors.append(event(Event(wall_time=1.7e9, step=step, summary=Summary(value=value)).SerializeToString()))
     return [board_bytes(_rows()), b"".join(tensors)]
 
 
 def _states() -> list[bytes]:
-    return [hf_bytes(_rows()), json.dumps({"global_step": 500, "epoch": 2.5, "log_history": [], "best_metric": 0.5}).encode()]
+    return [
+        hf_bytes(_rows()),
+        json.dumps({"global_step": 500, "epoch": 2.5, "log_history": [], "best_metric": 0.5}).encode(),
+    ]
 
 
 def _results() -> list[bytes]:
-    return [json.dumps({"score": 1.5, "nested": {"score": [1, 2, 3]}, "episodes": 5, "list": [1.5, 2.5]}).encode(), b"[1, 2]", b'{"score": [1, 2, NaN]}']
+    return [
+        json.dumps({"score": 1.5, "nested": {"score": [1, 2, 3]}, "episodes": 5, "list": [1.5, 2.5]}).encode(),
+        b"[1, 2]",
+        b'{"score": [1, 2, NaN]}',
+    ]
 
 
 def _npz() -> list[bytes]:
-    return [npz(score=np.arange(50.0), other=[1, 2]), npz(True, score=np.ones((3, 4)), names=["a"]), npy(np.arange(10.0)), npz(score=np.array(3))]
+    return [
+        npz(score=np.arange(50.0), other=[1, 2]),
+        npz(True, score=np.ones((3, 4)), names=["a"]),
+        npy(np.arange(10.0)),
+        npz(score=np.array(3)),
+    ]
 
 
 def _pickles() -> list[bytes]:
@@ -265,11 +292,16 @@ def _staged(path: Path) -> object:
 
 
 def _run_folder(path: Path) -> object:
-    return RunFolder(path.parent, path.parent).read(lambda file: "0" * 64)
+    return RunFolder(path.parent, path.parent).read(lambda _: "0" * 64)
 
 
 def _facts(path: Path) -> object:
-    return facts.read_exit(str(path), "t"), facts.read_identity(str(path)), facts.freed(str(path.parent)), facts.stop_reason(str(path.parent))
+    return (
+        facts.read_exit(str(path), "t"),
+        facts.read_identity(str(path)),
+        facts.freed(str(path.parent)),
+        facts.stop_reason(str(path.parent)),
+    )
 
 
 EXIT = {"token": "t", "code": None, "signal": 9, "ended_at": "2026-01-01T00:00:00+08:00", "at": 1.7e9, "boot": 5.5, "boot_id": "b",
@@ -278,7 +310,16 @@ EXIT = {"token": "t", "code": None, "signal": 9, "ended_at": "2026-01-01T00:00:0
 
 
 def _exits() -> list[bytes]:
-    identity = {"token": "t", "boot_id": "b", "pid_ns": 5, "init_ticks": 1, "run": {"pid": 5, "ticks": 6}, "shim": {"pid": 7, "ticks": 8}, "pid": 4, "ticks": 9}
+    identity = {
+        "token": "t",
+        "boot_id": "b",
+        "pid_ns": 5,
+        "init_ticks": 1,
+        "run": {"pid": 5, "ticks": 6},
+        "shim": {"pid": 7, "ticks": 8},
+        "pid": 4,
+        "ticks": 9,
+    }
     return [json.dumps(EXIT).encode(), json.dumps(identity).encode()]
 
 
@@ -291,13 +332,42 @@ CONFIGS_TOML = b'seed = 1\n[model]\nlr = 1e-4 # why\nlayers = [{n = 1}, {n = 2}]
 SCRIPT = b'#!/usr/bin/env bash\nset -e\nfor s in 0 1 2; do\n  python train.py --seed "$s" $(cat x) || exit 1 # c\ndone\ncat <<EOF\nx\nEOF\npython -m pkg.mod --flag="a b" | tee log\n'
 COMMANDS = b'{"argv": ["python", "train.py", "--seed", "1"], "cwd": "/x", "command": "python train.py"}'
 
-JSON_WORDS = (b'"step": 1', b'"score":', b"NaN", b"[", b"{", b'"log_history":', b'{"step":1}\n', b'"eval": {"score": 1e999}', b'"iteration":')
+JSON_WORDS = (
+    b'"step": 1',
+    b'"score":',
+    b"NaN",
+    b"[",
+    b"{",
+    b'"log_history":',
+    b'{"step":1}\n',
+    b'"eval": {"score": 1e999}',
+    b'"iteration":',
+)
 LOG_WORDS = (b"Traceback (most recent call last):\n", b'  File "x.py", line 3, in f\n', b"ValueError: x\n", b"step: 5", b"loss=", b"|", b"\x1b[31m",
              b"[rank1]: ", b"\r", b"100%|", b"  + ", b"    | ", "╭─ Traceback (most recent call last) ─╮".encode(), "│ ".encode(), b"CUDA out of memory",
              b"Caused by", b"^^^^^", b"    ", b"During handling of the above exception, another exception occurred:\n")  # fmt: skip
 YAML_WORDS = (b"&a ", b"*a", b"<<: ", b"!!python/object:os.system ", b"? ", b"- ", b"|\n", b">-\n", b"{", b"}", b"%YAML 1.1\n---\n", b"...\n", b"0o17", b"1:30", b"2001-01-01",
               b"!!float", b"!!binary", b"- - - ", b"\t", b"'", b'"\\x', b"[", b"]", b": ", b"#", b"!<tag:yaml.org,2002:int> ", b"!!int x")  # fmt: skip
-TOML_WORDS = (b"[", b"[[", b"]]", b"= ", b'"""', b"'''", b"{", b"inf", b"nan", b"0x", b"1979-05-27", b"07:32:00.999999999", b"\\u", b"a.b.c = 1\n", b"+1_0", b"1e5", b"[a]\n", b"[[a]]\n")
+TOML_WORDS = (
+    b"[",
+    b"[[",
+    b"]]",
+    b"= ",
+    b'"""',
+    b"'''",
+    b"{",
+    b"inf",
+    b"nan",
+    b"0x",
+    b"1979-05-27",
+    b"07:32:00.999999999",
+    b"\\u",
+    b"a.b.c = 1\n",
+    b"+1_0",
+    b"1e5",
+    b"[a]\n",
+    b"[[a]]\n",
+)
 
 MODULE = "muster.observe."
 
@@ -310,65 +380,326 @@ def _runs() -> Iterable[Reader]:
     step = "metrics."
     yield Reader("history.jsonl", _in(step + "history_jsonl", step + "lines", step + "row_type", step + "discover", step + "numbers", step + "growing"), _jsonl, _history,
                  file="metrics.jsonl", words=JSON_WORDS, codec=LINES)  # fmt: skip
-    yield Reader("history.csv", _in(step + "history_csv", step + "lines"), _csv, _history, file="progress.csv", words=(b",", b'"', b"step", b"\r"), codec=LINES)
-    yield Reader("history.log", _in(step + "history_stdout"), _logs, _history, file="train.log", words=(b"loss=", b": ", b"=", b"e+"), codec=LINES)
-    yield Reader("history.wandb", _in(step + "wandb", step + "wandb_frames", step + "wandb_walk", step + "wire", step + "keys"), _wandb, _history, file="run-x.wandb", codec=WANDB, share=2)
+    yield Reader(
+        "history.csv",
+        _in(step + "history_csv", step + "lines"),
+        _csv,
+        _history,
+        file="progress.csv",
+        words=(b",", b'"', b"step", b"\r"),
+        codec=LINES,
+    )
+    yield Reader(
+        "history.log",
+        _in(step + "history_stdout"),
+        _logs,
+        _history,
+        file="train.log",
+        words=(b"loss=", b": ", b"=", b"e+"),
+        codec=LINES,
+    )
+    yield Reader(
+        "history.wandb",
+        _in(step + "wandb", step + "wandb_frames", step + "wandb_walk", step + "wire", step + "keys"),
+        _wandb,
+        _history,
+        file="run-x.wandb",
+        codec=WANDB,
+        share=2,
+    )
     yield Reader("history.tfevents", _in(step + "tfevents", step + "tfevents_frames", step + "tfevents_walk", step + "crc32c", step + "wire"), _board, _history,
                  file="events.out.tfevents.17.x", codec=TFEVENTS, share=2)  # fmt: skip
-    yield Reader("history.trainer_state", _in(step + "whole_json"), _states, _history, file="trainer_state.json", words=JSON_WORDS)
+    yield Reader(
+        "history.trainer_state",
+        _in(step + "whole_json"),
+        _states,
+        _history,
+        file="trainer_state.json",
+        words=JSON_WORDS,
+    )
     yield Reader("history.discovered", _in(step + "discover", step + "wandb_runs"), lambda: [*_jsonl(), *_csv()],
                  lambda path: [run.feeds() for run in discover(str(path.parent)).runs], file="odd.jsonl", words=JSON_WORDS)  # fmt: skip
-    yield Reader("steps.jsonl", _in(step + "jsonl", step + "tailing", "steps"), _jsonl, _steps(lambda path: JsonlReader(path, "step", stage_key="stage")), words=JSON_WORDS, codec=LINES)
-    yield Reader("steps.csv", _in(step + "table", "steps"), _csv, _steps(lambda path: TableReader(path, "step", stage_key="stage")), codec=LINES)
-    yield Reader("steps.log", _in(step + "stdout", "steps"), _logs, _steps(lambda path: LogReader(path, LogPattern.of(REGEX))), codec=LINES)
+    yield Reader(
+        "steps.jsonl",
+        _in(step + "jsonl", step + "tailing", "steps"),
+        _jsonl,
+        _steps(lambda path: JsonlReader(path, "step", stage_key="stage")),
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "steps.csv",
+        _in(step + "table", "steps"),
+        _csv,
+        _steps(lambda path: TableReader(path, "step", stage_key="stage")),
+        codec=LINES,
+    )
+    yield Reader(
+        "steps.log",
+        _in(step + "stdout", "steps"),
+        _logs,
+        _steps(lambda path: LogReader(path, LogPattern.of(REGEX))),
+        codec=LINES,
+    )
     yield Reader("steps.wandb", _in(step + "record_steps"), _wandb, _steps(WandbSteps), file="run-x.wandb", codec=WANDB)
-    yield Reader("steps.tfevents", _in(step + "record_steps"), _board, _steps(BoardSteps), file="events.out.tfevents.17.x", codec=TFEVENTS)
+    yield Reader(
+        "steps.tfevents",
+        _in(step + "record_steps"),
+        _board,
+        _steps(BoardSteps),
+        file="events.out.tfevents.17.x",
+        codec=TFEVENTS,
+    )
     yield Reader("steps.last", _in("steps", "step_reads"), lambda: [*_jsonl(), *_csv(), *_logs()],
                  _each(*(lambda path, kind=kind, key=key: read_step(str(path), kind, key, 1.0, "it") for kind, key in (("jsonl", "step"), ("csv", "step"), ("stdout", REGEX)))), words=JSON_WORDS)  # fmt: skip
     yield Reader("steps.records", _in("step_reads", step + "record_steps"), _wandb,
                  _each(lambda path: read_records(str(path), "wandb", None, 1.0, "it"), lambda path: read_records(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
-    yield Reader("result.json", _in("results"), _results, _each(_result("json", "score"), _result("json", "nested.score", reduce="mean"), refusals=(NoResult,)), file="r.json", words=JSON_WORDS)
-    yield Reader("result.jsonl", _in("results", "sweep"), _jsonl, _result("jsonl", "eval.score", reduce="max"), (NoResult,), file="r.jsonl", words=JSON_WORDS, codec=LINES)
-    yield Reader("result.csv", _in("results"), _csv, _result("csv", "loss", reduce="mean"), (NoResult,), file="r.csv", codec=LINES)
-    yield Reader("result.npz", _in("results"), _npz, _result("npz", "score", reduce="min"), (NoResult,), file="r.npz", codec=ZIP_OF_NPY, share=2)
-    yield Reader("result.log", _in("results"), _logs, _each(_result("stdout", None, r"loss[=:] ?(\S+)"), lambda path: has_match(str(path), REGEX), refusals=(NoResult,)), codec=LINES)
+    yield Reader(
+        "result.json",
+        _in("results"),
+        _results,
+        _each(_result("json", "score"), _result("json", "nested.score", reduce="mean"), refusals=(NoResult,)),
+        file="r.json",
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "result.jsonl",
+        _in("results", "sweep"),
+        _jsonl,
+        _result("jsonl", "eval.score", reduce="max"),
+        (NoResult,),
+        file="r.jsonl",
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "result.csv",
+        _in("results"),
+        _csv,
+        _result("csv", "loss", reduce="mean"),
+        (NoResult,),
+        file="r.csv",
+        codec=LINES,
+    )
+    yield Reader(
+        "result.npz",
+        _in("results"),
+        _npz,
+        _result("npz", "score", reduce="min"),
+        (NoResult,),
+        file="r.npz",
+        codec=ZIP_OF_NPY,
+        share=2,
+    )
+    yield Reader(
+        "result.log",
+        _in("results"),
+        _logs,
+        _each(
+            _result("stdout", None, r"loss[=:] ?(\S+)"), lambda path: has_match(str(path), REGEX), refusals=(NoResult,)
+        ),
+        codec=LINES,
+    )
     yield Reader("curves.jsonl", _in("curves", "sweep"), _jsonl, _curves("jsonl"), words=JSON_WORDS, codec=LINES)
     yield Reader("curves.csv", _in("curves"), _csv, _curves("csv"), codec=LINES)
     yield Reader("curves.wandb", _in("curves"), _wandb, _curves("wandb"), file="r.wandb", codec=WANDB)
-    yield Reader("series.pickle", _in("run_series", "pickles", "pickle_arrays"), _pickles, lambda path: series_of(str(path)), file="stats.pkl", codec=PICKLE, words=PICKLED)
-    yield Reader("series.npz", _in("run_series"), _npz, lambda path: series_of(str(path)), file="stats.npz", codec=ZIP_OF_NPY)
-    yield Reader("pickle", _in("pickles", "pickle_arrays"), _pickles, lambda path: read_pickle(str(path)), (NotPlain,), file="x.pkl", codec=PICKLE, words=PICKLED, share=2)
+    yield Reader(
+        "series.pickle",
+        _in("run_series", "pickles", "pickle_arrays"),
+        _pickles,
+        lambda path: series_of(str(path)),
+        file="stats.pkl",
+        codec=PICKLE,
+        words=PICKLED,
+    )
+    yield Reader(
+        "series.npz", _in("run_series"), _npz, lambda path: series_of(str(path)), file="stats.npz", codec=ZIP_OF_NPY
+    )
+    yield Reader(
+        "pickle",
+        _in("pickles", "pickle_arrays"),
+        _pickles,
+        lambda path: read_pickle(str(path)),
+        (NotPlain,),
+        file="x.pkl",
+        codec=PICKLE,
+        words=PICKLED,
+        share=2,
+    )
     opened = _each(lambda path: open_checkpoint(str(path)), lambda path: step_of(str(path)))
-    yield Reader("checkpoint", _in("checkpoints", "checkpoint_steps", "containers"), _checkpoints, opened, file="model_100.pt")
-    yield Reader("checkpoint.zip", _in("containers", "checkpoint_steps"), lambda: [torch_zip(), sb3_zip()], opened, file="model.pt", codec=ZIP, share=2)
-    yield Reader("checkpoint.npy", _in("containers"), lambda: [npy([1.0, 2.0]), npy(np.ones((3, 4), "<i2"))], opened, file="model.npy", codec=NPY)
-    yield Reader("checkpoint.safetensors", _in("containers"), lambda: [safetensors()], opened, file="model.safetensors", codec=SAFETENSORS, words=JSON_WORDS)
-    yield Reader("checkpoint.pickle", _in("containers", "checkpoint_steps"), _pickles, opened, file="model.pkl", codec=PICKLE, words=PICKLED)
-    yield Reader("checkpoint.folder", _in("checkpoints", "checkpoint_steps"), _states, lambda path: (open_checkpoint(str(path.parent)), step_of(str(path.parent))), file="trainer_state.json", words=JSON_WORDS)
-    yield Reader("found.columns", _in("find_columns"), lambda: [*_jsonl(), *_csv(), *_logs()], _sniffs, words=(*JSON_WORDS, b"2026-01-01 10:00:00,123"))
+    yield Reader(
+        "checkpoint", _in("checkpoints", "checkpoint_steps", "containers"), _checkpoints, opened, file="model_100.pt"
+    )
+    yield Reader(
+        "checkpoint.zip",
+        _in("containers", "checkpoint_steps"),
+        lambda: [torch_zip(), sb3_zip()],
+        opened,
+        file="model.pt",
+        codec=ZIP,
+        share=2,
+    )
+    yield Reader(
+        "checkpoint.npy",
+        _in("containers"),
+        lambda: [npy([1.0, 2.0]), npy(np.ones((3, 4), "<i2"))],
+        opened,
+        file="model.npy",
+        codec=NPY,
+    )
+    yield Reader(
+        "checkpoint.safetensors",
+        _in("containers"),
+        lambda: [safetensors()],
+        opened,
+        file="model.safetensors",
+        codec=SAFETENSORS,
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "checkpoint.pickle",
+        _in("containers", "checkpoint_steps"),
+        _pickles,
+        opened,
+        file="model.pkl",
+        codec=PICKLE,
+        words=PICKLED,
+    )
+    yield Reader(
+        "checkpoint.folder",
+        _in("checkpoints", "checkpoint_steps"),
+        _states,
+        lambda path: (open_checkpoint(str(path.parent)), step_of(str(path.parent))),
+        file="trainer_state.json",
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "found.columns",
+        _in("find_columns"),
+        lambda: [*_jsonl(), *_csv(), *_logs()],
+        _sniffs,
+        words=(*JSON_WORDS, b"2026-01-01 10:00:00,123"),
+    )
     yield Reader("gate.jsonl", _in("gate_stream"), _jsonl, _gate("jsonl"), words=JSON_WORDS, codec=LINES)
     yield Reader("gate.csv", _in("gate_stream"), _csv, _gate("csv"), codec=LINES)
     yield Reader("gate.trace", ("muster.acts.gate_trace",), _jsonl, _gate_trace, words=JSON_WORDS, codec=LINES)
     yield Reader("gate.evals", ("muster.wiring.gate_files", "muster.stages.tables", "muster.stages.traces"), lambda: [*_jsonl(), *_csv(), TABLE_MD],
-                 lambda path: gate_files.read_evals(path), (MusterError,), words=(*JSON_WORDS, b"|", b"---", b"**", b"iteration"))  # fmt: skip
-    yield Reader("gate.table", ("muster.stages.tables",), lambda: [TABLE_MD, *_csv()], lambda path: read_table(path.read_text("utf-8", "replace")), (SpecError,), words=(b"|", b"---", b"\n|", b"iteration"))
-    yield Reader("gate.flags", ("muster.wiring.gate_files", "muster.stages.flags", "muster.stages.notation"), lambda: [FLAGS, b"```\n" + FLAGS + b"\n```\n"], lambda path: gate_files.read_flags(path), (MusterError,),
+                 gate_files.read_evals, (MusterError,), words=(*JSON_WORDS, b"|", b"---", b"**", b"iteration"))  # fmt: skip
+    yield Reader(
+        "gate.table",
+        ("muster.stages.tables",),
+        lambda: [TABLE_MD, *_csv()],
+        lambda path: read_table(path.read_text("utf-8", "replace")),
+        (SpecError,),
+        words=(b"|", b"---", b"\n|", b"iteration"),
+    )
+    yield Reader("gate.flags", ("muster.wiring.gate_files", "muster.stages.flags", "muster.stages.notation"), lambda: [FLAGS, b"```\n" + FLAGS + b"\n```\n"], gate_files.read_flags, (MusterError,),
                  words=(b"--penalty_gate_", b"--curriculum", b"--tail_seed_stage_spec", b"=", b":", b";", b"|type=", b",", b"'", b"\\\n", b"ne:0.13"))  # fmt: skip
-    yield Reader("run.command", _in("run_command"), lambda: [COMMANDS], read_command_file, (NoCommand,), file="command.json", words=(b'"argv":', b'"command":', b'["a"]'))
-    yield Reader("run.command_text", _in("run_command"), lambda: [SCRIPT], _each(read_command_file, _script, refusals=(NoCommand,)), file="command.txt", words=(b"'", b'"', b"\\\n", b"$ "))
-    yield Reader("run.folder", _in("run_files"), _jsonl, _run_folder, file="eval_history.jsonl", words=JSON_WORDS, codec=LINES)
-    yield Reader("run.gate_trace", _in("run_files"), _jsonl, _each(_run_folder, _staged), file="gate_trace.jsonl", words=JSON_WORDS, codec=LINES)
-    yield Reader("run.schedule", (*_in("run_files"), "muster.wiring.staged_files", "muster.report.figures.staged.artifacts"), lambda: [SCHEDULE], _each(_run_folder, _staged), file="stage_schedule_trace.json", words=JSON_WORDS)
-    yield Reader("run.stats", _in("run_files", "run_series"), _pickles, _run_folder, file="training_stats.pkl", codec=PICKLE, words=PICKLED)
-    yield Reader("run.exit", _in("facts"), _exits, _each(_facts), file="freed", words=(b'"token": "t"', b'"stops":', b'"run":', b'"pid":', b"null", b"1e999"))
-    yield Reader("run.config.yaml", ("muster.acts.run_config", "muster.acts.config_names"), lambda: [CONFIGS_YAML], _each(_configs, config_names.load_parts), file="config.yaml", words=YAML_WORDS)
-    yield Reader("run.config.json", ("muster.acts.run_config",), lambda: [CONFIGS_JSON], _configs, file="config.json", words=JSON_WORDS)
-    yield Reader("run.config.toml", ("muster.acts.run_config",), lambda: [CONFIGS_TOML], _configs, file="config.toml", words=TOML_WORDS)
-    yield Reader("run.log_words", ("muster.judge.clues", "muster.judge.loglines", "muster.judge.tracebacks"), _logs, _log_words, words=LOG_WORDS, codec=LINES, share=2)
-    yield Reader("run.wandb_url", _in(step + "wandb_url"), _logs, lambda path: logged_url(str(path.parent)), file="stderr.log", words=(b"wandb: ", b"https://wandb.ai/", b"View run at "))
+    yield Reader(
+        "run.command",
+        _in("run_command"),
+        lambda: [COMMANDS],
+        read_command_file,
+        (NoCommand,),
+        file="command.json",
+        words=(b'"argv":', b'"command":', b'["a"]'),
+    )
+    yield Reader(
+        "run.command_text",
+        _in("run_command"),
+        lambda: [SCRIPT],
+        _each(read_command_file, _script, refusals=(NoCommand,)),
+        file="command.txt",
+        words=(b"'", b'"', b"\\\n", b"$ "),
+    )
+    yield Reader(
+        "run.folder", _in("run_files"), _jsonl, _run_folder, file="eval_history.jsonl", words=JSON_WORDS, codec=LINES
+    )
+    yield Reader(
+        "run.gate_trace",
+        _in("run_files"),
+        _jsonl,
+        _each(_run_folder, _staged),
+        file="gate_trace.jsonl",
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "run.schedule",
+        (*_in("run_files"), "muster.wiring.staged_files", "muster.report.figures.staged.artifacts"),
+        lambda: [SCHEDULE],
+        _each(_run_folder, _staged),
+        file="stage_schedule_trace.json",
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "run.stats",
+        _in("run_files", "run_series"),
+        _pickles,
+        _run_folder,
+        file="training_stats.pkl",
+        codec=PICKLE,
+        words=PICKLED,
+    )
+    yield Reader(
+        "run.exit",
+        _in("facts"),
+        _exits,
+        _each(_facts),
+        file="freed",
+        words=(b'"token": "t"', b'"stops":', b'"run":', b'"pid":', b"null", b"1e999"),
+    )
+    yield Reader(
+        "run.config.yaml",
+        ("muster.acts.run_config", "muster.acts.config_names"),
+        lambda: [CONFIGS_YAML],
+        _each(_configs, config_names.load_parts),
+        file="config.yaml",
+        words=YAML_WORDS,
+    )
+    yield Reader(
+        "run.config.json",
+        ("muster.acts.run_config",),
+        lambda: [CONFIGS_JSON],
+        _configs,
+        file="config.json",
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "run.config.toml",
+        ("muster.acts.run_config",),
+        lambda: [CONFIGS_TOML],
+        _configs,
+        file="config.toml",
+        words=TOML_WORDS,
+    )
+    yield Reader(
+        "run.log_words",
+        ("muster.judge.clues", "muster.judge.loglines", "muster.judge.tracebacks"),
+        _logs,
+        _log_words,
+        words=LOG_WORDS,
+        codec=LINES,
+        share=2,
+    )
+    yield Reader(
+        "run.wandb_url",
+        _in(step + "wandb_url"),
+        _logs,
+        lambda path: logged_url(str(path.parent)),
+        file="stderr.log",
+        words=(b"wandb: ", b"https://wandb.ai/", b"View run at "),
+    )
     yield Reader("run.script", ("muster.acts.scripts",), lambda: [SCRIPT], lambda path: missing_in_shell(path.read_text("utf-8", "replace"), str(path.parent)),
                  words=(b"python ", b"|", b"&&", b";", b"$(", b")", b"<<EOF\n", b"'", b'"', b"${", b"}", b"if ", b"then", b"fi", b"case", b"\\\n"))  # fmt: skip
-    yield Reader("adopt.status", ("muster.acts.status_table",), lambda: [STATUS, STATUS.replace(b"\t", b",")], lambda path: status_table.read_table(path, CAMPAIGN), (MusterError,), words=(b"\t", b'"', b"DONE", b"2026-01-01", b"seed"))
+    yield Reader(
+        "adopt.status",
+        ("muster.acts.status_table",),
+        lambda: [STATUS, STATUS.replace(b"\t", b",")],
+        lambda path: status_table.read_table(path, CAMPAIGN),
+        (MusterError,),
+        words=(b"\t", b'"', b"DONE", b"2026-01-01", b"seed"),
+    )
 
 
 def _script(path: Path) -> object:

@@ -21,6 +21,7 @@ from muster.execute.guards import guard_pid, read_words
 from muster.execute.launches import LaunchBook
 from muster.execute.slots import SlotHouse
 from muster.observe.hashes import HashCache
+from muster.ports.clock import SystemClock
 from muster.ports.outside import outside_paths
 from muster.store import campaigns, fsck, place, register
 from muster.store.lock import ControllerLock
@@ -28,7 +29,6 @@ from muster.store.log import FileLog
 from muster.store.newer import refuse_newer_state
 from muster.store.sqlite import SqliteStore
 from muster.store.watches import WatchFile
-from muster.ports.clock import SystemClock
 from muster.wiring.codes import load_book
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
@@ -37,7 +37,10 @@ NAMES = ("adopt-0.1", "budget-0.1", "demo-0.1", "gates-0.1", "loop-0.1", "words-
 
 def _logs() -> list[bytes]:
     """What earlier versions decided in real campaigns; their beginnings."""
-    return [b"".join(gzip.decompress((LOGS / name / "decisions.jsonl.gz").read_bytes()).splitlines(True)[:60]) for name in NAMES]
+    return [
+        b"".join(gzip.decompress((LOGS / name / "decisions.jsonl.gz").read_bytes()).splitlines(True)[:60])
+        for name in NAMES
+    ]
 
 
 def _state(path: Path) -> Path:
@@ -58,7 +61,12 @@ def _state(path: Path) -> Path:
 def _log(path: Path) -> object:
     path = path.rename(path.with_name("decisions.jsonl"))
     log = FileLog(path)
-    return register.campaign_id(path.parent), place.former_folders(path.parent), log.size(), refuse_newer_state(path.parent)
+    return (
+        register.campaign_id(path.parent),
+        place.former_folders(path.parent),
+        log.size(),
+        refuse_newer_state(path.parent),
+    )
 
 
 def _fold(path: Path) -> object:
@@ -164,7 +172,11 @@ def _real_stamps() -> list[bytes]:
 
 
 def _packs() -> list[bytes]:
-    files = {"campaign.yaml": b"muster: 1\n", ".muster/decisions.jsonl": b'{"kind": "campaign"}\n' * 4, "a/" + "long name " * 12 + "/x.txt": bytes(range(256))}
+    files = {
+        "campaign.yaml": b"muster: 1\n",
+        ".muster/decisions.jsonl": b'{"kind": "campaign"}\n' * 4,
+        "a/" + "long name " * 12 + "/x.txt": bytes(range(256)),
+    }
     with tempfile.TemporaryDirectory() as name:
         folder, sources = Path(name), []
         for at, (path, data) in enumerate(files.items()):
@@ -177,7 +189,11 @@ def _packs() -> list[bytes]:
 
 
 def _manifests() -> list[bytes]:
-    return [b'{"muster_pack": 1, "version": "0", "campaign": "c", "log": {"lines": 1, "at": "now"}, "files": [{"path": "campaign.yaml", "size": 1, "sha256": "' + b"0" * 64 + b'", "mtime_ns": 5}], "folders": [], "left_out": []}']
+    return [
+        b'{"muster_pack": 1, "version": "0", "campaign": "c", "log": {"lines": 1, "at": "now"}, "files": [{"path": "campaign.yaml", "size": 1, "sha256": "'
+        + b"0" * 64
+        + b'", "mtime_ns": 5}], "folders": [], "left_out": []}'
+    ]
 
 
 def _unpacked(path: Path) -> object:
@@ -199,24 +215,127 @@ DECISION_WORDS = (*JSON_WORDS, b'"kind": "start"', b'"kind": "settle"', b'"kind"
 
 def _all() -> Iterable[Reader]:
     store = "muster.store."
-    yield Reader("log", (store + "log", store + "register", store + "place", store + "newer"), _logs, _log, (MusterError,), words=DECISION_WORDS, codec=LINES)
-    yield Reader("log.folded", (store + "sqlite", store + "fold", store + "log"), _logs, _fold, (MusterError,), words=DECISION_WORDS, codec=LINES, share=2, most=256 << 10)
-    yield Reader("log.fsck", (store + "fsck", store + "log_mending"), _logs, _fsck, (MusterError,), words=DECISION_WORDS, codec=LINES, most=256 << 10)
+    yield Reader(
+        "log",
+        (store + "log", store + "register", store + "place", store + "newer"),
+        _logs,
+        _log,
+        (MusterError,),
+        words=DECISION_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "log.folded",
+        (store + "sqlite", store + "fold", store + "log"),
+        _logs,
+        _fold,
+        (MusterError,),
+        words=DECISION_WORDS,
+        codec=LINES,
+        share=2,
+        most=256 << 10,
+    )
+    yield Reader(
+        "log.fsck",
+        (store + "fsck", store + "log_mending"),
+        _logs,
+        _fsck,
+        (MusterError,),
+        words=DECISION_WORDS,
+        codec=LINES,
+        most=256 << 10,
+    )
     yield Reader("snapshot", (store + "campaigns",), _snapshots, _snapshot, (MusterError,), words=JSON_WORDS)
-    yield Reader("register", (store + "register",), lambda: [ENTRY], _as("campaigns/x.json", register.entries), words=JSON_WORDS)
-    yield Reader("place", (store + "place",), lambda: [MARK], _as("place", lambda state: (place.standing(state), place.whereabouts(state), place.brought_from(state))), (MusterError,), words=JSON_WORDS)
-    yield Reader("watch", (store + "watches",), lambda: [REMEMBERED], _as("watch.json", lambda state: WatchFile(state, "b").load()), words=JSON_WORDS)
-    yield Reader("launched", ("muster.execute.launches",), lambda: [LINE], _as("launched", _launched), words=JSON_WORDS, codec=LINES)
-    yield Reader("guard.words", ("muster.execute.guards",), lambda: [b'{"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}'], _as("guard.json", lambda state: (read_words(state), guard_pid(state))), words=JSON_WORDS)
-    yield Reader("lock", (store + "lock",), lambda: [LOCK], _as("controller.lock", _lock), words=(*JSON_WORDS, b'"pid": 1', b'"ticks": '))
+    yield Reader(
+        "register", (store + "register",), lambda: [ENTRY], _as("campaigns/x.json", register.entries), words=JSON_WORDS
+    )
+    yield Reader(
+        "place",
+        (store + "place",),
+        lambda: [MARK],
+        _as("place", lambda state: (place.standing(state), place.whereabouts(state), place.brought_from(state))),
+        (MusterError,),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "watch",
+        (store + "watches",),
+        lambda: [REMEMBERED],
+        _as("watch.json", lambda state: WatchFile(state, "b").load()),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "launched",
+        ("muster.execute.launches",),
+        lambda: [LINE],
+        _as("launched", _launched),
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "guard.words",
+        ("muster.execute.guards",),
+        lambda: [b'{"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}'],
+        _as("guard.json", lambda state: (read_words(state), guard_pid(state))),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "lock",
+        (store + "lock",),
+        lambda: [LOCK],
+        _as("controller.lock", _lock),
+        words=(*JSON_WORDS, b'"pid": 1', b'"ticks": '),
+    )
     yield Reader("slot", ("muster.execute.slots",), lambda: [HOLDER], _as("gpu0.0", _slot), words=JSON_WORDS)
-    yield Reader("hashes", ("muster.observe.hashes",), lambda: [HASHES], _as("hashes.json", lambda state: HashCache(state).sha256(state / "hashes.json")), words=JSON_WORDS)
+    yield Reader(
+        "hashes",
+        ("muster.observe.hashes",),
+        lambda: [HASHES],
+        _as("hashes.json", lambda state: HashCache(state).sha256(state / "hashes.json")),
+        words=JSON_WORDS,
+    )
     yield Reader("codes", ("muster.wiring.codes",), lambda: [BOOK], _as("code.json", load_book), words=JSON_WORDS)
-    yield Reader("left_out", ("muster.acts.left_checkpoints",), lambda: [LEFT], _as("left_out.json", lambda state: left_checkpoints.read_left_out(state, str)), words=JSON_WORDS)
-    yield Reader("outside", ("muster.ports.outside",), lambda: [b'["/a", "/b"]'], _as("outside.json", outside_paths), words=JSON_WORDS)
-    yield Reader("stamp", ("muster.acts.stamping", "muster.acts.report_verdict"), _stamps, _as("reports/stamps/report.json", _stamp), (MusterError,), words=JSON_WORDS)
-    yield Reader("pack", ("muster.acts.unpack", "muster.acts.tar_reader", "muster.acts.compressed"), _packs, _unpacked, (MusterError,), file="x.tar.gz", codec=TAR_GZ, words=(b"ustar", b"\0" * 512, b"size=999999999999", b"path=../x"), share=2)
-    yield Reader("pack.manifest", ("muster.acts.pack_manifest",), _manifests, lambda path: decode(path.read_bytes(), "x"), (MusterError,), words=(*JSON_WORDS, b'"../x"', b'"path":', b'".muster/"'))
+    yield Reader(
+        "left_out",
+        ("muster.acts.left_checkpoints",),
+        lambda: [LEFT],
+        _as("left_out.json", lambda state: left_checkpoints.read_left_out(state, str)),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "outside",
+        ("muster.ports.outside",),
+        lambda: [b'["/a", "/b"]'],
+        _as("outside.json", outside_paths),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "stamp",
+        ("muster.acts.stamping", "muster.acts.report_verdict"),
+        _stamps,
+        _as("reports/stamps/report.json", _stamp),
+        (MusterError,),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "pack",
+        ("muster.acts.unpack", "muster.acts.tar_reader", "muster.acts.compressed"),
+        _packs,
+        _unpacked,
+        (MusterError,),
+        file="x.tar.gz",
+        codec=TAR_GZ,
+        words=(b"ustar", b"\0" * 512, b"size=999999999999", b"path=../x"),
+        share=2,
+    )
+    yield Reader(
+        "pack.manifest",
+        ("muster.acts.pack_manifest",),
+        _manifests,
+        lambda path: decode(path.read_bytes(), "x"),
+        (MusterError,),
+        words=(*JSON_WORDS, b'"../x"', b'"path":', b'".muster/"'),
+    )
 
 
 STATE = tuple(_all())

@@ -44,9 +44,9 @@ from muster.stages.windows import Window
 TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS / "unit" / "report" / "documents"))
 sys.path.insert(0, str(TESTS / "unit" / "report" / "journal"))
-from document_world import STORY, quantities
-from journal_world import REFERENCE
-from journal_world import run as journal_run
+from document_world import STORY, quantities  # noqa: E402
+from journal_world import REFERENCE  # noqa: E402
+from journal_world import run as journal_run  # noqa: E402
 
 KNOWN = quantities(STORY)
 ANY = (EditsRefused, UnreadableConfig, EditError, PathError, ExpressionError, SpecError, ValueError)
@@ -98,16 +98,66 @@ GATE_RULES = b"penalty:\n  read: {jsonl: eval_history.jsonl, step: iteration}\n 
 
 # -- configs and edits
 
-EDITS = (b"lr@mul=1.5@max=10", b"nested.a[0]@set=5", b"**.lr@add=0.1", b"model.layers[1].n@set=\"x\"", b'a["b.c"]@set={"x": [1]}', b"*@set=null")
-EDIT_WORDS = (b"@set=", b"@mul=", b"@add=", b"@max=", b"@min=", b"[0]", b"**", b"*.", b'["', b'"]', b".", b"null", b"1e999", b"[", b"{")
-EXPRESSIONS = (b'last("ot.pi_sum") < 0.05 and not missing("eval.success")', b'mean("loss", 10) / (1 - max("x")) >= -2.5e3 or trend("a") == 1', b'best("score", higher)', b'(last("a") + 1) * 2 > 3')
-EXPRESSION_WORDS = (b"(", b")", b"not ", b"and ", b"or ", b'last("a")', b"missing(", b"<", b"<=", b"==", b"-", b"+", b"*", b"/", b"**", b",", b'"', b"'", b"1e999", b"__", b".")
+EDITS = (
+    b"lr@mul=1.5@max=10",
+    b"nested.a[0]@set=5",
+    b"**.lr@add=0.1",
+    b'model.layers[1].n@set="x"',
+    b'a["b.c"]@set={"x": [1]}',
+    b"*@set=null",
+)
+EDIT_WORDS = (
+    b"@set=",
+    b"@mul=",
+    b"@add=",
+    b"@max=",
+    b"@min=",
+    b"[0]",
+    b"**",
+    b"*.",
+    b'["',
+    b'"]',
+    b".",
+    b"null",
+    b"1e999",
+    b"[",
+    b"{",
+)
+EXPRESSIONS = (
+    b'last("ot.pi_sum") < 0.05 and not missing("eval.success")',
+    b'mean("loss", 10) / (1 - max("x")) >= -2.5e3 or trend("a") == 1',
+    b'best("score", higher)',
+    b'(last("a") + 1) * 2 > 3',
+)
+EXPRESSION_WORDS = (
+    b"(",
+    b")",
+    b"not ",
+    b"and ",
+    b"or ",
+    b'last("a")',
+    b"missing(",
+    b"<",
+    b"<=",
+    b"==",
+    b"-",
+    b"+",
+    b"*",
+    b"/",
+    b"**",
+    b",",
+    b'"',
+    b"'",
+    b"1e999",
+    b"__",
+    b".",
+)
 
 
 def _config(kind: str) -> Callable[[str], object]:
     def read(text: str) -> object:
         found: list[object] = [read_config(text, kind)]
-        for edit in ("lr@mul=2", "seed@set=3", "model.lr@set=0.5", "**@set=1", "a.lr@set=\"x\""):
+        for edit in ("lr@mul=2", "seed@set=3", "model.lr@set=0.5", "**@set=1", 'a.lr@set="x"'):
             try:
                 found.append(edit_text(text, kind, [edit]))
             except EditsRefused as refused:
@@ -118,7 +168,11 @@ def _config(kind: str) -> Callable[[str], object]:
 
 
 def _edited(text: str) -> object:
-    return edit_text('{"lr": 1e-4, "nested": {"a": [1, 2]}, "model": {"layers": [{"n": 1}, {"n": 2}]}, "text": "x"}', "json", text.split("\n"))
+    return edit_text(
+        '{"lr": 1e-4, "nested": {"a": [1, 2]}, "model": {"layers": [{"n": 1}, {"n": 2}]}, "text": "x"}',
+        "json",
+        text.split("\n"),
+    )
 
 
 def _path(text: str) -> object:
@@ -160,8 +214,18 @@ def _words(text: str) -> object:
     return with_values, split_words(text)
 
 
-NOTATIONS = (b"8:a.json|type=ne;15:b.json|type=main", b"15:9,20:10", b"ne:0.13,main:0.10", b"mean 3", b"p10 20", b"main:3")
-TEMPLATES = (b"python train.py --seed {seed} --out '{out}' {config.args} {{x}}", b'sh -c "a {seed}; b" \\ {last.checkpoint}')
+NOTATIONS = (
+    b"8:a.json|type=ne;15:b.json|type=main",
+    b"15:9,20:10",
+    b"ne:0.13,main:0.10",
+    b"mean 3",
+    b"p10 20",
+    b"main:3",
+)
+TEMPLATES = (
+    b"python train.py --seed {seed} --out '{out}' {config.args} {{x}}",
+    b'sh -c "a {seed}; b" \\ {last.checkpoint}',
+)
 SECRETS = b"env:\n  API_KEY: abcdefgh\n  list:\n    - password: x\n    - --token=abc\n  text: |\n    secret: y\ncommand: python x.py --auth abc --key=def https://u:p@h/x?api_key=zzz Bearer abc.def\n"
 
 
@@ -178,8 +242,10 @@ def _texts() -> list[bytes]:
 
 
 def _document(path: Path) -> object:
-    """Bound, looked through, and written anew."""
+    """Bound; a small one is looked through and written anew, too, which are commands of their own."""
     bound = docs.bind(path, KNOWN)
+    if path.stat().st_size > 1 << 20:
+        return bound
     docs.audit(path, KNOWN)
     return bound, docs.update([path], KNOWN, None, path.parent, datetime(2026, 2, 23), dry_run=True)
 
@@ -274,36 +340,235 @@ def _shebang(path: Path) -> object:
 
 def _all() -> Iterable[Reader]:
     spec = "muster.spec."
-    yield Reader("campaign", (spec + "read", spec + "syntax", spec + "document", spec + "scalars"), _campaigns, _text(_campaign), (MusterError,), words=CAMPAIGN_WORDS, codec=LINES, share=2)
-    yield Reader("campaign.file", ("muster.wiring.taking",), _campaigns, _taken, (MusterError,), file="campaign.yaml", words=CAMPAIGN_WORDS, codec=LINES)
-    yield Reader("campaign.renamed", (spec + "renaming",), _campaigns, _text(_renamed), (MusterError, ValueError), words=CAMPAIGN_WORDS, codec=LINES)
-    yield Reader("gate.rules", (spec + "rules",), lambda: [GATE_RULES], _text(lambda text: rules.read_rules(text, file="f")), (MusterError, SpecError), words=(*YAML_WORDS, b"success:", b"mean 3", b"min: "), codec=LINES)
-    for kind, seed, words in (("yaml", CONFIGS_YAML, YAML_WORDS), ("json", CONFIGS_JSON, JSON_WORDS), ("toml", CONFIGS_TOML, TOML_WORDS)):
-        yield Reader(f"config.{kind}", (f"muster.rounds.text_{kind}", "muster.rounds.texts"), lambda seed=seed: [seed], _text(_config(kind)), (UnreadableConfig, EditsRefused), words=words, share=2)
-        yield Reader(f"variant.{kind}", ("muster.acts.edit", "muster.acts.bases"), lambda seed=seed: [seed], _made, (MusterError,), file=f"base.{kind}", words=words)
-    yield Reader("variants", ("muster.acts.edit",), lambda: [b'{"file": "a.yaml", "base": "b.yaml", "edits": ["lr@mul=2"], "reason": "x", "at": "2026"}\n' * 3], lambda path: list(read_variants(path)), (MusterError,), words=JSON_WORDS, codec=LINES)
-    yield Reader("bases", ("muster.acts.bases",), lambda: [b"a.yaml\n# c\nb*.yaml\n"], _bases, (MusterError,), file="list.txt", words=(b"*", b"**/", b"[", b"@", b"../", b"\n", b"a.yaml"), codec=LINES)
-    yield Reader("edit", ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"), lambda: list(EDITS), _words_of(_edited), (EditsRefused, UnreadableConfig), words=EDIT_WORDS, most=ONE_WORD)
-    yield Reader("edit.alone", ("muster.rounds.edits",), lambda: list(EDITS), _words_of(parse_edit), (EditError,), words=EDIT_WORDS, most=ONE_WORD)
-    yield Reader("path", ("muster.rounds.paths",), lambda: [each.partition(b"@")[0] for each in EDITS], _words_of(_path), (PathError,), words=EDIT_WORDS, most=ONE_WORD)
-    yield Reader("expression", ("muster.rounds.expressions", "muster.rounds.tokens"), lambda: list(EXPRESSIONS), _text(_expression), (ExpressionError,), words=EXPRESSION_WORDS, most=ONE_WORD)
-    yield Reader("expression.number", ("muster.rounds.expressions",), lambda: list(EXPRESSIONS), _text(lambda text: parse(text, "number")), (ExpressionError,), words=EXPRESSION_WORDS, most=ONE_WORD)
+    yield Reader(
+        "campaign",
+        (spec + "read", spec + "syntax", spec + "document", spec + "scalars"),
+        _campaigns,
+        _text(_campaign),
+        (MusterError,),
+        words=CAMPAIGN_WORDS,
+        codec=LINES,
+        share=2,
+    )
+    yield Reader(
+        "campaign.file",
+        ("muster.wiring.taking",),
+        _campaigns,
+        _taken,
+        (MusterError,),
+        file="campaign.yaml",
+        words=CAMPAIGN_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "campaign.renamed",
+        (spec + "renaming",),
+        _campaigns,
+        _text(_renamed),
+        (MusterError, ValueError),
+        words=CAMPAIGN_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "gate.rules",
+        (spec + "rules",),
+        lambda: [GATE_RULES],
+        _text(lambda text: rules.read_rules(text, file="f")),
+        (MusterError, SpecError),
+        words=(*YAML_WORDS, b"success:", b"mean 3", b"min: "),
+        codec=LINES,
+    )
+    for kind, seed, words in (
+        ("yaml", CONFIGS_YAML, YAML_WORDS),
+        ("json", CONFIGS_JSON, JSON_WORDS),
+        ("toml", CONFIGS_TOML, TOML_WORDS),
+    ):
+        yield Reader(
+            f"config.{kind}",
+            (f"muster.rounds.text_{kind}", "muster.rounds.texts"),
+            lambda seed=seed: [seed],
+            _text(_config(kind)),
+            (UnreadableConfig, EditsRefused),
+            words=words,
+            share=2,
+        )
+        yield Reader(
+            f"variant.{kind}",
+            ("muster.acts.edit", "muster.acts.bases"),
+            lambda seed=seed: [seed],
+            _made,
+            (MusterError,),
+            file=f"base.{kind}",
+            words=words,
+        )
+    yield Reader(
+        "variants",
+        ("muster.acts.edit",),
+        lambda: [b'{"file": "a.yaml", "base": "b.yaml", "edits": ["lr@mul=2"], "reason": "x", "at": "2026"}\n' * 3],
+        lambda path: list(read_variants(path)),
+        (MusterError,),
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "bases",
+        ("muster.acts.bases",),
+        lambda: [b"a.yaml\n# c\nb*.yaml\n"],
+        _bases,
+        (MusterError,),
+        file="list.txt",
+        words=(b"*", b"**/", b"[", b"@", b"../", b"\n", b"a.yaml"),
+        codec=LINES,
+    )
+    yield Reader(
+        "edit",
+        ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"),
+        lambda: list(EDITS),
+        _words_of(_edited),
+        (EditsRefused, UnreadableConfig),
+        words=EDIT_WORDS,
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "edit.alone",
+        ("muster.rounds.edits",),
+        lambda: list(EDITS),
+        _words_of(parse_edit),
+        (EditError,),
+        words=EDIT_WORDS,
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "path",
+        ("muster.rounds.paths",),
+        lambda: [each.partition(b"@")[0] for each in EDITS],
+        _words_of(_path),
+        (PathError,),
+        words=EDIT_WORDS,
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "expression",
+        ("muster.rounds.expressions", "muster.rounds.tokens"),
+        lambda: list(EXPRESSIONS),
+        _text(_expression),
+        (ExpressionError,),
+        words=EXPRESSION_WORDS,
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "expression.number",
+        ("muster.rounds.expressions",),
+        lambda: list(EXPRESSIONS),
+        _text(lambda text: parse(text, "number")),
+        (ExpressionError,),
+        words=EXPRESSION_WORDS,
+        most=ONE_WORD,
+    )
     yield Reader("notations", ("muster.stages.notation", "muster.stages.schedule", "muster.stages.curriculum", "muster.stages.overrides", "muster.stages.windows"), lambda: list(NOTATIONS), _text(_notations),
                  words=(b":", b";", b",", b"|type=", b"mean ", b"p10 ", b"|"), most=ONE_WORD)  # fmt: skip
-    yield Reader("flags", ("muster.stages.flags",), lambda: [FLAGS], _words_of(settings_of), (SpecError,), words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"), most=ONE_WORD)
-    yield Reader("template", ("muster.domain.template",), lambda: list(TEMPLATES), _text(_words), (ValueError,), words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"), most=ONE_WORD)
-    yield Reader("masking", ("muster.acts.masking",), lambda: [SECRETS, SECRETS.replace(b"\n", b" ")], _text(_masked), words=(b"password", b"://", b":", b"@", b"--key", b"=", b"Bearer ", b"?token=", b"&", b"- ", b"|\n", b"'", b'"', b"api_key: "), codec=LINES, share=2)
+    yield Reader(
+        "flags",
+        ("muster.stages.flags",),
+        lambda: [FLAGS],
+        _words_of(settings_of),
+        (SpecError,),
+        words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"),
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "template",
+        ("muster.domain.template",),
+        lambda: list(TEMPLATES),
+        _text(_words),
+        (ValueError,),
+        words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"),
+        most=ONE_WORD,
+    )
+    yield Reader(
+        "masking",
+        ("muster.acts.masking",),
+        lambda: [SECRETS, SECRETS.replace(b"\n", b" ")],
+        _text(_masked),
+        words=(
+            b"password",
+            b"://",
+            b":",
+            b"@",
+            b"--key",
+            b"=",
+            b"Bearer ",
+            b"?token=",
+            b"&",
+            b"- ",
+            b"|\n",
+            b"'",
+            b'"',
+            b"api_key: ",
+        ),
+        codec=LINES,
+        share=2,
+    )
     yield Reader("document.md", ("muster.report.documents.source", "muster.report.documents.numbers", "muster.report.documents.places", "muster.report.documents.tables", "muster.report.documents.bind", "muster.acts.docs", "muster.acts.docs_files"),
                  _texts, _document, (MusterError,), file="text.md", words=TEXT_WORDS, codec=LINES, share=3)  # fmt: skip
-    yield Reader("document.tex", ("muster.report.documents.tables", "muster.report.documents.source"), _texts, _document, (MusterError,), file="text.tex", words=TEXT_WORDS, codec=LINES, share=2)
+    yield Reader(
+        "document.tex",
+        ("muster.report.documents.tables", "muster.report.documents.source"),
+        _texts,
+        _document,
+        (MusterError,),
+        file="text.tex",
+        words=TEXT_WORDS,
+        codec=LINES,
+        share=2,
+    )
     yield Reader("document.names", ("muster.report.documents.names",), _texts, _text(_vocabulary), words=TEXT_WORDS)
-    yield Reader("document.sidecar", ("muster.report.documents.sidecar",), _sidecars, lambda path: read_sidecar(path.read_bytes()), (Damaged,), words=JSON_WORDS)
-    yield Reader("document.bound", ("muster.acts.docs_files", "muster.report.documents.sidecar", "muster.report.documents.update"), _sidecars, _with_sidecar, (MusterError,), words=(b'"start":', b'"token":', b'"line":', *JSON_WORDS))
+    yield Reader(
+        "document.sidecar",
+        ("muster.report.documents.sidecar",),
+        _sidecars,
+        lambda path: read_sidecar(path.read_bytes()),
+        (Damaged,),
+        words=JSON_WORDS,
+    )
+    yield Reader(
+        "document.bound",
+        ("muster.acts.docs_files", "muster.report.documents.sidecar", "muster.report.documents.update"),
+        _sidecars,
+        _with_sidecar,
+        (MusterError,),
+        words=(b'"start":', b'"token":', b'"line":', *JSON_WORDS),
+    )
     yield Reader("journal", ("muster.acts.journal_files", "muster.acts.journal_audit", "muster.report.journal.scan", "muster.report.journal.blocks", "muster.report.journal.sections", "muster.report.journal.claims", "muster.report.journal.points", "muster.report.journal.listed"),
                  _journals, _journal, (MusterError,), file="dev_v40.md", words=JOURNAL_WORDS, codec=LINES, share=3)  # fmt: skip
-    yield Reader("journal.next", ("muster.acts.journal_new",), _journals, _next_journal, (MusterError,), file="dev_v40.md", words=JOURNAL_WORDS, codec=LINES)
-    yield Reader("proposer", ("muster.acts.entry_point",), lambda: [PROPOSER], _entry, file="my_rules.py", words=PYTHON_WORDS, codec=LINES, share=2)
-    yield Reader("shebang", ("muster.acts.interpreter",), lambda: [b"#!/usr/bin/env -S python3 -u\nx\n"], _shebang, file="train", words=(b"#!", b"'", b'"', b"\\", b" "))
+    yield Reader(
+        "journal.next",
+        ("muster.acts.journal_new",),
+        _journals,
+        _next_journal,
+        (MusterError,),
+        file="dev_v40.md",
+        words=JOURNAL_WORDS,
+        codec=LINES,
+    )
+    yield Reader(
+        "proposer",
+        ("muster.acts.entry_point",),
+        lambda: [PROPOSER],
+        _entry,
+        file="my_rules.py",
+        words=PYTHON_WORDS,
+        codec=LINES,
+        share=2,
+    )
+    yield Reader(
+        "shebang",
+        ("muster.acts.interpreter",),
+        lambda: [b"#!/usr/bin/env -S python3 -u\nx\n"],
+        _shebang,
+        file="train",
+        words=(b"#!", b"'", b'"', b"\\", b" "),
+    )
     yield Reader("escapes", ("muster.report.escape",), _texts, _text(_escaped), words=TEXT_WORDS)
 
 
