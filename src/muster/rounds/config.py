@@ -8,6 +8,7 @@ from typing import Any
 from muster.rounds.paths import Where
 
 KINDS = {"json": "json", "yaml": "yaml", "yml": "yaml", "toml": "toml"}
+DEEPEST = 90  # lists and mappings within each other; what copies, compares and writes them goes down as deep
 MOST_VALUES = 200_000  # aliases of aliases make millions of a few lines
 
 
@@ -27,6 +28,20 @@ class Config:
     def elsewhere(self, where: Where) -> str:
         """Why a change there would change other values, too."""
         return next((self.shared[where[:end]] for end in range(len(where), 0, -1) if where[:end] in self.shared), "")
+
+
+def is_too_deep(tree: Any) -> bool:
+    inside = [tree]
+    for _ in range(DEEPEST + 1):
+        inside = [
+            child
+            for each in inside
+            if isinstance(each, dict | list)
+            for child in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not inside:
+            return False
+    return any(isinstance(each, dict | list) for each in inside)
 
 
 def kind_of(name: str) -> str:

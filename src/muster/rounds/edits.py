@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from muster.rounds.config import is_too_deep
 from muster.rounds.paths import PathError, Pattern, parse_path
 
 VERBS = ("set", "mul", "add")
@@ -48,7 +49,7 @@ def parse_edit(text: str) -> Edit:
         raise EditError(f"{text!r} is no edit: it asks for two changes; give each of them an edit of its own")
     bounds = _trailing_bounds(text, marks)
     raw = text[marks[0].end() : bounds[0].start() if bounds else len(text)]
-    value = _any_value(raw) if verb == "set" else _number(raw, text, f"@{verb}")
+    value = _any_value(raw, text) if verb == "set" else _number(raw, text, f"@{verb}")
     limits = _limits(text, bounds)
     return Edit(text, path, verb, value, raw, limits.get("min"), limits.get("max"))
 
@@ -114,9 +115,12 @@ def _number(raw: str, text: str, mark: str) -> float:
     return int(raw) if _WHOLE.fullmatch(raw) else float(raw)
 
 
-def _any_value(raw: str) -> Any:
+def _any_value(raw: str, text: str) -> Any:
     """As JSON where it is JSON, `.5` and `+3` too; else the text itself."""
     try:
-        return json.loads(raw)
+        value = json.loads(raw)
     except (ValueError, RecursionError):
         return float(raw) if _is_number(raw) else raw
+    if is_too_deep(value):
+        raise EditError(f"{text[:60]!r}... is no edit: its value is nested too deeply")
+    return value

@@ -6,10 +6,9 @@ import json
 import re
 from typing import Any
 
-from muster.rounds.config import Config, UnreadableConfig
+from muster.rounds.config import DEEPEST, Config, UnreadableConfig
 from muster.rounds.paths import Where
 
-DEEPEST = 200
 _BLANK = re.compile(r"[ \t\r\n]*")
 _TEXT = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _ATOM = re.compile(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|Infinity)|NaN|true|false|null")

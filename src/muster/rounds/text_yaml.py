@@ -8,7 +8,7 @@ import re
 import warnings
 from typing import Any
 
-from muster.rounds.config import MOST_VALUES, Config, UnreadableConfig
+from muster.rounds.config import DEEPEST, MOST_VALUES, Config, UnreadableConfig
 from muster.rounds.paths import Where
 
 TAG = "tag:yaml.org,2002:"
@@ -64,6 +64,8 @@ class _Reader:
         self.count += 1
         if self.count > MOST_VALUES:
             raise UnreadableConfig(f"it is too large: more than {MOST_VALUES} values, its aliases written out")
+        if len(where) > DEEPEST:
+            raise _wrong(node, "it is nested too deeply")
         if id(node) in self.open:
             raise _wrong(node, f"&{node.anchor} contains itself")
         if own and id(node) in self.seen:

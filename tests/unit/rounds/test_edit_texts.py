@@ -327,12 +327,21 @@ def test_two_places_never_share_a_value() -> None:
         ("toml", "a = \n", "it is no TOML: Invalid value (at line 1, column 5)"),
         ("toml", "a = " + "1" * 5000, "a number has too many digits"),
         ("toml", "a = " + "[" * 3000, "it is nested too deeply"),
+        ("toml", ".".join("a" * 300) + " = 1", "it is nested too deeply"),
+        ("json", '{"a": ' + "[" * 95 + "]" * 95 + "}", "it is nested too deeply"),
+        ("yaml", "a: " + "[" * 95 + "]" * 95, "it is nested too deeply"),
     ],
 )  # fmt: skip
 def test_texts_that_are_no_config(kind: str, text: str, why: str) -> None:
     with pytest.raises(UnreadableConfig) as told_:
         read_config(text, kind)
     assert why in str(told_.value)
+
+
+@pytest.mark.parametrize("kind", ["json", "yaml", "toml"])
+def test_a_value_that_is_nested_too_deeply_is_no_edit(kind: str) -> None:
+    with pytest.raises(EditsRefused, match="nested too deeply"):
+        edit_text('{"a": 1}' if kind != "toml" else "a = 1", kind, ["a@set=" + "[" * 300 + "]" * 300])
 
 
 def test_the_kind_is_told_by_the_ending() -> None:
