@@ -18,7 +18,7 @@ from muster.report.documents.sidecar import SUFFIX, Damaged, Sidecar, digest
 from muster.report.documents.sidecar import read as read_sidecar
 from muster.report.documents.sidecar import write as write_sidecar
 
-LARGEST = 20 << 20
+LARGEST = 8 << 20
 LARGEST_SIDECAR = 128 << 20
 KEPT = "reports/documents"  # below the campaign's folder: old versions of texts
 _WIDE = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
