@@ -172,8 +172,10 @@ def execute(command: str, root: Path, environment: Mapping[str, str] | None = No
 def environment_of(state: CampaignState) -> dict[str, str] | None:
     """As `up` recorded it; None: it can't be read, ours must do."""
     try:
-        found: dict[str, str] = json.loads(Path(state.env_file).read_bytes())
-    except (OSError, ValueError):
+        found = json.loads(Path(state.env_file).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or not all(isinstance(value, str) for value in found.values()):
         return None
     return found
 
