@@ -108,7 +108,7 @@ def test_a_filter_that_leaves_the_gpu_out(camp: Camp) -> None:
 
 def site(camp: Camp, sees: str) -> str:
     folder = camp.root.parent / "site"
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
     (folder / "jax.py").write_text(JAX.replace("SEES", repr(sees)))
     return str(folder)
 
@@ -116,7 +116,7 @@ def site(camp: Camp, sees: str) -> str:
 def test_a_framework_that_sees_no_gpu_is_a_failure(camp: Camp) -> None:
     camp.has_gpus(1)
     camp.write(one("[0]", f"env: {{PYTHONPATH: {site(camp, 'cpu')}}},"))
-    found = camp.json("check", code=1)
+    found = camp.json("check", "--ask", code=1)
     (failure,) = found["failures"]
     assert failure["message"] == f"job train needs a GPU, and jax 0.4.26 in `{sys.executable}` sees none (cpu:0)"
     assert failure["path"] == "jobs.train.command"
@@ -131,14 +131,14 @@ def test_a_framework_that_sees_no_gpu_is_a_failure(camp: Camp) -> None:
 def test_where_a_gpu_is_taken_only_because_there_is_one_it_is_a_warning(camp: Camp) -> None:
     camp.has_gpus(1)
     camp.write(one("auto", f"env: {{PYTHONPATH: {site(camp, 'cpu')}}},"))
-    (warning,) = camp.json("check", code=0)["warnings"]
+    (warning,) = camp.json("check", "--ask", code=0)["warnings"]
     assert "sees none (cpu:0)" in warning["message"]
 
 
 def test_one_that_sees_it_is_told_and_saved(camp: Camp) -> None:
     camp.has_gpus(1)
     camp.write(one("[0]", f"env: {{PYTHONPATH: {site(camp, 'gpu')}}},"))
-    told = camp("check", code=0).stdout
+    told = camp("check", "--ask", code=0).stdout
     assert "driver  550.54.15, CUDA 12.4" in told
     assert "is Python 3." in told
     assert "jax 0.4.26 sees gpu:0 (made up);" in told
@@ -150,19 +150,19 @@ def test_an_environment_that_does_not_start_is_a_failure(camp: Camp) -> None:
     fake.chmod(0o755)
     text = one("0", "within: ./conda run -n gone,").replace(sys.executable, "python")
     camp.write(text)
-    (failure,) = camp.json("check", code=1)["failures"]
+    (failure,) = camp.json("check", "--ask", code=1)["failures"]
     assert failure["message"].startswith(
         "job train: `./conda run -n gone python` can't be started: exit 1: EnvironmentLocationNotFound"
     )
     camp.write(text.replace("python -c pass", "bash -c true"))  # that `python` is a guess
-    assert len(camp.json("check", code=0)["warnings"]) == 1
+    assert len(camp.json("check", "--ask", code=0)["warnings"]) == 1
 
 
 def test_a_command_without_a_python_is_not_asked(camp: Camp) -> None:
     camp.write(one("0").replace(f"{sys.executable} -c pass", "/bin/sh -c true"))
-    (asked,) = camp.json("check", code=0)["preflight"]["environments"]
+    (asked,) = camp.json("check", "--ask", code=0)["preflight"]["environments"]
     assert asked["command"] is None
-    assert "runs    train: the command names no Python" in camp("check", code=0).stdout
+    assert "runs    train: the command names no Python" in camp("check", "--ask", code=0).stdout
 
 
 def test_jobs_of_one_environment_are_asked_together(camp: Camp) -> None:
@@ -171,8 +171,68 @@ def test_jobs_of_one_environment_are_asked_together(camp: Camp) -> None:
             "0", "", f"  eval: {{axes: [seed], needs: [train], command: '{sys.executable} -c pass {{train.output}}'}}\n"
         )
     )
-    (asked,) = camp.json("check", code=0)["preflight"]["environments"]
+    (asked,) = camp.json("check", "--ask", code=0)["preflight"]["environments"]
     assert asked["jobs"] == ["train", "eval"]
+
+
+def test_check_asks_nobody_unless_told_to(camp: Camp) -> None:
+    """It says so in one line; once this user has run the campaign, Pythons that it can't change are asked."""
+    mark = camp.root / "asked"
+    (camp.root / "bin").mkdir()
+    (camp.root / "bin" / "python").write_text(f"#!/bin/sh\n: > {mark}\n")
+    (camp.root / "bin" / "python").chmod(0o755)
+    camp.write(one("0").replace(sys.executable, "bin/python"))
+    found = camp.json("check", code=0)
+    (asked,), (note,) = found["preflight"]["environments"], found["notes"]
+    assert (asked["command"], asked["note"]) == (["bin/python"], "not asked: `muster check --ask` executes it")
+    assert "were not asked what they see, which would execute them: `bin/python`" in note["message"]
+    assert note["hint"] == "`muster check --ask` asks them"
+    told = camp("check", code=0)
+    assert told.stderr.count("not asked") == 1
+    assert "runs    train: bin/python, not asked" in told.stdout
+    camp("up", code=0)
+    mark.unlink()
+    assert len(camp.json("check", code=0)["notes"]) == 1
+    assert not mark.exists()
+    camp("check", "--ask")
+    assert mark.exists()
+
+
+def test_check_asks_what_this_user_has_run(camp: Camp) -> None:
+    (camp.root / "base64.py").write_text("raise SystemExit('imported')\n")
+    camp.write(one("0"))
+    assert len(camp.json("check", code=0)["notes"]) == 1
+    camp("up", code=0)
+    (asked,) = camp.json("check", code=0)["preflight"]["environments"]
+    assert asked["python"]["executable"] == sys.executable
+    assert camp.json("check", "--quick", code=0)["preflight"].get("environments") is None
+    for loads in ("PYTHONPATH: lib", "LD_PRELOAD: lib/x.so", "PATH: bin", "PYTHONHOME: lib", "HOME: home"):
+        camp.write(one("0", f"env: {{{loads}}},"))
+        found = camp.json("check", code=0)
+        assert (len(found["notes"]), found["preflight"]["environments"][0]["command"]) == (1, [sys.executable])
+        assert "python" not in found["preflight"]["environments"][0]
+
+
+def test_ask_and_quick_contradict_each_other(camp: Camp) -> None:
+    camp.write(one("0"))
+    assert "say one of the two" in camp("check", "--ask", "--quick", code=2).stderr
+
+
+def test_up_asks_before_the_first_start_and_not_again(camp: Camp) -> None:
+    """Whatever takes a GPU: so that nothing is paid for that would not see it."""
+    camp.has_gpus(1)
+    camp.write(one("[0]", f"env: {{PYTHONPATH: {site(camp, 'cpu')}}},"))
+    refused = camp("up", code=1).stderr
+    assert (
+        f"job train needs a GPU, and jax 0.4.26 in `{sys.executable}` sees none (cpu:0); nothing was started" in refused
+    )
+    assert not (camp.root / ".muster").exists()
+    jax = Path(site(camp, "gpu")) / "jax.py"
+    jax.write_text(f"open({str(camp.root / 'asked')!r}, 'a').write('x')\n{jax.read_text()}")
+    camp("up", code=0)
+    assert (camp.root / "asked").read_text() == "x"
+    camp("up", code=0)
+    assert (camp.root / "asked").read_text() == "x"
 
 
 # -- code

@@ -15,6 +15,7 @@ from muster.cli.mistakes import show
 from muster.cli.paint import paint
 from muster.cli.words import counted, few, say_json
 from muster.domain.code import code_files, code_state
+from muster.domain.errors import UsageError
 from muster.wiring.checking import check as check_campaign
 from muster.wiring.roots import find_root_to_read
 
@@ -24,16 +25,24 @@ app = typer.Typer(add_completion=False)
 @app.command(epilog="Example:  muster check --json | jq .mistakes")
 def check(
     ctx: typer.Context,
+    ask: Annotated[
+        bool,
+        typer.Option("--ask", help="Execute the jobs' Pythons to ask which packages they have and devices they see."),
+    ] = False,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Do not ask the campaign's own Pythons which devices they see.")
+        bool, typer.Option("--quick", help="Ask none of them, not even in a campaign that you have run.")
     ] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> int:
     """Shows every mistake in campaign.yaml with line and column, then what this machine offers. Starts nothing.
 
+    Nothing of the campaign is executed but with --ask. Once you have run it, Pythons outside of its folder are asked.
+
     Exit code: 0 valid (warnings or not), 1 valid, but this machine lacks something that it needs, 2 there are mistakes.
     """
-    found = check_campaign(find_root_to_read(open_folder(ctx)), quick=quick, asking=_asking)
+    if ask and quick:
+        raise UsageError("--ask asks what --quick leaves out", where="--quick", hint="say one of the two")
+    found = check_campaign(find_root_to_read(open_folder(ctx)), quick=quick, ask=ask, asking=tell_asking)
     if as_json_:
         say_json(as_json(found))
     else:
@@ -41,7 +50,7 @@ def check(
     return found.exit
 
 
-def _asking(each: Environment) -> None:
+def tell_asking(each: Environment) -> None:
     """A framework may take a minute to import; a person should know what is waited for."""
     if sys.stderr.isatty():
         print(paint(f"asking {each.name} what it sees ...", "dim", stream=sys.stderr), file=sys.stderr)
@@ -81,6 +90,8 @@ def _environment(each: Mapping[str, Any]) -> str:
     if each["command"] is None:
         return str(each["note"])
     name = " ".join(each["command"])
+    if "note" in each:
+        return f"{name}, {each['note']}"
     if each["python"] is None:
         return f"{name} can't be started"
     frameworks = [_framework(one) for one in each["frameworks"]] or ["neither jax nor torch is installed"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,8 @@ from muster.acts.take_in import Changes
 from muster.cli.app import open_folder
 from muster.cli.live import follow
 from muster.cli.words import change_lines, say_json
-from muster.domain.errors import MusterError, UsageError
+from muster.domain.errors import Mistake, MusterError, UsageError
+from muster.domain.state import Only
 from muster.store.place import refuse_copy
 from muster.wiring.codes import say_slow
 from muster.wiring.desk import FILE, Desk
@@ -21,8 +23,9 @@ from muster.wiring.fitting import fit, known_state
 from muster.wiring.hand_started import refuse_hand_started
 from muster.wiring.left_behind import refuse_left_runs
 from muster.wiring.roots import find_root
+from muster.wiring.started_here import started_here
 from muster.wiring.survey import look
-from muster.wiring.taking import checked, parse_only, take_in
+from muster.wiring.taking import Read, checked, parse_only, take_in
 
 app = typer.Typer(add_completion=False)
 TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
@@ -73,14 +76,12 @@ def carry_out(
             "this campaign has no loop", where=str(root / FILE), hint="declare `loop:`, or use `muster up`"
         )
     chosen = parse_only(found.campaign, only)
-    warnings = (*found.warnings, *fit(root, found, chosen))
-    if warnings:
-        from muster.cli.mistakes import show
-
-        show(str(root / FILE), warnings)
+    _show(root, (*found.warnings, *fit(root, found, chosen)))
     before = known_state(root)
     refuse_left_runs(root, found.campaign, before, chosen)
     refuse_hand_started(root, found.campaign, before, chosen)
+    if not started_here(root / ".muster"):
+        _ask_pythons(root, found, chosen)
     desk = Desk.create(root)
     changes = take_in(desk, found, chosen, rounds=rounds, slow=_tell_slow)
     if not as_json_:
@@ -92,6 +93,21 @@ def carry_out(
     if as_json_:
         say_json(as_json(last))
     return last.exit
+
+
+def _show(root: Path, warnings: Sequence[Mistake]) -> None:
+    if warnings:
+        from muster.cli.mistakes import show
+
+        show(str(root / FILE), warnings)
+
+
+def _ask_pythons(root: Path, found: Read, only: Only) -> None:
+    """Before the first start: what is executed next anyway says whether it sees the GPUs that it takes."""
+    from muster.cli.check import tell_asking
+    from muster.wiring.asking import ask_gpu_users
+
+    _show(root, ask_gpu_users(root, found, only, tell_asking))
 
 
 def look_after(root: Path, *, yes: bool) -> None:

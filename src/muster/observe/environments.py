@@ -77,8 +77,9 @@ class Answer:
 def ask(words: Sequence[str], cwd: str, env: Mapping[str, str], limit_s: float = LIMIT_S) -> Answer:
     """In a process group of its own, which ends as a whole. JAX lays by most of a GPU: it is told not to."""
     packed = base64.b64encode(f"MARK = {MARK!r}\n{CODE}".encode()).decode()
-    # one line without quotes inside: `conda run` can't carry more
-    command = [*words, "-c", f"import base64; exec(base64.b64decode('{packed}').decode())"]
+    # one line without quotes inside: `conda run` can't carry more. No module of the working folder is imported
+    begin = "import sys; sys.path[:] = filter(None, sys.path); import base64"
+    command = [*words, "-c", f"{begin}; exec(base64.b64decode('{packed}').decode())"]
     gentle = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "PYTHONDONTWRITEBYTECODE": "1"}
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         try:

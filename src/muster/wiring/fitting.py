@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,11 @@ def fit(root: Path, found: Read, only: Only) -> tuple[Mistake, ...]:
     state = known_state(root)
     noticed = misfits(found.campaign, state, only)
     noticed += period_warnings(found.campaign, str(root), state.declared if state else ())
-    placed = locate(noticed, found.text)
+    return refuse_failures(root, locate(noticed, found.text))
+
+
+def refuse_failures(root: Path, placed: Sequence[Mistake]) -> tuple[Mistake, ...]:
+    """The warnings among them; of failures an error is raised."""
     failures = [each for each in placed if each.level == "failure"]
     if failures:
         first = failures[0]
