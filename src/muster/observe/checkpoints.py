@@ -14,7 +14,7 @@ from typing import Any
 from muster.domain.wording import counted
 from muster.observe.containers import Broken, Budget, check_npy, check_pickle, check_safetensors, check_zip
 from muster.ports.bounded_json import TooManyValues, loads_bounded
-from muster.ports.regular_files import read_regular, read_start
+from muster.ports.regular_files import check_kind, is_certain, read_regular, read_start
 
 _SETTLE_S = 0.05
 _RECENT_S = 2.0
@@ -51,7 +51,7 @@ def open_checkpoint(path: str) -> CheckpointReading:
         link = os.path.islink(path)
         return CheckpointReading(False, "", "a link that leads nowhere" if link else "it does not exist")
     except OSError as error:
-        return CheckpointReading(False, "", f"it can't be read: {error.strerror or error}", unread=True)
+        return CheckpointReading(False, "", f"it can't be read: {error.strerror or error}", not is_certain(error))
     return CheckpointReading(True, how)
 
 
@@ -70,7 +70,9 @@ def _check(path: str, budget: Budget) -> str:
 
 
 def _check_file(path: str, budget: Budget) -> str:
-    size = os.stat(path).st_size
+    facts = os.stat(path)
+    check_kind(path, facts.st_mode)
+    size = facts.st_size
     if size == 0:
         raise Broken("it is empty (0 bytes)")
     check = _check_for(path, size)
@@ -123,7 +125,9 @@ def _check_part(file: str, budget: Budget) -> None:
     name = os.path.basename(file)
     if not os.path.exists(file):
         raise Broken("a link that leads nowhere")
-    size = os.stat(file).st_size
+    facts = os.stat(file)
+    check_kind(file, facts.st_mode)
+    size = facts.st_size
     if size == 0:
         if name.startswith((".", *_MAY_BE_EMPTY)) or name.endswith(".lock"):
             return

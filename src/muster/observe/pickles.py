@@ -151,7 +151,10 @@ class _Machine:
         self.stack.append(Name(full))
 
 
-_CONTAINERS = frozenset("EMPTY_LIST EMPTY_DICT EMPTY_SET TUPLE1 TUPLE2 TUPLE3 TUPLE LIST DICT FROZENSET REDUCE".split())
+_CONTAINERS = frozenset(
+    {"EMPTY_LIST", "EMPTY_DICT", "EMPTY_SET", "TUPLE1", "TUPLE2", "TUPLE3", "TUPLE", "LIST", "DICT"}
+    | {"FROZENSET", "REDUCE"}
+)
 _ONLY = "only plain containers, numbers, texts and numpy arrays are"
 _MODULES = {"__builtin__": "builtins"}
 

@@ -27,6 +27,7 @@ from muster.observe.matches import fitting, has_content, newest_first, time_of
 from muster.observe.results import LOGS, NoResult, has_match, read_result
 from muster.observe.step_reads import StepRead, rank, read_records, read_step, step_text
 from muster.observe.window import Window, window_of
+from muster.ports.regular_files import is_certain
 
 HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
 ABSTAINS = "abstains"  # says something worth knowing and decides nothing
@@ -356,7 +357,8 @@ class _Reading:
         except NoResult as error:
             return _evidence(signal, f"{result.name}: {self._name(path)}: {error}", FAILS)
         except OSError as error:
-            return _evidence(signal, f"{result.path} can't be read: {error.strerror or error}", UNREAD)
+            says = FAILS if is_certain(error) else UNREAD
+            return _evidence(signal, f"{result.path} can't be read: {error.strerror or error}", says)
         into[result.name] = found.value
         return _evidence(signal, found.text, HOLDS)
 

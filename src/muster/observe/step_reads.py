@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from muster.observe.steps import last_step
+from muster.ports.regular_files import is_certain
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ def step_text(value: float) -> str:
 
 
 def _unread(name: str, error: OSError) -> StepRead:
-    return StepRead(f"{name} can't be read: {error.strerror or error}", unread=True)
+    return StepRead(f"{name} can't be read: {error.strerror or error}", unread=not is_certain(error))
 
 
 def _stepped(name: str, value: float, scale: float, more: str = "") -> StepRead:

@@ -45,15 +45,19 @@ class UserPattern:
 
     def hits(self, texts: Sequence[str], most: int = MOST_HITS) -> list[list[Hit]]:
         """Of each line its last hits, or with `most=1` its first. Lines are cut. Raises TooSlow."""
+        self.refuse_slow()
         regex = self.regex.pattern
-        known = _slow.get(regex)
-        if known and time.monotonic() - known[0] < REMEMBERED_S:
-            raise TooSlow(errno.ETIME, known[1])
         try:
             return self._here(texts, most) if _is_tame(regex) else _apart(regex, self.group, texts, most)
         except TooSlow as slow:
             _slow[regex] = (time.monotonic(), str(slow.strerror))
             raise
+
+    def refuse_slow(self) -> None:
+        """Raises TooSlow where it was found to be too slow a while ago."""
+        known = _slow.get(self.regex.pattern)
+        if known and time.monotonic() - known[0] < REMEMBERED_S:
+            raise TooSlow(errno.ETIME, known[1])
 
     def _here(self, texts: Sequence[str], most: int) -> list[list[Hit]]:
         found: list[list[Hit]] = []

@@ -34,6 +34,11 @@ class TooLarge(OSError):
     """It has more bytes than are read of such a file."""
 
 
+def is_certain(error: OSError) -> bool:
+    """Whether it can't be read because of what it is, and not because something is in the way just now."""
+    return isinstance(error, NotRegular | TooLarge | IsADirectoryError)
+
+
 class RegularFile(FileIO):
     """Ends where it ended when it was opened."""
 

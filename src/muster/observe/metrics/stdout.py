@@ -16,6 +16,10 @@ class LogReader(StepReader):
         super().__init__(Tail(path, bars=True), pattern.pattern.regex.pattern, scale, stage_key)
         self._pattern = pattern
 
+    def look(self) -> None:
+        self._pattern.pattern.refuse_slow()  # what it was too slow for was passed over, and is still to be told
+        super().look()
+
     def _take(self, text: bytes) -> None:
         found, without = self._pattern.first_of(map(_end_of, lines_back(text.replace(b"\r", b"\n"))))
         if found:
