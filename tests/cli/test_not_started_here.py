@@ -229,6 +229,8 @@ def test_started_here(camp: Camp, happens: Callable[[Path], None], started: bool
         pytest.skip("this file system gives the number of a deleted folder to the next one at once")
     assert started_here.started_here(state) is started
     assert may_be_revived(camp.root, state) is started
+    if happens is linked_key:
+        return  # `up` refuses links in a state
     taken_in(camp.root)
     assert started_here.started_here(state), "`up` enters it"
 

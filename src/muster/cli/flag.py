@@ -67,6 +67,7 @@ def accept(
     """
     reason = given(because)
     desk = Desk.open(open_folder(ctx))
+    desk.refuse_stranger()
     flags, language = flags_now(desk)
     meant = acceptable_flags(code, flags)
     decision = desk.person("flag", reason, data=flag_data(code, meant))

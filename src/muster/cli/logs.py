@@ -93,7 +93,9 @@ def _attempt(record: CellRecord, number: int | None) -> Attempt:
 
 def _as_json(attempt: Attempt, path: Path, *, raw: bool) -> None:
     whole = io.BytesIO()
-    Tail(path, whole).copy()
+    tail = Tail(path, whole)
+    tail.copy()
+    tail.close()
     data = whole.getvalue()
     facts = {"cell": attempt.cell, "attempt": attempt.n, "path": str(path), "bytes": len(data)}
     told = data if raw else masked(data)
@@ -114,6 +116,7 @@ def _copy(desk: Desk, attempt: Attempt, path: Path, *, follow: bool, raw: bool) 
                 return
             time.sleep(POLL_S)
     finally:
+        tail.close()
         if told:
             told.close()
 
@@ -154,6 +157,10 @@ class Tail:
         if os.pread(self.file.fileno(), len(self.last), self.file.tell() - len(self.last)) != self.last:
             self.file.seek(0)
         self._rest(self.file)
+
+    def close(self) -> None:
+        if self.file:
+            self.file.close()
 
     def _rest(self, file: BinaryIO) -> None:
         while data := self._next(file):

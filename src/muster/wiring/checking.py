@@ -35,7 +35,7 @@ from muster.wiring.desk import FILE
 from muster.wiring.fitting import jobs_to_do, known_state
 from muster.wiring.gate_rows import past_rows
 from muster.wiring.other_homes import not_coordinated
-from muster.wiring.owner import refuse_stranger
+from muster.wiring.owner import refuse_stranger, stranger
 from muster.wiring.taking import Read, read
 
 RECORD = "preflight.json"
@@ -47,7 +47,8 @@ def check(root: Path, *, quick: bool = False, ask: bool = False, asking: Asking 
     `ask` asks the campaign's own Pythons what they see, which executes them; `quick` asks none.
     """
     file = root / FILE
-    refuse_newer_state(root / ".muster")
+    if stranger(root) is None:  # of somebody else's state only the log is opened: SQLite would lay files beside it
+        refuse_newer_state(root / ".muster")
     try:
         found = read(file)
     except CampaignInvalid as invalid:
