@@ -9,8 +9,11 @@ unexport PYTHONDONTWRITEBYTECODE
 
 setup: $(READY)
 
-$(READY): pyproject.toml constraints.txt
+# the build backend is fetched into an environment of its own: -c does not reach it, older pips read the one variable there
+# and newer ones the other
+$(READY): pyproject.toml constraints.txt constraints-build.txt
 	$(PYTHON) -m venv .venv
+	PIP_CONSTRAINT=constraints-build.txt PIP_BUILD_CONSTRAINT=constraints-build.txt \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,lint]'
 	@touch $(READY)
 
