@@ -19,7 +19,7 @@ LATEST_NS = 1 << 62
 STATE = ".muster/"
 # of the state: of one machine only. They lead to what runs there, or tell what the log must tell
 OF_ONE_MACHINE = frozenset(
-    {"ballast", "bell", "controller.log", "guard.json", "hashes.json", "intent", "launched", "watch.json"}
+    {"ballast", "bell", "controller.log", "guard.json", "hashes.json", "intent", "launched", "registered", "watch.json"}
 )
 OUR_FOLDERS = ("env/", "lost/", "wandb/")
 DATABASE = "campaign.db"
