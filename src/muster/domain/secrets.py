@@ -21,7 +21,7 @@ _ALWAYS = (
     "private_key", "authorization", "_pwd",
 )  # fmt: skip
 _WORDS = ("pat", "dsn")  # as words of their own: not in `path`, `pattern`, `compat`
-_COUNTS = r"(?:n|num|max|min|new|total|per|avg|mean)"
+_COUNTS = r"(?<![a-z])(?:n|num|max|min|new|total|per|avg|mean)"
 _PARTS = (
     r"(?:dims?|size|len(?:gth)?|count|num(?:ber)?|names?|types?|index|mask|padding|proj|heads?|bias|value|metric"
     r"|prefix|steps?|limit)"
@@ -30,9 +30,9 @@ _PARTS = (
 _HARMLESS = {
     "token": rf"tokeni[sz]|{_COUNTS}_?(?:new_?)?tokens?"
     rf"|tokens?_?(?:{_PARTS}|per|s?drop|mix|merg|embed|wise|level|budget|loss|acc|rate)"
-    r"|(?:pad|eos|bos|unk|sep|cls|mask|special|image|patch|visual|context|vocab|train|seen)_?tokens?(?:_?ids?)?",
+    r"|(?<![a-z])(?:pad|eos|bos|unk|sep|cls|mask|special|image|patch|visual|context|vocab|train|seen)_?tokens?(?:_?ids?)?",
     "key": rf"key(?:point|frame|word|map|press|stroke|note|board|ed|ring|[_ ]?error|chain)|keys?_?{_PARTS}"
-    rf"|{_COUNTS}_?keys|(?:mon|tur|hoc|don|joc|whis)key|(?:obs|observation|image|metric|monitor|sort|group|state|action"
+    rf"|{_COUNTS}_?keys|(?:mon|tur|hoc|don|joc|whis)key|(?<![a-z])(?:obs|observation|image|metric|monitor|sort|group|state|action"
     r"|reward|label|input|output|target|query|dict|row|col|prng|rng|jax)_?keys?(?![a-z])",
     "auth": r"author(?!i[sz])|authentic(?!at)",
     "session": rf"sessions?_?(?:{_PARTS}|time|timeout|duration|class|desktop|path|seat|manager|bus|start|end)"
@@ -54,7 +54,7 @@ def _re(text: str, flags: int = 0) -> re.Pattern[str]:
 @lru_cache(maxsize=4096)
 def is_secret(name: str) -> bool:
     """Whether a name sounds like that of a secret."""
-    plain = name.lower().replace("-", "_")
+    plain = name.lower().lstrip("-").replace("-", "_")
     if _is_always(plain) or any(_stands_alone(word, plain) for word in _WORDS):
         return True
     return any(stem in plain and stem in _re(harmless).sub("", plain) for stem, harmless in _HARMLESS.items())
@@ -72,7 +72,7 @@ def hides(name: str, value: str) -> bool:
     """Whether a value of this name is hidden: a small number of a `key_dim` that nobody listed is no secret."""
     if not is_secret(name):
         return False
-    return _is_always(name.lower().replace("-", "_")) or not _is_number(value.strip("'\""))
+    return _is_always(name.lower().lstrip("-").replace("-", "_")) or not _is_number(value.strip("'\""))
 
 
 def _is_number(value: str) -> bool:
@@ -99,13 +99,13 @@ _SHAPES = (
     (r"://", r"(?=[^\s/:@'\"]*\d)[^\s/:@'\"]{16,}+(?=@)", ("://",)),  # token@
     (rf"(?i:{_WEBHOOKS})", r"[^\s'\"<>`\\]++", ("hook", "telegram", "dingtalk", "weixin")),
     (
-        r"(?i:(?<![\w-])(?:proxy-)?authorization['\"]?[ \t]*+[:=][ \t]*+b?['\"]?)(?!os\.|\$)",
+        r"(?i:(?<![\w-])(?:proxy-)?authorization['\"]?[ \t]*+[:=][ \t]*+(?:b(?=['\"]))?['\"]?)(?!os\.|\$)",
         r"[^'\"\n\r\\]++",
         ("uthorization", "UTHORIZATION"),
     ),
     (r"(?i:(?<![\w-])(?:set-)?cookie['\"]?[ \t]*+:[ \t]*+['\"]?)", r"[^'\"\n\r\\]++", ("ookie", "OOKIE")),
     (
-        r"(?i:(?<!\w)bearer(?:\s++|%20|\+|=))['\"]?(?!(?i:auth|token|scheme|header|required|realm))",
+        r"(?i:(?<!\w)bearer(?:[ \t]++|%20|\+|=))['\"]?(?!(?i:auth|token|scheme|header|required|realm))",
         r"[^\s'\",;<>(){}\[\]\\]{4,}+",
         ("earer", "EARER"),
     ),
@@ -205,7 +205,7 @@ def _is_told(name: str, separator: str, value: str) -> bool:
 
 _NO_SECRET = frozenset(("disabled", "anonymous", "required", "undefined", "changeme"))
 _PLACE = r"(?:~|\.{0,2})/[^\n]*|unix:[^\n]*|[A-Za-z]:\\[^\n]*"
-_PLACE_NAME = r"(?:sock|file|path|dir|folder|home|credentials|cert|authority|control|json|keys?|pem)$"
+_PLACE_NAME = r"(?:sock|file|path|dir|folder|home|credentials|cert|authority|control|json|pem)$"
 _USERINFO = r"://[^\s/:@'\"]*+:([^\s/'\"]*)@"
 
 

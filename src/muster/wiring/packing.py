@@ -33,6 +33,7 @@ from muster.store.place import mark_unpacked
 from muster.wiring.basis import Reader, done_cells, named_files, used_files
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.listing import files_of
+from muster.wiring.pack_secrets import without_secrets
 from muster.wiring.survey import look
 
 EXTRAS = ("checkpoints", "secrets")
@@ -61,6 +62,8 @@ def pack(desk: Desk, target: Path, extras: frozenset[str], step: Step, *, force:
     _refuse_open(desk, state)
     choice = Choice(desk, state, "checkpoints" in extras)
     sources = list(choice.sources())
+    if "secrets" not in extras:
+        sources = list(without_secrets(sources, choice.hashed))
     files = describe(sources, step)
     last = desk.store.events()[-1].decision.at
     manifest = PackManifest(
@@ -145,6 +148,11 @@ class Choice:
         prefixes = sorted({*self.where.outside, *self._prefixes()})
         if prefixes:
             yield Source(f".muster/{OUTSIDE_LIST}", data=msgspec.json.encode(prefixes))
+
+    @property
+    def hashed(self) -> frozenset[str]:
+        """Files by whose hashes numbers are traced."""
+        return frozenset(self._needed)
 
     def folders(self) -> list[str]:
         """Of outputs: one in which nothing but its checkpoint was is still there."""

@@ -1,0 +1,263 @@
+"""The masker: what it hides, what it leaves, and that no text makes it slow."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from muster.acts.masking import hidden_lines, hidden_text, hidden_words
+from muster.domain.decision import Decision
+from muster.domain.secret_values import values_of_campaign
+from muster.domain.secrets import HIDDEN, Masker, hides, is_secret, mask_shapes, mask_text, secret_values
+from muster.ports import known_secrets
+from muster.store.masked_decisions import masked_decision
+
+S = "s3cr3tVALUE99"
+
+HARMLESS = (
+    "author", "authors", "path", "PATH", "pattern", "compat", "dispatch", "session_length", "n_sessions", "keypoints",
+    "num_keypoints", "key_dim", "n_keys", "token_dim", "tokens_per_batch", "max_tokens", "max_new_tokens", "pad_token_id",
+    "tokenizer", "TOKENIZERS_PARALLELISM", "monitor_key", "obs_key", "keyboard", "monkey", "private_epsilon",
+    "XDG_SESSION_TYPE", "DESKTOP_SESSION", "DBUS_SESSION_BUS_ADDRESS", "XAUTHORITY", "secretary", "landsnow", "handsnet",
+    "cookiecutter", "seed", "lr", "weight_decay", "KeyError", "prng_key", "PWD", "OLDPWD",
+)  # fmt: skip
+SECRET = (
+    "MY_AUTH", "auth", "OAUTH_CLIENT", "bearer", "GITHUB_PAT", "pat", "PRIVATE_KEY", "cookie", "SESSION_ID", "SENTRY_DSN",
+    "dsn", "SLACK_WEBHOOK", "WANDB_API_KEY", "hf_token", "db.password", "aws-secret-access-key", "authorization", "PGPASSWORD",
+    "authorized_keys", "MYSQL_PWD", "api_tokens",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_a_harmless_name(name: str) -> None:
+    assert not is_secret(name)
+    told = f"python t.py --{name} value123 {name}=value123 {{'{name}': 'value123'}}"
+    assert mask_text(told) == hidden_text(told) == told
+
+
+@pytest.mark.parametrize("name", SECRET)
+def test_a_secret_name(name: str) -> None:
+    assert is_secret(name)
+    for told in (
+        f"--{name} {S}",
+        f"{name}={S}",
+        f"{name}: {S}",
+        f"{{'{name}': '{S}'}}",
+        f'{{"{name}":"{S}"}}',
+        f"--{name}={S} x",
+    ):
+        assert S not in mask_text(f"it said {told}"), told
+
+
+@pytest.mark.parametrize("value", ["64", "0.1", "1e-4", "true", "None", "-3"])
+def test_a_hyperparameter_that_sounds_like_one_stays_readable(value: str) -> None:
+    for told in (f"my_key_thing={value}", f"--xtoken {value}", f"{{'session': {value}}}"):
+        assert mask_text(told) == told
+    assert hidden_lines([f"    my_key_thing: {value}"]) == [f"    my_key_thing: {value}"]
+    assert hides("password", value), "a password may be a number"
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "http://u:{}@proxy:80/x", "git clone https://{}abcdefgh@github.com/x", "Authorization: Token {}", "'authorization': 'x {}'",
+        "-H 'Authorization: Bearer {}'", "sent Bearer {} to them", "Basic dXNlcjpw{}", "GET https://h/x?a=1&api_key={}&b=2",
+        "https://bucket/x?X-Amz-Signature={}", "ghp_0123456789{}", "hf_0123456789{}", "sk-0123456789{}", "AKIA0123456789AB",
+        "xoxb-{}", "AIza0123456789{}", "eyJhbGciOiJI.{}.sig", "https://open.feishu.cn/open-apis/bot/v2/hook/{}",
+        "https://hooks.slack.com/services/T0/{}", "https://discord.com/api/webhooks/12/{}", "https://oapi.dingtalk.com/robot/send?access_token={}",
+        "https://qyapi.weixin.qq.com/cgi-bin/webhook/send?key={}", "https://api.telegram.org/bot{}/send", "Set-Cookie: id={}; path=/",
+        "-----BEGIN RSA PRIVATE KEY-----\n{}\n{}\n-----END RSA PRIVATE KEY-----",
+    ],
+)  # fmt: skip
+def test_a_shape(told: str) -> None:
+    text = f"before {told.replace('{}', S)} \nafter"
+    shown = mask_shapes(text)
+    assert S not in shown
+    assert "AKIA0" not in shown
+    assert HIDDEN in shown
+    assert shown.startswith("before ")
+    assert shown.endswith("\nafter")
+    assert mask_shapes(shown) == shown
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "KeyError: 'train/loss'", "RuntimeError: Missing key(s) in state_dict: \"layer.0.weight\"", "sorted(x, key=len)",
+        "token=tokenizer.decode(ids)", "unexpected token: <eof>", "http://127.0.0.1:8080/x?step=5", "Basic training started",
+        "class BasicBlock(nn.Module):", "the bearer of it", "ssh git@github.com:x/y", "tcp://10.0.0.1:29500", "a@b.org",
+        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB", "key: train/score", "?seed=3&lr=0.1",
+    ],
+)  # fmt: skip
+def test_what_is_none_stays(told: str) -> None:
+    assert mask_text(told) == told
+
+
+def test_words_of_a_command() -> None:
+    words = [
+        "curl",
+        "-H",
+        f"Authorization: Bearer {S}",
+        "--auth",
+        S,
+        f"MY_AUTH={S}",
+        f"PROXY=http://u:{S}@p",
+        "--lr",
+        "1",
+    ]
+    shown = hidden_words(words)
+    assert S not in " ".join(shown)
+    assert shown[-2:] == ["--lr", "1"]
+
+
+# -- known values
+
+
+def test_every_way_in_which_a_value_is_written() -> None:
+    value = "a b/c+d\"e'f\\gü"
+    hide = Masker([value])
+    import json
+    from urllib.parse import quote, quote_plus
+
+    for told in (
+        value,
+        json.dumps(value),
+        json.dumps(value, ensure_ascii=False),
+        repr(value),
+        quote(value),
+        quote(value, safe=""),
+        quote_plus(value),
+    ):
+        assert HIDDEN in hide.literals(told), told
+        assert "b/c" not in hide.literals(told)
+
+
+def test_which_values_are_known() -> None:
+    environment = {
+        "HF_TOKEN": S, "PROXY": f"http://u:{S}2@p:80", "SSH_AUTH_SOCK": "/tmp/ssh-abc/agent.1", "WANDB_API_KEY": "short",
+        "GOOGLE_APPLICATION_CREDENTIALS": "/home/me/key.json", "PATH": "/usr/bin:/usr/local/bin", "API_KEY": "disabled",
+        "AWS_SECRET_ACCESS_KEY": "/ab+cd/efgh", "PIN_TOKEN": "12345678",
+    }  # fmt: skip
+    hide = Masker(secret_values(environment))
+    assert set(hide.values) >= {S, f"{S}2", "/ab+cd/efgh", "12345678"}
+    for told in (
+        "short",
+        "disabled",
+        "/tmp/ssh-abc/agent.1",
+        "/home/me/key.json",
+        "/usr/bin",
+        "0.12345678",
+        "1123456789",
+    ):
+        assert hide.literals(told) == told
+    assert hide.literals("pin 12345678.") == f"pin {HIDDEN}."
+
+
+def test_values_of_a_campaign() -> None:
+    told = {
+        "env": {"A_TOKEN": "campaign-secret"}, "jobs": [{"command": ["t.py", "--auth", S, "--monitor-key", "eval/success"],
+        "env": {"B_KEY": "job-secret-1"}}], "axes": [{"values": [{"args": f"--api-key {S}axis --key train/loss"}]}],
+        "finish": {"run": [f"curl -H 'X-Key: {S}' http://u:{S}url@h"]},
+    }  # fmt: skip
+    assert set(values_of_campaign(told)) >= {"campaign-secret", S, "job-secret-1", f"{S}axis", f"{S}url"}
+    assert not {"eval/success", "train/loss"} & set(values_of_campaign(told))
+
+
+def test_a_value_that_was_cut() -> None:
+    hide = Masker([S])
+    assert hide.mask_tail(f"{S[3:]} and {S} and {S[:9]}") == f"{HIDDEN} and {HIDDEN} and {HIDDEN}"
+    assert hide.mask_tail(f"{S[-5:]} and") == f"{S[-5:]} and"
+
+
+def test_what_this_process_knows(tmp_path: Path) -> None:
+    state = tmp_path / ".muster"
+    (state / "env").mkdir(parents=True)
+    known_secrets.know_state(state)
+    assert known_secrets.mask(f"it is {S}x") == f"it is {S}x"
+    (state / "env" / "a.json").write_text(f'{{"HF_TOKEN": "{S}x"}}')
+    assert known_secrets.mask(f"it is {S}x") == f"it is {HIDDEN}"
+
+
+def test_a_decision() -> None:
+    data = {
+        "path": f"/x/{S}",
+        "token": S,
+        "outcome": {"lines": [f"key {S}"], "cause": {"kind": "exception", "note": S}},
+    }
+    made = masked_decision(Decision("settle", "me", f"it said {S}", data=data), Masker([S]).mask)
+    assert made.reason == f"it said {HIDDEN}"
+    assert made.data["path"] == f"/x/{S}"
+    assert made.data["token"] == S
+    assert made.data["outcome"] == {"lines": [f"key {HIDDEN}"], "cause": {"kind": "exception", "note": HIDDEN}}
+
+
+# -- any text
+
+ODD = "ab1 \t\n\r'\"{}[]()<>,:;=-_.@/?&#|\\+*%$!KEYTOKENkeytokenauthBearer\x0b\x85"
+texts = st.lists(st.one_of(st.text(ODD, max_size=30), st.sampled_from((
+    "token=", "--auth ", "Bearer ", "://u:", "@h", "?api_key=", "Authorization: ", "ghp_aaaaaaaaaaaaaaaaaaaa", HIDDEN, S,
+    "-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "eyJhbGciOi.", "hooks.slack.com/services/", "Basic ", "cookie: ",
+))), max_size=12).map("".join)  # fmt: skip
+
+
+@given(texts)
+@example("token=" + HIDDEN)
+@example(f"Authorization: {HIDDEN} x")
+def test_masking_twice_is_masking_once_and_keeps_the_lines(text: str) -> None:
+    hide = Masker([S])
+    for mask in (hide.mask, hide.output, hide.literals):
+        once = mask(text)
+        assert mask(once) == once
+        assert once.count("\n") == text.count("\n")
+        assert S not in once
+
+
+FORMS = (
+    "--auth {}",
+    "MY_AUTH={}",
+    "PROXY=http://u:{}@h",
+    "Bearer {}",
+    "?x=1&api_key={}",
+    "'api_key': '{}'",
+    "password: {}",
+)
+
+
+@given(texts, st.sampled_from(FORMS), texts)
+def test_a_planted_secret_is_hidden(before: str, form: str, after: str) -> None:
+    planted = "pl4ntedSECRET77"
+    assert planted not in mask_text(f"{before}\n{form.format(planted)}\n{after}")
+
+
+SHAPES: dict[str, str] = {
+    "dashes": "-", "dots": "a.a.a.", "quotes": "'\"", "one quote": "'", "keys": "key:", "spaced keys": "key: ", "braces": "{",
+    "one word": "a", "tokens": "token=", "options": "--auth ", "short options": "-a", "urls": "://a:", "signs": "a@",
+    "parameters": "?key=", "bearer": "Bearer ", "jwt": "eyJaaaaaaa.", "basic": "Basic ", "pem": "-----BEGIN PRIVATE KEY-----",
+    "slashes": "\\", "and": "&a", "commas": "token=,", "environment": "env A_KEY=1 ", "lists": "- ", "lines": "token:\n",
+    "headers": "authorization: ", "hooks": "hooks.slack.com/services/", "escaped": '\\"', "blank": "key   ",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "mask", [mask_text, hidden_text, lambda text: hidden_lines(text.split("\n"))], ids=["text", "words", "yaml"]
+)
+def test_it_takes_time_in_proportion(mask: Callable[[str], object]) -> None:
+    """Fourfold would be quadratic. By processor time, the best of some: the machine is shared."""
+    for name, piece in SHAPES.items():
+        short, long = (piece * (size // len(piece)) for size in (100_000, 200_000))
+        costs = [_cost(mask, text) for text in (short, long)]
+        if costs[1] > 0.05 and costs[1] > 3.2 * costs[0]:
+            costs = [min(_cost(mask, text) for _ in range(5)) for text in (short, long)]
+            assert costs[1] < 3.2 * costs[0], (name, costs)
+        assert costs[1] < 5, (name, costs)
+
+
+def _cost(mask: Callable[[str], object], text: str) -> float:
+    began = time.process_time()
+    mask(text)
+    return time.process_time() - began
