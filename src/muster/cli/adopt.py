@@ -12,6 +12,7 @@ from muster.cli.app import open_folder
 from muster.cli.grid import mark
 from muster.cli.paint import paint, utf8
 from muster.cli.words import counted, say_json
+from muster.domain.terminal_text import safe_line
 from muster.wiring.adopting import Adopted
 from muster.wiring.adopting import adopt as adopt_runs
 from muster.wiring.desk import FILE
@@ -85,9 +86,9 @@ def tell(found: Adopted, dry_run: bool) -> None:
     for known in already:
         print(f"  {mark('DONE')} {known.cell}: already adopted: {known.path}")
     for refused in found.refused:
-        print(f"  {paint('✘' if utf8() else 'X', 'yellow')} {refused.what}: {refused.reason}")
+        print(f"  {paint('✘' if utf8() else 'X', 'yellow')} {safe_line(refused.what)}: {safe_line(refused.reason)}")
     for path in found.found.undeclared:
-        print(f"  ? {path}: it is named like an output, but with values that the campaign does not declare")
+        print(f"  ? {safe_line(path)}: it is named like an output, but with values that the campaign does not declare")
     if not found.taken and not found.refused and not already:
         print("  no run folder was found")
     left = found.declared - found.done

@@ -16,6 +16,7 @@ from muster.cli.cells import looked
 from muster.cli.paint import paint
 from muster.cli.terminal import rich_console
 from muster.cli.words import counted, say_json
+from muster.domain.terminal_text import safe_line
 from muster.wiring.desk import Desk
 from muster.wiring.listing import Progress, files_of, hashed
 
@@ -63,10 +64,10 @@ def _show(title: str, entries: Sequence[Entry], hashes: bool) -> None:
     print(f"{paint(title, 'bold')}  {counted(len(entries), 'file')}, {size(sum(entry.bytes for entry in entries))}")
     for cell, group in groupby(entries, key=lambda entry: entry.cell):
         if cell:
-            print(f"  {cell}")
+            print(f"  {safe_line(cell)}")
         for entry in group:
             digest = f"  {(entry.sha256 or '-')[:SHORT]:<{SHORT}}" if hashes else ""
-            print(f"{size(entry.bytes):>12}{digest}  {entry.path}")
+            print(f"{size(entry.bytes):>12}{digest}  {safe_line(str(entry.path))}")
     print()
 
 

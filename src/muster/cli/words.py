@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.paint import utf8
 from muster.domain import wording
-from muster.domain.terminal_text import safe_json
+from muster.domain.terminal_text import safe_json, safe_line
 
 if TYPE_CHECKING:
     from muster.acts.take_in import Changes
@@ -27,7 +27,8 @@ def few(names: Sequence[str], most: int = NAMED) -> str:
 
 
 def width(text: str) -> int:
-    """Columns on a terminal: a Chinese character takes two."""
+    """Columns on a terminal, as `padded` writes it: a Chinese character takes two."""
+    text = safe_line(text)
     if text.isascii() or not utf8():
         return len(text)
     import unicodedata
@@ -48,7 +49,8 @@ def screen_columns() -> int:
 
 
 def padded(text: str, columns: int) -> str:
-    return text + " " * (columns - width(text))
+    """A name in a table; it stays in its row."""
+    return safe_line(text) + " " * (columns - width(text))
 
 
 def cut(text: str, columns: int) -> str:
@@ -108,6 +110,6 @@ def command_that_works() -> str:
 
     called, found = Path(sys.argv[0]), shutil.which("muster")
     if called.name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m muster"
+        return f"{shlex.quote(sys.executable)} -P -m muster"
     same = found is not None and called.exists() and Path(found).samefile(called)
     return "muster" if same or not called.exists() else shlex.quote(str(called))
