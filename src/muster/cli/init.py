@@ -27,7 +27,7 @@ def init(
 ) -> int:
     """Writes a campaign.yaml to start from, and an AGENTS.md that tells AI assistants how to ask and what not to do."""
     folder = open_folder(ctx).absolute()
-    files = {folder / "campaign.yaml": text_of(name), folder / "AGENTS.md": agents_md()}
+    files = {folder / "campaign.yaml": text_of(name), folder / "AGENTS.md": agents_md(name)}
     if folder.is_file():
         raise UsageError("this is a file, no folder", where=str(folder), hint="name a folder for the campaign")
     if not folder.is_dir():

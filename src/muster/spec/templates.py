@@ -5,6 +5,13 @@ from __future__ import annotations
 from importlib.resources import files
 
 _ORDER = ("sprint", "loop", "staged", "safedreamer", "lerobot", "omnisafe")
+_RULES = {
+    "loop": ("loop",),
+    "staged": ("staged",),
+    "safedreamer": ("safedreamer",),
+    "lerobot": ("loop", "lerobot"),
+    "omnisafe": ("omnisafe",),
+}
 
 
 def names() -> list[str]:
@@ -18,8 +25,11 @@ def template(name: str) -> str:
     return _read(f"{name}.yaml")
 
 
-def agents_md() -> str:
-    return _read("AGENTS.md")
+def agents_md(name: str = "sprint") -> str:
+    """One text for all, and before its last section what matters in campaigns of this template only."""
+    before, last, after = _read("AGENTS.md").partition("## Good answers\n")
+    parts = [_read(f"AGENTS-{part}.md") for part in _RULES.get(name, ())]
+    return before + "".join(f"{part}\n" for part in parts) + last + after
 
 
 def _read(name: str) -> str:
