@@ -10,6 +10,7 @@ from muster.acts.powering import Powering, Ran, Switch
 from muster.acts.shutdown import Looked
 from muster.domain.campaign import Campaign
 from muster.domain.decision import Decision
+from muster.domain.finish import Stage
 from muster.domain.state import CampaignState, Intent
 
 STRANGER = "uid 4242 works here: python train.py (pid 7)"
@@ -23,6 +24,7 @@ class Machine:
         self.now = 0.0
         self.found = Looked(())
         self.said: list[Decision] = []
+        self.ran: list[str] = []
         campaign = Campaign("c", (), (), finish={"shutdown": True, "others": others})
         self.state = CampaignState(campaign, "h", "", Intent(), 1)
         self.powering = Powering(Switch(self._look, self._run, 60.0), self, self._decide)
@@ -36,8 +38,9 @@ class Machine:
     def _look(self) -> Future[Looked]:
         return done(self.found)
 
-    def _run(self, _: str, __: CampaignState) -> Future[Ran]:
-        raise AssertionError("not in these tests")
+    def _run(self, command: str, _: CampaignState) -> Future[Ran]:
+        self.ran.append(command)
+        return done(Ran(True, "it did"))
 
     def _decide(self, kind: str, reason: str, **more: Any) -> Decision:
         return Decision(kind, "controller", reason, data=more.get("data", {}))
@@ -91,3 +94,15 @@ def test_what_else_stands_against_it_is_no_word_about_others() -> None:
     machine.found = Looked(("train@1: pid 7, which it left behind, lives on",))
     assert machine.pass_time(5) == []
     assert machine.stages == ["refused"]
+
+
+def test_the_command_is_never_taken_from_the_log() -> None:
+    """What was recorded may have been masked there, or written by somebody else."""
+    machine = Machine()
+    while "began" not in machine.stages:
+        machine.pass_time(1)
+    mark = str(machine.said[-1].data["mark"])
+    for other, expected in (("?", []), (mark, ["off"])):
+        stage = Stage("began", "2026-01-01T00:00:00+00:00", 100.0, "me", "k", command="touch PWNED", mark=other)
+        machine.powering(PowerOff(Step("shutdown", "shutdown", stage.command), stage), machine.state)
+        assert machine.ran == expected

@@ -45,6 +45,7 @@ class Powering:
         self._told: tuple[str, tuple[str, ...]] = ("", ())
         self._others: tuple[str, ...] = ()  # whom people were told of
         self._mark = ""
+        self._command = ""  # ours: what stands in the log is a record, and is never executed
 
     def __call__(self, due: PowerOff, state: CampaignState) -> list[Decision]:
         if due.stage is not None:
@@ -68,7 +69,7 @@ class Powering:
             case "look":
                 self._looking = self.switch.look()
             case "go":
-                self._mark = secrets.token_hex(8)
+                self._mark, self._command = secrets.token_hex(8), due.step.what
                 more = {"mark": self._mark, "cancels": state.finish.cancels}
                 return [self._stage("began", f"`{due.step.what}`", due.step, state, **more)]
             case _:
@@ -111,7 +112,7 @@ class Powering:
             why = "it began, and nobody saw its end: it is not repeated by itself"
             return [self._stage("unclear", why, due.step, state)]
         if self._running is None:
-            self._running = self.switch.run(due.step.what, state)
+            self._running = self.switch.run(self._command, state)
         if not self._running.done():
             return []
         try:
