@@ -140,7 +140,7 @@ def _number(data: bytes, rng: Random, *_: object) -> bytes:
 
 def _nest(data: bytes, rng: Random, seeds: Sequence[bytes], words: Sequence[bytes], most: int) -> bytes:
     left, right = rng.choice(OPENERS)
-    times = min(rng.choice((20, 60, 200, 1100, 5000, 100_000)), most // (len(left) + len(right)))
+    times = min(rng.choice((20, 60, 200, 300, 450, 600, 900, 1100, 5000, 100_000)), most // (len(left) + len(right)))
     start, end = _span(data, rng, 60)
     inner = rng.choice((data[start:end], b"1", b""))
     closed = right * times if rng.randrange(3) else b""

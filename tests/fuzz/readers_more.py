@@ -19,9 +19,11 @@ from readers_runs import (
     FLAGS,
     JSON_WORDS,
     SCRIPT,
+    YAML_BYTES,
     YAML_WORDS,
     ZIP_OF_NPY,
     _npz,
+    honest_yaml,
 )
 from readers_state import NAMES, _as, _logs
 
@@ -41,7 +43,7 @@ from muster.ports.bounded_json import loads_bounded
 from muster.report.journal.flags import read_command
 from muster.store import old_database
 from muster.store.sqlite import SqliteStore
-from muster.wiring import shutting
+from muster.wiring import pack_secrets, shutting
 from muster.wiring.finishing import _own_words
 from muster.wiring.tracing import _text_of
 
@@ -197,6 +199,8 @@ def _all() -> Iterable[Reader]:
             b"steps: 5e5\nrun: {log_every: 120, save_every: 1e3}\ntask: dmc_x\nenv: {dmc: {repeat: 2}}\n",
         ],
         _target("config.yaml"),
+        most=YAML_BYTES,
+        honest=honest_yaml,
         words=YAML_WORDS,
     )
     yield Reader(
@@ -275,6 +279,13 @@ def _all() -> Iterable[Reader]:
         lambda path: shutting.environment_of(_State(path)),
         words=JSON_WORDS,
     )  # type: ignore[arg-type]
+    yield Reader(
+        "pack.facts",
+        ("muster.wiring.pack_secrets",),
+        _small,
+        lambda path: pack_secrets._facts(path.read_bytes(), known_secrets.masker()),
+        words=(*JSON_WORDS, b'"argv": ["--key", "x"]', b'"env": {"API_KEY": '),
+    )
     yield Reader("database", ("muster.store.old_database",), _databases, _database, (MusterError,), file="campaign.db")
 
 

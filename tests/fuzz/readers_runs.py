@@ -369,6 +369,13 @@ TOML_WORDS = (
     b"[[a]]\n",
 )
 
+YAML_BYTES = 64 << 10  # more are honest, too, and take seconds: YAML is read at some 50 kB a second
+
+
+def honest_yaml(size: int) -> bytes:
+    return b"".join(b"key%d: {a: 1.5, b: [1, 2, 3]}  # why\n" % at for at in range(size // 36 + 1))
+
+
 MODULE = "muster.observe."
 
 
@@ -655,6 +662,8 @@ def _runs() -> Iterable[Reader]:
         lambda: [CONFIGS_YAML],
         _each(_configs, config_names.load_parts),
         file="config.yaml",
+        most=YAML_BYTES,
+        honest=honest_yaml,
         words=YAML_WORDS,
     )
     yield Reader(

@@ -9,7 +9,17 @@ from pathlib import Path
 
 from containers import LINES
 from harness import Reader
-from readers_runs import CONFIGS_JSON, CONFIGS_TOML, CONFIGS_YAML, FLAGS, JSON_WORDS, TOML_WORDS, YAML_WORDS
+from readers_runs import (
+    CONFIGS_JSON,
+    CONFIGS_TOML,
+    CONFIGS_YAML,
+    FLAGS,
+    JSON_WORDS,
+    TOML_WORDS,
+    YAML_BYTES,
+    YAML_WORDS,
+    honest_yaml,
+)
 
 from muster.acts import docs, docs_files, entry_point, interpreter, journal_audit, journal_files, masking
 from muster.acts.bases import base_variants
@@ -90,6 +100,11 @@ def _renamed(text: str) -> object:
     """Only what can be read is renamed in."""
     _campaign(text)
     return rename_value(text, "config", "v2_full", "v3") + rename_value(text, "seed", "1", "9")
+
+
+def _honest_campaign(size: int) -> bytes:
+    head = b"muster: 1\ncampaign: c\naxes: {seed: 0..3}\njobs: {train: {command: python train.py {seed}}}\nenv:\n"
+    return head + b"".join(b"  KEY_%d: a value  # why\n" % at for at in range(size // 25 + 1))
 
 
 CAMPAIGN_WORDS = (*YAML_WORDS, b"muster: 1\n", b"axes:", b"jobs:", b"command: ", b"{seed}", b"{config.args}", b"{last.checkpoint}", b"needs: [", b"slots: {gpus: auto}", b"seed: 0..999999999",
@@ -346,6 +361,8 @@ def _all() -> Iterable[Reader]:
         _campaigns,
         _text(_campaign),
         (MusterError,),
+        most=YAML_BYTES,
+        honest=_honest_campaign,
         words=CAMPAIGN_WORDS,
         codec=LINES,
         share=2,
@@ -357,6 +374,8 @@ def _all() -> Iterable[Reader]:
         _taken,
         (MusterError,),
         file="campaign.yaml",
+        most=YAML_BYTES,
+        honest=_honest_campaign,
         words=CAMPAIGN_WORDS,
         codec=LINES,
     )
@@ -366,6 +385,8 @@ def _all() -> Iterable[Reader]:
         _campaigns,
         _text(_renamed),
         (MusterError, ValueError),
+        most=YAML_BYTES,
+        honest=_honest_campaign,
         words=CAMPAIGN_WORDS,
         codec=LINES,
     )
@@ -375,6 +396,8 @@ def _all() -> Iterable[Reader]:
         lambda: [GATE_RULES],
         _text(lambda text: rules.read_rules(text, file="f")),
         (MusterError, SpecError),
+        most=YAML_BYTES,
+        honest=honest_yaml,
         words=(*YAML_WORDS, b"success:", b"mean 3", b"min: "),
         codec=LINES,
     )
@@ -391,6 +414,8 @@ def _all() -> Iterable[Reader]:
             (UnreadableConfig, EditsRefused),
             words=words,
             share=2,
+            most=YAML_BYTES,
+            honest=honest_yaml if kind == "yaml" else None,
         )
         yield Reader(
             f"variant.{kind}",
@@ -400,6 +425,8 @@ def _all() -> Iterable[Reader]:
             (MusterError,),
             file=f"base.{kind}",
             words=words,
+            most=YAML_BYTES,
+            honest=honest_yaml if kind == "yaml" else None,
         )
     yield Reader(
         "variants",

@@ -19,6 +19,7 @@ LEFT_OUT: dict[str, str] = {
             "muster.observe.probes.kernel",
             "muster.observe.probes.tree",
             "muster.wiring.started_here",
+            "muster.wiring.other_homes",
         ),
         "it reads what the kernel or the administrator writes",
     ),
