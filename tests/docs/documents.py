@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FRONT = [ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md")]
+FRONT = [ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")]
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 DOCUMENTS = [*FRONT, *DOCS, *sorted((ROOT / "docs" / "decisions").glob("*.md"))]
 
