@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from muster.acts.status import CellStatus, Status
 from muster.ports.clock import iso
+from muster.report.escape import csv_text
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
@@ -19,8 +20,15 @@ def status_tsv(status: Status, job: str) -> str:
 
 
 def escape(value: object) -> str:
-    """Never a tab or a line break inside a value; a backslash is doubled so that this can be undone."""
-    return "" if value is None else str(value).translate(_ESCAPES)
+    """Never a tab or a line break inside a value; a backslash is doubled so that this can be undone.
+
+    What a terminal would obey is spelled out; what a spreadsheet would take for a formula has a `'` before it.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        return str(value)
+    return csv_text(str(value).translate(_ESCAPES), spaces=True)
 
 
 def _row(cell: CellStatus, axes: tuple[str, ...]) -> list[object]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from muster.domain.terminal_text import safe_text
+
 SECONDS_S = 120.0  # below it in seconds
 MINUTES_S = 3600.0  # below it in minutes
 
@@ -47,9 +51,27 @@ class Count(int):
 
 
 def filled(text: str, parts: dict[str, object]) -> str:
-    """A text of a report with its parts put in; whole numbers choose between one and many."""
+    """A text of a report with its parts put in; whole numbers choose between one and many.
+
+    What stands in backticks stays code, whatever is put in there.
+    """
     counts = {
         name: Count(value) if isinstance(value, int) and not isinstance(value, bool) else value
         for name, value in parts.items()
     }
-    return text.format(**counts)
+    if "`" not in text:
+        return text.format(**counts)
+    parts = (
+        code(part.format(**counts)) if at % 2 else part.format(**counts) for at, part in enumerate(text.split("`"))
+    )
+    return "".join(parts) if text.count("`") % 2 == 0 else text.format(**counts)
+
+
+def code(text: str) -> str:
+    """As code in Markdown, on one line, whatever backticks are in it."""
+    line = safe_text(" ".join(text.splitlines()))
+    longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
+    if not longest:
+        return f"`{line}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}"

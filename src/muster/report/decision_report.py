@@ -10,7 +10,7 @@ from muster.report.analysis import Analysis
 from muster.report.changes import change_statements
 from muster.report.comparison_table import comparison_grid, others_grid
 from muster.report.declared import declared_lines
-from muster.report.escape import markdown
+from muster.report.escape import label, markdown, target
 from muster.report.facts import Text
 from muster.report.flag_list import flag_lines
 from muster.report.flag_words import moment
@@ -207,5 +207,4 @@ def _figure(analysis: Analysis, path: str, caption: str, w: Words) -> str:
     """The mark of a partial report is told in the caption, unless it is there already."""
     mark = analysis.facts.mark
     shown = w("caption.marked", mark=mark, caption=caption) if mark and mark not in caption else caption
-    target = f"<{path}>" if " " in path or "(" in path else path
-    return f"![{markdown(PurePosixPath(path).name)}]({target})\n\n{markdown(shown)}"
+    return f"![{label(PurePosixPath(path).name)}]({target(path)})\n\n{markdown(shown)}"

@@ -3,9 +3,23 @@
 from __future__ import annotations
 
 import re
+from urllib.parse import quote
+
+from muster.domain.terminal_text import safe_text
+from muster.domain.wording import code
 
 # Only what would be taken for markup: reports are also read as they are written, and [0.3, 0.9] opens no link.
-_MARKDOWN = re.compile(r"[\\`*|]|<(?=[A-Za-z/!?])|~(?=~)|\](?=[(\[])|&(?=#?\w+;)")
+_MARKDOWN = re.compile(r"[\\`*|]|<(?=[A-Za-z/!?])|~(?=~)|\](?=[(\[:])|!(?=\[)|&(?=#?\w+;)")
+_FIRST = re.compile(r"^(?:[-+](?=\s\S)|#(?=#{0,5}\s\S)|>)|^(\d{1,9})(?=[.)]\s\S)")  # a list, a title, a quotation
+# What GitHub and others make a link of by themselves: it is set as code, which nobody does anything to.
+_ADDRESS = re.compile(
+    r"(?:[A-Za-z][A-Za-z0-9+.-]*://|\bwww\.|\b(?:mailto|xmpp|javascript|data|vbscript|tel):)[^\s`|<\\]+"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    re.IGNORECASE | re.ASCII,
+)
+_FORMULA = "=+-@|%\uff1d\uff0b\uff0d\uff20"
+_NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf")
+_CODE = re.compile(r"(?<!`)`([^`|]+)`(?!`)")
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # v2_full is safe, _full_ would be set in italics
 
 _LATEX = {
@@ -43,13 +57,51 @@ _NEGATIVE = re.compile(r"(?<![\w.)}\]-])-(?=\d)")
 
 
 def one_line(text: str) -> str:
-    return " ".join(text.split())
+    """Without what a terminal would obey, too: reports are also read with `cat`."""
+    return safe_text(" ".join(text.split()))
 
 
 def markdown(text: str) -> str:
     """One line of it that stands for itself, in a table too."""
-    escaped = _MARKDOWN.sub(lambda found: f"\\{found[0]}", one_line(text))
-    return _OUTER_UNDERSCORE.sub(r"\\_", escaped)
+    return _escaped(one_line(text))
+
+
+def sentence(text: str) -> str:
+    """People's words in a sentence: nothing in them becomes markup, but what stands in backticks stays code."""
+    line = one_line(text)
+    parts = _CODE.split(line)
+    return "".join(code(part) if at % 2 else _escaped(part, first=not at) for at, part in enumerate(parts))
+
+
+def label(text: str) -> str:
+    """Between the brackets of a link or a picture of ours."""
+    return re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", _marked(one_line(text)))
+
+
+def target(path: str) -> str:
+    """A path behind `](`: nothing in it can end the link or lead elsewhere."""
+    return quote(path, errors="surrogateescape")
+
+
+def _escaped(text: str, *, first: bool = True) -> str:
+    parts = re.split(f"({_ADDRESS.pattern})", text, flags=_ADDRESS.flags)
+    shown = [code(part) if at % 2 else _marked(part) for at, part in enumerate(parts)]
+    line = "".join(shown)
+    return _FIRST.sub(_led, line) if first else line
+
+
+def _marked(text: str) -> str:
+    return _OUTER_UNDERSCORE.sub(r"\\_", _MARKDOWN.sub(r"\\\g<0>", text))
+
+
+def _led(found: re.Match[str]) -> str:
+    return f"{found[1]}\\" if found[1] else f"\\{found[0]}"
+
+
+def csv_text(text: str, *, spaces: bool = False) -> str:
+    """A text in a table of a spreadsheet, which takes `=1+1` for a formula; a number stays one. `spaces`: kept."""
+    line = safe_text(text) if spaces else one_line(text)
+    return f"'{line}" if line[:1] in _FORMULA and line[:1] and not _NUMBER.fullmatch(line) else line
 
 
 def latex(text: str) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote
 
-from muster.report.escape import markdown
+from muster.report.escape import label, markdown
+from muster.report.escape import target as link_target
 from muster.report.loop_bottom import bottom, why_of
 from muster.report.loop_facts import LoopFacts, LoopRun, LoopVariant
 from muster.report.loop_mermaid import mermaid
@@ -15,6 +16,7 @@ from muster.report.record_wording import code
 from muster.report.resumed import resumed_text
 from muster.rounds.summary import Summary
 
+_WANDB = re.compile(r"https://(?:[a-z0-9-]+\.)?wandb\.ai/[\w./~%-]*", re.ASCII)
 SHORT = 90  # characters of a cause in a table
 LARGEST = 1e6  # percent that are told: the first value was next to nothing
 CURVE, TREE = "best_so_far", "lineage.svg"
@@ -94,9 +96,10 @@ def _reason(reason: str, say: Say) -> str:
 
 def link(text: str, target: str) -> str:
     """To a file of the campaign, from the report's own folder; elsewhere as it is."""
-    if not target.startswith(("http://", "https://")):
-        target = quote(target if target.startswith("/") else f"../../{target}")
-    return f"[{markdown(text)}]({target})"
+    if target.startswith(("http://", "https://")):
+        known = _WANDB.fullmatch(target)  # a run may print whatever address it likes
+        return f"[{label(text)}]({target})" if known else code(target.replace("|", "%7C"))
+    return f"[{label(text)}]({link_target(target if target.startswith('/') else f'../../{target}')})"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Sequence[int] = ()) -> Iterator[str]:

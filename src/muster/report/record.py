@@ -46,7 +46,8 @@ def _running(facts: RecordFacts) -> int:
 def _scope(facts: RecordFacts, say: Wording) -> Iterator[str]:
     yield "- " + say("scope.folder", campaign=facts.campaign, folder=facts.folder)
     axes = [
-        say("scope.axis", name=name, values=say.list([plain(each) for each in values])) for name, values in facts.axes
+        say("scope.axis", name=plain(name), values=say.list([plain(each) for each in values]))
+        for name, values in facts.axes
     ]
     if axes:
         yield "- " + say("scope.matrix", axes=" × ".join(axes))
@@ -60,7 +61,7 @@ def _scope(facts: RecordFacts, say: Wording) -> Iterator[str]:
         yield "- " + say(f"scope.price_{per}", price=f"{price:g}", currency=currency, budget=capped)
     if facts.hold:
         at, who, why = facts.hold
-        yield "- " + say("scope.hold", at=moment(at), who=who, why=plain(why))
+        yield "- " + say("scope.hold", at=moment(at), who=plain(who), why=plain(why))
     for job in facts.jobs:
         yield from _job(job, facts, say)
 
@@ -165,10 +166,7 @@ def _seen(facts: RecordFacts, say: Wording) -> Iterator[str]:
 
 def _told(each: Seen, say: Wording) -> str:
     cells = say.cells(each.cells)
-    parts = {
-        name: short(text) if name in ("who", "only", "what") else plain(short(text))
-        for name, text in each.parts.items()
-    }
+    parts = {name: short(text) if name == "only" else plain(short(text)) for name, text in each.parts.items()}
     key = f"seen.{each.kind}"
     if each.kind == "routine":
         started, done = say.count("count.attempt", each.count), say.count("count.attempt", each.done)
@@ -326,6 +324,6 @@ def _effort(fix: Fix, facts: RecordFacts, say: Wording) -> str:
 
 def _evidence(facts: RecordFacts, say: Wording) -> Iterator[str]:
     for place in facts.places:
-        yield f"- {say(f'place.{place.what}', of=code(place.of) if place.of else '')}{say('colon')}`{place.path}`"
+        yield f"- {say(f'place.{place.what}', of=code(place.of) if place.of else '')}{say('colon')}{code(place.path)}"
     if facts.more_places:
         yield "- " + say("place.more", n=facts.more_places)

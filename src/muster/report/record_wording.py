@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
-from muster.domain.wording import filled, measured
+from muster.domain.wording import code, filled, measured
 from muster.report import record_en, record_zh
+from muster.report.escape import sentence as plain
 
+__all__ = ["TEXTS", "Wording", "code", "grouped", "moment", "plain", "short", "size", "span"]
 TEXTS = {"en": record_en.TEXTS, "zh": record_zh.TEXTS}
 NAMED = 12  # groups of cells that are named in a sentence
 LONGEST = 300  # characters of a reason or a log line
@@ -58,22 +59,6 @@ def moment(iso: str) -> str:
 def short(text: str) -> str:
     line = " ".join(text.split()) if "\n" in text else text.rstrip()
     return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
-
-
-def plain(text: str) -> str:
-    """People's words in a sentence: nothing in them becomes markup, but what stands in backticks stays code."""
-    parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    marks = re.compile(r"([\\`*<|]|(?<![^\W_])_|_(?![^\W_]))")
-    return "".join(part if at % 2 else marks.sub(r"\\\1", part) for at, part in enumerate(parts))
-
-
-def code(text: str) -> str:
-    """As code, whatever backticks are in it."""
-    longest = max((len(run) for run in re.findall(r"`+", text)), default=0)
-    if not longest:
-        return f"`{text}`"
-    fence = "`" * (longest + 1)
-    return f"{fence} {text} {fence}"
 
 
 def span(seconds: float, say: Wording) -> str:

@@ -13,7 +13,8 @@
 | `seed_S` | the value of seed S |
 | `mark` | `PARTIAL k/N`, or empty where the matrix is complete |
 
-What is not there is `NA`, never blank. Numbers read back to the same value. UTF-8, with a header line.
+What is not there is `NA`, never blank. Numbers read back to the same value. UTF-8, with a header line. A text that a
+spreadsheet would take for a formula has a `'` before it.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from muster.report.analysis import Analysis, all_columns
 from muster.report.coverage import configs_of, declared_seeds
+from muster.report.escape import csv_text, one_line
 from muster.report.facts import Column
 
 NOT_THERE = "NA"
@@ -37,9 +39,9 @@ def render(analysis: Analysis, factors: Sequence[str] = ()) -> str:
     writer.writerow(
         [
             "config",
-            *(f"factor_{name}" for name in factors),
+            *(one_line(f"factor_{name}") for name in factors),
             *("column", "split", "metric", "n", "declared", "mean", "sd", "t95_low", "t95_high", "iqm"),
-            *(f"seed_{seed}" for seed in seeds),
+            *(one_line(f"seed_{seed}") for seed in seeds),
             "mark",
         ]
     )
@@ -62,12 +64,12 @@ def _row(analysis: Analysis, config: str, column: Column, factors: Sequence[str]
     levels = _with_factors(analysis).get(config, {})
     low, high = sample.interval or (None, None)
     return [
-        config,
-        *(str(levels.get(name, NOT_THERE)) for name in factors),
-        *(column.name, column.head, column.metric, str(sample.n), str(declared)),
+        csv_text(config),
+        *(csv_text(str(levels.get(name, NOT_THERE))) for name in factors),
+        *(*map(csv_text, (column.name, column.head, column.metric)), str(sample.n), str(declared)),
         *(_number(each) for each in (sample.mean if sample.n else None, sample.sd, low, high, sample.iqm)),
         *(_number(sample.by_seed.get(seed)) for seed in seeds),
-        analysis.mark,
+        csv_text(analysis.mark),
     ]
 
 

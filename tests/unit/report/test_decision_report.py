@@ -120,7 +120,7 @@ def test_partial_is_stamped_in_title_captions_and_beside_the_verdict() -> None:
 
 def test_a_figure_that_has_the_mark_gets_no_second_one() -> None:
     body = decision_report(analysed("incomplete"), [("a b.png", "PARTIAL 51/60. Curves")]).body
-    assert "![a b.png](<a b.png>)\n\nPARTIAL 51/60. Curves" in body
+    assert "![a b.png](a%20b.png)\n\nPARTIAL 51/60. Curves" in body
 
 
 def test_odd_names_break_no_table_and_no_emphasis() -> None:

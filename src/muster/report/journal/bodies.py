@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from muster.report.escape import markdown
+from muster.report.escape import label, markdown, target
 from muster.report.journal.comparison import comparison_body
 from muster.report.journal.differences import SHORT, differences_body
 from muster.report.journal.evaluation import evaluation_body, training_body
@@ -68,15 +68,8 @@ def figures_body(pictures: Sequence[Picture]) -> str:
 
 def _figure(picture: Picture) -> str:
     name = picture.path.rpartition("/")[2].rpartition(".")[0]
-    shown = f"![{''.join(' ' if letter in '[]' else letter for letter in name)}]({_link(picture.path)})"
+    shown = f"![{label(name)}]({target(picture.path)})"
     return f"{shown}\n\n*{markdown(picture.caption)}*" if picture.caption else shown
-
-
-def _link(path: str) -> str:
-    """Between angle brackets where a space or a bracket would end it."""
-    return (
-        path if all(letter not in " ()<>" for letter in path) else f"<{path.replace('<', '%3C').replace('>', '%3E')}>"
-    )
 
 
 def artifacts_body(files: Sequence[File], folder: str, w: Wording) -> str:

@@ -194,7 +194,7 @@ def test_artifacts_and_figures() -> None:
     assert "| ck/ (15 files) | 10 B | cdcdcdcdcdcdcdcd |" in text
     assert "| gone | 0 B | (can't be read) |" in text
     assert figures_body([Picture("a b/(1).png", "x *y*"), Picture("p/z.svg")]) == (
-        "![(1)](<a b/(1).png>)\n\n*x \\*y\\**\n\n![z](p/z.svg)"
+        "![(1)](a%20b/%281%29.png)\n\n*x \\*y\\**\n\n![z](p/z.svg)"
     )
 
 
