@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from muster.ports.regular_files import (
+    HOLE,
     NotRegular,
     TooLarge,
     is_certain,
@@ -83,3 +84,17 @@ def test_what_grows_while_it_is_read_ends(tmp_path: Path) -> None:
         with path.open("ab") as writer:
             writer.write(b"three\n")
         assert len(file.read()) == writer_size
+
+
+def test_a_hole_is_passed_over_and_ends_both_lines(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with path.open("wb") as file:
+        file.write(b"a 1\nb 2")
+        file.seek(1 << 40)
+        file.write(b"3\nc 4\n")
+        file.truncate(1 << 41)
+    with open_log(path) as log:
+        text = log.read()
+    assert text.count(HOLE) == 2
+    assert [line.strip(b"\0") for line in text.split(b"\n") if line.strip(b"\0")] == [b"a 1", b"b 2", b"3", b"c 4"]
+    assert len(text) < 4 << 20

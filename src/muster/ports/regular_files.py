@@ -16,7 +16,8 @@ from io import BufferedReader, FileIO, TextIOWrapper
 from typing import BinaryIO, cast
 
 BUFFER = 256 << 10
-LARGEST_HOLE = 1 << 30  # bytes that were never written, which a log of text may have
+LONGEST_HOLE = 1 << 20  # bytes that were never written, and are read as zeros
+HOLE = b"\0\n\0"  # neither the line before it nor the one behind it is a whole one
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _KINDS = (
     (stat.S_ISFIFO, "a FIFO"),
@@ -54,9 +55,35 @@ class RegularFile(FileIO):
 
     def readall(self) -> bytes:
         pieces = []
-        while piece := super().read(max(0, min(self.size - self.tell(), 16 << 20))):
-            pieces.append(piece)
+        block = bytearray(1 << 20)
+        while count := self.readinto(memoryview(block)):
+            pieces.append(bytes(block[:count]))
         return b"".join(pieces)
+
+
+class LogFile(RegularFile):
+    """Passes over what was never written."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        super().__init__(fd, size)
+        self._data = 0  # where the next data begins that was seen
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        at = self.tell()
+        if at >= self._data and at < self.size:
+            self._data = self._next_data(at)
+            if self._data - at > LONGEST_HOLE and len(buffer) > len(HOLE):
+                self.seek(min(self._data, self.size))
+                memoryview(buffer)[: len(HOLE)] = HOLE
+                return len(HOLE)
+            self.seek(at)
+        return super().readinto(buffer)
+
+    def _next_data(self, at: int) -> int:
+        try:
+            return os.lseek(self.fileno(), at, os.SEEK_DATA)
+        except OSError as error:
+            return self.size if error.errno == errno.ENXIO else at
 
 
 def open_fd(path: str | os.PathLike[str]) -> int:
@@ -95,13 +122,12 @@ def open_text(
 
 
 def open_log(path: str | os.PathLike[str]) -> BinaryIO:
-    """To be read from its beginning to its end, however long it is; but no file of holes, which are not even stored."""
-    file = open_regular(path)
-    facts = os.fstat(file.fileno())
-    if facts.st_size - facts.st_blocks * 512 > max(LARGEST_HOLE, facts.st_size * 15 // 16):
-        file.close()
-        raise TooLarge(errno.EFBIG, f"nearly all of its {facts.st_size} bytes were never written", str(path))
-    return file
+    """To be read from its beginning to its end, however long it is. For a long hole in it stands `HOLE`.
+
+    A log that was cut has one in its middle; and a file of nothing else may claim to have any size.
+    """
+    fd = open_fd(path)
+    return cast(BinaryIO, BufferedReader(LogFile(fd, os.fstat(fd).st_size), BUFFER))
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> bytes:

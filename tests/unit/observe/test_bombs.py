@@ -270,13 +270,13 @@ def test_a_proposer_that_is_a_bomb_is_a_mistake(tmp_path: Path, text: str) -> No
     assert seconds < CPU_S
 
 
-def test_a_log_of_holes_is_refused(tmp_path: Path) -> None:
+def test_a_log_of_holes_is_passed_over(tmp_path: Path) -> None:
     for kind in ("jsonl", "csv", "stdout", "json"):
         path = tmp_path / f"x.{kind}"
         with path.open("wb") as file:
             file.truncate(1 << 42)
         mib, seconds, said = measured(lambda: result(kind)(str(path)))  # noqa: B023 - called at once
-        assert "never written" in said or "more than" in said, said
+        assert "has no" in said or "no line of" in said or "more than" in said, said
         assert mib < MEMORY_MIB
         assert seconds < CPU_S
 

@@ -12,6 +12,7 @@ import pytest
 from muster.domain.campaign import Result
 from muster.observe import user_patterns
 from muster.observe.metrics.stdout import LogReader
+from muster.observe.pattern_child import Hit
 from muster.observe.results import read_result
 from muster.observe.steps import LogPattern, last_step
 from muster.observe.user_patterns import LONGEST, TooSlow, UserPattern
@@ -39,7 +40,9 @@ def test_both_ways_find_the_same() -> None:
     lines = ["epoch 1 loss=3 epoch 2 loss=4", "", "nothing", "é epoch 7, loss =5", "x" * LONGEST + "epoch 9 loss=1"]
     apart = UserPattern(APART).hits(lines)
     assert len(user_patterns._child) == 1
-    own = [[(m.group(1), m.end(1) == len(line), {}) for m in re.finditer(APART, line[-LONGEST:])] for line in lines]
+    own: list[list[Hit]] = [
+        [(m.group(1), m.end(1) == len(line), {}) for m in re.finditer(APART, line[-LONGEST:])] for line in lines
+    ]
     assert apart == own
 
 
