@@ -264,7 +264,7 @@ def test_the_command_that_is_shown_works(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("PATH", "")
     assert words.command_that_works() == str(mine)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "muster" / "__main__.py")])
-    assert words.command_that_works() == f"{sys.executable} -m muster"
+    assert words.command_that_works() == f"{sys.executable} -P -m muster"
 
 
 # -- cells that are gone from the file
