@@ -13,8 +13,10 @@ from muster.wiring.asking import own_words
 CONDA = "/opt/conda/bin/conda"
 
 
-def asked(root: Path, *words: str, cwd: Path | None = None, **added: str) -> tuple[str, ...]:
-    each = Environment(("train",), words, str(cwd or root), added, certain=True, gpus=0, required=False)
+def asked(root: Path, *words: str, cwd: Path | None = None, env: str = "") -> tuple[str, ...]:
+    each = Environment(
+        ("train",), words, str(cwd or root), {env: "0"} if env else {}, certain=True, gpus=0, required=False
+    )
     return own_words(each, str(root))
 
 
@@ -32,7 +34,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_python_of_the_user(root: Path) -> None:
     assert asked(root, "/usr/bin/python3") == ("/usr/bin/python3",)
-    assert asked(root, "python3", CUDA_VISIBLE_DEVICES="0") == (f"{root.parent}/bin/python3",)
+    assert asked(root, "python3", env="CUDA_VISIBLE_DEVICES") == (f"{root.parent}/bin/python3",)
     assert asked(root, CONDA, "run", "-n", "own", "python") == (CONDA, "run", "-n", "own", "python")
 
 
@@ -53,7 +55,7 @@ def test_what_the_campaign_can_change(root: Path, words: tuple[str, ...]) -> Non
     "name", ["PYTHONPATH", "PYTHONSTARTUP", "LD_PRELOAD", "PATH", "HOME", "CONDA_ROOT", "BASH_ENV"]
 )
 def test_what_loads_code_into_it(root: Path, name: str) -> None:
-    assert asked(root, "/usr/bin/python3", **{name: "lib"}) == ()
+    assert asked(root, "/usr/bin/python3", env=name) == ()
 
 
 def test_a_working_folder_elsewhere(root: Path) -> None:
