@@ -10,6 +10,7 @@ from muster.domain.wording import code
 
 # Only what would be taken for markup: reports are also read as they are written, and [0.3, 0.9] opens no link.
 _MARKDOWN = re.compile(r"[\\`*|]|<(?=[A-Za-z/!?])|~(?=~)|\](?=[(\[:])|!(?=\[)|&(?=#?\w+;)")
+_LABEL = re.compile(rf"[\[\]]|{_MARKDOWN.pattern}")
 _FIRST = re.compile(r"^(?:[-+](?=\s\S)|#(?=#{0,5}\s\S)|>)|^(\d{1,9})(?=[.)]\s\S)")  # a list, a title, a quotation
 # What GitHub and others make a link of by themselves: it is set as code, which nobody does anything to.
 _ADDRESS = re.compile(
@@ -75,7 +76,7 @@ def sentence(text: str) -> str:
 
 def label(text: str) -> str:
     """Between the brackets of a link or a picture of ours."""
-    return re.sub(r"(?<!\\)[\[\]]", r"\\\g<0>", _marked(one_line(text)))
+    return _escaped(one_line(text), first=False, marks=_LABEL)
 
 
 def target(path: str) -> str:
@@ -83,15 +84,15 @@ def target(path: str) -> str:
     return quote(path, errors="surrogateescape")
 
 
-def _escaped(text: str, *, first: bool = True) -> str:
+def _escaped(text: str, *, first: bool = True, marks: re.Pattern[str] = _MARKDOWN) -> str:
     parts = re.split(f"({_ADDRESS.pattern})", text, flags=_ADDRESS.flags)
-    shown = [code(part) if at % 2 else _marked(part) for at, part in enumerate(parts)]
+    shown = [code(part) if at % 2 else _marked(part, marks) for at, part in enumerate(parts)]
     line = "".join(shown)
     return _FIRST.sub(_led, line) if first else line
 
 
-def _marked(text: str) -> str:
-    return _OUTER_UNDERSCORE.sub(r"\\_", _MARKDOWN.sub(r"\\\g<0>", text))
+def _marked(text: str, marks: re.Pattern[str]) -> str:
+    return _OUTER_UNDERSCORE.sub(r"\\_", marks.sub(r"\\\g<0>", text))
 
 
 def _led(found: re.Match[str]) -> str:

@@ -61,7 +61,7 @@ def _scope(facts: RecordFacts, say: Wording) -> Iterator[str]:
         yield "- " + say(f"scope.price_{per}", price=f"{price:g}", currency=currency, budget=capped)
     if facts.hold:
         at, who, why = facts.hold
-        yield "- " + say("scope.hold", at=moment(at), who=plain(who), why=plain(why))
+        yield "- " + say("scope.hold", at=moment(at), who=who, why=plain(why))
     for job in facts.jobs:
         yield from _job(job, facts, say)
 
@@ -166,7 +166,7 @@ def _seen(facts: RecordFacts, say: Wording) -> Iterator[str]:
 
 def _told(each: Seen, say: Wording) -> str:
     cells = say.cells(each.cells)
-    parts = {name: short(text) if name == "only" else plain(short(text)) for name, text in each.parts.items()}
+    parts = {name: short(text) if name in ("who", "only") else plain(short(text)) for name, text in each.parts.items()}
     key = f"seen.{each.kind}"
     if each.kind == "routine":
         started, done = say.count("count.attempt", each.count), say.count("count.attempt", each.done)

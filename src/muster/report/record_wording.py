@@ -21,6 +21,8 @@ class Wording:
         self.texts = TEXTS[language]
 
     def __call__(self, key: str, **parts: object) -> str:
+        if "who" in parts:  # whatever somebody is called
+            parts["who"] = plain(str(parts["who"]))
         return filled(self.texts[key], parts)
 
     def count(self, key: str, n: int) -> str:

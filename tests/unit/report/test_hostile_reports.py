@@ -1,0 +1,147 @@
+"""Text of a run in a report is text: no link, picture, markup, formula or code of a terminal comes of it."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from record_scene import reference
+from report_scenes import SCENES, Language, analysed
+
+from muster.acts.tsv import escape as tsv_escape
+from muster.domain.terminal_text import safe_text
+from muster.domain.wording import code, filled
+from muster.report import analysis as analyses
+from muster.report.decision_report import decision_report
+from muster.report.defence import defence_notes
+from muster.report.escape import csv_text, label, latex, markdown, one_line, sentence, target
+from muster.report.loop_report import link
+from muster.report.record import record_markdown
+from muster.report.tables import tables
+
+HOSTILE = (
+    "![i](http://evil/i.png)", "[click](javascript:alert(1))", "[a][b]", "[x]: http://evil/y", "http://evil/x",
+    "www.evil.example/x", "a@evil.example", "<img src=http://evil/z>", "<script>alert(1)</script>", "<http://evil/q>",
+    "`` ` `[c](http://evil/c)`", "`a`` `![i](http://evil/j)`", "a|[b](http://evil/b)", "\\[d\\](http://evil/d)",
+    "x\n\n[e]: http://evil/e\n\n[e]", "&lt;b&gt;", "> quoted", "# title", "1. one", "- item", "~~gone~~", "**loud**",
+    "=HYPERLINK(1)", "+1+1", "-2+3", "@SUM(1)", "\t=1", "\r=1", "\\input{/etc/passwd}", "\\write18{id}", "$\\frac{",
+    "\x1b[41mred\x9b\u202eEVIL", "ftp://evil/a](b", "http://evil/`x", "HTTPS://EVIL/up",
+)  # fmt: skip
+MD = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+LIVE = {"link_open", "image", "html_inline", "html_block"}
+ADDRESS = re.compile(r"://|www\.|\bevil@|javascript:|@evil", re.IGNORECASE)
+UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
+LANGUAGES: tuple[Language, ...] = ("en", "zh")
+
+
+def tokens(text: str) -> Iterator[Any]:
+    for token in MD.parse(text):
+        yield token
+        yield from token.children or ()
+
+
+def faults(text: str) -> list[str]:
+    """What is live in a text and leads where no report of ours leads; addresses that GitHub would make links of."""
+    found = [f"control {each!r}" for each in UNSAFE.findall(text)]
+    for each in tokens(text):
+        address = str(each.attrs.get("href", "") or each.attrs.get("src", ""))
+        if each.type in ("html_inline", "html_block") and each.content not in ("<br>", "<br/>"):
+            found.append(f"html {each.content}")
+        elif each.type in ("link_open", "image") and re.match(r"[a-z]+:|//", address, re.IGNORECASE):
+            found.append(f"{each.type} {address}")
+        elif each.type == "text" and ADDRESS.search(each.content):
+            found.append(f"autolink {each.content}")
+    return found
+
+
+def named(value: Any, old: str, new: str) -> Any:
+    """The same facts of somebody who chose another name."""
+    if isinstance(value, str):
+        return value.replace(old, new)
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value) if each.init}
+        return dataclasses.replace(value, **{name: named(each, old, new) for name, each in fields.items()})
+    if isinstance(value, tuple) and type(value) is tuple:
+        return tuple(named(each, old, new) for each in value)
+    if isinstance(value, list):
+        return [named(each, old, new) for each in value]
+    if isinstance(value, Mapping):
+        return {named(name, old, new): named(each, old, new) for name, each in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize(
+    "escaped", [markdown, sentence, code, lambda text: f"[{label(text)}](x)", lambda text: link(text, text)]
+)
+def test_nothing_of_it_is_live(text: str, escaped: Any) -> None:
+    assert not faults(escaped(text)), escaped(text)
+    assert not faults(f"- {escaped(text)}: {escaped(text)}")
+    if escaped is not sentence:
+        table = f"| a | b |\n|---|---|\n| {markdown(text)} | {markdown(text)} |\n"
+        assert not faults(table), table
+        assert sum(each.type == "td_open" for each in tokens(table)) == 2
+
+
+@given(st.text(st.characters() | st.sampled_from("[]()!`*_<>|\\~&#;:/.@w ht+-=1")))
+def test_rendered_it_is_the_text_again(text: str) -> None:
+    shown = "".join(
+        each.content for each in tokens(f"x {markdown(text)} x") if each.type in ("text", "code_inline", "text_special")
+    )
+    assert shown == f"x {one_line(text)} x".replace("  ", " ") or shown == f"x {one_line(text)} x"
+    assert not faults(f"x {sentence(text)} x")
+    assert not faults(markdown(text))
+
+
+@given(st.text(st.characters() | st.sampled_from("`\n ")))
+def test_code_stays_code(text: str) -> None:
+    told = filled("before `a {x} b` after", {"x": text})
+    assert [each.type for each in tokens(told) if each.type != "inline"][1:-1] == ["text", "code_inline", "text"]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_record_has_nothing_live(language: Language) -> None:
+    before = faults(record_markdown(reference(language)))
+    for text in HOSTILE:
+        for old in ("v2_full", "me@gpu7", "CUDA", "paper"):
+            assert faults(record_markdown(named(reference(language), old, text))) == before, (old, text)
+
+
+@pytest.mark.parametrize("scene", SCENES)
+def test_decision_defence_and_tables_have_nothing_live(scene: str) -> None:
+    for text in HOSTILE[:: 1 if scene == "recommend" else 7]:
+        analysis = named(analysed(scene).facts, "v2_full", text)
+        found = analyses.analyse(analysis)
+        written = [decision_report(found, [(f"figures/{text}.png", text)]).body, defence_notes(found).body]
+        for table in tables(found):
+            written.append(table.markdown)
+            assert not re.search(r"\\(?:input|write18)", table.latex)
+            rows = list(csv.reader(io.StringIO(table.csv)))
+            assert not [cell for row in rows for cell in row if cell[:1] and cell[0] in "=+@\t\r"], text
+            assert len({len(row) for row in rows}) == 1
+        assert [fault for each in written for fault in faults(each)] == [], text
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "@x", "-x", "\t=1", "\r=1", "|x", "\uff1d1"])
+def test_a_formula_is_a_text_and_a_number_a_number(text: str) -> None:
+    for cell in (csv_text(text), tsv_escape(text)):
+        assert cell[0] in "'\\" or cell in ("+1",), cell
+    for number in ("-1.5", "+1", "-1e-05", "3", "NA", "-inf", "-.5"):
+        assert csv_text(number) == tsv_escape(number) == number
+    assert tsv_escape(-1.5) == "-1.5"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_latex_and_targets_hold(text: str) -> None:
+    assert not re.search(r"\\(?:input|write18|frac)", latex(text))
+    assert "://" not in target(text)
+    assert not set(target(text)) & set(" ()<>[]`\"'\n\x1b")
+    assert safe_text(latex(text)) == latex(text)
