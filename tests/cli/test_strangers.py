@@ -264,7 +264,7 @@ def test_one_that_runs_is_told_by_who_is_written_down(camp: Camp, top: Path) -> 
     theirs.gates(0, 1)
     try:
         theirs("up", "--detach", code=0)
-        until(lambda: (theirs.folder("train/0") / "execing").exists(), "it runs")
+        until((theirs.folder("train/0") / "execing").exists, "it runs")
         give(root)
         found = camp.json("-C", str(root), "status")
         assert found["controller"]["alive"]
@@ -289,8 +289,8 @@ def as_mallory(*arguments: str) -> tuple[int, str]:
         try:
             os.dup2(writer, 1)
             os.dup2(writer, 2)
-            sys.stdout = open(1, "w", closefd=False)
-            sys.stderr = open(2, "w", closefd=False)
+            sys.stdout = os.fdopen(1, "w", closefd=False)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
             os.setgroups([])
             os.setresgid(MALLORY, MALLORY, MALLORY)
             os.setresuid(MALLORY, MALLORY, MALLORY)

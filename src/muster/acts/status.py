@@ -52,7 +52,7 @@ class ControllerStatus:
     since: str | None = None
     hung_s: float | None = None
     trouble: str = ""
-    started_here: bool = True  # by this user's own `up`, as far as it matters: where there is no controller
+    started_here: bool = True  # by this user's own `up`, asked where one is missing
     revived: bool = False  # whoever asked has started another one
 
 

@@ -19,8 +19,8 @@ _LONGEST_LOCK = 4096
 
 
 def started_here(state: Path, *, or_earlier: bool = False) -> bool:
-    """`or_earlier`: or by that of an earlier version, which knew no keys. Enough for its guard and shims, and for a person
-    who ends something; not for who only looks.
+    """`or_earlier`: or by that of an earlier version, which knew no keys. Enough for its guard and shims, and for a
+    person who ends something; not for who only looks.
     """
     try:
         return _was_handed_on(state) or _is_entered(state, or_earlier) or _lives(state)

@@ -47,6 +47,8 @@ def look(desk: Desk, state: CampaignState | None = None, *, ledger: bool = False
         loaded, sightings, controller_status(desk), wall=desk.clock.wall(), boot=desk.clock.boot(), boot_id=boot_id(),
         watch_of=watch_of, ledger=ledger, report=_report(desk, loaded), slot_holders=_slot_holders(loaded),
     )  # fmt: skip
+    if found.going_on and not found.controller.alive and not desk.started_here():  # it costs a little
+        found = replace(found, controller=replace(found.controller, started_here=False))
     return _with_disk(found, watches, alive) if attempts and alive else found
 
 
@@ -132,7 +134,7 @@ def watched(desk: Desk, state: CampaignState, living: Sequence[tuple[Attempt, Si
 def controller_status(desk: Desk) -> ControllerStatus:
     holder = desk.controller()
     if holder is None:
-        return ControllerStatus(False, trouble=_lost(desk), started_here=desk.started_here())
+        return ControllerStatus(False, trouble=_lost(desk))
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_S else None
     trouble = holder.trouble or (f"it has not beaten for {silent:.0f} s" if hung else "")
