@@ -14,7 +14,8 @@ from muster.domain.campaign import Axis, AxisValue, Campaign, Job
 from muster.domain.errors import UsageError
 from muster.ports.regular_files import read_regular
 
-LARGEST = 64 << 20  # bytes: it has a line for each run
+LARGEST = 8 << 20  # bytes: it has a line for each run
+MOST_ROWS = 100_000
 _SUCCESS = frozenset(
     {"success", "succeeded", "successful", "done", "ok", "finished", "complete", "completed", "passed"}
 )
@@ -59,6 +60,8 @@ def read_table(path: Path, campaign: Campaign) -> list[Row]:
 def _rows(lines: Sequence[str], campaign: Campaign) -> list[Row]:
     if not lines:
         return []
+    if len(lines) > MOST_ROWS:
+        raise csv.Error(f"it has more than {MOST_ROWS} lines")
     delimiter = "\t" if "\t" in lines[0] else ","
     header = [_plain(name) for name in next(csv.reader(lines[:1], delimiter=delimiter))]
     columns = {axis.name: column for axis in campaign.axes if (column := _axis_column(axis, header)) is not None}

@@ -19,6 +19,7 @@ _OURS = (GATE, "tail_", "multi_eval_", "eval_multi_")
 # the words of the flags, and the keys of the evaluations that they are about
 KEYS = {"p10": "first_death_p10", "early_death": "early_death_100", "step_one": "step_one",
         "step_one_ratio": "step_one_ratio", "min_final": "min_final", "avg_final": "avg_final"}  # fmt: skip
+LONGEST = 128 << 10  # characters of a command line; the kernel takes no longer word, and shlex needs time for one
 HIGHER = ("p10", "min_final", "avg_final")  # is better; of the others, lower
 
 
@@ -52,6 +53,8 @@ class Settings(NamedTuple):
 
 def words_of(text: str) -> list[str]:
     """As a shell splits them; a backslash before a line's end goes on with the next one."""
+    if len(text) > LONGEST:
+        raise SpecError("flags", [Problem(f"it has {len(text)} characters: no command line is as long")])
     try:
         return shlex.split(text.replace("\\\r\n", " ").replace("\\\n", " "), comments=False)
     except ValueError:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from muster.stages.errors import Problem, SpecError
@@ -15,6 +16,8 @@ from muster.stages.traces import read_trace
 
 STEPS = ("iteration", "iter", "step", "_step", "epoch")
 STAGES = ("stage", "stage_type", "tail_stage")
+MOST_ROWS = 500_000  # lines
+MOST_CELLS = 1_000_000  # of a table: a row that lacks its cells has one for each column all the same
 _RULE = re.compile(r"\s*\|?\s*:?-{3,}:?\s*(\|\s*:?-{3,}:?\s*)*\|?\s*")
 _SHARE = re.compile(r"(-?[0-9.]+)\s*%")
 
@@ -29,6 +32,8 @@ class Table(NamedTuple):
 
 def read_table(text: str, *, step: str = "", stage: str = "") -> Table:
     """`step`, `stage`: the columns that hold them; else the usual names. SpecError: there is no such table."""
+    if max(text.count("\n"), text.count("\r")) > MOST_ROWS:
+        raise SpecError("table", [Problem(f"it has more than {MOST_ROWS} lines: more than anybody evaluates")])
     text = text.removeprefix("\ufeff")
     body = text.lstrip()
     if body.startswith("{"):
@@ -121,26 +126,35 @@ def _csv(text: str) -> list[Mapping[str, Any] | None]:
 
     parted = max(",;\t", key=text.partition("\n")[0].count)  # spreadsheets of some countries write semicolons
     try:
-        return [
-            {name: _value(cell) for name, cell in row.items() if name}
-            for row in csv.DictReader(StringIO(text, newline=""), delimiter=parted)
-        ]
+        table = csv.DictReader(StringIO(text, newline=""), delimiter=parted)
+        left = [MOST_CELLS]
+        return list(_counted(left, ({name: _value(cell) for name, cell in row.items() if name} for row in table)))
     except csv.Error as error:
         raise SpecError("table", [Problem(f"it can't be read as CSV: {error}")]) from None
 
 
 def _markdown(text: str) -> Iterator[list[dict[str, Any]]]:
     lines = text.splitlines()
+    left = [MOST_CELLS]  # of all tables: each line of dashes may begin one
     for at in range(1, len(lines)):
         if _RULE.fullmatch(lines[at]) and "|" in lines[at - 1]:
             names = _cells(lines[at - 1])
-            body = []
-            for line in lines[at + 1 :]:
-                if "|" not in line:
-                    break
-                body.append({name: _value(cell) for name, cell in zip(names, _cells(line), strict=False)})
+            below = takewhile(lambda line: "|" in line, islice(lines, at + 1, None))
+            body = list(
+                _counted(
+                    left, ({name: _value(c) for name, c in zip(names, _cells(line), strict=False)} for line in below)
+                )
+            )
             if body:
                 yield body
+
+
+def _counted(left: list[int], rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for row in rows:
+        left[0] -= len(row) + 1
+        if left[0] < 0:
+            raise SpecError("table", [Problem(f"it has more than {MOST_CELLS} cells: more than anybody evaluates")])
+        yield row
 
 
 def _cells(line: str) -> list[str]:

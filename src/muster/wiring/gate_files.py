@@ -11,6 +11,7 @@ from muster.acts.gate_check import rule_facts
 from muster.acts.gate_replay import flag_facts
 from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError, UsageError
+from muster.ports.bounded_json import TooManyValues, check_values
 from muster.ports.regular_files import read_regular
 from muster.stages.errors import SpecError, closest
 from muster.stages.flags import settings_of
@@ -19,7 +20,7 @@ from muster.stages.rows import Row, judged
 from muster.stages.tables import Table, fitted, read_table
 from muster.stages.traces import read_trace
 
-LARGEST = 64 << 20
+LARGEST = 16 << 20
 IN_A_RUN = ("gate_trace.jsonl", "eval_history.jsonl", "eval_multi_history.jsonl")
 _FENCE = "```"
 OURS = ("--penalty_gate_", "--tail_", "--curriculum", "--multi_eval_")  # flags: a comment may hold others
@@ -103,6 +104,10 @@ def read_evals(path: Path, step: str = "", stage: str = "") -> Told:
     """A table in whatever form, or a run's folder."""
     file = _in_run(path) if path.is_dir() else path
     text = read_text(file)
+    try:
+        check_values(text.encode())
+    except TooManyValues as error:
+        raise MusterError(str(error), where=str(file)) from None
     try:
         table = read_table(text, step=step, stage=stage)
         decided = (

@@ -7,6 +7,7 @@ import shlex
 import pytest
 from gate_world import flag_line, reference
 
+from muster.stages import SpecError
 from muster.stages.alarms import Watch
 from muster.stages.flags import Evaluations, Tail, flags_of, settings_of, words_of
 from muster.stages.settings import Freeze
@@ -102,3 +103,8 @@ def test_which_side_is_better(flag: str, criterion: dict[str, object]) -> None:
     gate = settings_of(f"--penalty_gate_{flag}").gate
     assert gate is not None
     assert [each.mapping() for each in (*gate.success, *gate.failure)] == [criterion]
+
+
+def test_what_is_too_long_for_a_command_line_is_not_split() -> None:
+    with pytest.raises(SpecError, match="no command line is as long"):
+        settings_of("python x.py " + "]=" * 100_000)

@@ -109,3 +109,19 @@ def test_lists_within_lists_without_end_are_no_row() -> None:
     assert read_table(f'{{"x": {deep}\n{{"iter": 8}}\n').rows == [Row(8, {})]
     with pytest.raises(SpecError, match="begins as a JSON list"):
         read_table(deep)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "iteration,a\n" + "\n" * 600_000,
+        "iteration,"
+        + ",".join(f"a{at}" for at in range(2000))
+        + "\n"
+        + "1\n" * 2000,  # a row has a cell for each column, if it lacks them or not
+        "| iteration | a |\n" + "|---|---|\n" * 3000,  # each line of dashes begins a table
+    ],
+)
+def test_a_table_that_would_take_too_much_memory_is_none(text: str) -> None:
+    with pytest.raises(SpecError, match="more than anybody evaluates"):
+        read_table(text)
