@@ -105,7 +105,7 @@ def _zip(parts: list[bytes], rng: Random) -> bytes:
     with warnings.catch_warnings(), zipfile.ZipFile(out, "w", how) as archive:
         warnings.simplefilter("ignore")  # a name may come twice
         for name, content in zip(parts[::2], parts[1::2], strict=False):
-            told = zipfile.ZipInfo(name.decode("utf-8", "replace")[:60_000].replace("\0", "0") or "x")
+            told = zipfile.ZipInfo(name.decode("utf-8", "replace")[:15_000].replace("\0", "0") or "x")
             told.compress_type = how
             archive.writestr(told, content)
     data = out.getvalue()
