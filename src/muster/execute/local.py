@@ -297,4 +297,3 @@ def slot_of(name: str) -> Slot:
     if name.startswith("gpu"):
         return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")
-
