@@ -72,7 +72,11 @@ def _facts(data: bytes, hide: Masker) -> bytes | None:
         facts = json.loads(data)
     except (ValueError, RecursionError):
         return data
-    told = _leaves(facts, hide)
+    try:
+        told = _leaves(facts, hide)
+    except RecursionError:  # no facts of ours: it may hold no secret at all
+        text = data.decode("utf-8", "surrogateescape")
+        return data if hide.literals(text) == text else None
     if isinstance(told, dict):
         if isinstance(argv := told.get("argv"), list) and all(isinstance(word, str) for word in argv):
             told["argv"] = hidden_words(argv)
