@@ -1,0 +1,90 @@
+"""Files of the state that somebody else damaged: each is taken for none or refused in words. Found by tests/fuzz."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from muster.domain.errors import MusterError
+from muster.execute.guards import read_words
+from muster.execute.launches import LaunchBook
+from muster.ports.clock import SystemClock
+from muster.store import campaigns, fsck, place
+from muster.store.lock import ControllerLock
+from muster.store.newer import refuse_newer_format
+from muster.store.sqlite import SqliteStore
+from muster.store.watches import WatchFile
+from muster.wiring.codes import load_book
+from muster.wiring.shutting import environment_of
+
+LOCK = {"pid": 1, "ticks": 5, "epoch": 3, "since": 1.0, "beat": 5.5}
+WORDS = {"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}
+NESTED = b"[" * 100_000
+NO_UTF8 = b'{"kind": "\xff\xfe"}\n'
+
+
+@pytest.mark.parametrize("missing", [*LOCK])
+def test_a_lock_that_lacks_a_word_is_held_by_nobody_we_know(tmp_path: Path, missing: str) -> None:
+    lock = ControllerLock(tmp_path, SystemClock())
+    lock.path.write_text(json.dumps({key: value for key, value in LOCK.items() if key != missing}))
+    assert lock.holder() is None
+    lock.path.write_text(json.dumps(LOCK | {missing: float("inf") if missing not in ("since", "beat") else "x"}))
+    assert lock.holder() is None
+    lock.path.write_text(json.dumps(LOCK))
+    assert (found := lock.holder()) is not None
+    assert (found.epoch, found.beat, found.alive) == (3, 5.5, False)
+
+
+@pytest.mark.parametrize("data", [json.dumps(WORDS | {"times": float("inf")}).encode(), NESTED, b"\xff"])
+def test_damaged_words_of_a_guard_are_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "guard.json").write_bytes(data)
+    assert read_words(tmp_path) is None
+
+
+@pytest.mark.parametrize("data", [b'{"path": "/x", "inode": Infinity}', NESTED, b"\xff"])
+def test_a_damaged_mark_of_the_place_is_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "place").write_bytes(data)
+    assert place.brought_from(tmp_path) is None
+
+
+@pytest.mark.parametrize("data", [NO_UTF8, b'{"/x": {"code": ' + NESTED])
+def test_what_can_be_learned_again_is_taken_for_none(tmp_path: Path, data: bytes) -> None:
+    for name in ("code.json", "watch.json", "launched"):
+        (tmp_path / name).write_bytes(data + b"\n")
+    assert load_book(tmp_path) == {}
+    assert WatchFile(tmp_path, "b").load().histories == {}
+    book = LaunchBook(tmp_path / "launched")
+    assert not list(book.known())
+    book.close()
+
+
+@pytest.mark.parametrize("data", [NO_UTF8, b'{"kind": "note", "who": "me", "data": {"a": ' + NESTED + b"\n"])
+def test_a_line_of_the_log_that_is_no_decision_is_refused_in_words(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "decisions.jsonl").write_bytes(data)
+    with pytest.raises(MusterError):
+        SqliteStore.of_log(tmp_path).load()
+    assert len(fsck.rebuild(tmp_path, fsck.Asked("me", "2026-01-01T00:00:00+08:00", 1.0)).torn) == 1
+
+
+def test_a_snapshot_that_is_no_utf8_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "campaigns").mkdir()
+    (tmp_path / "campaigns" / "abc.json").write_bytes(b'{"text": "\xff"}')
+    with pytest.raises(MusterError, match="can't be read"):
+        campaigns.load(tmp_path, "abc")
+
+
+@pytest.mark.parametrize("told", ["9" * 5000, int("9" * 30), "999"])
+def test_a_format_of_any_length_is_newer(told: object) -> None:
+    with pytest.raises(MusterError, match="this Muster knows"):
+        refuse_newer_format(told, "x")
+
+
+@pytest.mark.parametrize("data", [NESTED, b"[1]", b'{"PATH": 5}', b"\xff"])
+def test_a_damaged_environment_is_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "env.json").write_bytes(data)
+    state: Any = SimpleNamespace(env_file=str(tmp_path / "env.json"))
+    assert environment_of(state) is None
