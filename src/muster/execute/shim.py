@@ -112,8 +112,12 @@ def read_text(path: str, default: str = "") -> str:
 
 def read_object(path: str) -> dict[str, Any] | None:
     """None: there is no JSON object in it that can be read."""
+    return _object(read_text(path))
+
+
+def _object(text: str) -> dict[str, Any] | None:
     try:
-        found = json.loads(read_text(path))
+        found = json.loads(text)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -469,7 +473,7 @@ class Shim:
         if not self._evicted():
             return []
         lines = read_text(os.path.join(self._place(), "stopping.jsonl")).splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
+        return [step for line in lines if (step := _object(line)) is not None]
 
     def _orphans(self) -> list[int] | None:
         """None: can't be told. Whoever still holds tree.lock without being our child has got away from us."""
