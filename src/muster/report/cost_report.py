@@ -132,8 +132,8 @@ def _covered(facts: CostFacts, say: CostWords) -> Iterator[str]:
 
 
 def _matrix(cover: Cover, say: CostWords) -> Iterator[str]:
-    others = [axis for axis in cover.axes if axis != cover.across]
-    corner = f"{' / '.join(others)} \\ {cover.across}" if others else cover.across
+    others = [plain(axis) for axis in cover.axes if axis != cover.across]
+    corner = f"{' / '.join(others)} \\ {plain(cover.across)}" if others else plain(cover.across)
     if len(cover.rows) * len(cover.columns) > MOST_CELLS:
         yield f"| {' / '.join(others) or cover.job} | {say('cover.rows')} |"
         yield "|---|---|"
