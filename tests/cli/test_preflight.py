@@ -206,7 +206,7 @@ def test_check_asks_what_this_user_has_run(camp: Camp) -> None:
     (asked,) = camp.json("check", code=0)["preflight"]["environments"]
     assert asked["python"]["executable"] == sys.executable
     assert camp.json("check", "--quick", code=0)["preflight"].get("environments") is None
-    for loads in ("PYTHONPATH: lib", "LD_PRELOAD: lib/x.so", "PATH: bin", "PYTHONHOME: lib", "HOME: home"):
+    for loads in ("PYTHONPATH: lib",):  # the others: tests/unit/test_own_words.py
         camp.write(one("0", f"env: {{{loads}}},"))
         found = camp.json("check", code=0)
         assert (len(found["notes"]), found["preflight"]["environments"][0]["command"]) == (1, [sys.executable])
