@@ -32,7 +32,7 @@ test-all: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
 
-# larger counts: storms and simulated campaigns from SEED on for MINUTES, ONLY=storm for one kind; a second call goes on
+# larger counts: storms, simulated campaigns and hostile inputs from SEED on for MINUTES, ONLY=storm for one kind; a second call goes on
 SEED ?= 1
 MINUTES ?= 10
 soak: $(READY)

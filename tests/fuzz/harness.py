@@ -135,17 +135,30 @@ def run(
     tasks = [(reader, number) for reader in readers for number in numbers(reader)]
     Random(1).shuffle(tasks)
     total = Sum()
-    lots = [tasks[at::jobs] for at in range(jobs)]
-    going = [_begin(lot) for lot in lots if lot]
-    while going:
-        lot = going.pop(0)
-        for taken in lot.results():
-            total.add(taken)
-            if taken.failure:
-                tell(f"FAILED {taken.line()}")
-        if left := lot.left():
-            going.append(_begin(left))
+    with _temporary_files_gone():
+        lots = [tasks[at::jobs] for at in range(jobs)]
+        going = [_begin(lot) for lot in lots if lot]
+        while going:
+            lot = going.pop(0)
+            for taken in lot.results():
+                total.add(taken)
+                if taken.failure:
+                    tell(f"FAILED {taken.line()}")
+            if left := lot.left():
+                going.append(_begin(left))
     return total
+
+
+@contextlib.contextmanager
+def _temporary_files_gone() -> Iterator[None]:
+    """Also those of a process that died."""
+    before = tempfile.tempdir
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        tempfile.tempdir = folder
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 @dataclass
@@ -327,7 +340,8 @@ def main(words: list[str] | None = None) -> int:
         lambda line: print(line, flush=True),
     )
     if asked.guided:
-        _add_guided(found, [each for each in readers if each.name in GUIDED], asked.guided, asked.seed)
+        with _temporary_files_gone():
+            _add_guided(found, [each for each in readers if each.name in GUIDED], asked.guided, asked.seed)
     print("; ".join(f"{name} {count}, {found.cpu_s[name]:.1f} s" for name, count in sorted(found.counts.items())))
     print(found.told())
     return 1 if found.failures or found.inputs < asked.inputs else 0
