@@ -16,7 +16,6 @@ from muster.domain.origins import Series
 from muster.domain.resumed import Resumption
 from muster.observe.log_pieces import LogPiece, is_joined, masks_of
 from muster.observe.metrics.lines import counter_in
-from muster.observe.npz import NoArrays, read_arrays
 from muster.observe.pattern_child import Hit
 from muster.observe.steps import look_up, needle_of, number
 from muster.observe.sweep import LONGEST_LINE, sweep
@@ -287,6 +286,8 @@ def _csv(path: str, keys: Sequence[str]) -> Iterator[Row]:
 
 
 def _npz(path: str, keys: Sequence[str]) -> Iterator[Row]:
+    from muster.observe.npz import NoArrays, read_arrays
+
     def choose(names: list[str]) -> list[str]:
         if missing := [key for key in keys if key not in names]:
             raise NoResult(f"it has no array '{missing[0]}'; it has {', '.join(names[:8])}")
