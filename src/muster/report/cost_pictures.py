@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from muster.report.cost_facts import CostFacts
 from muster.report.cost_words import CostWords
+from muster.report.escape import one_line
 from muster.report.record_wording import grouped
 
 BOXES = 12
@@ -64,4 +65,4 @@ def _pie(facts: CostFacts, say: CostWords) -> Iterator[str]:
 
 def _safe(text: str) -> str:
     """Inside a quoted label."""
-    return text.replace('"', "'").replace("`", "'")
+    return one_line(text).replace('"', "'").replace("`", "'").replace("<", "#60;")

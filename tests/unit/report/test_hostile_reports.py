@@ -12,18 +12,21 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loop_scenes import small
 from markdown_it import MarkdownIt
 from record_scene import reference
 from report_scenes import SCENES, Language, analysed
+from test_cost_report import story
 
 from muster.acts.tsv import escape as tsv_escape
 from muster.domain.terminal_text import safe_text
 from muster.domain.wording import code, filled
 from muster.report import analysis as analyses
+from muster.report.cost_report import cost_markdown
 from muster.report.decision_report import decision_report
 from muster.report.defence import defence_notes
 from muster.report.escape import csv_text, label, latex, markdown, one_line, sentence, target
-from muster.report.loop_report import link
+from muster.report.loop_report import link, loop_markdown
 from muster.report.record import record_markdown
 from muster.report.tables import tables
 
@@ -113,6 +116,18 @@ def test_the_record_has_nothing_live(language: Language) -> None:
     for text in HOSTILE:
         for old in ("v2_full", "me@gpu7", "CUDA", "paper"):
             assert faults(record_markdown(named(reference(language), old, text))) == before, (old, text)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_reports_of_cost_and_loop_have_nothing_live(language: Language) -> None:
+    assert not faults(cost_markdown(dataclasses.replace(story(), language=language)))
+    for text in HOSTILE:
+        for old in ("v2_full", "config", "CUDA"):
+            found = cost_markdown(named(dataclasses.replace(story(), language=language), old, text))
+            assert faults(found) == [], (old, text)
+        for old in ("train/baseline", "mass", "little"):
+            found = loop_markdown(named(small(language), old, text), ["lineage.svg"])
+            assert [each for each in faults(found) if "https://wandb.ai/me/" not in each] == [], (old, text)
 
 
 @pytest.mark.parametrize("scene", SCENES)
