@@ -80,7 +80,7 @@ def carry_out(
     before = known_state(root)
     refuse_left_runs(root, found.campaign, before, chosen)
     refuse_hand_started(root, found.campaign, before, chosen)
-    if not started_here(root / ".muster"):
+    if found.campaign.slots.gpus != () and not started_here(root / ".muster"):
         _ask_pythons(root, found, chosen)
     desk = Desk.create(root)
     changes = take_in(desk, found, chosen, rounds=rounds, slow=_tell_slow)
