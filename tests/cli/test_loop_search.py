@@ -79,7 +79,7 @@ def test_tpe_improves_over_four_rounds(loop: Camp) -> None:
         (5, 4),
         (6, 0),
     ]
-    losses = [[loss(each["config"]) for each in one["variants"]] for one in found[:4]]
+    losses = [[loss(str(loop.root / each["config"])) for each in one["variants"]] for one in found[:4]]
     assert min(map(min, losses)) < loss(str(loop.root / "base.json")) / 10
     assert min(losses[2] + losses[3]) < min(losses[0]), "what was learnt is better than what was drawn"
     variants = [each for one in found[:4] for each in one["variants"]]
@@ -87,7 +87,7 @@ def test_tpe_improves_over_four_rounds(loop: Camp) -> None:
     assert {each["reason"] for each in found[0]["variants"]} == {"drawn at random, tpe begins with 5 scores"}
     assert all(each["reason"].startswith("tpe of ") for each in found[3]["variants"])
     assert all(each["edits"][0].startswith("opt.lr@set=") for each in variants)
-    assert all(isinstance(json.loads(Path(each["config"]).read_text())["window"], int) for each in variants)
+    assert all(isinstance(json.loads((loop.root / each["config"]).read_text())["window"], int) for each in variants)
     told = loop("loop", "explain", "base", code=0).stdout
     assert 'scored: last("loss") = ' in told
     _the_study_has_it_all(loop, len(variants))
@@ -126,7 +126,7 @@ def test_a_search_that_is_killed_proposes_the_same_again(loop: Camp, tmp_path: P
     study.unlink()
     loop("loop", "propose", "--take", code=0)
     (only,) = rounds(loop)
-    assert only["variants"] == first
+    assert [{**each, "config": str(loop.root / each["config"])} for each in only["variants"]] == first
     assert len(first) == 4
     assert {path.name for path in (loop.root / "loop" / "round-2").iterdir()} == {
         f"{each['name']}.json" for each in first
