@@ -61,10 +61,10 @@ def filled(text: str, parts: dict[str, object]) -> str:
     }
     if "`" not in text:
         return text.format(**counts)
-    parts = (
+    pieces = (
         code(part.format(**counts)) if at % 2 else part.format(**counts) for at, part in enumerate(text.split("`"))
     )
-    return "".join(parts) if text.count("`") % 2 == 0 else text.format(**counts)
+    return "".join(pieces) if text.count("`") % 2 == 0 else text.format(**counts)
 
 
 def code(text: str) -> str:

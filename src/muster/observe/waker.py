@@ -19,7 +19,8 @@ class LocalWaker:
                 os.mkfifo(bell, 0o600)
             except FileExistsError:
                 pass
-        self._bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)  # our own writer: no end-of-file
+        # our own writer: no end-of-file
+        self._bell = os.open(bell, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
         self._poll = select.poll()
         self._poll.register(self._bell, select.POLLIN)
         self._fds: dict[int, Key] = {}  # pidfd -> attempt

@@ -27,7 +27,7 @@ def _refused(what: str, path: Path) -> UsageError:
     except OSError:
         target = ""
     return UsageError(
-        f"{what}{f' to {ascii(target)}' if target else ''}: Muster would write there; nothing was changed",
+        f"{what}{f' to {target!a}' if target else ''}: Muster would write there; nothing was changed",
         where=str(path),
         hint="if the link is yours, move what it leads to into its place. To have large outputs on another disk, "
         "let `output:` point there, or keep the whole campaign folder there",

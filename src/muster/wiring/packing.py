@@ -81,7 +81,8 @@ def _refuse_open(desk: Desk, state: CampaignState) -> None:
         names = ", ".join(going[:LINES]) + (f" and {len(going) - LINES} more" if len(going) > LINES else "")
         raise MusterError(
             f"{counted(len(going))} {'is' if len(going) == 1 else 'are'} not over: {names}", where=str(desk.root),
-            hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`", code="going_on",
+            hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`",
+            code="going_on",
         )  # fmt: skip
 
 
