@@ -14,8 +14,8 @@ _LABEL = re.compile(rf"[\[\]]|{_MARKDOWN.pattern}")
 _FIRST = re.compile(r"^(?:[-+](?=\s\S)|#(?=#{0,5}\s\S)|>)|^(\d{1,9})(?=[.)]\s\S)")  # a list, a title, a quotation
 # What GitHub and others make a link of by themselves: it is set as code, which nobody does anything to.
 _ADDRESS = re.compile(
-    r"(?:[A-Za-z][A-Za-z0-9+.-]*://|(?<![A-Za-z0-9])www\.|(?<![A-Za-z0-9])(?:mailto|xmpp|javascript|data|vbscript|tel):)[^\s`|<\\]+"
-    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    r"(?:[A-Za-z][A-Za-z0-9+.-]{0,30}://|(?<![A-Za-z0-9])www\.|(?<![A-Za-z0-9])(?:mailto|xmpp|javascript|data|vbscript|tel):)[^\s`|<\\]+"
+    r"|(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     re.IGNORECASE | re.ASCII,
 )
 _FORMULA = "=+-@|%\uff1d\uff0b\uff0d\uff20"
