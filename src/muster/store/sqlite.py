@@ -274,6 +274,8 @@ class SqliteStore:
             self.db.execute("BEGIN")  # one moment for all the reads
             try:
                 return self._load()
+            except NO_JSON as error:  # a decision of the log said it, and the fold kept it
+                raise _damaged("campaign.db holds what can't be read", str(error)) from None
             finally:
                 self.db.execute("COMMIT")
 
