@@ -12,6 +12,7 @@ import math
 import os
 import pickletools
 import re
+import warnings
 import zipfile
 from dataclasses import dataclass
 from typing import IO, Any, BinaryIO, Literal
@@ -178,7 +179,11 @@ class _Scan:
         self.memo: dict[int, Any] = {}
 
     def run(self, file: IO[bytes]) -> None:
-        limited: Any = _Limited(file, _MOST_BYTES)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of escapes that are none: no concern of a reader
+            self._run(_Limited(file, _MOST_BYTES))
+
+    def _run(self, limited: Any) -> None:
         for count, (opcode, argument, _) in enumerate(pickletools.genops(limited)):
             if count > _MOST_OPCODES or opcode.name == "STOP":
                 return

@@ -116,9 +116,20 @@ def _heard(words: tuple[str, ...], code: int | None, out: str, err: str) -> Answ
 def _value(text: str) -> dict[str, Any] | None:
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    return value if isinstance(value, dict) and _is_ours(value) else None
+
+
+def _is_ours(said: Mapping[str, Any]) -> bool:
+    """What the questions print; what else begins with the mark is the program's own, or hostile."""
+    framework = said.get("framework", {"name": ""})
+    return (
+        isinstance(framework, dict)
+        and isinstance(framework.get("name"), str)
+        and isinstance(said.get("packages", {}), dict)
+        and isinstance(said.get("begins", ""), str)
+    )
 
 
 def _text(file: IO[bytes]) -> str:
