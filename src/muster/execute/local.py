@@ -27,6 +27,7 @@ from muster.execute.slots import Holder, SlotHouse, close, home, slots_of
 from muster.execute.warm import PYTHON, Warm
 from muster.ports.crash import reach
 from muster.ports.executor import Lease, Slot
+from muster.ports.no_json import NO_JSON
 from muster.ports.plain_files import read_plain
 from muster.ports.traces import REQUEST_S
 from muster.ports.write_files import (
@@ -263,7 +264,7 @@ def read_order(folder: Path) -> Order | None:
     """With the paths that it has where its campaign lies now. A shim obeys the file itself, as it was written."""
     try:
         order = _stored_order(folder)
-    except (OSError, msgspec.MsgspecError, RecursionError):
+    except (OSError, *NO_JSON):
         return None
     if order.muster > ORDER_FORMAT:
         raise newer_order(order.muster, str(folder / "attempt.json"))

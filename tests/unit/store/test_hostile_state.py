@@ -12,6 +12,7 @@ import pytest
 from muster.domain.errors import MusterError
 from muster.execute.guards import read_words
 from muster.execute.launches import LaunchBook
+from muster.execute.local import read_order
 from muster.ports.clock import SystemClock
 from muster.store import campaigns, fsck, place
 from muster.store.lock import ControllerLock
@@ -88,3 +89,9 @@ def test_a_damaged_environment_is_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "env.json").write_bytes(data)
     state: Any = SimpleNamespace(env_file=str(tmp_path / "env.json"))
     assert environment_of(state) is None
+
+
+@pytest.mark.parametrize("data", [b'{"cell": "\xff"}', b'{"cell": ' + NESTED, b"\x8f"])
+def test_a_damaged_order_is_none(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "attempt.json").write_bytes(data)
+    assert read_order(tmp_path) is None
