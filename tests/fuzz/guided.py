@@ -10,6 +10,8 @@ from random import Random
 from harness import Reader, Taken, measured, seeds_of
 from mutate import hostile
 
+LAST = "guided-last"  # the input that is being read, for the one that names it if it ends this process
+
 
 def guided(reader: Reader, examples: int, seed: int) -> Iterator[Taken]:
     """What each input took. Ends with the smallest one that failed, if any did."""
@@ -27,6 +29,7 @@ def guided(reader: Reader, examples: int, seed: int) -> Iterator[Taken]:
         @hypothesis.given(rng=st.randoms(use_true_random=False))
         def read(rng: Random) -> None:
             data = hostile(seeds_of(reader), rng, reader.words, reader.codec)[: min(reader.most, 64 << 10)]
+            Path(tempfile.gettempdir(), LAST).write_bytes(data)
             one = measured(reader, seed, Path(folder), data)
             taken.append(one)
             if one.failure:

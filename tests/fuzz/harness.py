@@ -347,9 +347,16 @@ def main(words: list[str] | None = None) -> int:
     return 1 if found.failures or found.inputs < asked.inputs else 0
 
 
+def _keep_last(last: Path, reader: str, seed: int) -> None:
+    if last.exists():
+        kept = Path(tempfile.gettempdir()).parent / f"fuzz-{reader}-{seed}.input"
+        shutil.copyfile(last, kept)
+        print(f"its input is kept as {kept}", flush=True)
+
+
 def _add_guided(total: Sum, readers: Sequence[Reader], inputs: int, seed: int) -> None:
     """In a process for each reader, which an input may end."""
-    from guided import guided
+    from guided import LAST, guided
 
     for reader in readers:
         read_end, write_end = os.pipe()
@@ -375,6 +382,7 @@ def _add_guided(total: Sum, readers: Sequence[Reader], inputs: int, seed: int) -
                     print(f"FAILED {taken.line()}", flush=True)
         if status := os.waitpid(pid, 0)[1]:
             total.add(Taken(reader.name, seed, failure=f"guided by hypothesis: {_death(status)}"))
+            _keep_last(Path(tempfile.gettempdir(), LAST), reader.name, seed)
             print(f"FAILED {total.failures[-1].line()}", flush=True)
 
 
