@@ -25,6 +25,7 @@ from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Evidence, State
+from muster.ports.folders import files_below
 from muster.ports.proof import ProofReader
 
 _EARLY, _FINAL = 0.10, 0.90  # a checkpoint before the first is hardly trained, one after the second is the last
@@ -358,5 +359,5 @@ def _globbed(run: str, pattern: str) -> list[Path]:
 
 
 def _newest(path: Path) -> float:
-    files = [each for each in path.rglob("*") if each.is_file()] if path.is_dir() else [path]
+    files = [each for each in files_below(path) if each.is_file()] if path.is_dir() else [path]
     return max((each.stat().st_mtime for each in files if each.exists()), default=0.0)

@@ -14,6 +14,7 @@ from muster.acts.edit import VARIANTS, read_variants
 from muster.domain.errors import Mistake
 from muster.domain.state import CampaignState
 from muster.domain.variants import AXIS, LoopRecord, Variant
+from muster.ports.folders import glob_paths
 from muster.ports.regular_files import read_regular
 from muster.rounds.applying import kind as kind_of_value
 from muster.rounds.config import UnreadableConfig, kind_of
@@ -164,7 +165,7 @@ def _files(written: str, root: Path, place: str, mistakes: list[Mistake]) -> Ite
     if written.startswith(LIST):
         yield from _listed(root / written[1:], root, place, mistakes)
         return
-    names = sorted(glob.glob(written, root_dir=root, recursive=True)) if glob.has_magic(written) else [written]  # noqa: PTH207
+    names = sorted(glob_paths(written, root)) if glob.has_magic(written) else [written]
     if not names:
         mistakes.append(
             Mistake(f"a file that fits {written} does not exist", path=place, hint=near_config(written, root))

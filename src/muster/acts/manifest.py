@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,6 +14,7 @@ from muster.domain.campaign import Job
 from muster.domain.state import CampaignState
 from muster.domain.template import render
 from muster.plan.commands import Place, values
+from muster.ports.folders import glob_paths
 
 KINDS = ("state", "attempt", "output", "artifact", "adopted", "report", "lease")
 SLACK_S = 2.0  # coarse file times
@@ -109,7 +109,7 @@ def _artifacts(job: Job, record: CellRecord, attempt: Attempt, base: Path, place
             text = render(pattern, filled)
         except KeyError:
             continue
-        matches = glob.glob(str(base / text), recursive=True)  # noqa: PTH207
+        matches = glob_paths(str(base / text))
         found.update(os.path.normpath(match) for match in matches)
     return sorted(found)
 
@@ -125,16 +125,15 @@ def began(attempt: Attempt) -> float:
 
 def _files(path: Path, kind: str, cell: str | None = None, since: float | None = None) -> Iterator[Entry]:
     """Files, links and pipes, never through a link: what lies behind it is listed where it lies."""
-    try:
-        facts = path.lstat()
-    except OSError:
-        return
-    if stat.S_ISDIR(facts.st_mode):
+    waiting = [path]
+    while waiting:
+        here = waiting.pop()
         try:
-            names = sorted(os.listdir(path))  # noqa: PTH208
+            facts = here.lstat()
+            names = os.listdir(here) if stat.S_ISDIR(facts.st_mode) else None  # noqa: PTH208
         except OSError:
-            return
-        for name in names:
-            yield from _files(path / name, kind, cell, since)
-    elif since is None or max(facts.st_mtime, facts.st_ctime) >= since - SLACK_S:
-        yield Entry(str(path.absolute()), facts.st_size, kind, cell, stat.S_ISREG(facts.st_mode))
+            continue
+        if names is not None:
+            waiting += (here / name for name in sorted(names, reverse=True))
+        elif since is None or max(facts.st_mtime, facts.st_ctime) >= since - SLACK_S:
+            yield Entry(str(here.absolute()), facts.st_size, kind, cell, stat.S_ISREG(facts.st_mode))

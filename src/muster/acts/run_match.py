@@ -15,6 +15,7 @@ from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cell_id
 from muster.domain.state import CampaignState
 from muster.domain.template import placeholders, render
+from muster.ports.folders import glob_paths
 
 Named = dict[str, frozenset[str]]  # cell id -> the axes that the name decided
 
@@ -102,7 +103,7 @@ class Search:
         for base in bases:
             full = str(Path(glob.escape(str(base)), pattern))
             if full not in self._globs:
-                matches = map(os.path.normpath, glob.glob(full, recursive=True))  # noqa: PTH207 - pathlib globs no absolute pattern
+                matches = map(os.path.normpath, glob_paths(full))
                 self._globs[full] = sorted(path for path in matches if Path(path).is_dir() and "/.muster" not in path)
             if self._globs[full]:
                 return self._globs[full]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from muster.acts.run_config import FILES
+from muster.ports.folders import walk
 
 _MOST_FILES = 100_000
 _STAMP = re.compile(r"(?<!\d)(\d{4})-?(\d\d)-?(\d\d)[-_T ](\d\d)[-:]?(\d\d)[-:]?(\d\d)(?!\d)")
@@ -64,7 +64,7 @@ def _stamp(name: str) -> float | None:
 
 def _file_times(run: Path) -> list[float]:
     times: list[float] = []
-    for folder, _, names in os.walk(run):
+    for folder, _, names in walk(run):
         for name in names:
             try:
                 times.append(Path(folder, name).stat().st_mtime)

@@ -14,6 +14,7 @@ from typing import Any
 from muster.domain.wording import counted
 from muster.observe.containers import Broken, Budget, check_npy, check_pickle, check_safetensors, check_zip
 from muster.ports.bounded_json import TooManyValues, loads_bounded
+from muster.ports.folders import walk
 from muster.ports.regular_files import check_kind, is_certain, read_regular, read_start
 
 _SETTLE_S = 0.05
@@ -168,7 +169,7 @@ def _decode(text: bytes) -> Any:
 def _files(path: str) -> list[str]:
     """Every file below, links included, bounded."""
     found: list[str] = []
-    for folder, _, names in os.walk(path, onerror=_give_up):
+    for folder, _, names in walk(path, onerror=_give_up):
         found += (os.path.join(folder, name) for name in names)
         if len(found) > _MOST_FILES:
             break
@@ -176,4 +177,4 @@ def _files(path: str) -> list[str]:
 
 
 def _give_up(error: OSError) -> None:
-    raise error  # os.walk would skip the folder in silence
+    raise error  # it would be skipped in silence

@@ -1,20 +1,20 @@
 """Files that a glob of the campaign file fits, the newest first."""
 
 # Paths are texts here: globs are no paths, and this runs after every exit.
-# ruff: noqa: PTH112, PTH116, PTH207, PTH208
+# ruff: noqa: PTH112, PTH116, PTH208
 
 from __future__ import annotations
 
-import glob
 import os
 
 from muster.observe import outputs
 from muster.observe.checkpoints import saved_at
+from muster.ports.folders import glob_paths
 
 
 def fitting(pattern: str) -> list[str]:
     if outputs.is_glob(pattern):
-        return glob.glob(pattern, recursive=True)
+        return glob_paths(pattern)
     return [pattern] if os.path.lexists(pattern) else []
 
 

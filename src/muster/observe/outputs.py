@@ -1,7 +1,7 @@
 """Where a run put its files: the declared folder, or the one that fits a glob because the trainer names its own."""
 
 # Paths are texts here: globs are no paths, and this runs after every exit.
-# ruff: noqa: PTH112, PTH113, PTH116, PTH118, PTH120, PTH207
+# ruff: noqa: PTH112, PTH113, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from muster.domain.order import Order
 from muster.observe.window import Window, began_at
+from muster.ports.folders import glob_paths
 
 SLACK_S = 2.0  # coarse file times, and a clock that was set a little
 _MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files
@@ -44,7 +45,7 @@ def candidates(pattern: str, since: float | None, until: float | None = None) ->
     Made after the end is a later attempt's.
     """
     # a literal name may happen to hold glob characters: runs/[a]
-    matches = [pattern] if os.path.lexists(pattern) else glob.glob(pattern, recursive=True)
+    matches = [pattern] if os.path.lexists(pattern) else glob_paths(pattern)
     found = [_times(match) for match in matches]
     start = float("-inf") if since is None else since - SLACK_S
     ours = [each for each in found if each.last >= start]
@@ -75,7 +76,7 @@ def fits_of(order: Order, window: Window | None) -> Fits:
 def artifacts(patterns: tuple[str, ...], output: str | None) -> tuple[str, ...]:
     """Further files that belong to an attempt: rendered globs, relative to its output."""
     base = folder_of(output) if output else os.curdir
-    matches = (glob.glob(os.path.join(base, pattern), recursive=True) for pattern in patterns)
+    matches = (glob_paths(os.path.join(base, pattern)) for pattern in patterns)
     return tuple(sorted({os.path.normpath(match) for found in matches for match in found}))
 
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from muster.observe.metrics.numbers import decode, leaves, plain
 from muster.observe.run_series import series_of
+from muster.ports.folders import walk
 from muster.ports.regular_files import read_start
 from muster.report.journal.facts import COUNTERS, STAGES, Evaluation, Evaluations, File, GateTrace, Training, Trouble
 from muster.report.record_wording import size as size_words
@@ -83,7 +84,7 @@ class RunFolder:
     def _walk(self) -> list[str]:
         """The nearest first."""
         found: list[str] = []
-        for folder, below, names in os.walk(self._folder):
+        for folder, below, names in walk(self._folder):
             below[:] = sorted(name for name in below if name not in _SKIPPED)
             paths = (os.path.join(folder, name) for name in sorted(names))  # noqa: PTH118
             found += (path for path in paths if os.path.isfile(path))  # noqa: PTH113

@@ -37,7 +37,8 @@ class TooLarge(OSError):
 
 def is_certain(error: OSError) -> bool:
     """Whether it can't be read because of what it is, and not because something is in the way just now."""
-    return isinstance(error, NotRegular | TooLarge | IsADirectoryError)
+    too_deep = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+    return too_deep or isinstance(error, NotRegular | TooLarge | IsADirectoryError)
 
 
 class RegularFile(FileIO):

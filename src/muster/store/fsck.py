@@ -24,6 +24,7 @@ from muster.domain.formats import ORDER_FORMAT, NewerState, newer_order
 from muster.domain.order import Order
 from muster.domain.verdict import Cause, State
 from muster.domain.whereabouts import campaign_inside
+from muster.ports.folders import walk
 from muster.ports.no_json import NO_JSON
 from muster.ports.write_files import PRIVATE_FILE, sync_folder
 from muster.store import campaigns, fold
@@ -251,7 +252,7 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
     """attempt.json of every attempt folder, and those that can't be read."""
     found: dict[tuple[str, int], Order] = {}
     bad: list[str] = []
-    for path, folders, files in os.walk(folder / "attempts"):
+    for path, folders, files in walk(folder / "attempts"):
         if "attempt.json" not in files:
             continue
         folders.clear()  # below it lie the run's own files

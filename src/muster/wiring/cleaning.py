@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from muster.domain.state import CampaignState
 from muster.execute.paths import attempt_folder
 from muster.execute.resumed import resume_chain
 from muster.ports.crash import reach
+from muster.ports.folders import remove_tree, walk
 from muster.wiring.codes import BOOK
 from muster.wiring.desk import Desk
 
@@ -78,7 +78,7 @@ class Cleaning:
     def _delete(self, found: Leftover) -> None:
         for path in found.paths:
             if Path(path).is_dir():
-                shutil.rmtree(path, ignore_errors=True)  # it follows no link
+                remove_tree(path)  # it follows no link
             else:
                 Path(path).unlink(missing_ok=True)
             reach("clean.deleted")
@@ -166,7 +166,7 @@ def needed_places(state: Path, record: CellRecord, stamped: Collection[str]) -> 
 
 def own_files(state: Path) -> Iterator[Path]:
     """All files of the state but those that runs wrote, whatever of their attempt was lost."""
-    for folder, folders, names in os.walk(state):
+    for folder, folders, names in walk(state):
         if not ATTEMPT_FILES.isdisjoint(names):
             folders.clear()
         if os.path.basename(folder).isdecimal() and OUT in folders:
@@ -198,7 +198,7 @@ def _links(start: str, skipped: Collection[str], walked: set[str]) -> Iterator[s
     if os.path.islink(start):
         yield start
         return
-    for folder, folders, names in os.walk(start):
+    for folder, folders, names in walk(start):
         if folder in walked:
             folders.clear()
             continue
@@ -249,7 +249,7 @@ class _Names:
 
 
 def _orders(state: Path) -> Iterator[Path]:
-    for folder, folders, names in os.walk(state / "attempts"):
+    for folder, folders, names in walk(state / "attempts"):
         if "attempt.json" in names:
             folders.clear()
             yield Path(folder, "attempt.json")
@@ -265,7 +265,7 @@ def _files(path: Path) -> Iterator[Path]:
     if path.is_symlink() or not path.is_dir():
         yield path
         return
-    for folder, _, names in os.walk(path):
+    for folder, _, names in walk(path):
         yield from (Path(folder, name) for name in names)
 
 

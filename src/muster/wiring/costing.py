@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from muster.acts.cost_report import CostSources, together
 from muster.acts.status import Status
 from muster.domain.campaign import Job
 from muster.execute.paths import attempt_folder
+from muster.ports.folders import glob_paths
 from muster.ports.store import Event
 from muster.wiring.declared import declared_now
 from muster.wiring.desk import Desk
@@ -65,7 +65,7 @@ def _checkpoints(job: Job, status: Status) -> tuple[int, str] | None:
         path
         for output in outputs
         for pattern in patterns
-        for path in glob.glob(pattern, root_dir=output, recursive=True)  # noqa: PTH207
+        for path in glob_paths(pattern, output)
         for path in [str(Path(output, path))]
     }
     return len(found), f"{together(outputs)}/{patterns[0]}" if outputs else patterns[0]

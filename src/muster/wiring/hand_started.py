@@ -16,6 +16,7 @@ from muster.domain.look_facts import Who
 from muster.domain.state import CampaignState, Only
 from muster.domain.verdict import State
 from muster.plan.standing import wanted
+from muster.ports.folders import glob_paths
 from muster.wiring.left_behind import unknown_runs
 
 MOST = 5
@@ -93,7 +94,7 @@ def _existing_outputs(root: Path, campaign: Campaign, cells: Iterable[Cell]) -> 
     for cell in cells:
         if job := jobs.get(cell.job):
             pattern = os.path.join(glob.escape(job.cwd or str(root)), output_pattern(job, cell))  # noqa: PTH118
-            for path in glob.glob(pattern, recursive=True):  # noqa: PTH207 - pathlib globs no absolute pattern
+            for path in glob_paths(pattern):
                 found.setdefault(os.path.realpath(path), []).append(cell.id)
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import glob
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from muster.domain.wording import counted
 from muster.observe.metrics.discover import Discovered, Run, discover
 from muster.observe.metrics.meter import Feed, Measured, Meter
 from muster.observe.metrics.names import LOOKED_FOR
+from muster.ports.folders import glob_paths
 from muster.report.resumed import resumed_text
 from muster.wiring.desk import Desk
 from muster.wiring.histories import history_of, measure
@@ -87,7 +87,7 @@ def paths_meant(target: str, base: Path) -> list[str]:
         return [str(path)]
     if not any(letter in target for letter in "*?["):
         return []
-    found = sorted(glob.glob(str(path), recursive=True), key=lambda each: (each.count(os.sep), each))  # noqa: PTH207
+    found = sorted(glob_paths(str(path)), key=lambda each: (each.count(os.sep), each))
     outer: list[str] = []
     for each in found:
         if not any(each.startswith(known.rstrip(os.sep) + os.sep) for known in outer):

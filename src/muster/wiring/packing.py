@@ -25,6 +25,7 @@ from muster.domain.state import CampaignState
 from muster.domain.whereabouts import OUTSIDE, OUTSIDE_LIST
 from muster.domain.wording import counted
 from muster.observe.hashes import HashCache
+from muster.ports.folders import walk
 from muster.ports.write_files import no_more_open_than
 from muster.report.documents.sidecar import SUFFIX
 from muster.store import campaigns
@@ -279,7 +280,7 @@ def _below(path: str) -> Iterator[str]:
     if not Path(path).is_dir():
         yield path
         return
-    for folder, _, names in os.walk(path):
+    for folder, _, names in walk(path):
         for name in sorted(names):
             if (found := Path(folder, name)).is_file():
                 yield str(found)

@@ -1,11 +1,10 @@
 """Checkpoints that a living run saves: each new one is opened once, and counts if it is whole."""
 
 # Paths are texts here: globs are no paths, and this runs for every run every few seconds.
-# ruff: noqa: PTH112, PTH114, PTH116, PTH118, PTH207
+# ruff: noqa: PTH112, PTH114, PTH116, PTH118
 
 from __future__ import annotations
 
-import glob
 import heapq
 import os
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from dataclasses import dataclass, replace
 from muster.observe import outputs
 from muster.observe.checkpoint_steps import CheckpointStep, step_of
 from muster.observe.checkpoints import CheckpointReading, open_checkpoint
+from muster.ports.folders import glob_paths, walk
 
 _NEWEST = 4  # matches that are looked at: the newest may be half-written, or no checkpoint at all
 _MOST_FILES = 5000
@@ -105,7 +105,7 @@ class CheckpointWatch:
 def _matches(pattern: str) -> set[str]:
     if not outputs.is_glob(pattern):
         return {pattern} if os.path.lexists(pattern) else set()
-    matches = [match.rstrip("/") for match in glob.glob(pattern, recursive=True)]
+    matches = [match.rstrip("/") for match in glob_paths(pattern)]
     links = {match for match in matches if os.path.islink(match)}
     plain = set(matches) - links
     if not links:
@@ -127,7 +127,7 @@ def _stamp(path: str, own: Stamp) -> Stamp:
     if not os.path.isdir(path):
         return own
     newest, size, files = 0, 0, 0
-    for folder, _, names in os.walk(path):
+    for folder, _, names in walk(path):
         for name in names:
             try:
                 stat = os.stat(os.path.join(folder, name))
