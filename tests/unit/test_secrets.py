@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +17,9 @@ from muster.acts.masking import hidden_lines, hidden_text, hidden_words
 from muster.domain.decision import Decision
 from muster.domain.secret_values import values_of_campaign
 from muster.domain.secrets import HIDDEN, Masker, hides, is_secret, mask_shapes, mask_text, secret_values
+from muster.domain.terminal_text import without_sequences
 from muster.ports import known_secrets
+from muster.report.escape import label, latex, markdown, sentence
 from muster.store.masked_decisions import masked_decision
 
 S = "s3cr3tVALUE99"
@@ -261,3 +266,82 @@ def _cost(mask: Callable[[str], object], text: str) -> float:
     began = time.process_time()
     mask(text)
     return time.process_time() - began
+
+
+@pytest.mark.parametrize(
+    "name", ["DB_PASS", "SMTP_PASS", "PGPASS", "pass", "JWT", "USER_PASSCODE", "AZURE_STORAGE_CONNECTION_STRING"]
+)
+def test_a_password_by_a_short_name(name: str) -> None:
+    assert is_secret(name)
+    assert S not in mask_text(f"set {name}={S}")
+    assert not any(map(is_secret, ("forward_pass", "n_pass", "bypass", "compass", "train_pass", "pass_rate", "passed")))
+
+
+def test_numbers_of_muster_stay_numbers() -> None:
+    """A password of digits hides no result, no hash and no count; in a run's own words it is hidden."""
+    hide = Masker(["12345678", "0.00010000", "20260223"])
+    for told in (
+        "| v2 | 12345678 | 0.00010000 |", '{"step": 12345678, "lr": 0.00010000}', "v2,12345678,0.00010000\n",
+        "runs/20260223-1/model.pt", "sha256 aa12345678ff",
+    ):  # fmt: skip
+        assert hide.output(told) == hide.json_output(told) == hide.table_output(told, ",") == hide.written(told) == told
+    assert hide.mask("step 12345678, lr 0.00010000") == f"step {HIDDEN}, lr {HIDDEN}"
+    for other in ("aa12345678ff", "0.000100001", "10.00010000", "12345678.5", "1.12345678"):
+        assert hide.mask(other) == other
+
+
+def test_json_stays_json() -> None:
+    hide = Masker(["complete", "evidence", S, 'q"uo\\te99'])
+    value = {
+        "complete": True, "evidence": [1.5, None], "authorization": {"first": 1}, "cookie": [1, 2], "text": f"it is {S}",
+        S: 'has q"uo\\te99', "Authorization": "Bearer", "url": "https://h/?token=abc,0.5", "set-cookie": 3,
+    }  # fmt: skip
+    for indent in (None, 1):
+        text = hide.json_output(json.dumps(value, indent=indent))
+        told = json.loads(text)
+        assert (told["complete"], told["evidence"], told["cookie"]) == (True, [1.5, None], [1, 2])
+        assert (told["authorization"], told["set-cookie"]) == ({"first": 1}, 3)
+        assert S not in text
+        assert told["text"] == f"it is {HIDDEN}"
+        assert told[HIDDEN] == f"has {HIDDEN}"
+        assert told["url"] == f"https://h/?token={HIDDEN}"
+
+
+def test_a_secret_hides_nothing_of_the_next_column() -> None:
+    told = Masker([S]).table_output(f"https://h/?token={S},0.93,5\nx,Cookie: a,0.5\n", ",")
+    assert told == f"https://h/?token={HIDDEN},0.93,5\nx,Cookie: {HIDDEN},0.5\n"
+
+
+@pytest.mark.parametrize(
+    "value", ["p*ss|word_1", "_s3cr[e]t_", "a~b^c<d>e&f", 'x"y{z}%$#1', "w-1-22-333", "back\\slash9"]
+)
+def test_a_value_is_known_in_markdown_latex_and_html(value: str) -> None:
+    hide = Masker([value])
+    for written in (markdown(value), sentence(value), label(value), latex(value), html.escape(value)):
+        assert hide.output(f"it is {written} here") == f"it is {HIDDEN} here", written
+
+
+def test_a_coloured_value_is_not_whole_once_its_colours_are_gone() -> None:
+    hide = Masker([S])
+    coloured = f"key {S[:4]}\x1b[1;36m{S[4:]}\x1b[0m\nother \x1b[1mline\x1b[0m"
+    assert without_sequences(hide.mask(coloured)) == f"key {HIDDEN}\nother line"
+    assert "\x1b[1mline" in hide.mask(coloured)
+    assert S not in without_sequences(hide.mask_tail(f"API_KEY=\x1b[32m{S}\x1b[0m"))
+
+
+def test_a_password_with_a_slash() -> None:
+    assert mask_shapes(f"postgres://u:p/{S}@h/db") == f"postgres://u:{HIDDEN}@h/db"
+    for told in ("http://host:8080/path@x", "s3://bucket/a:b@c", "https://github.com/a@b"):
+        assert mask_shapes(told) == told
+
+
+def test_a_clock_that_was_set_back_makes_nothing_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "env").mkdir()
+    (tmp_path / "env/1.json").write_text(json.dumps({"MY_TOKEN": S}))
+    os.utime(tmp_path / "env", (time.time() + 9000, time.time() + 9000))
+    for name in ("_states", "_learned", "_values_of"):
+        monkeypatch.setattr(known_secrets, name, {})
+    monkeypatch.setattr(known_secrets, "_known", None)
+    known_secrets.know_state(tmp_path)
+    assert known_secrets.masker() is known_secrets.masker()
+    assert known_secrets.mask_output(S) == HIDDEN

@@ -12,7 +12,7 @@ from muster.acts.docs_files import check_writable, replace_text
 from muster.acts.journal_files import Opened, unreadable
 from muster.acts.stamping import write
 from muster.domain.errors import MusterError
-from muster.ports.known_secrets import mask
+from muster.ports.known_secrets import mask_written
 from muster.report.journal.placing import Filled, Filling, fill
 from muster.report.journal.scan import Unreadable
 from muster.report.journal.wording import Wording
@@ -74,7 +74,7 @@ def fill_journal(opened: Opened, work: Work, *, force: bool = False, dry_run: bo
 
 def _told(filling: Filling) -> Filling:
     """What runs wrote, for others to read."""
-    return replace(filling, bodies={kind: mask(body) for kind, body in filling.bodies.items()})
+    return replace(filling, bodies={kind: mask_written(body) for kind, body in filling.bodies.items()})
 
 
 def _write_figures(figures: Mapping[Path, bytes]) -> None:

@@ -18,7 +18,7 @@ from muster.domain.campaign import Campaign
 from muster.domain.errors import MusterError
 from muster.domain.state import CampaignState
 from muster.domain.whereabouts import Whereabouts, campaign_here
-from muster.ports.known_secrets import mask_output
+from muster.ports.known_secrets import mask_json, mask_output, mask_table
 from muster.ports.outside import outside_paths
 from muster.ports.regular_files import TooLarge, read_regular
 from muster.ports.store import Event
@@ -124,10 +124,18 @@ def _told(file: Derived) -> Derived:
     if not file.path.endswith(READ):
         return file
     text = file.data.decode("utf-8", "surrogateescape")
-    if (told := mask_output(text)) == text:
+    if (told := _masked(file.path, text)) == text:
         return file
     claims = tuple(replace(claim, text=mask_output(claim.text)) for claim in file.claims)
     return replace(file, data=told.encode("utf-8", "surrogateescape"), claims=claims)
+
+
+def _masked(path: str, text: str) -> str:
+    if path.endswith(".json"):
+        return mask_json(text)
+    if path.endswith((".csv", ".tsv")):
+        return mask_table(text, "\t" if path.endswith(".tsv") else ",")
+    return mask_output(text)
 
 
 def _room(root: Path, made: str, files: Sequence[Derived]) -> None:

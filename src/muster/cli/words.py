@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.cli.paint import utf8
+from muster.cli.terminal import own_stream
 from muster.domain import wording
 from muster.domain.terminal_text import safe_json, safe_line
+from muster.ports.known_secrets import mask_json
 
 if TYPE_CHECKING:
     from muster.acts.take_in import Changes
@@ -62,9 +64,12 @@ def cut(text: str, columns: int) -> str:
 
 
 def say_json(value: Any, stream: TextIO | None = None, indent: int | None = None) -> None:
-    """One object, which is JSON in any locale."""
+    """One object, which is JSON in any locale, whatever its texts hold."""
     stream = stream or sys.stdout
-    stream.write(safe_json(json.dumps(value, ensure_ascii=not utf8(stream), indent=indent)) + "\n")
+    text = json.dumps(value, ensure_ascii=not utf8(stream), indent=indent)
+    if (own := own_stream(stream)) is not stream:
+        text = mask_json(text)
+    own.write(safe_json(text) + "\n")
 
 
 def change_lines(what: Changes) -> Iterator[str]:

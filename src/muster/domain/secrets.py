@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
 
+from muster.domain.terminal_text import without_sequences
+
 HIDDEN = "(value not shown)"
 LONGEST = 200  # characters of a value that tell whether it is one
 SHORTEST = 8  # characters of a value that is masked wherever it appears: shorter ones are parts of ordinary words
@@ -18,9 +20,11 @@ SHORTEST = 8  # characters of a value that is masked wherever it appears: shorte
 
 _ALWAYS = (
     "passw", "passphrase", "credential", "bearer", "webhook", "api_key", "apikey", "access_key", "secret_key",
-    "private_key", "authorization", "_pwd",
+    "private_key", "authorization", "_pwd", "passcode", "connection_string", "connectionstring", "conn_str",
 )  # fmt: skip
-_WORDS = ("pat", "dsn")  # as words of their own: not in `path`, `pattern`, `compat`
+_WORDS = ("pat", "dsn", "jwt")  # as words of their own: not in `path`, `pattern`, `compat`
+_NO_PASS = r"(?:forward|backward|first|second|single|multi|last|train|test|eval|all|(?<![a-z])(?:n|by|in))_"
+_PASS = rf"(?:pg)?pass|(?!\w*{_NO_PASS}pass$)\w+_pass"
 _COUNTS = r"(?<![a-z])(?:n|num|max|min|new|total|per|avg|mean)"
 _PARTS = (
     r"(?:dims?|size|len(?:gth)?|count|num(?:ber)?|names?|types?|index|mask|padding|proj|heads?|bias|value|metric"
@@ -57,6 +61,8 @@ def is_secret(name: str) -> bool:
     plain = name.lower().lstrip("-").replace("-", "_")
     if _is_always(plain) or any(_stands_alone(word, plain) for word in _WORDS):
         return True
+    if plain.endswith("pass") and _re(_PASS).fullmatch(plain):  # DB_PASS, and no `forward_pass`
+        return True
     return any(stem in plain and stem in _re(harmless).sub("", plain) for stem, harmless in _HARMLESS.items())
 
 
@@ -91,11 +97,12 @@ _TOKENS = (
     r"|xox[a-z]-[\w-]{8,}+|AIza[\w-]{16,}+|eyJ[\w-]{6,}+(?:\.[\w-]*+)+|glpat-[\w-]{12,}+|npm_\w{20,}+|pypi-[\w-]{20,}+"
     r"|LTAI[0-9A-Za-z]{12,}+|AKID[0-9A-Za-z]{13,}+|ya29\.[\w-]{16,}+"
 )
-_QUERY = r"[?&;](?:amp;)?([\w.%-]++)=(?!\(value not shown\))([^\s&#'\"<>\\]++)"
+_QUERY = r"[?&;](?:amp;)?([\w.%-]++)=(?!\(value not shown\))([^\s&#'\"<>\\`]++)"
 _IN_QUERY = r"key|token|sig|secret|auth|passw|credential|session"
 # each alternative ends where its secret begins; what follows says how far it goes
 _SHAPES = (
     (r"://[^\s/:@'\"]*+:", r"[^\s/'\"\\]*@", ("://",)),  # user:password@; the @ stays
+    (r"://[^\s/:@'\"]++:(?!\d*/)", r"[^\s'\"\\@]{1,200}@", ("://",)),  # with a / in it
     (r"://", r"(?=[^\s/:@'\"]*\d)[^\s/:@'\"]{16,}+(?=@)", ("://",)),  # token@
     (rf"(?i:{_WEBHOOKS})", r"[^\s'\"<>`\\]++", ("hook", "telegram", "dingtalk", "weixin")),
     (
@@ -106,7 +113,7 @@ _SHAPES = (
     (r"(?i:(?<![\w-])(?:set-)?cookie['\"]?[ \t]*+:[ \t]*+['\"]?)", r"[^'\"\n\r\\]++", ("ookie", "OOKIE")),
     (
         r"(?i:(?<!\w)bearer(?:[ \t]++|%20|\+|=))['\"]?(?!(?i:auth|token|scheme|header|required|realm))",
-        r"[^\s'\",;<>(){}\[\]\\]{4,}+",
+        r"[^\s'\",;<>(){}\[\]\\`]{4,}+",
         ("earer", "EARER"),
     ),
     (r"(?<!\w)[Bb]asic[ \t]++(?=[\w+/-]*[\d=]|[a-z]++[A-Z])", r"[\w+/-]{6,}+=*+", ("asic ",)),
@@ -150,7 +157,7 @@ def _shape(found: re.Match[str]) -> str:
 
 _PAIR = r"""((?:\\?["'])?)(?<![\w.+-])([\w.+-]++)\1[ \t]*+([:=])(?![:=])[ \t]*+"""
 _OPTION = r"""(?<![\w.-])(--?[A-Za-z][\w.-]*+)["']?[ \t]++(?![-\s])"""
-_BARE = frozenset(("key", "keys", "token", "tokens", "session", "sessions", "auth", "private"))
+_BARE = frozenset(("pass", "key", "keys", "token", "tokens", "session", "sessions", "auth", "private"))
 _VALUE = (
     r"""b?(?:"(?:[^"\\\n\r]|\\.)*+"?|'(?:[^'\\\n\r]|\\.)*+'?"""  # in quotes, or to the end of the line
     r"""|(?:[^\s,;&'")}\]]|[,;)}\]](?![\s'"]|$)|&(?!\w+=)|(?<=\\)["'])++)"""
@@ -203,6 +210,14 @@ def _is_told(name: str, separator: str, value: str) -> bool:
 
 # -- values that are known
 
+_ANY_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?"
+_JSON_STRING = r'("(?:[^"\\\n]|\\.)*+")(\s*+:)?'
+_ESCAPES = ("\\", "{[}", "{]}", "{*}", "''", "$-$", "&")  # of Markdown, LaTeX and HTML
+_ESCAPED = {
+    "\\": r"\\textbackslash\{\}", "~": r"\\textasciitilde\{\}", "^": r"\\textasciicircum\{\}",
+    "<": r"\\textless\{\}|&lt;", ">": r"\\textgreater\{\}|&gt;", "|": r"\\textbar\{\}", "[": r"\{\[\}", "]": r"\{\]\}",
+    "*": r"\{\*\}", '"': "''|&quot;", "-": r"\$-\$", "&": "&amp;", "'": "&#x27;",
+}  # fmt: skip
 _NO_SECRET = frozenset(("disabled", "anonymous", "required", "undefined", "changeme"))
 _PLACE = r"(?:~|\.{0,2})/[^\n]*|unix:[^\n]*|[A-Za-z]:\\[^\n]*"
 _PLACE_NAME = r"(?:sock|file|path|dir|folder|home|credentials|cert|authority|control|json|pem)$"
@@ -230,34 +245,89 @@ class Masker:
                     found.update(dict.fromkeys(_written(each)))
         every = sorted(found, key=lambda each: (-len(each), each))
         self.values = tuple(every)
-        self._digits = {
-            each: re.compile(rf"(?<![\d.]){each}(?!\d)") for each in every if each.isascii() and each.isdigit()
+        self._numbers = {
+            each: re.compile(rf"(?<![\da-fA-F.]){re.escape(each)}(?!\.?\d|[a-fA-F])")
+            for each in every
+            if each.isascii() and _re(_ANY_NUMBER).fullmatch(each)
         }
+        self._escaped: dict[str, re.Pattern[str]] | None = None
 
     def literals(self, text: str) -> str:
         """Without the values that are known."""
         for value in self.values:
             if value in text:  # a number is no part of a longer one
-                digits = self._digits.get(value)
-                text = digits.sub(HIDDEN, text) if digits else text.replace(value, HIDDEN)
+                number = self._numbers.get(value)
+                text = number.sub(HIDDEN, text) if number else text.replace(value, HIDDEN)
         return text
 
     def output(self, text: str) -> str:
-        """What Muster itself says: known values, and what looks like a secret. Names are told as they are."""
-        return mask_shapes(self.literals(text))
+        """What Muster itself says: known values, and what looks like a secret. Names are told as they are.
+
+        Numbers stay, whatever password is called like one: those in what Muster says are results and counts.
+        """
+        return mask_shapes(self._told(text))
+
+    def json_output(self, text: str) -> str:
+        """The same of JSON: only in its strings. Keys that Muster itself may have written stay."""
+        return text if self.output(text) == text else _re(_JSON_STRING).sub(self._json_string, text)
+
+    def table_output(self, text: str, separator: str) -> str:
+        """The same of a table: no secret goes on into the next column."""
+        if self.output(text) == text:
+            return text
+        lines = self._told(text).split("\n")
+        return "\n".join(separator.join(map(mask_shapes, line.split(separator))) for line in lines)
+
+    def written(self, text: str) -> str:
+        """What runs logged, put into a text of Muster's: numbers stay, too."""
+        return mask_text(self._told(text))
 
     def mask(self, text: str) -> str:
         """What a run, a person or a program says."""
-        return mask_text(self.literals(text)) if text else text
+        if not text:
+            return text
+        told = mask_text(self.literals(text))
+        return "\n".join(map(self._without_colours, told.split("\n"))) if "\x1b" in told else told
+
+    def _without_colours(self, line: str) -> str:
+        """A value that is coloured in pieces would be whole once its reader has dropped the codes."""
+        plain = without_sequences(line) if "\x1b" in line else line
+        return line if plain == line or (told := mask_text(self.literals(plain))) == plain else told
+
+    def _told(self, text: str) -> str:
+        for value in self.values:
+            if value in text and value not in self._numbers:
+                text = text.replace(value, HIDDEN)
+        if any(sign in text for sign in _ESCAPES):
+            if self._escaped is None:
+                self._escaped = {each: re.compile(_as_escaped(each)) for each in self.values if not each.isalnum()}
+            for value, pattern in self._escaped.items():
+                if value not in self._numbers:
+                    text = pattern.sub(HIDDEN, text)
+        return text
+
+    def _json_string(self, found: re.Match[str]) -> str:
+        import json
+
+        literal, colon = found[1], found[2] or ""
+        try:
+            content = json.loads(literal)
+        except ValueError:
+            return found[0]
+        if colon and _re(r"[a-z_]+").fullmatch(content):
+            return found[0]
+        told = self.output(content)
+        return found[0] if told == content else json.dumps(told) + colon
 
     def mask_tail(self, text: str) -> str:
         """The same of a text that was cut out of a longer one: the rest of a value may stand at either end."""
         for value in self.values:
-            for size in range(len(value) - 1, SHORTEST - 1, -1):
+            longest = min(len(value) - 1, len(text))
+            for size in range(longest, SHORTEST - 1, -1):
                 if text.startswith(value[-size:]):
                     text = HIDDEN + text[size:]
                     break
-            for size in range(len(value) - 1, SHORTEST - 1, -1):
+            for size in range(longest, SHORTEST - 1, -1):
                 if text.endswith(value[:size]):
                     text = text[:-size] + HIDDEN
                     break
@@ -284,6 +354,15 @@ def _written(value: str) -> Iterator[str]:
     yield repr(value)[1:-1]
     yield from (quote(raw), quote(raw, safe=""), quote_plus(raw))
     yield value.replace("'", "'\"'\"'")
+
+
+def _as_escaped(value: str) -> str:
+    """The same in Markdown, LaTeX or HTML."""
+    parts = []
+    for sign in value:
+        plain = rf"\\?{re.escape(sign)}"
+        parts.append(sign if sign.isalnum() else rf"(?:{plain}|{_ESCAPED[sign]})" if sign in _ESCAPED else plain)
+    return "".join(parts)
 
 
 NOTHING = Masker()

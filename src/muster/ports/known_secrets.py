@@ -51,7 +51,7 @@ def masker() -> Masker:
         # what was known once stays known to this process: a run that has it may still speak
         values = [*_learned, *(value for found in _values_of.values() for value in found)]
         made = Masker(values)
-        if any(time.time() - changed / 1e9 < FRESH_S for _, changed, _ in signature):
+        if any(abs(time.time() - changed / 1e9) < FRESH_S for _, changed, _ in signature):
             return made
         _known = (signature, len(_learned), made)
     return _known[2]
@@ -75,6 +75,21 @@ def masking() -> Callable[[str], str]:
 def mask_output(text: str) -> str:
     """What Muster itself says."""
     return masker().output(text) if text else text
+
+
+def mask_json(text: str) -> str:
+    """The same of JSON, which it stays."""
+    return masker().json_output(text)
+
+
+def mask_table(text: str, separator: str) -> str:
+    """The same of a table."""
+    return masker().table_output(text, separator)
+
+
+def mask_written(text: str) -> str:
+    """What runs logged, in a text of Muster's."""
+    return masker().written(text)
 
 
 def _signature(state: str) -> Iterable[tuple[str, int, int]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from muster.acts.status import Status
 from muster.acts.tsv import status_tsv
-from muster.ports.known_secrets import mask_output
+from muster.ports.known_secrets import mask_table
 from muster.ports.write_files import PUBLIC_FILE, make_public_folder, write_atomically
 
 
@@ -18,6 +18,6 @@ def write_status_tsv(root: Path, status: Status) -> list[Path]:
     written = []
     for job in status.state.campaign.jobs:
         file = folder / f"{job.name}_status_latest.tsv"
-        write_atomically(file, mask_output(status_tsv(status, job.name)), mode=PUBLIC_FILE)
+        write_atomically(file, mask_table(status_tsv(status, job.name), "\t"), mode=PUBLIC_FILE)
         written.append(file)
     return written
