@@ -20,8 +20,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from muster.domain.campaign import Slots
+from muster.domain.errors import UsageError
 from muster.domain.terminal_text import blanked
 from muster.execute.gpus import Gpu
+from muster.execute.slot_folder import closed_slots
 from muster.ports.executor import Lease, Slot
 from muster.ports.plain_files import NotPlain, open_plain
 from muster.ports.write_files import PRIVATE_FILE, make_private_folder, make_public_folder
@@ -109,7 +111,14 @@ def own_home() -> Path:
 
 
 def _usual_home() -> Path:
-    return Path.home() / ".local" / "state" / "muster"
+    try:
+        return Path.home() / ".local" / "state" / "muster"
+    except RuntimeError:
+        raise UsageError(
+            f"your home folder can't be told: HOME is not set, and nobody here knows uid {os.getuid()}",
+            where="HOME",
+            hint="set HOME to a folder that you may write to",
+        ) from None
 
 
 def make_home() -> None:
@@ -149,7 +158,7 @@ class SlotHouse:
             close(fds)
             if error.filename and os.path.lexists(error.filename):
                 return None  # `holder` tells
-            told = f"slots can't be made here: {Closed(str(self.folder), '', 0, '')}"
+            told = f"slots can't be made here: {closed_slots(self.folder) or Closed(str(self.folder), '', 0, '')}"
             raise PermissionError(errno.EACCES, told, str(self.folder)) from None
         except (BlockingIOError, NotPlain):  # what is no lease can't be had: `holder` tells
             close(fds)

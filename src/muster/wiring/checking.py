@@ -32,7 +32,7 @@ from muster.store.place import refuse_bad_place
 from muster.wiring.asking import Asking, ask_environments, note_left_out, whom_to_ask
 from muster.wiring.codes import CodeReader, keep
 from muster.wiring.desk import FILE
-from muster.wiring.fitting import jobs_to_do, known_state
+from muster.wiring.fitting import jobs_to_do, known_state, no_slots
 from muster.wiring.gate_rows import past_rows
 from muster.wiring.other_homes import not_coordinated
 from muster.wiring.owner import refuse_stranger, stranger
@@ -76,6 +76,7 @@ def _noticed(root: Path, found: Read, machine: Machine) -> list[Mistake]:
         *period_warnings(campaign, str(root), state.declared if state else ()),
         *exact_test(campaign),
         *not_coordinated(),
+        *no_slots(),
     ]
 
 

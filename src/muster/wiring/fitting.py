@@ -13,6 +13,8 @@ from muster.domain.cell import all_cells
 from muster.domain.errors import Mistake, MusterError
 from muster.domain.state import CampaignState, Only
 from muster.execute.gpus import GpuWatch, find_gpus
+from muster.execute.slot_folder import closed_slots
+from muster.execute.slots import home
 from muster.plan.standing import wanted
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.taking import Read
@@ -40,7 +42,13 @@ def refuse_failures(root: Path, placed: Sequence[Mistake]) -> tuple[Mistake, ...
 def misfits(campaign: Campaign, state: CampaignState | None, only: Only = ()) -> list[Mistake]:
     """What this machine lacks for the jobs that still have something to run."""
     machine = Machine(_gpus(campaign), None, {})
-    return list(advise(campaign, machine, jobs_to_do(campaign, state, only)))
+    left = jobs_to_do(campaign, state, only)
+    return [*advise(campaign, machine, left), *(no_slots() if left else ())]
+
+
+def no_slots() -> list[Mistake]:
+    found = closed_slots(home() / "slots")
+    return [Mistake(found.why, hint=found.hint, level="failure")] if found else []
 
 
 def jobs_to_do(campaign: Campaign, state: CampaignState | None, only: Only = ()) -> frozenset[str]:
