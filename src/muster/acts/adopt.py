@@ -25,7 +25,7 @@ from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
 from muster.domain.state import CampaignState
 from muster.domain.verdict import Evidence, State
-from muster.ports.folders import files_below
+from muster.ports.folders import files_below, glob_paths
 from muster.ports.proof import ProofReader
 
 _EARLY, _FINAL = 0.10, 0.90  # a checkpoint before the first is hardly trained, one after the second is the last
@@ -352,10 +352,9 @@ def _early_checkpoint(job: Job, run: _Run, times: RunTimes) -> list[str]:
 
 
 def _globbed(run: str, pattern: str) -> list[Path]:
-    try:
-        return list(Path(run).glob(pattern))
-    except (ValueError, NotImplementedError):  # an absolute or empty pattern
+    if not pattern or pattern.startswith("/"):
         return []
+    return [Path(run, each) for each in glob_paths(pattern, run)]
 
 
 def _newest(path: Path) -> float:

@@ -12,11 +12,13 @@ from functools import partial
 
 from muster.domain.decision import Decision
 from muster.domain.state import CampaignState
+from muster.domain.terminal_text import safe_json, safe_line, safe_text
 from muster.ports.known_secrets import mask
 from muster.ports.write_files import umask_of_caller
 from muster.wiring.apart import apart
 
 LONGEST_S = 60.0
+LONGEST = 8000  # characters of a notice: a variable of the environment has a limit
 
 
 def notify(state: CampaignState, root: str, decision: Decision) -> list[Future[str]]:
@@ -32,19 +34,26 @@ def _notice(state: CampaignState, decision: Decision) -> dict[str, object]:
         "what": decision.data.get("what"),
         "cell": decision.cell,
         "attempt": decision.attempt,
-        "text": mask(decision.reason),
+        "text": _line(decision.reason),
         "at": decision.at,
         "verdict": decision.data.get("verdict"),
     }
 
 
+def _line(text: str) -> str:
+    """One line that no terminal or chat obeys: a notice tells what a run said last."""
+    line = safe_text(" ".join(mask(text).split()))
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
+
+
 def _run(command: str, root: str, notice: Mapping[str, object]) -> str:
     """The notice as JSON on stdin and its text in MUSTER_NOTICE. What goes wrong with it is in controller.log."""
-    environment = {**os.environ, "MUSTER_NOTICE": str(notice["text"]), "MUSTER_CELL": str(notice["cell"] or "")}
+    cell = safe_line(str(notice["cell"] or ""))
+    environment = {**os.environ, "MUSTER_NOTICE": str(notice["text"]), "MUSTER_CELL": cell}
     try:
         done = subprocess.run(
             shlex.split(command),
-            input=json.dumps(notice, ensure_ascii=False).encode(),
+            input=safe_json(json.dumps(notice, ensure_ascii=False)).encode("utf-8", "replace"),
             cwd=root,
             env=environment,
             stdout=subprocess.DEVNULL,
