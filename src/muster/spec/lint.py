@@ -17,6 +17,8 @@ class Lint:
     document: Document  # what the model was made from
     whole: Document  # as written: names in it exist, even where what they stand for is wrong
     mistakes: list[Mistake]
+    _wrong: set[str] = field(default_factory=set)  # paths of the errors so far, with all that they are below
+    _indexed: int = 0  # of `mistakes`
 
     def add(
         self, path: Path, what: str, hint: str = "", *, key: bool = False, part: str = "", level: str = "error"
@@ -34,11 +36,12 @@ class Lint:
 
     def wrong_below(self, path: Path) -> bool:
         """Whether something at or under a path is wrong already: what follows from it is not worth telling."""
-        start = dotted(self.document.written(path))
-        return any(
-            mistake.level == "error" and (mistake.path == start or mistake.path.startswith(start + "."))
-            for mistake in self.mistakes
-        )
+        for mistake in self.mistakes[self._indexed :]:
+            if mistake.level == "error":
+                parts = mistake.path.split(".")
+                self._wrong.update(".".join(parts[:length]) for length in range(1, len(parts) + 1))
+        self._indexed = len(self.mistakes)
+        return dotted(self.document.written(path)) in self._wrong
 
     def misspelt(self, path: Path, key: str) -> bool:
         """Whether a missing key is there under a name that is nearly right, which was told already."""

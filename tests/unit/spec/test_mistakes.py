@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from muster.domain.errors import CampaignInvalid, Mistake
@@ -661,3 +663,19 @@ def test_a_freeze_by_kind_of_change_is_read_without_a_murmur() -> None:
     job = "t: {axes: [config], command: run}"
     gate = "g: {job: t, read: {jsonl: a}, success: [{key: k, min: 1}], freeze: {advance: 2, fall_back: 5}, tolerance: {a: 1}}"
     assert shown(f"{HEAD}axes: {{config: [a, b]}}\njobs: {{{job}}}\ngates: {{{gate}}}\n") == []
+
+
+def seconds_for(repeats: int) -> float:
+    text = (
+        f"{HEAD}axes: {{seed: [{', '.join(['7'] * repeats)}]}}\njobs: {{t: {{axes: [seed], command: run {{seed}}}}}}\n"
+    )
+    began = time.process_time()
+    assert len(mistakes(text)) == repeats - 1
+    return time.process_time() - began
+
+
+def test_many_mistakes_take_time_in_proportion() -> None:
+    """Each was once held against all before it: 64 KB of a hostile file took 20 s."""
+    seconds_for(10)
+    few = min(seconds_for(1000) for _ in range(3))
+    assert min(seconds_for(8000) for _ in range(2)) < 24 * few
