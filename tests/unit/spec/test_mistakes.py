@@ -666,9 +666,7 @@ def test_a_freeze_by_kind_of_change_is_read_without_a_murmur() -> None:
 
 
 def seconds_for(repeats: int) -> float:
-    text = (
-        f"{HEAD}axes: {{seed: [{', '.join(['7'] * repeats)}]}}\njobs: {{t: {{axes: [seed], command: run {{seed}}}}}}\n"
-    )
+    text = f"{HEAD}axes: {{seed: [{', '.join(['7'] * repeats)}]}}\njobs: {{t: {{axes: [seed], command: 'run {{seed}}'}}}}\n"
     began = time.process_time()
     assert len(mistakes(text)) == repeats - 1
     return time.process_time() - began
