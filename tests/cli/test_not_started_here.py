@@ -16,6 +16,7 @@ import pytest
 from conftest import Camp, alive, until
 
 from muster.cli.leaving import leave
+from muster.domain.errors import UsageError
 from muster.execute.guards import PROGRAM
 from muster.store import register
 from muster.wiring import started_here
@@ -321,3 +322,21 @@ def guard_of(state: Path) -> Any:
     from muster.execute.guards import guard_pid
 
     return guard_pid(state)
+
+
+def test_begun_before_the_home_was_given_it_can_be_ended(
+    camp: Camp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`MUSTER_HOME` in a profile, as for sharing: what was begun without it is this user's all the same."""
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    monkeypatch.delenv("MUSTER_HOME")
+    state = taken_in(camp.root)
+    monkeypatch.setenv("MUSTER_HOME", camp.environment["MUSTER_HOME"])
+    started_here.refuse_to_end(state, "stopped")
+    assert not started_here.started_here(state), "a controller would take slots elsewhere"
+    taken_in(camp.root)  # from now on it is entered there
+    started_here.refuse_to_end(state, "stopped")
+    monkeypatch.delenv("MUSTER_HOME")
+    with pytest.raises(UsageError) as refused:
+        started_here.refuse_to_end(state, "stopped")
+    assert "if it was started with another MUSTER_HOME, set that one" in refused.value.hint

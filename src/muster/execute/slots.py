@@ -87,7 +87,7 @@ NOBODY_KNOWS = Holder("", "", 0, "")
 def home() -> Path:
     """Of the slots. One that is given may be shared by several users; the usual one is this user's alone."""
     given = os.environ.get("MUSTER_HOME")
-    return Path(given).absolute() if given else _usual_home()
+    return Path(given).absolute() if given else usual_home()
 
 
 def own_home() -> Path:
@@ -99,18 +99,18 @@ def own_home() -> Path:
     try:
         facts = found.stat()
         if facts.st_uid != os.geteuid() or any(_is_of_another(found / name) for name in OWN_FOLDERS):
-            return _usual_home()
+            return usual_home()
         open_to = facts.st_mode & (0o022 if os.environ.get("MUSTER_HOME") else 0o077)
         if open_to and not (os.environ.get("MUSTER_HOME") and facts.st_mode & stat.S_ISVTX):
             found.chmod(stat.S_IMODE(facts.st_mode) & ~open_to)
     except FileNotFoundError:
         return found
     except OSError:
-        return _usual_home()
+        return usual_home()
     return found
 
 
-def _usual_home() -> Path:
+def usual_home() -> Path:
     try:
         return Path.home() / ".local" / "state" / "muster"
     except RuntimeError:

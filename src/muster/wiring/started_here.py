@@ -24,7 +24,7 @@ def started_here(state: Path, *, or_earlier: bool = False) -> bool:
     """
     try:
         return _was_handed_on(state) or _is_entered(state, or_earlier) or _lives(state)
-    except OSError:
+    except (OSError, UsageError):  # UsageError: there is no home
         return False
 
 
@@ -40,7 +40,10 @@ def refuse_to_end(state: Path, what: str) -> None:
         raise UsageError(f"{not_started_here()}; nothing was {what}", where=str(state), hint=HINT, code="not_started")
 
 
-HINT = "`muster up` takes it over, if you know what is in it; then it can be acted in"
+HINT = (
+    "if it was started with another MUSTER_HOME, set that one. "
+    "Else `muster up` takes it over, if you know what is in it; then it can be acted in"
+)
 
 
 def not_started_here() -> str:
@@ -59,10 +62,14 @@ def _was_handed_on(state: Path) -> bool:
 
 
 def _is_entered(state: Path, or_earlier: bool) -> bool:
+    from muster.execute.slots import usual_home
+
     entry = register.entry_of(_folder().parent, state)
-    if entry is None:
-        return False
-    return register.fits(entry, state) or (or_earlier and register.is_of_earlier_version(entry, state))
+    if entry and (register.fits(entry, state) or (or_earlier and register.is_of_earlier_version(entry, state))):
+        return True
+    # begun before MUSTER_HOME was set: good enough to end something, but what is started would take slots elsewhere
+    entry = register.entry_of(usual_home(), state) if or_earlier else None
+    return entry is not None and register.fits(entry, state)
 
 
 def _lives(state: Path) -> bool:
