@@ -15,6 +15,7 @@ from pathlib import Path
 
 from muster.execute.guard import locked, read_text, start_ticks, state_letter
 from muster.ports.clock import Clock
+from muster.ports.plain_files import read_plain
 from muster.ports.write_files import umask_of_caller
 
 PROGRAM = str(Path(__file__).with_name("guard.py"))
@@ -64,7 +65,7 @@ class GuardWords:
 
 def read_words(state: Path) -> GuardWords | None:
     try:
-        told = json.loads((state / WORDS).read_bytes())
+        told = json.loads(read_plain(str(state / WORDS)))
         code = told["code"] if told["code"] is None else int(told["code"])
         return GuardWords(int(told["times"]), int(told["failed"]), code, str(told["said"]), float(told["next"]))
     except (OSError, ValueError, OverflowError, KeyError, TypeError, RecursionError):

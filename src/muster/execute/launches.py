@@ -19,6 +19,7 @@ from muster.domain.attempt import Attempt
 from muster.domain.sighting import Identity
 from muster.execute.slots import SlotHouse, home, own_home
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import open_plain
 from muster.ports.write_files import open_to_append, write_atomically
 
 
@@ -61,7 +62,7 @@ class LaunchBook:
 
     def known(self) -> dict[str, Identity | None]:
         """By token; what others wrote since is read as far as it goes."""
-        with contextlib.suppress(OSError), open(self.path, "rb") as file:
+        with contextlib.suppress(OSError), open(open_plain(str(self.path)), "rb") as file:
             inode = os.fstat(file.fileno()).st_ino
             at = self._read[1] if self._read[0] == inode else 0
             file.seek(at)

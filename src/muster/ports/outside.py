@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 
 from muster.domain.whereabouts import OUTSIDE_LIST
+from muster.ports.plain_files import read_plain
 
 
 def outside_paths(state: Path) -> tuple[str, ...]:
     """Empty where this was never unpacked; what is damaged leads nowhere."""
     try:
-        told = json.loads((state / OUTSIDE_LIST).read_bytes())
+        told = json.loads(read_plain(str(state / OUTSIDE_LIST)))
     except (OSError, ValueError, RecursionError):
         return ()
     return tuple(each for each in told if isinstance(each, str)) if isinstance(told, list) else ()

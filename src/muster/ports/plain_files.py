@@ -7,6 +7,8 @@ import os
 import stat
 
 LARGEST = 16 << 20  # bytes; what Muster writes itself is far smaller
+LARGEST_OF_CELLS = 256 << 20  # of what grows with the number of cells
+BLOCK = 1 << 16
 _NO_FILES = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV)  # link, socket, folder, device
 
 
@@ -28,16 +30,17 @@ def open_plain(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
     raise NotPlain(errno.EINVAL, "it is no plain file", path)
 
 
-def read_plain(path: str) -> bytes:
+def read_plain(path: str, most: int = LARGEST) -> bytes:
     """All of it. Raises NotPlain also for what is too large to be anything of ours."""
     fd = open_plain(path)
     try:
-        data = more = os.read(fd, 65536)
-        while len(more) == 65536:
-            more = os.read(fd, 65536)
-            data += more
-            if len(data) > LARGEST:
+        pieces = [os.read(fd, BLOCK)]
+        size = len(pieces[0])
+        while len(pieces[-1]) == BLOCK:
+            pieces.append(os.read(fd, BLOCK))
+            size += len(pieces[-1])
+            if size > most:
                 raise NotPlain(errno.EFBIG, "it is too large", path)
-        return data
+        return b"".join(pieces)
     finally:
         os.close(fd)

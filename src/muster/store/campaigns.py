@@ -15,6 +15,7 @@ from muster.domain.formats import SNAPSHOT_FORMAT, newer_snapshot
 from muster.domain.whereabouts import Whereabouts, campaign_here, campaign_inside
 from muster.ports.known_secrets import learn
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import LARGEST_OF_CELLS, read_plain
 from muster.ports.write_files import PRIVATE_FILE, make_private_folder, make_public_folder, write_atomically
 from muster.store.place import former_folders, whereabouts
 from muster.store.text import encode
@@ -64,7 +65,7 @@ def taken(folder: Path, name: str, where: Whereabouts | None = None) -> Taken:
     path = folder / "campaigns" / f"{name}.json"
     where = where or whereabouts(folder, former_folders(folder))
     try:
-        found = msgspec.json.decode(path.read_bytes(), type=Taken)
+        found = msgspec.json.decode(read_plain(str(path), LARGEST_OF_CELLS), type=Taken)
         if found.format > SNAPSHOT_FORMAT:
             raise newer_snapshot(found.format, str(path))
         return Taken(found.text, campaign_here(found.campaign, where), found.hashes)

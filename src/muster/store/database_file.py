@@ -26,6 +26,18 @@ def make_private_database(path: Path) -> None:
         os.close(fd)
 
 
+def has_journal(path: Path) -> bool:
+    """Ours never have one beside them. SQLite would obey it before anything else, and delete the file that it names."""
+    return os.path.lexists(f"{path}-journal")
+
+
+def discard_database(path: Path) -> None:
+    """With the files beside it, unopened: the log tells all that was decided."""
+    for suffix in ("-journal", "-wal", "-shm", ""):
+        with contextlib.suppress(OSError):
+            path.with_name(path.name + suffix).unlink()
+
+
 class DatabaseFile:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,11 +46,16 @@ class DatabaseFile:
 
     @contextlib.contextmanager
     def made_by_one(self) -> Iterator[None]:
-        """Where there is none yet: by one process at a time, without what a deleted one has left."""
+        """Where there is none yet: by one process at a time, without what a deleted one has left.
+
+        One with a journal is none: it was never ours, or a kill of an earlier version's maker left it half made.
+        """
         if not self._is_missing():
             yield
             return
         with self._locked_folder() as alone:
+            if has_journal(self.path):
+                discard_database(self.path)
             if alone and self._is_missing():
                 for suffix in ("-wal", "-shm"):
                     with contextlib.suppress(OSError):
@@ -62,7 +79,7 @@ class DatabaseFile:
 
     def _is_missing(self) -> bool:
         try:
-            return self.path.stat().st_size == 0  # its maker has it open, or was killed
+            return self.path.stat().st_size == 0 or has_journal(self.path)  # its maker has it open, or was killed
         except OSError:
             return True
 

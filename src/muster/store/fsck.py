@@ -26,6 +26,7 @@ from muster.domain.verdict import Cause, State
 from muster.domain.whereabouts import campaign_inside
 from muster.ports.folders import walk
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import read_plain
 from muster.ports.write_files import PRIVATE_FILE, sync_folder
 from muster.store import campaigns, fold
 from muster.store.database_file import make_private_database
@@ -257,7 +258,7 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
             continue
         folders.clear()  # below it lie the run's own files
         try:
-            order = msgspec.json.decode(Path(path, "attempt.json").read_bytes(), type=Order)
+            order = msgspec.json.decode(read_plain(f"{path}/attempt.json"), type=Order)
         except (OSError, *NO_JSON) as error:
             bad.append(f"{path}: attempt.json can't be read: {error}")
             continue
@@ -345,7 +346,8 @@ def _swap(folder: Path, target: Path, old: Old) -> None:
     if old.db:
         _settle_wal(old.db)
     _remove(kept)
-    for suffix in ("-wal", "-shm", "-journal"):
+    Path(f"{path}-journal").unlink(missing_ok=True)  # whoever opened what is kept would obey it
+    for suffix in ("-wal", "-shm"):
         left = Path(f"{path}{suffix}")
         if left.exists():
             left.replace(f"{kept}{suffix}")
@@ -359,10 +361,12 @@ def _settle_wal(db: sqlite3.Connection) -> None:
     """Everything into the file itself; succeeds only if nobody else has the database open."""
     try:
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        mode = db.execute("PRAGMA journal_mode = DELETE").fetchone()[0]
+        mode = db.execute("PRAGMA journal_mode = MEMORY").fetchone()[
+            0
+        ]  # a journal in a file would be taken for foreign
     except sqlite3.OperationalError:
         mode = "in use"
-    if mode != "delete":
+    if mode != "memory":
         raise in_use()
     db.close()
 

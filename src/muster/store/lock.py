@@ -14,6 +14,7 @@ from muster import __version__
 from muster.domain.formats import STATE_FORMAT
 from muster.ports.clock import Clock
 from muster.ports.crash import reach
+from muster.ports.plain_files import read_plain
 from muster.ports.store import Superseded
 from muster.ports.write_files import PRIVATE_FILE
 
@@ -92,7 +93,7 @@ class ControllerLock:
 
     def holder(self) -> Holder | None:
         try:
-            about = json.loads(self.path.read_text())
+            about = json.loads(read_plain(str(self.path)))
             found = Holder(int(about["pid"]), int(about["ticks"]), int(about["epoch"]), float(about["since"]),
                            float(about["beat"]), str(about.get("trouble", "")), False, int(about.get("format", 1)),
                            str(about.get("version", "")))  # fmt: skip
@@ -115,12 +116,12 @@ class ControllerLock:
         time.sleep(patience_s)
         again = self.hung()
         if again and again.pid == holder.pid and again.beat == holder.beat:
-            kill_exactly(holder.pid, holder.ticks)
+            kill_exactly(holder.pid, holder.ticks, self.path)
         return self._take_soon()
 
     def take_from(self, holder: Holder) -> bool:
         """From a controller of an older Muster. It owns nothing that matters if it dies, and its runs go on."""
-        kill_exactly(holder.pid, holder.ticks)
+        kill_exactly(holder.pid, holder.ticks, self.path)
         return self._take_soon()
 
     def _take_soon(self) -> bool:
@@ -142,19 +143,39 @@ def _flock_patiently(fd: int) -> bool:
     return False
 
 
-def kill_exactly(pid: int, ticks: int) -> None:
-    """SIGKILL to the process of that pid and start time and to no other, however pids are reused."""
+def kill_exactly(pid: int, ticks: int, held: Path | None = None) -> None:
+    """SIGKILL to the process of that pid and start time and to no other, however pids are reused.
+
+    `held`: the lock that names it. A process that does not have this very file open is spared: anybody may have
+    written its name into a state that was brought here, and hold the lock himself.
+    """
     try:
         fd = os.pidfd_open(pid)
     except OSError:
         return
     try:
-        if _ticks(pid) == ticks:
+        if _ticks(pid) == ticks and (held is None or has_open(pid, held)):
             signal.pidfd_send_signal(fd, signal.SIGKILL)
     except OSError:
         pass
     finally:
         os.close(fd)
+
+
+def has_open(pid: int, path: Path) -> bool:
+    """Whether this process has this very file open; not where we may not look."""
+    try:
+        facts, opened = path.lstat(), [each.path for each in os.scandir(f"/proc/{pid}/fd")]
+    except OSError:
+        return False
+    return any(_is_same(each, facts) for each in opened)
+
+
+def _is_same(path: str, facts: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), facts)  # noqa: PTH116
+    except OSError:  # closed meanwhile
+        return False
 
 
 def _ticks(pid: int) -> int | None:

@@ -17,6 +17,7 @@ from muster.domain.decision import Decision
 from muster.domain.whereabouts import data_inside
 from muster.ports.crash import reach
 from muster.ports.known_secrets import know_state
+from muster.ports.plain_files import open_plain
 from muster.ports.write_files import open_to_append, sync_folder
 from muster.store.masked_decisions import masked_decisions
 from muster.store.place import whereabouts
@@ -131,7 +132,7 @@ class FileLog:
 
     def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
         try:
-            with open(self.path, "rb") as file:
+            with open(open_plain(str(self.path)), "rb") as file:
                 file.seek(offset)
                 data = file.read() if end is None else file.read(max(0, end - offset))
         except FileNotFoundError:

@@ -11,6 +11,8 @@ import msgspec
 from muster.domain.decision import Decision
 from muster.domain.formats import SNAPSHOT_FORMAT, STATE_FORMAT, newer_snapshot, newer_state
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import LARGEST_OF_CELLS, open_plain, read_plain
+from muster.store.database_file import has_journal
 from muster.store.fold import KINDS
 from muster.store.sql import migrations
 
@@ -44,7 +46,7 @@ def refuse_newer_database(version: int, where: str) -> None:
 
 def refuse_newer_snapshot(path: Path) -> None:
     try:
-        told = msgspec.json.decode(path.read_bytes(), type=_Snapshot).format
+        told = msgspec.json.decode(read_plain(str(path), LARGEST_OF_CELLS), type=_Snapshot).format
     except (OSError, *NO_JSON):
         return  # others say that it can't be read
     if told > SNAPSHOT_FORMAT:
@@ -56,10 +58,11 @@ def refuse_newer_state(folder: Path) -> None:
 
     What is damaged is not refused: it may still be mended.
     """
-    with contextlib.suppress(OSError), open(folder / "decisions.jsonl", "rb") as log:
+    path = folder / "decisions.jsonl"
+    with contextlib.suppress(OSError), open(open_plain(str(path)), "rb") as log:
         for line in log:
             with contextlib.suppress(*NO_JSON):
-                refuse_newer_decision(_decode(line), str(log.name))
+                refuse_newer_decision(_decode(line), str(path))
     refuse_newer_database(_database_version(folder / "campaign.db"), str(folder / "campaign.db"))
     for path in sorted((folder / "campaigns").glob("[0-9a-f]*.json")):
         refuse_newer_snapshot(path)
@@ -72,14 +75,14 @@ def refuse_newer_folded(folder: Path) -> None:
     """
     path = folder / "campaign.db"
     refuse_newer_database(_database_version(path), str(path))
-    if path.exists():
+    if path.exists() and not has_journal(path):
         with contextlib.suppress(sqlite3.Error), contextlib.closing(sqlite3.connect(path, timeout=5)) as db:
             row = db.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
             refuse_newer_format(row[0] if row else 1, str(path))
 
 
 def _database_version(path: Path) -> int:
-    if not path.exists():
+    if not path.exists() or has_journal(path):
         return 0
     try:
         with contextlib.closing(sqlite3.connect(path, timeout=5)) as db:

@@ -11,6 +11,7 @@ from typing import Any
 
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
+from muster.store.database_file import has_journal
 
 _TABLES = {
     "meta": ("key",), "cell": ("id",), "attempt": ("cell", "n"), "event": ("id",), "span": ("slot", "cell", "attempt"),
@@ -29,6 +30,8 @@ class Old:
 def read_old(path: Path) -> Old:
     if not path.exists() or path.stat().st_size == 0:
         return Old("missing")
+    if has_journal(path):
+        return Old("damaged: a rollback journal lies beside it, as beside none of Muster's; neither was opened")
     db = sqlite3.connect(path, isolation_level=None, timeout=5)
     db.row_factory = sqlite3.Row
     try:

@@ -15,6 +15,7 @@ from typing import Literal
 from muster.domain.errors import MusterError
 from muster.domain.whereabouts import Whereabouts, former_folder
 from muster.ports.outside import outside_paths
+from muster.ports.plain_files import open_plain, read_plain
 from muster.ports.write_files import write_atomically
 
 NETWORK = (
@@ -33,6 +34,7 @@ NETWORK = (
     "davfs",
 )
 
+LONGEST_LINE = 1 << 20  # of a log: its first
 UNPACKED = "a pack"  # the name of no machine
 _OCTAL = re.compile(r"\\([0-7]{3})")  # a space in a mount point is written \040
 
@@ -175,7 +177,7 @@ class Mark:
 
 def _marked(state: Path) -> Mark | None:
     try:
-        mark = json.loads((state / "place").read_text("utf-8"))
+        mark = json.loads(read_plain(str(state / "place")))
         former = tuple(map(str, mark.get("former", ())))
         return Mark(str(mark["path"]), int(mark["inode"]), str(mark.get("machine", "")), former)
     except (OSError, ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
@@ -185,14 +187,15 @@ def _marked(state: Path) -> Mark | None:
 def _is_original(path: Path, inode: int, state: Path) -> bool:
     """A number of a file is used again when the file is gone: the log must begin as ours does, too."""
     try:
-        return path.stat().st_ino == inode and _beginning(path) == _beginning(state)
+        return path.stat().st_ino == inode and read_beginning(path) == read_beginning(state)
     except OSError:
         return False
 
 
-def _beginning(state: Path) -> bytes:
-    with open(state / "decisions.jsonl", "rb") as log:
-        return log.readline()
+def read_beginning(state: Path) -> bytes:
+    """The first line of its log. What a mark names may be anything: no link, no pipe, and no line without an end."""
+    with open(open_plain(str(state / "decisions.jsonl")), "rb") as log:
+        return log.readline(LONGEST_LINE)
 
 
 def machine_name() -> str:

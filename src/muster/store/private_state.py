@@ -10,15 +10,31 @@ from pathlib import Path
 from muster.domain.errors import UsageError
 from muster.ports.write_files import PRIVATE_FOLDER
 
+BELL = "bell"  # the one pipe, which nobody reads by waiting
+
 
 def refuse_links(state: Path) -> None:
-    """Muster makes none there. Through one that came with a folder it would write where somebody else wants it to."""
+    """Muster makes none there. Through one that came with a folder it would write where somebody else wants it to.
+
+    Nor does it make pipes and the like, which every reader would wait for.
+    """
     if state.is_symlink():
         raise _refused("this .muster is a link", state)
     with contextlib.suppress(OSError), os.scandir(state) as found:
         for each in found:
             if each.is_symlink():
                 raise _refused(f"{each.name} in .muster is a link", Path(each.path))
+            if not (each.is_file(follow_symlinks=False) or each.is_dir(follow_symlinks=False) or each.name == BELL):
+                raise _odd(each.name, Path(each.path))
+
+
+def _odd(name: str, path: Path) -> UsageError:
+    return UsageError(
+        f"{name} in .muster is neither a file nor a folder: Muster would wait for it; nothing was changed",
+        where=str(path),
+        hint="Muster made no such thing there: see where this folder comes from, or move it away",
+        code="odd_state",
+    )
 
 
 def _refused(what: str, path: Path) -> UsageError:

@@ -19,13 +19,12 @@ from typing import Literal
 
 from muster.ports.plain_files import open_plain
 from muster.ports.write_files import make_private_folder, write_atomically
+from muster.store.place import read_beginning
 
 FOLDER = "campaigns"
-LOG = "decisions.jsonl"
 KEY = "registered"  # in the state
 _KEY_BYTES = 16
 _ID_LENGTH = 12
-_LONGEST_LINE = 1 << 20
 _MOST_NEIGHBOURS = 1000  # folders beside the old one in which a renamed campaign is looked for
 
 
@@ -59,14 +58,20 @@ class Place:
 
 def campaign_id(state: Path) -> str | None:
     """Of the campaign whose .muster this is; None: nothing was decided in it yet."""
-    import hashlib  # `status` asks only where no controller lives
-
     try:
-        with open(state / LOG, "rb") as log:
-            line = log.readline(_LONGEST_LINE)
+        line = read_beginning(state)
     except FileNotFoundError:
         return None
-    return hashlib.sha256(line).hexdigest()[:_ID_LENGTH] if line.endswith(b"\n") else None
+    return _sha256(line)[:_ID_LENGTH] if line.endswith(b"\n") else None
+
+
+def _sha256(data: bytes) -> str:
+    """Without OpenSSL, which takes `status` longer to load than all the rest of this."""
+    try:
+        from _sha256 import sha256  # type: ignore[import-not-found]
+    except ImportError:  # another Python has it elsewhere
+        from hashlib import sha256
+    return str(sha256(data).hexdigest())
 
 
 def register(home: Path, state: Path, name: str, at: str, *, proven: bool = False) -> None:

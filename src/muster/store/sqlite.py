@@ -30,7 +30,7 @@ from muster.ports.no_json import NO_JSON
 from muster.ports.store import Committed, Event, Superseded
 from muster.ports.write_files import write_atomically
 from muster.store import campaigns, fold, fold_clock, fold_gates, fold_refused
-from muster.store.database_file import DatabaseFile
+from muster.store.database_file import DatabaseFile, has_journal
 from muster.store.log import FileLog, Log
 from muster.store.newer import (
     refuse_newer_database,
@@ -81,9 +81,10 @@ class SqliteStore:
     @classmethod
     def is_of_older(cls, folder: Path) -> bool:
         """Whether opening it would change the tables that an older Muster made."""
-        if not (folder / "campaign.db").exists():
+        path = folder / "campaign.db"
+        if not path.exists() or has_journal(path):
             return False
-        with contextlib.closing(sqlite3.connect(folder / "campaign.db", timeout=30)) as db:
+        with contextlib.closing(sqlite3.connect(path, timeout=30)) as db:
             return 0 < int(db.execute("PRAGMA user_version").fetchone()[0]) < migrations()[-1][0]
 
     @classmethod
@@ -121,6 +122,7 @@ class SqliteStore:
         self.db.execute("PRAGMA foreign_keys = ON")
         if not pending:
             return
+        self.db.execute("PRAGMA journal_mode = MEMORY")  # while it is made, too, no journal lies beside it
         self.db.execute("PRAGMA journal_mode = WAL")
         for number, script in pending:
             # one transaction per migration; a second process that lost the race finds the tables there

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import LARGEST_OF_CELLS, read_plain
 from muster.ports.signals import Remembered
 from muster.ports.write_files import write_atomically
 
@@ -31,7 +32,7 @@ class WatchFile:
 
     def load(self) -> Remembered:
         try:
-            found = _decoder.decode(self.path.read_bytes())
+            found = _decoder.decode(read_plain(str(self.path), LARGEST_OF_CELLS))
         except (OSError, *NO_JSON):  # absent, cut off, or of another version
             return Remembered(self.boot_id)
         if found.boot_id != self.boot_id:

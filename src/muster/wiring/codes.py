@@ -21,6 +21,7 @@ from muster.observe.source_files import content, may_be_kept
 from muster.ports.clock import Clock
 from muster.ports.executor import NotYet
 from muster.ports.no_json import NO_JSON
+from muster.ports.plain_files import read_plain
 from muster.ports.write_files import make_private_folder, write_atomically
 from muster.wiring.apart import apart
 from muster.wiring.code_scope import Scopes
@@ -50,7 +51,7 @@ def say_slow(folder: str) -> str:
 def load_book(state: Path) -> dict[str, Seen]:
     """As the last `up` saw it, by working folder."""
     try:
-        return msgspec.json.decode((state / BOOK).read_bytes(), type=dict[str, Seen])
+        return msgspec.json.decode(read_plain(str(state / BOOK)), type=dict[str, Seen])
     except (OSError, *NO_JSON):
         return {}
 

@@ -18,6 +18,7 @@ from muster.observe.process import boot_id
 from muster.observe.waker import ring
 from muster.ports.clock import Clock, SystemClock, iso
 from muster.ports.write_files import make_private_folder, open_to_append
+from muster.store.database_file import discard_database
 from muster.store.lock import ControllerLock, Holder
 from muster.store.place import (
     Standing,
@@ -78,6 +79,7 @@ class Desk:
         make_private_folder(root / ".muster")
         refuse_copy(root / ".muster")
         desk = cls._build(root)
+        desk._take_database_over()
         mark_place(desk.state)
         return desk
 
@@ -146,6 +148,8 @@ class Desk:
             self.store.commit([])
 
     def load(self) -> CampaignState:
+        if not self.store.lasting:
+            self.store.commit([])  # what was decided since
         state = self.store.load()
         if state is None:
             raise not_started(self.root)
@@ -215,12 +219,26 @@ class Desk:
         return f"{_older_words(older)} runs it; `muster up` ends that one and goes on with this" if older else ""
 
     def _reopen(self) -> None:
-        """Beside a controller of an older Muster only the log was read; now that it is gone, its database is ours."""
-        if not self.store.lasting:
-            with contextlib.suppress(OSError):
-                found = SqliteStore(self.state)
-                self.store.close()
-                self.store = found
+        """For who holds the lock. So far only the log was read: beside a controller of an older Muster, whose database
+        is ours now that it is gone; or in a state that was brought here, whose database is folded anew.
+        """
+        if self.store.lasting:
+            return
+        with contextlib.suppress(OSError):
+            if not started_here(self.state, or_earlier=True):
+                discard_database(self.state / "campaign.db")
+            found = SqliteStore(self.state)
+            found.commit([])
+            self.store.close()
+            self.store = found
+
+    def _take_database_over(self) -> None:
+        """For `up`, whose controller opens it."""
+        if not self.store.lasting and not started_here(self.state, or_earlier=True) and self.lock.take():
+            try:
+                self._reopen()
+            finally:
+                self.lock.give_back()
 
     def _refuse_newer(self) -> None:
         holder = self.controller()
@@ -331,8 +349,11 @@ def _tell_register(state: Path) -> None:
 def open_store(state: Path, lock: ControllerLock) -> SqliteStore:
     """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead.
 
-    So it is while a controller of an older Muster works on a database that we would have to change.
+    So it is while a controller of an older Muster works on a database that we would have to change. And in a state
+    that this user's own `up` has not started: in its database any file may be named, or a view that never ends.
     """
+    if not started_here(state, or_earlier=True):
+        return SqliteStore.of_log(state)
     holder = lock.holder()
     if holder and holder.outdated and SqliteStore.is_of_older(state):
         return SqliteStore.of_log(state)

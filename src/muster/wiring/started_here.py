@@ -12,6 +12,7 @@ from pathlib import Path
 
 from muster.domain.errors import UsageError
 from muster.store import register
+from muster.store.lock import has_open
 
 HANDED_ON = "MUSTER_STARTED_HERE"  # in the environment of controller, guard and shims: "<key>:<inode>"
 LOCKS = {"controller.lock": b"muster.wiring.controller", "guard.lock": b"guard.py"}  # and who holds them
@@ -23,7 +24,7 @@ def started_here(state: Path, *, or_earlier: bool = False) -> bool:
     person who ends something; not for who only looks.
     """
     try:
-        return _was_handed_on(state) or _is_entered(state, or_earlier) or _lives(state)
+        return _was_handed_on(state) or _lives(state) or _is_entered(state, or_earlier)
     except (OSError, UsageError):  # UsageError: there is no home
         return False
 
@@ -78,24 +79,17 @@ def _lives(state: Path) -> bool:
 
 def _is_held(lock: Path, program: bytes) -> bool:
     """By a process of this user that is such a program and has this very file open."""
-    facts = lock.lstat()
-    if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
-        return False
-    folder = Path("/proc", str(_pid_in(lock)))
     try:
+        facts = lock.lstat()
+        if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+            return False
+        pid = _pid_in(lock)
+        folder = Path("/proc", str(pid))
         if folder.stat().st_uid != os.geteuid() or program not in (folder / "cmdline").read_bytes():
             return False
-        opened = [each.path for each in os.scandir(folder / "fd")]
     except OSError:
         return False
-    return any(_is_same(path, facts) for path in opened)
-
-
-def _is_same(path: str, facts: os.stat_result) -> bool:
-    try:
-        return os.path.samestat(Path(path).stat(), facts)
-    except OSError:  # closed meanwhile
-        return False
+    return has_open(pid, lock)
 
 
 def _pid_in(lock: Path) -> int:
