@@ -173,7 +173,7 @@ def test_a_run_in_an_attempt_folder_and_a_name_with_spaces(desk: Desk) -> None:
     write_run(desk.root / "my runs" / "a (1)")
     desk("fill", "--run", "my runs/a (1)")
     desk("fill")
-    assert "![stages](<my runs/a (1)/plots/stages.svg>)" in desk.text(1)
+    assert "![stages](my%20runs/a%20%281%29/plots/stages.svg)" in desk.text(1)
     assert desk.json("audit")["artifacts"] == []
 
 
