@@ -29,7 +29,9 @@ from muster.ports.regular_files import open_log
 RECORDED = ("wandb", "tensorboard")
 DECLARED = ("jsonl", "csv")  # kinds of results that hold a curve
 SHAPES = 256  # of rows that are remembered
+MOST_KEYS = 100_000  # of all of them
 POINTS = 400  # of a curve: more can't be told apart on a slide
+_LONG = 400  # letters of a text: none that long is a number
 _PREFIXES = ("eval_episode/", "eval/episode/", "episode/", "Metrics/Ep", "eval/", "test/", "train/", "rollout/ep_")
 _EVALUATION = re.compile(r"(?:^|[/_.])(?:eval|test|val)(?![a-z])", re.IGNORECASE)
 _TIMES = re.compile(
@@ -121,6 +123,7 @@ class Log:
         self._step, self._scale = step_key, scale
         self.needles: Sequence[bytes] = ()
         self._shapes: dict[tuple[str, ...], list[str]] = {}  # the keys of a row -> those that are asked for
+        self._known = 0  # keys of all shapes
         self._candidates = candidates
         self._keys = frozenset(key for each in self._candidates.values() for key in each)
         self._thinned: dict[str, Thinned] = {}
@@ -182,7 +185,9 @@ class Log:
         """Their steps are the writer's own; another counter stands in the same rows."""
         own = self.kind != "wandb" or self._step in (None, OWN_STEP)
         counted = None if own else dict(zip(*columns.get(self._step or "", ((), ())), strict=True))
-        self._last |= {prefix + key: values[-1] for key, (_, values) in columns.items() if len(values)}
+        last = {prefix + key: values[-1] for key, (_, values) in columns.items() if len(values)}
+        if len(self._last) + len(last) <= MOST_KEYS or last.keys() <= self._last.keys():
+            self._last |= last
         for key in self._keys & {prefix + each for each in columns}:
             for at, value in zip(*columns[key.removeprefix(prefix)], strict=True):
                 step = at if counted is None else counted.get(at)
@@ -206,8 +211,9 @@ class Log:
 
     def take_row(self, row: Mapping[str, Any]) -> None:
         keys = self._asked(row)
-        if tuple(row) in self._shapes:
-            self._rows[tuple(row)] = row
+        shape = tuple(row)
+        if shape in self._shapes:
+            self._rows[shape] = _lean(row)
         if keys and self._step is None:
             self._step = counter_in(row)
         step = number(look_up(row, self._step)) if keys and self._step else None
@@ -236,8 +242,9 @@ class Log:
         if found is None:
             found = [key for key in shape if key in self._keys]
             found += [key for key in self._keys.difference(shape) if "." in key and look_up(row, key) is not None]
-            if len(self._shapes) < SHAPES:
+            if len(self._shapes) < SHAPES and self._known + len(shape) <= MOST_KEYS:
                 self._shapes[shape] = found
+                self._known += len(shape)
         return found
 
     def curves(self) -> dict[str, tuple[str, Points]]:
@@ -260,6 +267,13 @@ class Log:
 
     def _logged(self, keys: Sequence[str]) -> list[str]:
         return [key for key in keys if key in self._thinned and len(self._thinned[key].steps) > 1]
+
+
+def _lean(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Without what holds no number and may be large."""
+    if any(type(each) in (list, dict) or (type(each) is str and len(each) > _LONG) for each in row.values()):
+        return {key: value for key, each in row.items() if (value := number(each)) is not None}
+    return row
 
 
 def candidates_for(metric: str) -> list[str]:

@@ -16,6 +16,7 @@ from muster.stages.notation import number_of
 from muster.stages.rows import Row
 
 PATIENCE_S = 1.0
+WORD = 1000  # letters
 LONGEST = 1 << 20  # bytes of a line that has not ended: what is longer is no row
 
 
@@ -104,7 +105,7 @@ class TextStream:
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 2**53 or at != int(at):
             return None
         label = entry.get(self.stage)
-        values = {name: value for name, value in entry.items() if name not in (self.step, self.stage)}
+        values = {name: _small(value) for name, value in entry.items() if name not in (self.step, self.stage)}
         return Row(int(at), values, str(label) if label is not None else "")
 
     def _json(self, line: str) -> dict[str, Any]:
@@ -170,6 +171,11 @@ class RecordStream:
         if ready:
             self._last = ready[-1]
         return [Row(step, dict(self._rows[step])) for step in ready]
+
+
+def _small(value: Any) -> Any:
+    """A gate compares numbers and words: a list or an endless text is kept for none of the rows."""
+    return None if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > WORD) else value
 
 
 def _newest(pattern: str, since: float = 0.0) -> str | None:

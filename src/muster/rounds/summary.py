@@ -83,8 +83,8 @@ class Summarizer:
         self.first = self.last = self.first_step = self.last_step = math.nan
         self._min, self._max = math.inf, -math.inf
         self._mean = self._mean_x = self._mean_y = self._sxx = self._sxy = 0.0
-        self._steps = array("d", bytes(8 * KEPT))
-        self._values = array("d", bytes(8 * KEPT))
+        self._steps = array("d", bytes(8 * _FEW))  # grows to KEPT: a run may have many keys with few values
+        self._values = array("d", bytes(8 * _FEW))
 
     def add(self, step: float, value: float) -> None:
         """A step that is no number counts for everything but the slope."""
@@ -92,6 +92,8 @@ class Summarizer:
         if count == 0:
             self.first, self.first_step = value, step
         self.last, self.last_step = value, step
+        if count < KEPT and count >= len(self._steps):
+            self._make_room(count + 1)
         self._steps[count & _LAST] = step
         self._values[count & _LAST] = value
         self.count = count + 1
@@ -130,6 +132,7 @@ class Summarizer:
         if self.count == 0:
             self.first, self.first_step = float(y[0]), float(x[0])
         self.last, self.last_step = float(y[-1]), float(x[-1])
+        self._make_room(self.count + len(y))
         places = np.arange(self.count + max(0, len(y) - KEPT), self.count + len(y)) & _LAST
         np.frombuffer(self._steps)[places] = x[-KEPT:]
         np.frombuffer(self._values)[places] = y[-KEPT:]
@@ -147,6 +150,15 @@ class Summarizer:
             x, y = x[stepped], y[stepped]
         if len(x):
             self._add_pairs(x, y)
+
+    def _make_room(self, count: int) -> None:
+        """For so many values, KEPT at most."""
+        size = len(self._steps)
+        while size < min(count, KEPT):
+            size *= 2
+        more = array("d", bytes(8 * (size - len(self._steps))))
+        self._steps.extend(more)
+        self._values.extend(more)
 
     def _add_pairs(self, x: Any, y: Any) -> None:
         """The sums of both parts, and what lies between their means."""

@@ -9,6 +9,8 @@ from muster.domain.resumed import Resumption
 from muster.ports.metrics import Ended, MetricReader, Rows, Said
 from muster.rounds.summary import Summarizer, Summary
 
+MOST_KEYS = 20_000  # of one source: no run that people look at has as many
+
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -40,6 +42,7 @@ class Meter:
         self._keys: list[dict[str, Summarizer]] = [{} for _ in feeds]
         self._others: dict[str, None] = {}
         self._troubles: dict[int, str] = {}
+        self._crowded: set[int] = set()  # sources with more keys than are kept
 
     def look(self) -> None:
         """Takes in what is new. A source that can't be read is told of, and the others are read."""
@@ -54,12 +57,17 @@ class Meter:
     def _take(self, at: int, rows: Rows) -> None:
         if rows.fresh:
             self._keys[at].clear()
+            self._crowded.discard(at)
         for key, (steps, values) in rows.columns.items():
             name = self._feeds[at].prefix + key
             summarizer = self._keys[at].get(name)
             if summarizer is None:
                 if not self._wanted(name):
-                    self._others[name] = None
+                    if len(self._others) < MOST_KEYS:
+                        self._others[name] = None
+                    continue
+                if len(self._keys[at]) >= MOST_KEYS:
+                    self._crowded.add(at)
                     continue
                 summarizer = self._keys[at][name] = Summarizer(name)
             summarizer.add_many(steps, values)
@@ -71,6 +79,8 @@ class Meter:
         said = tuple(feed.reader.said for feed in self._feeds)
         ended = next((feed.reader.ended for feed in self._feeds if feed.reader.ended), None)
         times = [each.written for each, held in zip(said, self._keys, strict=True) if held and each.written is not None]
-        troubles = tuple(self._troubles.values())
+        crowded = (self._feeds[at].reader.said.path for at in sorted(self._crowded))
+        more = (f"{path} has more than {MOST_KEYS} keys: those that came later are left out" for path in crowded)
+        troubles = (*self._troubles.values(), *more)
         resumed = next((found for feed in self._feeds if (found := getattr(feed.reader, "resumption", None))), None)
         return Measured(said, keys, ended, max(times, default=None), troubles, tuple(self._others), resumed)
