@@ -12,6 +12,7 @@ from muster.cli.revival import REVIVED
 from muster.cli.telling import cell_line, finish_lines, loop_lines, news, show
 from muster.cli.terminal import as_printed, rich_console
 from muster.cli.words import counted
+from muster.ports.known_secrets import mask_output
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 
@@ -108,7 +109,7 @@ class Screen:
         settled = found.counts["DONE"] + found.counts["GIVEN_UP"]
         head = Table.grid(padding=(0, 1))
         head.add_row(
-            Text(as_printed(found.state.campaign.name), style="bold"),
+            Text(as_printed(mask_output(found.state.campaign.name)), style="bold"),
             ProgressBar(total=max(1, len(found.cells)), completed=settled, width=40),
             Text(f"{settled}/{len(found.cells)}  {found.as_of[11:19]}  Ctrl-C detaches"),
         )
@@ -124,4 +125,4 @@ class Screen:
 def _text(line: str) -> Text:
     from rich.text import Text
 
-    return Text.from_ansi(as_printed(line))
+    return Text.from_ansi(as_printed(mask_output(line)))
