@@ -208,8 +208,12 @@ def test_what_everybody_may_write_is_nobodys(camp: Camp, finished: Camp, top: Pa
     assert stranger(root) is None
     (root / what).chmod(0o777)
     done = camp("-C", str(root), "up", code=2)
-    assert "belongs to everybody" in done.stderr
+    assert f"may have been written by anybody, as {Path(what).name} is open to everybody" in done.stderr
     assert f"`chmod o-w {root / what}`" in done.stderr
+    assert (
+        f"it is only read here; see what stands there, then `chmod o-w {root / what}`"
+        in camp("-C", str(root), "status").stdout
+    )
     (root / what).chmod(0o755)
     assert stranger(root) is None
 

@@ -14,5 +14,5 @@ def not_started_line(desk: Desk, found: Status) -> str:
     if not found.going_on or found.controller.alive or found.controller.started_here:
         return ""
     if desk.stranger:
-        return f"this campaign belongs to {desk.stranger.whose}: it is only read here"
+        return f"this campaign {desk.stranger.only_read}"
     return f"{not_started_here()}: nothing goes on by itself; `muster up` takes it over"

@@ -49,7 +49,7 @@ def tell(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
 def brought_line(desk: Desk, found: Status) -> str:
     """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
     if desk.stranger:
-        return paint(f"it belongs to {desk.stranger.whose}: it is only read here", "yellow")
+        return paint(f"it {desk.stranger.only_read}", "yellow")
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
         return paint(f"a copy of the campaign in {origin}: read and report here, act there", "yellow")

@@ -32,9 +32,20 @@ class Stranger:
 
     @property
     def whose(self) -> str:
+        """What can be said of the campaign: it ..."""
         if self.owner == os.geteuid():
-            return "everybody: anybody may have written it"
-        return f"{user_name(self.owner)} and not to you ({user_name(os.geteuid())})"
+            return f"may have been written by anybody, as {self.path.name} is open to everybody"
+        return f"belongs to {user_name(self.owner)} and not to you ({user_name(os.geteuid())})"
+
+    @property
+    def mend(self) -> str:
+        """Empty: only trust helps."""
+        command = f"chmod o-w {shlex.quote(str(self.path))}"
+        return f"see what stands there, then `{command}`" if self.owner == os.geteuid() else ""
+
+    @property
+    def only_read(self) -> str:
+        return f"{self.whose}: it is only read here" + (f"; {self.mend}" if self.mend else "")
 
 
 def stranger(root: Path) -> Stranger | None:
@@ -66,12 +77,9 @@ def refuse_stranger(root: Path, below: Path | None = None) -> None:
 def refusal(found: Stranger, below: Path | None = None) -> UsageError:
     upwards = f"; {below} lies in it, and nothing above it was looked at" if below and below != found.root else ""
     named = shlex.quote(str(found.root))
-    if found.owner == os.geteuid():
-        mend = f"see what stands there, then `chmod o-w {shlex.quote(str(found.path))}`. "
-    else:
-        mend = ""
+    mend = f"{found.mend}. " if found.mend else ""
     return UsageError(
-        f"the campaign in {found.root} belongs to {found.whose}{upwards}; nothing was changed",
+        f"the campaign in {found.root} {found.whose}{upwards}; nothing was changed",
         where=str(found.path),
         hint=f"{mend}`muster -C {named} status` reads it and changes nothing. If you know what is in it and mean to "
         f"work in it: {trust_command(found.root)}",
@@ -81,7 +89,7 @@ def refusal(found: Stranger, below: Path | None = None) -> UsageError:
 
 def unreadable(found: Stranger) -> UsageError:
     return UsageError(
-        f"the campaign in {found.root} belongs to {found.whose}, and you may not read it; nothing was changed",
+        f"the campaign in {found.root} {found.whose}, and you may not read it; nothing was changed",
         where=str(found.path),
         hint=f"ask {user_name(found.owner)} for a `muster pack` of it",
         code=NOT_YOURS,

@@ -32,6 +32,7 @@ def find_root_to_read(start: Path) -> Path:
             continue
         known = _is_campaign(folder)
         if (folder != start or not known) and (known or _is_of_another(folder / STATE)):
+            _refuse_unreadable(folder)  # to who may not read it nobody says how it is read
             refuse_stranger(folder, start)
         if known:
             _refuse_unreadable(folder)
