@@ -200,3 +200,22 @@ def test_nobody_waits_for_what_the_mark_of_the_place_names(
         mark = {"path": str(theirs), "inode": theirs.stat().st_ino, "machine": ""}
         (state / "place").write_text(json.dumps(mark))
         assert "shipped" in asked(camp, capsys, ["status"])
+
+
+# -- what a pack would carry away
+
+
+@pytest.mark.parametrize("by", ["path", "link"])
+def test_a_pack_takes_no_file_of_ours_that_a_shipped_campaign_names(
+    camp: Camp, state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], by: str
+) -> None:
+    key = tmp_path / "id_rsa"
+    key.write_text("mine")
+    (camp.root / "notes.md").symlink_to(key)
+    for path in (state / "campaigns").glob("*.json"):
+        told = json.loads(path.read_text())
+        told["campaign"]["report"] = {"documents": [str(key) if by == "path" else "notes.md"]}
+        path.write_text(json.dumps(told))
+    said = asked(camp, capsys, ["pack", str(tmp_path / "p.tar.gz")])
+    assert f"it names files outside of its folder: {key}" in said
+    assert not (tmp_path / "p.tar.gz").exists()

@@ -35,6 +35,7 @@ from muster.wiring.basis import Reader, done_cells, named_files, used_files
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.listing import files_of
 from muster.wiring.pack_secrets import without_secrets
+from muster.wiring.started_here import HINT, not_started_here, started_here
 from muster.wiring.survey import look
 
 EXTRAS = ("checkpoints", "secrets")
@@ -63,6 +64,7 @@ def pack(desk: Desk, target: Path, extras: frozenset[str], step: Step, *, force:
     _refuse_open(desk, state)
     choice = Choice(desk, state, "checkpoints" in extras)
     sources = list(choice.sources())
+    _refuse_foreign(desk, sources)
     if "secrets" not in extras:
         sources = list(without_secrets(sources, choice.hashed))
     files = describe(sources, step)
@@ -84,6 +86,19 @@ def _refuse_open(desk: Desk, state: CampaignState) -> None:
             f"{counted(len(going))} {'is' if len(going) == 1 else 'are'} not over: {names}", where=str(desk.root),
             hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`",
             code="going_on",
+        )  # fmt: skip
+
+
+def _refuse_foreign(desk: Desk, sources: list[Source]) -> None:
+    """A campaign that was brought here may name any file of ours as its config, document or output, also by a link."""
+    root = os.path.realpath(desk.root)
+    real = (os.path.realpath(each.place) for each in sources if each.place)
+    outside = [path for path in real if not path.startswith(f"{root}/")]
+    if outside and not started_here(desk.state, or_earlier=True):
+        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
+        raise MusterError(
+            f"{not_started_here()}, and it names files outside of its folder: {outside[0]}{more}; nothing was packed",
+            where=str(desk.root), hint=HINT, code="not_started",
         )  # fmt: skip
 
 
