@@ -64,6 +64,7 @@ decision:
   limit: {{metric: cost, split: ood, max: 25}}
   delta: 0.3
 report: {{columns: [id/score, ood/score, ood/cost], documents: [ppt.md]}}
+finish: {{others: ignore}}  # whoever else works on this machine
 """
 
 
