@@ -7,8 +7,11 @@ import contextlib
 import difflib
 import importlib
 import importlib.util
+import io
 import random
+import re
 import sys
+import tokenize
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +23,7 @@ from muster.domain.errors import MusterError
 from muster.ports.regular_files import read_regular
 
 FILE = ".py"
+MOST_DOTS = 200  # between names in one word
 LARGEST = 512 << 10  # bytes: what Python makes of a source takes a hundred times its size and more
 
 
@@ -57,7 +61,7 @@ class EntryPoint:
         except OSError as error:
             return f"{self.place} can't be read: {error.strerror}", "files are looked for in the campaign's folder"
         try:
-            names = _bound(ast.parse(source, self.place))
+            names = _bound(parse_source(source, self.place))
         except (MemoryError, RecursionError):
             return f"{self.place}: it is nested too deep to be read", "mend it there"
         except (SyntaxError, ValueError) as error:
@@ -138,6 +142,16 @@ def _at_home(root: Path) -> Iterator[None]:
             yield
     finally:
         sys.path[:], sys.dont_write_bytecode = path, written
+
+
+def parse_source(source: bytes, name: str) -> ast.Module:
+    """Raises as `ast.parse` does. A chain of thousands of names is refused: Python's memory for it grows with its square."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    text = source.decode(encoding)
+    for chain in re.split(r"[^\w.]+", re.sub(r"[ \t\f]+|\\\r?\n", "", text)):
+        if chain.count(".") > MOST_DOTS:
+            raise RecursionError("a chain of names")
+    return ast.parse(text, name)
 
 
 def _bound(tree: ast.Module) -> list[str] | None:

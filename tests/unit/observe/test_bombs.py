@@ -259,8 +259,10 @@ def test_the_files_of_a_run_folder(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["-" * 100_000 + "1", "a." * 200_000 + "a", "(" * 100_000, "[" * 150 + "]" * 150, "x = 1\n" * 200_000]
-)
+    "text",
+    ["-" * 100_000 + "1", "a." * 200_000 + "a", "(" * 100_000, "[" * 150 + "]" * 150, "x = 1\n" * 200_000,
+     f"import {'各.' * 16_000}a", f"import {'a . ' * 16_000}a"],
+)  # fmt: skip
 def test_a_proposer_that_is_a_bomb_is_a_mistake(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.py").write_text(text)
     mib, seconds, said = measured(EntryPoint("mine.py:propose", tmp_path).mistake)
