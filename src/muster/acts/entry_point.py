@@ -145,7 +145,7 @@ def _at_home(root: Path) -> Iterator[None]:
 
 
 def parse_source(source: bytes, name: str) -> ast.Module:
-    """Raises as `ast.parse` does. A chain of thousands of names is refused: Python's memory for it grows with its square."""
+    """Raises as `ast.parse` does, and for a chain of thousands of names: memory for it grows with its square."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
     text = source.decode(encoding)
     for chain in re.split(r"[^\w.]+", re.sub(r"[ \t\f]+|\\\r?\n", "", text)):
