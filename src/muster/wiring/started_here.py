@@ -84,6 +84,8 @@ def _is_held(lock: Path, program: bytes) -> bool:
         if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
             return False
         pid = _pid_in(lock)
+        if pid == os.getppid() and lock.name == "guard.lock":
+            return False  # who was started by a guard can't be its proof: anybody may have started that one
         folder = Path("/proc", str(pid))
         if folder.stat().st_uid != os.geteuid() or program not in (folder / "cmdline").read_bytes():
             return False
