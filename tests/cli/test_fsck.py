@@ -90,7 +90,7 @@ def test_a_lost_log_comes_back_from_the_database(ended: Camp) -> None:
     whole = log.read_bytes()
     log.unlink()
     told = ended("status", code=1)
-    assert "decisions.jsonl is shorter than what campaign.db has seen of it: run `muster fsck`" in told.stderr
+    assert "decisions.jsonl is gone, and there are attempts: run `muster fsck`" in told.stderr
     assert "came back, from the old campaign.db" in ended("fsck", code=0).stdout
     assert log.read_bytes() == whole
     assert truth(ended) == before

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -112,3 +113,16 @@ class DatabaseFile:
             yield True
         finally:
             os.close(fd)
+
+
+def has_seen_decisions(path: Path) -> bool:
+    """Whether it was folded from a log, by a look that changes nothing and ends soon, whoever made it."""
+    if not path.is_file() or has_journal(path):
+        return False
+    try:
+        with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
+            db.set_progress_handler(lambda: 1, 100_000)
+            row = db.execute("SELECT value FROM meta WHERE key = 'applied'").fetchone()
+            return row is not None and int(row[0]) > 0
+    except (sqlite3.Error, ValueError, TypeError):
+        return False

@@ -30,7 +30,7 @@ from muster.ports.no_json import NO_JSON
 from muster.ports.store import Committed, Event, Superseded
 from muster.ports.write_files import write_atomically
 from muster.store import campaigns, fold, fold_clock, fold_gates, fold_refused
-from muster.store.database_file import DatabaseFile, has_journal
+from muster.store.database_file import DatabaseFile, has_journal, has_seen_decisions
 from muster.store.log import FileLog, Log
 from muster.store.newer import (
     refuse_newer_database,
@@ -100,6 +100,8 @@ class SqliteStore:
             raise _damaged("decisions.jsonl is shorter than what campaign.db has seen of it")
         if not self.log.size() and (self.folder / "attempts").is_dir():  # or finished work would run again
             raise _damaged("decisions.jsonl is gone, and there are attempts")
+        if not self.log.size() and not self.lasting and has_seen_decisions(self._file.path):
+            raise _damaged("decisions.jsonl is gone, and campaign.db has seen what it said")
 
     def _refuse_newer(self) -> None:
         """Of what is folded, and of what is not folded yet."""
