@@ -35,6 +35,8 @@ class Totals:
 def advised(status: dict[str, Any]) -> list[str]:
     """The commands that would bring it on, as the status says it, one for all cells that need the same."""
     found = {"held": ["release"], "down": ["up --detach"]}.get(status["intent"], [])
+    if status["controller"]["started_here"] is False:  # the register was deleted, and nobody is left who knows
+        found = ["up --detach"]
     lost = [cell for cell in status["cells"] if "No such file" in cell["reason"] and "/.muster/env/" in cell["reason"]]
     if any(cell["verdict"] == "DEAD" for cell in lost):
         found = ["up --detach"]  # which records the environment anew

@@ -90,8 +90,11 @@ def test_a_person_types_what_the_status_says() -> None:
         for name, (verdict, words) in told.items()
     ]
     expected = ["stop train/0 train/1", "retry train/2 --because storm"]
-    assert advised({"intent": "running", "controller": {"trouble": None}, "cells": cells}) == expected
-    assert advised({"intent": "held", "controller": {"trouble": None}, "cells": cells})[0] == "release"
+    controller = {"trouble": None, "started_here": None}
+    assert advised({"intent": "running", "controller": controller, "cells": cells}) == expected
+    assert advised({"intent": "held", "controller": controller, "cells": cells})[0] == "release"
+    unregistered = {"trouble": None, "started_here": False}
+    assert advised({"intent": "running", "controller": unregistered, "cells": []}) == ["up --detach"]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from muster.acts.edit import make_variant, read_variants
 from muster.acts.journal_fill import Work, fill_journal
 from muster.acts.journal_new import Asked, new
 from muster.domain.errors import MusterError
+from muster.domain.secrets import Masker
 from muster.domain.template import placeholders, render, split_words
 from muster.report.documents.names import Vocabulary
 from muster.report.documents.quantity import Book as Quantities
@@ -246,6 +247,31 @@ SECRETS = b"env:\n  API_KEY: abcdefgh\n  list:\n    - password: x\n    - --token
 
 def _masked(text: str) -> object:
     return masking.hidden_text(text), masking.hidden_lines(text.split("\n")), masking.hidden_words(text.split(" "))
+
+
+MASKED = (
+    b'{"url": "https://u:hunter22hunter22@h/x?sig=abc1", "note": "p%40ss%20word/with:signs", "n": 1234567890}',
+    b"Authorization: Bearer abcdefg123\tp@ss word/with:signs\t1234567890\x1b[31mhunter22\x1b[0mhunter22",
+    b"-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nxoxb-12345678 sk-abcdefgh12345678",
+)
+SECRET_WORDS = (
+    b"hunter22",
+    b"://",
+    b"Bearer ",
+    b"token=",
+    b'\\"',
+    b"-----BEGIN PRIVATE KEY-----",
+    b"\x1b[0m",
+    b"?key=",
+)
+MASKER = Masker(
+    ["hunter22hunter22", "p@ss word/with:signs", "1234567890", "-----BEGIN\nlong line of a key 1\n-----END"]
+)
+
+
+def _masked_output(text: str) -> object:
+    shown = [each(text) for each in (MASKER.mask, MASKER.mask_tail, MASKER.output, MASKER.written, MASKER.json_output)]
+    return [*shown, MASKER.table_output(text, "\t")]
 
 
 # -- documents and journals
@@ -511,6 +537,9 @@ def _all() -> Iterable[Reader]:
         (ValueError,),
         words=(b"{", b"}", b"{{", b"}}", b"'", b'"', b"\\", b"{seed}", b"{a.b}"),
         most=ONE_WORD,
+    )
+    yield Reader(
+        "secrets", ("muster.domain.secrets",), lambda: [SECRETS, *MASKED], _text(_masked_output), words=SECRET_WORDS
     )
     yield Reader(
         "masking",
