@@ -10,7 +10,7 @@ from typing import Any
 from storm_world import Line, StormWorld
 
 _RUN = re.compile(r"run `muster (\w+)`")
-_ADVICE = re.compile(r"`muster (\w+) (\S+?)( --because \.\.\.)?`")
+_ADVICE = re.compile(r"`muster (\w+) (\S+?)(?: --because \.\.\.)?`")
 
 
 @dataclass
@@ -42,16 +42,14 @@ def advised(status: dict[str, Any]) -> list[str]:
         found = ["up --detach"]  # which records the environment anew
     if "`muster up` records the environment" in str(status["controller"]["trouble"]):
         found = ["up --detach"]
-    cells: dict[tuple[str, str], list[str]] = {}
+    cells: dict[str, list[str]] = {}  # many at once need a reason
     for cell in status["cells"]:
-        told = {verb: option for verb, name, option in _ADVICE.findall(cell["next"] or "") if name == cell["cell"]}
+        told = [verb for verb, name in _ADVICE.findall(cell["next"] or "") if name == cell["cell"]]
         if cell["verdict"] == "DEAD" and "retry" in told:
-            cells.setdefault(("retry", told["retry"]), []).append(cell["cell"])
+            cells.setdefault("retry", []).append(cell["cell"])
         elif cell["verdict"] == "UNKNOWN" and told:
-            cells.setdefault(next(iter(told.items())), []).append(cell["cell"])
-    return found + [
-        f"{verb} {' '.join(names)}{option}".replace("...", "storm") for (verb, option), names in cells.items()
-    ]
+            cells.setdefault(told[0], []).append(cell["cell"])
+    return found + [f"{verb} {' '.join(names)} --because storm" for verb, names in cells.items()]
 
 
 def needed_for(error: Exception) -> str:

@@ -89,7 +89,7 @@ def test_a_person_types_what_the_status_says() -> None:
         {"cell": name, "verdict": verdict, "reason": "", "next": words.format(name)}
         for name, (verdict, words) in told.items()
     ]
-    expected = ["stop train/0 train/1", "retry train/2 --because storm"]
+    expected = ["stop train/0 train/1 --because storm", "retry train/2 --because storm"]
     controller = {"trouble": None, "started_here": None}
     assert advised({"intent": "running", "controller": controller, "cells": cells}) == expected
     assert advised({"intent": "held", "controller": controller, "cells": cells})[0] == "release"
