@@ -89,6 +89,7 @@ class Bench(Protocol):
 class RealBench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / ".muster"
+        self.folder.mkdir()
         self.one, self.two = (LocalExecutor(self.folder, CAMPAIGN.slots) for _ in range(2))
         self.ran = folder / "ran"
 
@@ -159,6 +160,29 @@ def test_a_slot_is_leased_to_one_at_a_time_and_several_come_together_or_not_at_a
     both = bench.two.lease(["cpu0", "cpu1"])
     assert both
     bench.two.give_back(both)
+
+
+def test_a_campaign_that_was_moved_away_is_not_made_anew_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MUSTER_HOME", str(tmp_path / "home"))
+    campaign = tmp_path / "campaign"
+    campaign.mkdir()
+    bench = RealBench(campaign)
+    lease = bench.one.lease(["cpu0"])
+    assert lease
+    order = bench.order("moved")
+    campaign.rename(tmp_path / "moved")
+    for act in (
+        lambda: bench.one.launch(order, lease),
+        lambda: bench.one.revoke(attempt(), "it was moved"),
+        lambda: bench.one.stop(attempt(), epoch=1, reason="user_stop", grace_s=1),
+        lambda: bench.one.release(attempt()),
+    ):
+        with pytest.raises(FileNotFoundError):
+            act()
+    assert not campaign.exists()
+    bench.close()
 
 
 def test_whoever_revokes_first_wins_and_nobody_ever_executes_it(bench: Bench) -> None:

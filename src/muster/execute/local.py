@@ -113,7 +113,7 @@ class LocalExecutor:
             self.give_back(lease)
             return
         # not synced: the shim syncs the innermost folder, and a lost one can only mean that the machine went down
-        make_private_folder(folder, parents=True)
+        make_private_folder(folder, inside=self.state)
         if order.mkdir:
             make_public_folder(Path(order.out))
         self._write_order(folder, order)
@@ -164,7 +164,7 @@ class LocalExecutor:
         folder = self.folder(*attempt.place)
         if self._is_lost(folder, attempt.token) or self.traces.holds_slot(attempt, for_s=REQUEST_S):
             return False
-        make_private_folder(folder, parents=True)
+        make_private_folder(folder, inside=self.state)
         try:
             fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         except FileExistsError:
@@ -193,9 +193,9 @@ class LocalExecutor:
         folder = self.folder(*attempt.place)
         if self._is_lost(folder, attempt.token):
             folder = Path(self.traces.refuges(attempt.token)[0])
-            make_private_folder(folder, parents=True)
+            make_private_folder(folder, inside=self.state)
             self._remind(folder, attempt.token)
-        make_private_folder(folder, parents=True)
+        make_private_folder(folder, inside=self.state)
         return folder
 
     def _remind(self, refuge: Path, token: str) -> None:

@@ -132,22 +132,25 @@ def open_to_append(path: Path, mode: int = PRIVATE_FILE, flags: int = os.O_WRONL
 # -- folders
 
 
-def make_private_folder(path: Path, *, parents: bool = False) -> None:
-    """Of this user alone. Raises NotADirectoryError where a link or a file lies there."""
+def make_private_folder(path: Path, *, parents: bool = False, inside: Path | None = None) -> None:
+    """Of this user alone. Raises NotADirectoryError where a link or a file lies there.
+
+    `inside`: its parents are made, too, but never that one, which may have been moved or deleted.
+    """
     try:
         path.mkdir(PRIVATE_FOLDER)
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "a link, or no folder", str(path)) from None
     except FileNotFoundError:
-        if not parents or path.parent == path:
+        if not (parents or inside) or path.parent in (path, inside):
             raise
-        make_private_folder(path.parent, parents=True)
+        make_private_folder(path.parent, parents=parents, inside=inside)
         make_private_folder(path)
 
 
-def make_public_folder(path: Path, *, parents: bool = False) -> None:
-    """For people, or for a run: as they would have made it themselves."""
+def make_public_folder(path: Path, *, parents: bool = False, inside: Path | None = None) -> None:
+    """For people, or for a run: as they would have made it themselves. `inside` as of a private one."""
     try:
         path.mkdir(PUBLIC_FOLDER)
     except FileExistsError:
@@ -155,9 +158,9 @@ def make_public_folder(path: Path, *, parents: bool = False) -> None:
             raise
         return
     except FileNotFoundError:
-        if not parents or path.parent == path:
+        if not (parents or inside) or path.parent in (path, inside):
             raise
-        make_public_folder(path.parent, parents=True)
+        make_public_folder(path.parent, parents=parents, inside=inside)
         make_public_folder(path)
         return
     if _of_the_caller:

@@ -33,7 +33,7 @@ class Taken(msgspec.Struct, omit_defaults=True):
 def save(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
     data = encode(Taken(text, campaign_inside(campaign, whereabouts(folder)), dict(hashes)))
     name = _digest(data)
-    write_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write")
+    write_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write", inside=folder)
     return name
 
 
@@ -42,7 +42,7 @@ def save_environment(folder: Path, environment: Mapping[str, str]) -> str:
     learn(environment)
     data = json.dumps(dict(sorted(environment.items()))).encode()  # bytes that are no UTF-8 survive as \udcXX
     path = folder / "env" / f"{_digest(data)}.json"
-    write_durably(path, data, PRIVATE_FILE, "env.write")
+    write_durably(path, data, PRIVATE_FILE, "env.write", inside=folder)
     return str(path)
 
 
@@ -52,11 +52,12 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]
 
 
-def write_durably(path: Path, data: bytes, mode: int, point: str) -> None:
+def write_durably(path: Path, data: bytes, mode: int, point: str, *, inside: Path | None = None) -> None:
+    """Where it is not yet, with its folders; `inside`: but not that one, which may have been moved or deleted."""
     if path.exists():
         return
     make = make_private_folder if mode == PRIVATE_FILE else make_public_folder
-    make(path.parent, parents=True)
+    make(path.parent, parents=inside is None, inside=inside)
     write_atomically(path, data, mode=mode, sync=True, point=point)
 
 

@@ -22,7 +22,7 @@ FOLDER = "env"
 def recording(state: Path) -> Iterator[None]:
     """While an environment is recorded and taken in, none is deleted."""
     folder = state / FOLDER
-    make_private_folder(folder, parents=True)
+    make_private_folder(folder, inside=state.parent)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH)

@@ -65,7 +65,7 @@ def keep(state: Path, seen: Seen) -> dict[str, Any] | None:
     """What is in no commit, so that it can be had again: the diff by its name, and each file by its hash."""
     folder = state / DIFFS
     for path, digest in seen.code.get("files", {}).items():
-        _keep_file(folder / FILES / digest, seen.top, path)
+        _keep_file(state, digest, seen.top, path)
     if not seen.diff:
         return None
     data = seen.diff.encode("utf-8", "replace")
@@ -76,12 +76,13 @@ def keep(state: Path, seen: Seen) -> dict[str, Any] | None:
     return {"path": str(path), "bytes": len(data), "cut": len(data) > LARGEST_DIFF}
 
 
-def _keep_file(target: Path, top: str, path: str) -> None:
+def _keep_file(state: Path, digest: str, top: str, path: str) -> None:
+    target = state / DIFFS / FILES / digest
     if target.exists() or not may_be_kept(path):
         return
     data = content(top, path)
-    if data is not None and hashlib.sha256(data).hexdigest() == target.name:
-        make_private_folder(target.parent, parents=True)
+    if data is not None and hashlib.sha256(data).hexdigest() == digest:
+        make_private_folder(target.parent, inside=state)
         write_atomically(target, data)
 
 

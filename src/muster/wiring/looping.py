@@ -135,7 +135,7 @@ def _written(folder: Path, each: Proposed, campaign: Path, base: Path | None) ->
             hint="move it away; nothing was proposed",
         )  # fmt: skip
     mode = no_more_open_than(campaign, *([base] if base else []))
-    campaigns.write_durably(path, data, mode, "round.config")
+    campaigns.write_durably(path, data, mode, "round.config", inside=campaign.parent)
     return replace(each.variant, config=str(path))
 
 
