@@ -19,7 +19,7 @@ from muster.domain.attempt import Attempt
 from muster.domain.sighting import Identity
 from muster.execute.slots import SlotHouse, home, own_home
 from muster.ports.no_json import NO_JSON
-from muster.ports.plain_files import open_plain
+from muster.ports.plain_files import NotPlain, open_plain
 from muster.ports.write_files import open_to_append, write_atomically
 
 
@@ -61,8 +61,8 @@ class LaunchBook:
         return size > 0 and os.pread(self._fd, 1, size - 1) != b"\n"
 
     def known(self) -> dict[str, Identity | None]:
-        """By token; what others wrote since is read as far as it goes."""
-        with contextlib.suppress(OSError), open(open_plain(str(self.path)), "rb") as file:
+        """By token; what others wrote since is read as far as it goes. Raises OSError where it can't be told."""
+        with contextlib.suppress(FileNotFoundError), open(open_plain(str(self.path)), "rb") as file:
             inode = os.fstat(file.fileno()).st_ino
             at = self._read[1] if self._read[0] == inode else 0
             file.seek(at)
@@ -80,11 +80,16 @@ class LaunchBook:
         It makes the book before it claims anything. Where the book is gone and attempts are open, somebody deleted it,
         and each of them may have been launched.
         """
-        deleted, known = not self.path.exists(), self.known()
-        kept = {token: known.get(token) for token in tokens if deleted or token in known}
+        try:
+            deleted, known = not self.path.exists(), self.known()
+        except NotPlain:
+            deleted, known = True, {}
+        except OSError:  # it stays as it is, until it can be read
+            return
+        self._known = {token: known.get(token) for token in tokens if deleted or token in known}
         with contextlib.suppress(OSError):
-            write_atomically(self.path, b"".join(map(_encode, kept.items())))
-            self._known, self._read = kept, (0, 0)
+            write_atomically(self.path, b"".join(map(_encode, self._known.items())))
+            self._read = (0, 0)
             self.close()
 
     def close(self) -> None:

@@ -300,10 +300,14 @@ def _is_doubtful(fd: int) -> bool:
 
 
 def is_held_though_deleted(path: Path) -> bool:
-    """Whether a process that we may look at holds the lock of a file that lay here and was deleted."""
+    """Whether a process that we may look at holds the lock of a file that lay here and was deleted.
+
+    Raises OSError where we can't look for another reason: whom we could not look at may hold it.
+    """
     gone = f"{path.parent.resolve() / path.name} (deleted)"
     for pid in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208
-        with contextlib.suppress(OSError), os.scandir(f"/proc/{pid}/fd") as descriptors:
+        unseen = (FileNotFoundError, ProcessLookupError, PermissionError)
+        with contextlib.suppress(*unseen), os.scandir(f"/proc/{pid}/fd") as descriptors:
             if any(_links_to(each.path, gone) and _is_locked(each.path) for each in descriptors):
                 return True
     return False

@@ -53,7 +53,12 @@ class AttemptProbe:
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
         doubtful = {a.token: a for a in attempts if self._is_doubtful(a, seen[a.key])}  # to look for them costs most
         if doubtful:
-            carriers = process.carriers(set(doubtful))
+            try:
+                carriers = process.carriers(set(doubtful))
+            except OSError as error:
+                unread = Sighting(self.clock.boot(), "unread", trouble=str(error))
+                seen |= {attempt.key: unread for attempt in doubtful.values()}
+                doubtful = {}
             for token, attempt in doubtful.items():
                 seen[attempt.key] = self._searched(attempt, seen[attempt.key], carriers[token])
         return {key: masked_sighting(each) for key, each in seen.items()}
@@ -69,10 +74,10 @@ class AttemptProbe:
         if seen.started == "no" and pids:
             try:
                 seen = self._read(attempt)  # it may have begun since we read
+                if seen.started == "no" and not seen.shim_locked:
+                    seen = self._lost(attempt, None)
             except OSError as error:
                 return Sighting(self.clock.boot(), "unread", trouble=str(error))
-            if seen.started == "no" and not seen.shim_locked:
-                seen = self._lost(attempt, None)
         return seen.with_strays(pids)
 
     def _look(self, attempt: Attempt) -> Sighting:

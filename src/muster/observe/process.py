@@ -131,14 +131,17 @@ def home_of(pid: int) -> str | None:
 
 
 def _environments() -> Iterator[tuple[int, bytes]]:
-    """Of the processes that carry a token and may be read: those of other users are none of ours."""
+    """Of the processes that carry a token and may be read: those of other users are none of ours.
+
+    Raises OSError where we can't look for another reason: whom we could not read may carry it.
+    """
     for name in os.listdir("/proc"):  # noqa: PTH208 - thousands of Path objects for nothing
         if not name.isdigit():
             continue
         try:
             with open(f"/proc/{name}/environ", "rb") as file:
                 environment = file.read()
-        except OSError:
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         if b"MUSTER_ATTEMPT=" in environment:
             yield int(name), environment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -294,3 +295,21 @@ def test_the_launch_book_outlives_its_deletion_and_forgets_what_is_over(tmp_path
     assert LaunchBook(tmp_path / "launched").known() == {"a": who, "b": None, "c": None}
     later.keep_only({"a"})
     assert LaunchBook(tmp_path / "launched").known() == {"a": who}
+
+
+def test_who_cannot_look_for_a_deleted_lease_does_not_take_the_slot(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = SlotHouse(home / "slots")
+
+    def refused(_: str) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "scandir", refused)
+    with pytest.raises(OSError, match="Too many open files"):
+        house.lease([Slot("cpu0", "cpu")])
+    monkeypatch.undo()
+    lease = house.lease([Slot("cpu0", "cpu")])
+    assert lease
+    for fd in lease.fds:
+        os.close(fd)
