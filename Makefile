@@ -28,9 +28,10 @@ quick: lint
 test: $(READY)
 	$(BIN)/python -m pytest -m "not slow" -n 3 --dist loadgroup
 
+# COLD: each command in a new interpreter; see tests/warm_muster.py
 test-all: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow"
+	COLD=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -rP -m slow
+	COLD=1 $(BIN)/python -m pytest -n 3 --dist loadgroup -m "not slow"
 
 # larger counts: storms, simulated campaigns and hostile inputs from SEED on for MINUTES, ONLY=storm for one kind; a second call goes on
 SEED ?= 1

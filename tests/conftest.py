@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from warm_muster import end_warm
+
 _IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 
 
@@ -38,3 +40,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     shared = (made for defs in info.name2fixturedefs.values() for made in defs) if info else ()
     if any(made.scope == "module" for made in shared) and item.get_closest_marker("xdist_group") is None:
         item.add_marker(pytest.mark.xdist_group(item.nodeid.partition("::")[0]))
+
+
+def pytest_sessionfinish() -> None:
+    end_warm()

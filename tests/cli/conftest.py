@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from muster.execute.guards import guard_pid
+from warm_muster import run_muster
 
 PATIENCE_S = 30.0
 
@@ -93,10 +94,7 @@ class Camp:
 
     def __call__(self, *args: str, code: int | None = None) -> subprocess.CompletedProcess[str]:
         """`muster ARGS` in the campaign's folder."""
-        done = subprocess.run(
-            [sys.executable, "-m", "muster", *args], cwd=self.root, env=self.environment, capture_output=True, text=True,
-            timeout=90,
-        )  # fmt: skip
+        done = run_muster(args, self.root, self.environment, timeout_s=90)
         if code is not None:
             assert done.returncode == code, (args, done.returncode, done.stdout, done.stderr)
         return done

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.append(str(Path(__file__).parents[1]))  # storm.py is a program, too
 from muster.acts import why
 from muster.acts.status import as_json
 from muster.execute.paths import attempt_folder
@@ -30,6 +31,7 @@ from muster.store.watches import WatchFile
 from muster.wiring.desk import Desk
 from muster.wiring.survey import look
 from muster.wiring.taking import checked, take_in
+from warm_muster import run_muster
 
 SHIM = Path(sys.modules["muster"].__file__ or "").parent / "execute" / "shim.py"
 PATIENCE_S = 60.0  # two busy cores: a deadline, never a delay
@@ -230,9 +232,7 @@ class World:
     # -- processes
 
     def muster(self, *words: str, timeout_s: float = PATIENCE_S, env: Mapping[str, str] | None = None) -> Any:
-        command = [sys.executable, "-m", "muster", "-C", str(self.root), *words]
-        given = {**self.env, **(env or {})}
-        return subprocess.run(command, env=given, capture_output=True, text=True, timeout=timeout_s, cwd="/")
+        return run_muster(("-C", str(self.root), *words), "/", {**self.env, **(env or {})}, timeout_s)
 
     def start(self, *command: str, env: Mapping[str, str] | None = None, **more: Any) -> subprocess.Popen[bytes]:
         given = {**self.env, **(env or {})}
