@@ -191,19 +191,21 @@ def _become(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
     from muster.cli import main
 
     sys.argv[:] = [str(Path(muster.__file__).with_name("__main__.py")), *asked["words"]]
+    code = 0
     try:
         main()
-    except SystemExit as left:  # as the interpreter ends, less the clearing of all that was loaded: it was never ours
+    except SystemExit as left:
         code = left.code if isinstance(left.code, int) else int(left.code is not None)
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except OSError:
-            code = 120
-        os._exit(code)
-    raise AssertionError("it ends with SystemExit")
+    # as the interpreter ends, less the clearing of all that was loaded before the fork: it was never ours
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        code = 120
+    gc.collect()  # what the command had open is closed by now: a database without its -wal, as a test may look for
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,12 @@ def states(camp: Camp) -> dict[str, str]:
 def test_nothing_that_is_kept_names_the_folder(finished: Camp, before: dict[str, Any]) -> None:
     """But for the orders, which are executed; and where the campaign was taken in, which is told."""
     state = finished.root / ".muster"
-    kept = [*state.glob("campaigns/*.json"), state / "hashes.json", *finished.root.glob("reports/stamps/*.json")]
+    hashes = state / "hashes.json"  # of files that had not changed for two seconds when they were read
+    until = time.monotonic() + 30
+    while not hashes.exists() and time.monotonic() < until:
+        time.sleep(0.25)
+        told(finished)
+    kept = [*state.glob("campaigns/*.json"), hashes, *finished.root.glob("reports/stamps/*.json")]
     lines = (state / "decisions.jsonl").read_text().splitlines()
     data = [json.loads(line)["data"] for line in lines]
     assert {each.pop("root") for each in data if "env_file" in each} == {str(finished.root)}
@@ -80,12 +86,12 @@ def test_nothing_that_is_kept_names_the_folder(finished: Camp, before: dict[str,
         each.pop("evidence")  # in words
     assert str(finished.root) not in json.dumps(data)
     for path in kept:
-        told = json.loads(path.read_text())
+        kept_data = json.loads(path.read_text())
         if path.parent.name == "stamps":
-            assert told.pop("root") == str(finished.root)
-            for cell in told["basis"]["cells"].values():
+            assert kept_data.pop("root") == str(finished.root)
+            for cell in kept_data["basis"]["cells"].values():
                 cell.pop("command")
-        assert str(finished.root) not in json.dumps(told), path
+        assert str(finished.root) not in json.dumps(kept_data), path
 
 
 @pytest.mark.parametrize("name", ["moved", "with spaces and ünïcödé 文件夹", "with[a]glob*"])
