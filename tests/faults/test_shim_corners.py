@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from muster.domain.campaign import Slots
 from muster.domain.order import Order
 from muster.execute import shim as shim_module
 from muster.execute.local import LocalExecutor, read_order
+from muster.execute.slots import SlotHouse
+from muster.ports.executor import Slot
 
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
 HELPER = "(setsid sh -c 'echo $$ > helper; while [ ! -e release_helper ]; do sleep 0.02; done' &); until [ -s helper ]; do sleep 0.01; done"
@@ -98,12 +100,15 @@ class Lone:
             **more,
         }
 
-    def start(self, body: str, *, hurt: str = "", crash: str = "", **more: Any) -> subprocess.Popen[bytes]:
+    def start(
+        self, body: str, *, hurt: str = "", crash: str = "", fds: Sequence[int] = (), **more: Any
+    ) -> subprocess.Popen[bytes]:
         (self.seen / "attempt.json").write_text(json.dumps(self.order(body, **more)))
         command = [sys.executable, "-I", "-S"]
         command += ["-c", HURT, str(SHIM), hurt, str(self.folder)] if hurt else [str(SHIM), "run", str(self.folder)]
+        command += [",".join(map(str, fds))] if fds else []
         armed = {"MUSTER_CRASH_AT": crash} if crash else {}
-        return self.world.start(*self.into, *command, env=armed, start_new_session=True)
+        return self.world.start(*self.into, *command, env=armed, start_new_session=True, pass_fds=fds)
 
     def run(self) -> int:
         """The pid of the run, once its command executes; a body says so by making `begun`."""
@@ -321,6 +326,23 @@ def test_a_run_on_twenty_slots_holds_twenty(world: World) -> None:
     assert [slot.name for slot in slots if not held(slot)] == []  # by the run itself
     (world.root / "go").touch()
     until(lambda: not any(held(slot) for slot in slots), "all slots are free again")
+
+
+def test_a_shim_whose_slot_was_deleted_on_its_way_executes_nothing(lone: Lone) -> None:
+    """A request that waits in a socket is seen by nobody: another run may have taken the slot meanwhile."""
+    house = SlotHouse(lone.world.home / "slots")
+    lease = house.lease([Slot("cpu0", "cpu")])
+    assert lease
+    (lone.world.home / "slots" / "cpu0").unlink()
+    assert ended(lone.start("touch begun", fds=lease.fds)) == 0
+    assert not (lone.world.root / "begun").exists()
+    assert not (lone.seen / "started").exists(), "another shim may still execute it"
+    again = house.lease([Slot("cpu0", "cpu")], again=True)
+    assert again
+    lone.start("touch begun", fds=again.fds)
+    assert lone.exit()["code"] == 0
+    for fd in (*lease.fds, *again.fds):
+        os.close(fd)
 
 
 def held(path: Path) -> bool:

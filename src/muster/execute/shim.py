@@ -246,7 +246,7 @@ class Shim:
     def run(self) -> int:
         wakeup = self._listen()  # before the lock tells others whom to poke
         _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-        if not self._lock():
+        if not self._lock() or self._slot_was_deleted():
             return 0
         if not self.folder.create("started", self.order["token"], "shim.started"):
             return 0
@@ -267,6 +267,13 @@ class Shim:
         self.folder.with_room(lambda: fill(fd, f"{os.getpid()} {start_ticks(os.getpid())}\n".encode()))
         reach("shim.lock")
         return True
+
+    def _slot_was_deleted(self) -> bool:
+        """While the request for us was on its way nobody could see that it held the slot: another run may have it now.
+
+        Whoever looks from here on finds the deleted file among our descriptors. The controller leases and asks again.
+        """
+        return any(os.fstat(fd).st_nlink == 0 for fd in self.slot_fds)
 
     def _listen(self) -> int:
         reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
