@@ -24,7 +24,7 @@ from muster.wiring.survey import look
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster accept train/v2_full/2 --because 'it failed in its teardown only'")
+@app.command("accept", epilog="Example:  muster accept train/v2_full/2 --because 'it failed in its teardown only'")
 def accept(
     ctx: typer.Context,
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],

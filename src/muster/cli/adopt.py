@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 HARMLESS = ("superseded", "is DONE already")
 
 
-@app.command(epilog="Example:  muster adopt 'runs/*_{config}_*_{seed}' --dry-run")
+@app.command("adopt", epilog="Example:  muster adopt 'runs/*_{config}_*_{seed}' --dry-run")
 def adopt(
     ctx: typer.Context,
     patterns: Annotated[

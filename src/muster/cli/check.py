@@ -22,7 +22,7 @@ from muster.wiring.roots import find_root_to_read
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster check --json | jq .mistakes")
+@app.command("check", epilog="Example:  muster check --json | jq .mistakes")
 def check(
     ctx: typer.Context,
     ask: Annotated[

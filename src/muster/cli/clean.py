@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 LISTED = 10
 
 
-@app.command(epilog="Example:  muster clean --older-than 7d   then   muster clean --older-than 7d --yes")
+@app.command("clean", epilog="Example:  muster clean --older-than 7d   then   muster clean --older-than 7d --yes")
 def clean(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Delete what is listed without it.")] = False,

@@ -29,7 +29,7 @@ MEANINGS = {
 }
 
 
-@app.command(epilog="Example:  muster cost --json | jq '{spent, unaccounted, by_cause}'")
+@app.command("cost", epilog="Example:  muster cost --json | jq '{spent, unaccounted, by_cause}'")
 def cost(
     ctx: typer.Context,
     report: Annotated[bool, typer.Option("--report", help="Write reports/cost.md: what the money bought.")] = False,

@@ -25,7 +25,7 @@ TO_THE_END = (
 )  # fmt: skip
 
 
-@app.command(epilog="Example:  muster demo my-demo")
+@app.command("demo", epilog="Example:  muster demo my-demo")
 def demo(
     folder: Annotated[
         Path | None,

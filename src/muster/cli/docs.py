@@ -41,7 +41,7 @@ def group(ctx: typer.Context) -> None:
         raise UsageError("say what to do: bind, update or audit", hint="for example: muster docs bind ppt.md")
 
 
-@app.command(epilog="Example:  muster docs bind ppt.md --dry-run")
+@app.command("bind", epilog="Example:  muster docs bind ppt.md --dry-run")
 def bind(
     ctx: typer.Context,
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Texts.", show_default=False)],
@@ -70,7 +70,7 @@ def bind(
     return 0
 
 
-@app.command(epilog="Example:  muster docs update ppt.md --dry-run")
+@app.command("update", epilog="Example:  muster docs update ppt.md --dry-run")
 def update(
     ctx: typer.Context,
     files: Annotated[
@@ -107,7 +107,7 @@ def update(
     return 0
 
 
-@app.command(epilog="Example:  muster docs audit ppt.md --json | jq .counts")
+@app.command("audit", epilog="Example:  muster docs audit ppt.md --json | jq .counts")
 def audit(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The text.", show_default=False)],

@@ -28,7 +28,7 @@ GUARD_S = 3.0
 NAMED = 8
 
 
-@app.command(epilog="Example:  muster down --runs --because 'the machine is needed'")
+@app.command("down", epilog="Example:  muster down --runs --because 'the machine is needed'")
 def down(
     ctx: typer.Context,
     runs: Annotated[bool, typer.Option("--runs", help="Stop the runs too.")] = False,

@@ -23,7 +23,8 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command(
-    epilog="Example:  muster edit configs/base.json --change 'ot.window@mul=1.5@max=10' --reason 'mass too small'"
+    "edit",
+    epilog="Example:  muster edit configs/base.json --change 'ot.window@mul=1.5@max=10' --reason 'mass too small'",
 )
 def edit(
     ctx: typer.Context,

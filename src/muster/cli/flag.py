@@ -52,7 +52,8 @@ def list_(ctx: typer.Context, as_json_: Json = False) -> int:
 
 
 @app.command(
-    epilog="Example:  muster flag accept mixed_steps --because 'seed 3 was cut at 95 % by the queue, its curve is flat'"
+    "accept",
+    epilog="Example:  muster flag accept mixed_steps --because 'the queue cut seed 3 at 95 %, its curve is flat'",
 )
 def accept(
     ctx: typer.Context,

@@ -20,7 +20,7 @@ app = typer.Typer(add_completion=False)
 LISTED = 20
 
 
-@app.command(epilog="Example:  muster down && muster fsck && muster up --detach")
+@app.command("fsck", epilog="Example:  muster down && muster fsck && muster up --detach")
 def fsck(
     ctx: typer.Context,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -39,7 +39,9 @@ def group(ctx: typer.Context) -> None:
         raise UsageError("say what to do: check, replay or draw", hint="for example: muster gates check")
 
 
-@app.command(epilog="Example:  muster gates check   or   muster gates check --flags train.sh --evals dev_v40.md")
+@app.command(
+    "check", epilog="Example:  muster gates check   or   muster gates check --flags train.sh --evals dev_v40.md"
+)
 def check(
     ctx: typer.Context,
     flags: FlagsFile = None,
@@ -64,10 +66,10 @@ def check(
     return 1 if any(each.contradicts for each in found) else 0
 
 
-app.command(epilog=EXAMPLE)(draw)
+app.command("draw", epilog=EXAMPLE)(draw)
 
 
-@app.command(epilog="Example:  muster gates replay runs/v40/gate_trace.jsonl --with gate_v41.yaml")
+@app.command("replay", epilog="Example:  muster gates replay runs/v40/gate_trace.jsonl --with gate_v41.yaml")
 def replay(
     ctx: typer.Context,
     trace: Annotated[

@@ -16,7 +16,7 @@ from muster.wiring.stopping import Stopping
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster giveup train/v2_full/4 --because 'this seed diverges'")
+@app.command("giveup", epilog="Example:  muster giveup train/v2_full/4 --because 'this seed diverges'")
 def giveup(
     ctx: typer.Context,
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],

@@ -15,7 +15,7 @@ from muster.wiring.desk import Desk
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog='Example:  muster hold --because "waiting for the new data"')
+@app.command("hold", epilog='Example:  muster hold --because "waiting for the new data"')
 def hold(
     ctx: typer.Context,
     because: Annotated[str, typer.Option(help="Why, for whoever wants to go on.", show_default=False)],

@@ -15,7 +15,7 @@ from muster.spec.templates import agents_md, names, template
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster init safedreamer   then   muster check")
+@app.command("init", epilog="Example:  muster init safedreamer   then   muster check")
 def init(
     ctx: typer.Context,
     name: Annotated[

@@ -62,7 +62,7 @@ def group(ctx: typer.Context) -> None:
         raise UsageError("say what to do: new, fill or audit", hint="for example: muster journal new")
 
 
-@app.command(epilog="Example:  muster journal new   or   muster journal new --dir experiments --language zh")
+@app.command("new", epilog="Example:  muster journal new   or   muster journal new --dir experiments --language zh")
 def new(
     ctx: typer.Context,
     version: Annotated[
@@ -94,7 +94,9 @@ def new(
     return 0
 
 
-@app.command(epilog="Example:  muster journal fill --run runs/v41   or   muster journal fill dev_v41.md --run train/0")
+@app.command(
+    "fill", epilog="Example:  muster journal fill --run runs/v41   or   muster journal fill dev_v41.md --run train/0"
+)
 def fill(
     ctx: typer.Context,
     file: File = None,
@@ -147,7 +149,9 @@ def _filled_lines(told: journal_fill.Told) -> Iterator[str]:
         yield "nothing was written (--dry-run)"
 
 
-@app.command(epilog="Example:  muster journal audit   or   muster journal audit dev_v41.md --json | jq .counts")
+@app.command(
+    "audit", epilog="Example:  muster journal audit   or   muster journal audit dev_v41.md --json | jq .counts"
+)
 def audit(
     ctx: typer.Context,
     file: File = None,

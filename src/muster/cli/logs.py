@@ -31,7 +31,7 @@ CHUNK = 1 << 16
 MEMORY = 64
 
 
-@app.command(epilog="Example:  muster logs train/v2_full/2 -f --err")
+@app.command("logs", epilog="Example:  muster logs train/v2_full/2 -f --err")
 def logs(
     ctx: typer.Context,
     cell: Annotated[str, typer.Argument(metavar="CELL", help="A cell, or a glob that fits one.", show_default=False)],

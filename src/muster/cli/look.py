@@ -32,7 +32,7 @@ LONGEST_PID = 10  # digits
 LONGEST_COMMAND = 160
 
 
-@app.command(epilog="Example:  muster look 610925   or   muster look runs/20260223_v2_full_3 --for 30s")
+@app.command("look", epilog="Example:  muster look 610925   or   muster look runs/20260223_v2_full_3 --for 30s")
 def look(
     ctx: typer.Context,
     targets: Annotated[

@@ -41,7 +41,7 @@ def group(ctx: typer.Context) -> None:
         raise UsageError("say what to do: propose, run, explain or report", hint="for example: muster loop run")
 
 
-@app.command(epilog="Example:  muster loop propose   then look at loop/round-2.txt")
+@app.command("propose", epilog="Example:  muster loop propose   then look at loop/round-2.txt")
 def propose(
     ctx: typer.Context,
     take: Annotated[
@@ -83,7 +83,7 @@ def propose(
     return 0
 
 
-@app.command(epilog="Example:  muster loop run --rounds 3 --detach")
+@app.command("run", epilog="Example:  muster loop run --rounds 3 --detach")
 def run(
     ctx: typer.Context,
     rounds: Annotated[
@@ -101,7 +101,7 @@ def run(
     return carry_out(open_folder(ctx), [], detach=detach, as_json_=as_json_, rounds=rounds, loop=True)
 
 
-@app.command(epilog="Example:  muster loop explain train/baseline")
+@app.command("explain", epilog="Example:  muster loop explain train/baseline")
 def explain(
     ctx: typer.Context,
     cell: Annotated[str, typer.Argument(metavar="CELL", help="A run of the loop, or its variant.", show_default=False)],
@@ -126,7 +126,7 @@ def explain(
     return 0
 
 
-@app.command(epilog="Example:  muster loop report --json | jq '.best, .rules'")
+@app.command("report", epilog="Example:  muster loop report --json | jq '.best, .rules'")
 def report(
     ctx: typer.Context,
     as_json_: Annotated[bool, typer.Option("--json", help="Print summary.json.")] = False,

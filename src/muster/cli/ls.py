@@ -16,7 +16,9 @@ app = typer.Typer(add_completion=False)
 COLOURS = {"complete": "green", "stopped": "red", "unread": "red", "gone": "yellow", "held": "yellow"}
 
 
-@app.command(epilog="Example:  muster ls   then, to drop one that was deleted,   muster ls --forget /data/old_sprint")
+@app.command(
+    "ls", epilog="Example:  muster ls   then, to drop one that was deleted,   muster ls --forget /data/old_sprint"
+)
 def ls(
     ctx: typer.Context,
     forgotten: Annotated[

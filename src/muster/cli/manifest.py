@@ -34,7 +34,7 @@ TITLES = {
 }
 
 
-@app.command(epilog="Example:  muster manifest --json | jq -r '.[] | select(.kind == \"output\") | .path'")
+@app.command("manifest", epilog="Example:  muster manifest --json | jq -r '.[] | select(.kind == \"output\") | .path'")
 def manifest(
     ctx: typer.Context,
     hashes: Annotated[

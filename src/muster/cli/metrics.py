@@ -36,7 +36,8 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command(
-    epilog="Example:  muster metrics outputs/train --key 'train/*'   or   muster metrics train/v2_full/2 --json"
+    "metrics",
+    epilog="Example:  muster metrics outputs/train --key 'train/*'   or   muster metrics train/v2_full/2 --json",
 )
 def metrics(
     ctx: typer.Context,

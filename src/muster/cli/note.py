@@ -15,7 +15,7 @@ app = typer.Typer(add_completion=False)
 
 
 @app.command(
-    epilog="Example:  muster note 'the loss is NaN from here on' --cell train/v2_full/2 --evidence run.log:412"
+    "note", epilog="Example:  muster note 'the loss is NaN from here on' --cell train/v2_full/2 --evidence run.log:412"
 )
 def note(
     ctx: typer.Context,

@@ -17,7 +17,7 @@ app = typer.Typer(add_completion=False)
 NAMED = 5
 
 
-@app.command(epilog="Example:  muster pack sprint.tar.gz --with checkpoints")
+@app.command("pack", epilog="Example:  muster pack sprint.tar.gz --with checkpoints")
 def pack(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="NAME.tar.gz or NAME.tar.zst.", show_default=False)],

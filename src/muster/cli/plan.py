@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 LISTED = 40
 
 
-@app.command(epilog="Example:  muster plan --json | jq '.would_run[].cell'")
+@app.command("plan", epilog="Example:  muster plan --json | jq '.would_run[].cell'")
 def plan(
     ctx: typer.Context,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

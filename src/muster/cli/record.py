@@ -19,7 +19,7 @@ from muster.wiring.recording import gather, place, write_stamped
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster record --out Record.md")
+@app.command("record", epilog="Example:  muster record --out Record.md")
 def record(
     ctx: typer.Context,
     out: Annotated[

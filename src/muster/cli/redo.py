@@ -24,7 +24,7 @@ from muster.wiring.stopping import Stopping
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster redo train/v2_full/2 --because 'the reward had the wrong sign'")
+@app.command("redo", epilog="Example:  muster redo train/v2_full/2 --because 'the reward had the wrong sign'")
 def redo(
     ctx: typer.Context,
     because: Annotated[str, typer.Option(help="Why what is DONE must be run again.", show_default=False)],

@@ -14,7 +14,7 @@ from muster.wiring.desk import Desk
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster release --because 'the disk was enlarged'")
+@app.command("release", epilog="Example:  muster release --because 'the disk was enlarged'")
 def release(
     ctx: typer.Context,
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "released by a person",

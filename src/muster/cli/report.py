@@ -35,7 +35,7 @@ WAYS = {  # to what is missing, by its state; what was excluded or given up has 
 }
 
 
-@app.command(epilog="Example:  muster report --partial --json | jq .verdict")
+@app.command("report", epilog="Example:  muster report --partial --json | jq .verdict")
 def report(
     ctx: typer.Context,
     partial: Annotated[

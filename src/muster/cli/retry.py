@@ -19,7 +19,7 @@ from muster.wiring.stopping import Stopping
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster retry train/v2_full/2 --because 'more memory since'")
+@app.command("retry", epilog="Example:  muster retry train/v2_full/2 --because 'more memory since'")
 def retry(
     ctx: typer.Context,
     cells: Annotated[list[str], typer.Argument(metavar="CELL...", help="Cells, or globs.", show_default=False)],

@@ -12,7 +12,7 @@ from muster.spec import json_schema
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster schema > campaign.schema.json")
+@app.command("schema", epilog="Example:  muster schema > campaign.schema.json")
 def schema(
     _as_json: Annotated[bool, typer.Option("--json", help="The schema is JSON in any case.")] = False,
 ) -> int:

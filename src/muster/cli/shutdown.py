@@ -26,7 +26,9 @@ app = typer.Typer(add_completion=False)
 REFUSED = 3
 
 
-@app.command(epilog="Example:  muster shutdown --when-done   then, to take it back,   muster shutdown --cancel")
+@app.command(
+    "shutdown", epilog="Example:  muster shutdown --when-done   then, to take it back,   muster shutdown --cancel"
+)
 def shutdown(
     ctx: typer.Context,
     when_done: Annotated[

@@ -12,7 +12,7 @@ from muster.cli.telling import tell
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster status --json | jq .counts")
+@app.command("status", epilog="Example:  muster status --json | jq .counts")
 def status(
     ctx: typer.Context,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

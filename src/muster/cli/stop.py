@@ -22,7 +22,7 @@ app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4
 
 
-@app.command(epilog="Example:  muster stop 'train/v2_full/*' --because 'wrong learning rate'")
+@app.command("stop", epilog="Example:  muster stop 'train/v2_full/*' --because 'wrong learning rate'")
 def stop(
     ctx: typer.Context,
     cells: Annotated[

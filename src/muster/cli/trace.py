@@ -16,7 +16,9 @@ from muster.wiring.tracing import traced
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster trace reports/decision.md --claim E3   or   trace reports/tables/main.md:5")
+@app.command(
+    "trace", epilog="Example:  muster trace reports/decision.md --claim E3   or   trace reports/tables/main.md:5"
+)
 def trace(
     ctx: typer.Context,
     file: Annotated[str, typer.Argument(metavar="FILE[:LINE]", help="A file that Muster derived.", show_default=False)],

@@ -15,7 +15,7 @@ from muster.cli.words import counted, placed, say_json
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster unpack sprint.tar.gz home/sprint && muster -C home/sprint verify")
+@app.command("unpack", epilog="Example:  muster unpack sprint.tar.gz home/sprint && muster -C home/sprint verify")
 def unpack(
     ctx: typer.Context,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A pack.", show_default=False)],

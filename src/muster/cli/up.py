@@ -31,7 +31,7 @@ app = typer.Typer(add_completion=False)
 TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
 
 
-@app.command(epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
+@app.command("up", epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
 def up(
     ctx: typer.Context,
     detach: Annotated[bool, typer.Option("--detach", help="Hand over and return; do not stay attached.")] = False,

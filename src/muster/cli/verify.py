@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False)
 COLOURS = {"fresh": "green", "stale": "yellow", "broken": "red"}
 
 
-@app.command(epilog="Example:  muster verify && echo 'every table is what its results make of it'")
+@app.command("verify", epilog="Example:  muster verify && echo 'every table is what its results make of it'")
 def verify(
     ctx: typer.Context,
     as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,

@@ -15,7 +15,7 @@ from muster.wiring.desk import Desk
 app = typer.Typer(add_completion=False)
 
 
-@app.command(epilog="Example:  muster wait --timeout 2h --json")
+@app.command("wait", epilog="Example:  muster wait --timeout 2h --json")
 def wait(
     ctx: typer.Context,
     timeout: Annotated[

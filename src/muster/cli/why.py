@@ -30,7 +30,7 @@ app = typer.Typer(add_completion=False)
 STRIP = 48
 
 
-@app.command(epilog="Example:  muster why train/v2_full/2")
+@app.command("why", epilog="Example:  muster why train/v2_full/2")
 def why(
     ctx: typer.Context,
     cell: Annotated[str, typer.Argument(metavar="CELL", help="A cell, or a glob: 'train/*/2'.", show_default=False)],

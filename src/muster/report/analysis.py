@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from muster.report.facts import Column, Facts, Measurement
-from muster.stats import flags
+from muster.stats import flags, flags_making
 from muster.stats.decision import Decision, decide
 from muster.stats.flag_weight import deciding_of, weighed
 from muster.stats.flags import Flag, Measured
@@ -66,7 +66,7 @@ def find_flags(facts: Facts) -> tuple[Flag, ...]:
     ]
     raised = (
         *flags.of_values(samples, measured, facts.scales),
-        *flags.of_making(facts.made),
+        *flags_making.of_making(facts.made),
         *flags.of_declaration(facts.declared, samples),
         *of_definitions(facts.mixed, facts.outdated),
         *of_sources(facts.sources),
