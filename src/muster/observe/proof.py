@@ -393,8 +393,7 @@ class _Reading:
     def _newest(self, pattern: str) -> list[str]:
         """What fits, the newest first; what was there before the attempt is not its own."""
         since = self.fits.since
-        slack = outputs.SLACK_S
-        return [path for path in newest_first(pattern) if since is None or time_of(path) >= since - slack]
+        return [path for path in newest_first(pattern) if since is None or time_of(path) >= since]
 
     def places(self) -> Places:
         results: dict[str, str] = {}
