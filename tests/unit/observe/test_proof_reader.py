@@ -421,6 +421,11 @@ def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(
     put(old / "plot.png", at=now)  # somebody touches it: what it holds is as old as before
     reading = read(proof, claimed, None)
     assert (reading.holds, reading.output, reading.step, reading.results) == (False, str(old), None, {})
+    model = put(old / "model.bin", at=now - 5000)
+    files = job(Proof(files=("model.*",)))
+    assert told(read(files, claimed, None))[-1] == ("model.*: 1 found, from before the start", "fails")
+    os.utime(model, (now, now))
+    assert read(files, claimed, None).holds is True
     put(old / "metrics.jsonl", b'{"step": 9}\n', now)  # it goes on in the old folder
     assert read(proof, claimed, None).holds is True
 
