@@ -65,6 +65,11 @@ def test_up_starts_no_cell_whose_folder_is_written_by_hand(camp: Camp, by_hand: 
     assert not (camp.root / ".muster").exists()
     planned = camp("plan", code=0).stdout
     assert f"pid {by_hand.pid} writes in" in planned
+    assert "would run now: 1 of 2 cells" in planned
+    assert "`muster up` starts nothing while such a run lives" in planned
+    foreseen = camp.json("plan")
+    assert [item["cell"] for item in foreseen["would_run"]] == ["train/1"]
+    assert [(item["cell"], item["verdict"]) for item in foreseen["not"]] == [("train/2", "PENDING")]
 
     camp("up", "--only", "seed=1", code=3)
     status = {cell["cell"]: cell for cell in camp.json("status")["cells"]}

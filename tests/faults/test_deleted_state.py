@@ -232,6 +232,9 @@ def test_after_git_clean_up_refuses_the_cells_whose_runs_live(world: World) -> N
     assert refused.returncode == 3
     assert f"{CELL} (pid {pid})" in refused.stderr
     assert not world.state.exists(), "nothing was changed"
+    planned = world.muster("plan").stdout
+    assert "would run now: 0 of 1 cell" in planned
+    assert f"kill {pid}`" in planned, "the run, and not its shim"
     let_go(world)
     until(lambda: ticks(pid) is None, "it ends")
     ran_once(world)

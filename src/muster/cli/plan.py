@@ -44,7 +44,6 @@ def plan(
 
 def lines(found: Foreseen) -> Iterator[str]:
     status, seen = found.status, found.outlook
-    unknown = names_told(status.cells)
     done = status.counts["DONE"]
     yield paint(f"{status.state.campaign.name}: {counted(len(status.cells))} declared, {done} done", "bold")
     yield ""
@@ -57,7 +56,7 @@ def lines(found: Foreseen) -> Iterator[str]:
     more = f"; {len(later)} more {follows} when what they need is DONE" if later else ""
     yield paint(f"would run now: {len(seen.would_run)} of {counted(len(status.cells))}{more}", "bold")
     for item in seen.would_run[:LISTED]:
-        yield f"  {item.position:>3}. {item.cell}: {unknown.get(item.cell) or item.why}"
+        yield f"  {item.position:>3}. {item.cell}: {item.why}"
     if len(seen.would_run) > LISTED:
         yield f"  and {len(seen.would_run) - LISTED} more; `muster plan --json` has them all"
     for other in later[:LISTED]:
@@ -65,6 +64,9 @@ def lines(found: Foreseen) -> Iterator[str]:
     if len(later) > LISTED:
         yield f"    and {len(later) - LISTED} more"
     yield from _left(found)
+    if seen.would_run and names_told(status.cells):
+        told = "`muster up` starts nothing while such a run lives"
+        yield paint(f"{told}; `muster up --only AXIS=VALUE` starts the other cells now", "red")
     if found.mistakes:
         told = f"{counted(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
         yield paint(f"`muster check` finds {told} `muster up` from starting any of it", "red")

@@ -25,7 +25,7 @@ _READERS = frozenset({
     "tensorboard", "tail", "less", "more", "cat", "head", "watch", "grep", "rg", "find", "ls", "vim", "vi", "nvim",
     "nano", "emacs", "code", "ssh", "scp", "rsync", "rclone", "tmux", "screen", "jupyter", "jupyter-lab", "top", "htop",
     "nvtop", "nvidia-smi", "gpustat", "git", "man", "sleep", "inotifywait", "du", "df", "py-spy", "gdb", "strace",
-    "sshd", "su", "sudo", "login", "http.server", "aim", "mlflow",
+    "sshd", "su", "sudo", "login", "http.server", "aim", "mlflow", "tensorboard.main",
 })  # fmt: skip
 _PIPES = frozenset(
     {"tee", "ts", "rotatelogs", "multilog", "sed", "awk", "gawk", "mawk", "grep", "cat", "logger", "split"}

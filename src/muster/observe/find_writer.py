@@ -16,7 +16,7 @@ from muster.observe.find_output import MADE_SINCE, Command, named_folders, outpu
 from muster.observe.find_process import commands_of, opened_by, paths_in
 from muster.observe.find_target import other_run
 from muster.observe.find_walk import walk
-from muster.observe.probes.tree import TICKS_PER_S, Snapshot
+from muster.observe.probes.tree import TICKS_PER_S, Snapshot, written_bytes
 
 
 def writes_there(who: Who, folder: str, snapshot: Snapshot, began: float) -> bool:
@@ -27,8 +27,9 @@ def writes_there(who: Who, folder: str, snapshot: Snapshot, began: float) -> boo
         return False
     if who.sure == "names the folder above":
         output = output_of(who, commands, opened_by(tree), began)
-        # of several folders that came since it began each may be its own
-        return output.folder == folder and output.how == MADE_SINCE and not output.notes
+        # of several folders that came since it began each may be its own; of one that a viewer shows, none
+        near = output.folder == folder and output.how == MADE_SINCE and not output.notes
+        return near and _wrote_enough(tree, folder, began)
     if who.sure == "names it" and not any(folder in paths_in(words, cwd) for words, cwd in commands):
         return False  # only a file in it: a checkpoint that is evaluated
     return not _led_elsewhere(commands, folder)
@@ -48,6 +49,13 @@ def written_since(folder: str, began: float) -> bool:
     """No slack for coarse file times: what was written a moment before it began is not its own."""
     began += 1 / TICKS_PER_S  # which the kernel rounds down
     return any(each.is_plain and each.time > began for each in walk(folder).entries)
+
+
+def _wrote_enough(tree: Sequence[int], folder: str, began: float) -> bool:
+    """At least half of what came into the folder since it began: the rest may be somebody else's."""
+    came = sum(each.size for each in walk(folder).entries if each.is_plain and each.time > began)
+    wrote = written_bytes(tree)
+    return wrote is None or 2 * wrote >= came
 
 
 def _led_elsewhere(commands: Sequence[Command], folder: str) -> bool:

@@ -30,6 +30,15 @@ def time_of(path: str) -> float:
         return float("-inf")
 
 
+def came_at(path: str) -> float:
+    """When it was put there or written: a copy may keep the older time of what it was copied from."""
+    try:
+        stat = os.stat(path)
+    except OSError:
+        return float("-inf")
+    return max(stat.st_mtime, stat.st_ctime)
+
+
 def has_content(path: str) -> bool:
     try:
         return bool(os.listdir(path)) if os.path.isdir(path) else os.stat(path).st_size > 0

@@ -10,10 +10,10 @@ import os
 from dataclasses import dataclass
 
 from muster.domain.order import Order
-from muster.observe.window import Window, began_at
+from muster.observe.window import Window, began_at, started_at
 from muster.ports.folders import glob_paths
 
-SLACK_S = 2.0  # coarse file times, and a clock that was set a little
+SLACK_S = 2.0  # coarse file times, and clocks of two machines
 _MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files
 
 
@@ -34,11 +34,31 @@ def find_output(order: Order, since: float | None) -> str | None:
     """The output of an attempt; of several that fit, the one most likely its own. None: there is none."""
     if not is_glob(order.output):
         return order.output if os.path.lexists(order.output) else None
-    found = candidates(order.output, since)
+    found = candidates(order.output, since, slack_s=slack_of(order))
     return found[0].path if found else None
 
 
-def candidates(pattern: str, since: float | None, until: float | None = None) -> list[Found]:
+def slack_of(order: Order) -> float:
+    """By how much file times may seem to lie outside of the attempt that they belong to.
+
+    None where its `started` lies on the same file system as its output: one clock stamps both. A retry starts within
+    milliseconds of the death before it, and what that attempt wrote last must not be its own.
+    """
+    place = order.output
+    while is_glob(place) or not _is_there(place):
+        if place == os.path.dirname(place):
+            break
+        place = os.path.dirname(place)
+    try:
+        same = os.stat(place).st_dev == os.stat(os.path.dirname(order.out)).st_dev
+    except OSError:
+        return SLACK_S
+    return 0.0 if same and started_at(order) is not None else SLACK_S
+
+
+def candidates(
+    pattern: str, since: float | None, until: float | None = None, *, slack_s: float = SLACK_S
+) -> list[Found]:
     """What fits an absolute glob and was touched since the start, best first. `until`: its end, where that is known.
 
     Made since the start beats merely touched since: another run's plots or an `ls`-happy tool may touch an old folder.
@@ -47,15 +67,15 @@ def candidates(pattern: str, since: float | None, until: float | None = None) ->
     # a literal name may happen to hold glob characters: runs/[a]
     matches = [pattern] if os.path.lexists(pattern) else glob_paths(pattern)
     found = [_times(match) for match in matches]
-    start = float("-inf") if since is None else since - SLACK_S
+    start = float("-inf") if since is None else since - slack_s
     ours = [each for each in found if each.last >= start]
-    end = float("inf") if until is None else until + SLACK_S
+    end = float("inf") if until is None else until + slack_s
     return sorted(ours, key=lambda each: (start <= each.first, each.first <= end, each.last, each.path), reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """The outputs that fit, best first. `since`: of the best one only what was written from then on is the attempt's.
+    """The outputs that fit, best first. `since`: of the best one only files with this time or later are the attempt's.
 
     That is so of a folder that was there before: a trainer may go on in it, or somebody else has touched it.
     """
@@ -68,9 +88,11 @@ def fits_of(order: Order, window: Window | None) -> Fits:
     if not is_glob(order.output) or os.path.lexists(order.output):
         return Fits((order.output,)) if os.path.lexists(order.output) else Fits()
     since, until = (window.started, window.ended) if window else (began_at(order), None)
-    found = candidates(order.output, since, until)
-    older = bool(found) and since is not None and found[0].first < since - SLACK_S
-    return Fits(tuple(each.path for each in found), since if older and order.resumed_from is None else None)
+    slack = slack_of(order)
+    found = candidates(order.output, since, until, slack_s=slack)
+    start = since - slack if since is not None else None
+    older = bool(found) and start is not None and found[0].first < start
+    return Fits(tuple(each.path for each in found), start if older and order.resumed_from is None else None)
 
 
 def artifacts(patterns: tuple[str, ...], output: str | None) -> tuple[str, ...]:

@@ -65,10 +65,10 @@ class ProgressReader:
             return
         if self._certain and self.output and os.path.lexists(self.output):
             return
-        since = began_at(order)
-        found = outputs.candidates(order.output, since)
+        since, slack = began_at(order), outputs.slack_of(order)
+        found = outputs.candidates(order.output, since, slack_s=slack)
         self.output = found[0].path if found else None
-        self._certain = bool(found) and since is not None and found[0].first >= since - outputs.SLACK_S
+        self._certain = bool(found) and since is not None and found[0].first >= since - slack
 
     def _folder(self) -> str | None:
         """What paths are relative to; None: the run has not made it yet."""

@@ -23,7 +23,7 @@ from muster.observe.checkpoints import CheckpointReading, open_checkpoint, saved
 from muster.observe.find_target import repeat_of
 from muster.observe.joining import step_in_name
 from muster.observe.log_pieces import LogPiece, log_pieces
-from muster.observe.matches import fitting, has_content, newest_first, time_of
+from muster.observe.matches import came_at, fitting, has_content, newest_first, time_of
 from muster.observe.results import LOGS, NoResult, has_match, read_result
 from muster.observe.step_reads import StepRead, rank, read_records, read_step, step_text
 from muster.observe.window import Window, window_of
@@ -335,9 +335,13 @@ class _Reading:
         if not matches:
             trouble = outputs.unreadable(pattern)
             return _evidence("files", trouble or f"{wanted}: no such file", UNREAD if trouble else FAILS)
-        full = sum(map(has_content, matches))
+        since = self.fits.since
+        own = [match for match in matches if since is None or came_at(match) >= since]
+        if not own:
+            return _evidence("files", f"{wanted}: {len(matches)} found, from before the start", FAILS)
+        full = sum(map(has_content, own))
         if not full:
-            return _evidence("files", f"{wanted}: {len(matches)} found, all of them empty", FAILS)
+            return _evidence("files", f"{wanted}: {len(own)} found, all of them empty", FAILS)
         return _evidence("files", f"{wanted}: {full} found", HOLDS)
 
     # -- results
@@ -393,8 +397,7 @@ class _Reading:
     def _newest(self, pattern: str) -> list[str]:
         """What fits, the newest first; what was there before the attempt is not its own."""
         since = self.fits.since
-        slack = outputs.SLACK_S
-        return [path for path in newest_first(pattern) if since is None or time_of(path) >= since - slack]
+        return [path for path in newest_first(pattern) if since is None or time_of(path) >= since]
 
     def places(self) -> Places:
         results: dict[str, str] = {}

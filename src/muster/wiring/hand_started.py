@@ -126,7 +126,7 @@ def with_unknown_runs(root: Path, status: Status) -> Status:
         )
         for each in hand_started(root, status.state.campaign, status.state, waits)
     }
-    for run in unknown_runs(root, status.state):
+    for run in reversed(unknown_runs(root, status.state)):  # the first of a cell is the one that `up` names, too
         if run.cell in names:
             reason = f"a run of it lives (pid {run.pid}) that the state does not know, because it was deleted"
             told[run.cell] = (run.pid, reason, "wait for its end, then `muster up`")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.acts.check import locate
@@ -14,12 +14,12 @@ from muster.domain.errors import Mistake
 from muster.domain.whereabouts import STAYED
 from muster.observe.process import boot_id
 from muster.plan.order import Estimate, estimate
-from muster.plan.outlook import Outlook, as_if_taken_in, outlook
+from muster.plan.outlook import Outlook, WouldNot, as_if_taken_in, outlook
 from muster.ports.clock import SystemClock
 from muster.wiring.codes import CodeReader
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.fitting import misfits
-from muster.wiring.hand_started import with_unknown_runs
+from muster.wiring.hand_started import names_told, with_unknown_runs
 from muster.wiring.survey import look
 from muster.wiring.taking import noticed_here, read
 
@@ -53,7 +53,7 @@ def foresee(root: Path) -> Foreseen:
     noticed = [*noticed_here(found, root), *misfits(found.campaign, before)]
     return Foreseen(
         status,
-        outlook(state, status.spending.purse if status.spending else None),
+        without_unknown_runs(outlook(state, status.spending.purse if status.spending else None), status),
         changes(before, hashed) if before else Changes(),
         estimate(state, slots),
         slots,
@@ -61,6 +61,19 @@ def foresee(root: Path) -> Foreseen:
         (*found.warnings, *locate(period_warnings(found.campaign, str(root), state.declared), found.text)),
         sum(each.level in ("error", "failure") for each in noticed),
     )
+
+
+def without_unknown_runs(found: Outlook, status: Status) -> Outlook:
+    """`up` starts no cell whose run lives without being known to the state."""
+    told = {cell.record.cell.id: cell for cell in status.cells}
+    names = names_told(status.cells)
+    start = [item for item in found.would_run if item.cell not in names]
+    left = [
+        WouldNot(item.cell, told[item.cell].verdict.state, told[item.cell].verdict.reason, told[item.cell].next)
+        for item in found.would_run
+        if item.cell in names
+    ]
+    return Outlook(tuple(replace(item, position=at) for at, item in enumerate(start, 1)), (*left, *found.others))
 
 
 def was_begun(root: Path) -> bool:

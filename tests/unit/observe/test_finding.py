@@ -492,6 +492,22 @@ def test_another_run_of_the_same_trainer_is_not_the_dead_ones_life(tmp_path: Pat
             assert not found.others
 
 
+def test_who_only_shows_the_folder_above_is_not_the_dead_ones_life(tmp_path: Path) -> None:
+    """A viewer that was there first, and the only folder that was made since: the viewer has written nothing."""
+    above = tmp_path / "runs"
+    above.mkdir()
+    with started(*script(tmp_path, WAIT), "--logdir", str(above)) as viewer:
+        ready(viewer)
+        with started(*trainer(above, "a")) as dying:
+            for _ in range(5):
+                write_row(dying)
+            dying.kill()
+            os.waitid(os.P_PID, dying.pid, os.WEXITED | os.WNOWAIT)
+            found = writers(above / "a")
+            assert found.main is None
+            assert [each.pid for each in found.doubtful] == [viewer.pid]
+
+
 def test_a_filter_that_names_the_log_is_no_training(run: Path) -> None:
     """It has not opened its file yet, or only reads it."""
     words = ["sed", "-u", "p", str(run / "metrics.jsonl"), "-"]

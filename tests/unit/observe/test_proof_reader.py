@@ -17,6 +17,7 @@ from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
 from muster.observe.outputs import artifacts, find_output
+from muster.observe.progress import ProgressReader
 from muster.observe.proof import FileProofReader
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
@@ -376,9 +377,28 @@ def _without_ctime(stat: Any) -> Any:
     class Times:
         def __init__(self, real: os.stat_result) -> None:
             self.st_mtime = self.st_ctime = real.st_mtime
-            self.st_mode, self.st_size = real.st_mode, real.st_size
+            self.st_mode, self.st_size, self.st_dev = real.st_mode, real.st_size, real.st_dev
 
     return lambda path, **more: Times(stat(path, **more))
+
+
+def test_what_an_attempt_wrote_a_moment_before_the_next_one_began_is_not_the_next_ones(
+    named: Order, tmp_path: Path, attempt: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A retry begins within milliseconds of the death before it."""
+    now = time.time()
+    run(tmp_path, "a", now - 0.2)
+    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
+    proof = job(Proof(step=StepProof("9")), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    put(attempt / "started", b"tok", now - 0.1)
+    assert FileProofReader().progress(proof, CELL, named) == ProofReading(None)
+    assert (read(proof, named, None).holds, read(proof, named, None).output) == (False, None)
+    assert [mark.count for mark in ProgressReader(proof, CELL, named).look()] == [None]
+    own = run(tmp_path, "b", now - 0.05)
+    assert read(proof, named, None).output == str(own)
+    put(attempt / "exit.json", at=now - 0.04)
+    run(tmp_path, "c", now)  # a later attempt's
+    assert read(proof, named).output == str(own)
 
 
 def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(
@@ -401,6 +421,11 @@ def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(
     put(old / "plot.png", at=now)  # somebody touches it: what it holds is as old as before
     reading = read(proof, claimed, None)
     assert (reading.holds, reading.output, reading.step, reading.results) == (False, str(old), None, {})
+    model = put(old / "model.bin", at=now - 5000)
+    files = job(Proof(files=("model.*",)))
+    assert told(read(files, claimed, None))[-1] == ("model.*: 1 found, from before the start", "fails")
+    os.utime(model, (now, now))
+    assert read(files, claimed, None).holds is True
     put(old / "metrics.jsonl", b'{"step": 9}\n', now)  # it goes on in the old folder
     assert read(proof, claimed, None).holds is True
 

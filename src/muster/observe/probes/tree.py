@@ -122,18 +122,25 @@ def io_bytes(pids: Iterable[int]) -> float | None:
 
     Like CPU time it holds what children did that have been waited for. Mapped files do not count.
     """
-    found = [read for read in map(_io_of, pids) if read is not None]
+    found = [sum(counted) for counted in map(_io_of, pids) if counted is not None]
     return float(sum(found)) if found else None
 
 
-def _io_of(pid: int) -> int | None:
+def written_bytes(pids: Iterable[int]) -> int | None:
+    """Of `io_bytes` those that passed through write calls."""
+    found = [counted[1] for counted in map(_io_of, pids) if counted is not None]
+    return sum(found) if found else None
+
+
+def _io_of(pid: int) -> tuple[int, int] | None:
+    """Read and written."""
     try:
         fd = os.open(f"/proc/{pid}/io", os.O_RDONLY)
         try:
             words = os.read(fd, 512).split()
         finally:
             os.close(fd)
-        return int(words[1]) + int(words[3])  # rchar: N wchar: N
+        return int(words[1]), int(words[3])  # rchar: N wchar: N
     except (OSError, ValueError, IndexError):
         return None
 
