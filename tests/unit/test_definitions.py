@@ -95,6 +95,13 @@ def test_an_environment_variable_and_the_steps() -> None:
     ]  # fmt: skip
 
 
+def test_a_change_is_told_only_of_runs_that_it_would_have_touched() -> None:
+    """Another variable for all, and other args of a config that ran only afterwards."""
+    now = TEXT.replace("muster: 1", "muster: 1\nenv: {LR: '1'}").replace("--lr 2", "--lr 3")
+    told = story(TEXT, now, *BASE)
+    assert told == [f"ERROR train: env LR is not set for base, seeds 0, 1, 2, and `1` for new, seeds 0, 1, 2: {AGAIN}"]
+
+
 def test_what_leaves_every_run_as_it_was_is_no_other_definition() -> None:
     moved = TEXT.replace("train.py {config.args}", "train.py --lr {config.args}").replace("args: --lr ", "args: ")
     for now in (

@@ -92,9 +92,19 @@ def _compare(
             for change in each or ():
                 told.setdefault(change, ({}, {}))[at][run.cell.id] = run
     for change, sides in told.items():
-        for at, side_ in enumerate((older, newer)):  # told of one side only: all of the other stand against it
-            known = found.setdefault(change, ({}, {}))[at]
-            known.update(sides[at] or {run.cell.id: run for run in side_})
+        whose = [own or _touched_in(change[0], changed[at]) for at, own in enumerate(sides)]
+        for at, runs in enumerate(whose) if all(whose) else ():
+            found.setdefault(change, ({}, {}))[at].update(runs)
+
+
+def _touched_in(part: str, side: Iterable[tuple[Run, tuple[Change, ...] | None]]) -> dict[str, Run]:
+    """Runs that stand against a change of this part that only the other side tells.
+
+    Where another part of a run changed, nobody knows whether its config files were rewritten, too.
+    """
+    return {
+        run.cell.id: run for run, each in side if each is None or any(part in (CONTENTS, own) for own, _, _ in each)
+    }
 
 
 def _alike(was: Snapshot, is_: Snapshot, job: str, runs: Iterable[Run]) -> bool:
