@@ -52,13 +52,14 @@ def mixtures(records: Iterable[CellRecord], past: Past, chains: Mapping[str, Seq
 
 
 def outdated_cells(
-    records: Iterable[CellRecord], past: Past, now: Snapshot, but: frozenset[str] = frozenset()
+    records: Iterable[CellRecord], past: Past, now: Snapshot, but: frozenset[tuple[str, str]] = frozenset()
 ) -> Iterator[Mixture]:
-    """Cells that were made by another definition than the campaign file has now; those of `but` are told elsewhere."""
+    """Cells that were made by another definition than the campaign file has now; parts in `but` are told elsewhere."""
     found: dict[tuple[str, Change], dict[str, Run]] = {}
     for run in _runs(records, past, {}):
         then = past.snapshots(run.campaign)
-        for change in changes(run, then, now) or () if then and run.cell.id not in but else ():
+        told = changes(run, then, now) or () if then else ()
+        for change in (each for each in told if (run.cell.id, each[0]) not in but):
             found.setdefault((run.cell.job, change), {})[run.cell.id] = run
     for (job, (part, was, is_)), runs in found.items():
         yield Mixture(job, part, was, is_, tuple(runs), (), _rows(runs))
