@@ -77,6 +77,8 @@ def test_seeds_that_died_can_not_be_edited_away(camp: Camp) -> None:
     told = (camp.root / "reports/decision.PARTIAL-16of20.md").read_text()
     assert "| new | 6/10 |" in told
     assert RATES in told
+    for kind in ("md", "tex"):
+        assert RATES.partition(" (")[0] in (camp.root / f"reports/tables/main.PARTIAL-16of20.{kind}").read_text()
     defence = (camp.root / "reports/defence.PARTIAL-16of20.md").read_text()
     answer = defence.partition("Were seeds left out?")[2].partition("\n## ")[0]
     assert "Yes" in answer
@@ -112,6 +114,10 @@ def test_seeds_that_were_cut_from_the_axis_stay_in_n(camp: Camp) -> None:
     assert "| new | 5/7 |" in told
     assert "seed 5 was run on another driver" in told
     assert "PARTIAL" not in told
+    table = (camp.root / "reports/tables/main.md").read_text()
+    assert "2 cells were done and are taken out or lost again: eval/base/5" in table
+    assert "seed 5 was run on another driver" in table
+    assert "2 cells have no result, by causes that have nothing to do with it: eval/base/6: it never started" in table
     answer = (camp.root / "reports/defence.md").read_text().partition("Were seeds left out?")[2].partition("\n## ")[0]
     assert "Yes, and a person has said why: eval/base/5 (WITHDRAWN: it was DONE; withdrawn since)" in answer
     assert "the machine was given back" in answer

@@ -52,7 +52,7 @@ class Story:
 
     def told(self) -> list[str]:
         mixed = list(mixtures(self.records, self.past, {}))
-        cells = frozenset(cell for each in mixed for cell in each.cells)
+        cells = frozenset((cell, each.part) for each in mixed for cell in each.cells)
         found = of_definitions(mixed, outdated_cells(self.records, self.past, self.now, cells))
         return [f"{flag.level} {flag.message}" for flag in found]
 
@@ -93,6 +93,21 @@ def test_an_environment_variable_and_the_steps() -> None:
     assert sorted(each.partition(" for ")[0] for each in told) == [
         "ERROR train: env LR is not set", "ERROR train: env OMP is not set", "ERROR train: steps is `10`",
     ]  # fmt: skip
+
+
+def test_a_change_is_told_only_of_runs_that_it_would_have_touched() -> None:
+    """Another variable for all, and other args of a config that ran only afterwards."""
+    now = TEXT.replace("muster: 1", "muster: 1\nenv: {LR: '1'}").replace("--lr 2", "--lr 3")
+    assert story(TEXT, now, *BASE) == [
+        f"ERROR train: env LR is not set for base, seeds 0, 1, 2, and `1` for new, seeds 0, 1, 2: {AGAIN}"
+    ]
+
+
+def test_a_part_that_stands_against_nobody_is_told_as_older_than_the_file() -> None:
+    now = TEXT.replace("muster: 1", "muster: 1\nenv: {LR: '1'}").replace("--lr 1", "--lr 5")
+    error, warn = story(TEXT, now, *BASE)
+    assert error.startswith("ERROR train: env LR")
+    assert warn.startswith("WARN train: command was `--lr 1` for base, seeds 0, 1, 2; campaign.yaml says `--lr 5`")
 
 
 def test_what_leaves_every_run_as_it_was_is_no_other_definition() -> None:

@@ -52,13 +52,14 @@ def mixtures(records: Iterable[CellRecord], past: Past, chains: Mapping[str, Seq
 
 
 def outdated_cells(
-    records: Iterable[CellRecord], past: Past, now: Snapshot, but: frozenset[str] = frozenset()
+    records: Iterable[CellRecord], past: Past, now: Snapshot, but: frozenset[tuple[str, str]] = frozenset()
 ) -> Iterator[Mixture]:
-    """Cells that were made by another definition than the campaign file has now; those of `but` are told elsewhere."""
+    """Cells that were made by another definition than the campaign file has now; parts in `but` are told elsewhere."""
     found: dict[tuple[str, Change], dict[str, Run]] = {}
     for run in _runs(records, past, {}):
         then = past.snapshots(run.campaign)
-        for change in changes(run, then, now) or () if then and run.cell.id not in but else ():
+        told = changes(run, then, now) or () if then else ()
+        for change in (each for each in told if (run.cell.id, each[0]) not in but):
             found.setdefault((run.cell.job, change), {})[run.cell.id] = run
     for (job, (part, was, is_)), runs in found.items():
         yield Mixture(job, part, was, is_, tuple(runs), (), _rows(runs))
@@ -92,9 +93,19 @@ def _compare(
             for change in each or ():
                 told.setdefault(change, ({}, {}))[at][run.cell.id] = run
     for change, sides in told.items():
-        for at, side_ in enumerate((older, newer)):  # told of one side only: all of the other stand against it
-            known = found.setdefault(change, ({}, {}))[at]
-            known.update(sides[at] or {run.cell.id: run for run in side_})
+        whose = [own or _touched_in(change[0], changed[at]) for at, own in enumerate(sides)]
+        for at, runs in enumerate(whose) if all(whose) else ():
+            found.setdefault(change, ({}, {}))[at].update(runs)
+
+
+def _touched_in(part: str, side: Iterable[tuple[Run, tuple[Change, ...] | None]]) -> dict[str, Run]:
+    """Runs that stand against a change of this part that only the other side tells.
+
+    Where another part of a run changed, nobody knows whether its config files were rewritten, too.
+    """
+    return {
+        run.cell.id: run for run, each in side if each is None or any(part in (CONTENTS, own) for own, _, _ in each)
+    }
 
 
 def _alike(was: Snapshot, is_: Snapshot, job: str, runs: Iterable[Run]) -> bool:

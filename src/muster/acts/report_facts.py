@@ -160,8 +160,9 @@ def _deciding(plan: Plan | None) -> frozenset[str]:
     return frozenset(column.head for column in (plan.primary, plan.limit) if column) if plan else frozenset()
 
 
-def _told(mixed: Sequence[Mixture]) -> frozenset[str]:
-    return frozenset(cell for each in mixed for cell in each.cells)
+def _told(mixed: Sequence[Mixture]) -> frozenset[tuple[str, str]]:
+    """Cells, each with a part of its definition that is told as mixed."""
+    return frozenset((cell, each.part) for each in mixed for cell in each.cells)
 
 
 def _missing(cell: CellStatus, lacks: Sequence[str], found: Found, unread: frozenset[str]) -> Missing:

@@ -9,12 +9,14 @@ from muster.report.analysis import Analysis
 from muster.report.coverage import seeds_there
 from muster.report.estimates import captioned, estimate, format_of, heading, rule
 from muster.report.facts import Column
+from muster.report.flag_words import flag_standing, flag_text
 from muster.report.grid import Cell, Grid, aligned
 from muster.report.ranking import Ranking, rank, standing
 from muster.report.words import Words
 from muster.stats.decision import LEAST_SEEDS
 from muster.stats.sample import LEAST_FOR_IQM
 
+OF_SEEDS = ("failed_seeds", "lost_seeds", "withdrawn")  # why k is less than N
 MARKS = {"INFEASIBLE": "†", "UNDETERMINED": "?"}
 
 
@@ -77,6 +79,9 @@ def notes(analysis: Analysis, columns: Sequence[Column], ranking: Ranking, w: Wo
         yield w("note.undetermined", rule=rule(analysis))
     if any(not analysis.sample(config, column).n for config in analysis.facts.configs for column in columns):
         yield w("note.missing")
+    for flag in analysis.flags:
+        if flag.code in OF_SEEDS:
+            yield w.sentences(f"{flag_text(flag, w.language)}{w('stop')}", flag_standing(flag, w.language))
 
 
 def _iqm_note(analysis: Analysis, column: Column, w: Words) -> Iterator[str]:

@@ -11,13 +11,12 @@ from muster.stats.flag_types import Acceptance, Declared, Flag, Level, Made, Mea
 from muster.stats.flags_making import of_making
 from muster.stats.groups import grouped
 from muster.stats.sample import Sample
-from muster.stats.ties import Scale, TieColumn, Ties, chance_of_twins, find_ties, tie_columns
+from muster.stats.ties import ALIKE, Scale, TieColumn, Ties, chance_of_twins, find_ties, tie_columns
 from muster.stats.units import Value, mixed_units
 
 __all__ = ["Acceptance", "Declared", "Flag", "Made", "Measured", "Place", "of_declaration", "of_making", "of_values"]
 
 FEW = 6  # cells that a message names
-ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
 EXACT = 1e-9
 LARGEST = 1e100  # of a number that can be squared and summed
 RARE = 1e-4

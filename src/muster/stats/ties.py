@@ -18,8 +18,10 @@ from muster.stats.lattice import grain_of
 from muster.stats.sample import Sample
 
 EQUAL = 1e-12  # relative
+ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
 BOUNDS = (0.0, 1.0, 100.0)  # where rates and costs end
 TIGHTEST = 1e-4  # of a value: seeds that have an effect scatter by more, where nothing else tells
+COARSE = 1e-6  # of a value: a grain above it is that of a count or of rounding, not of a number's precision
 TOLD = 0.05  # evidence of one group below which it is part of what its column shows
 
 
@@ -80,6 +82,8 @@ class TieColumn:
         ]
         middles = [float(np.median(self.inner(each))) for each in self.samples if self.inner(each)]
         between = float(np.std(middles, ddof=1)) / 2 if len(middles) > 1 else 0.0
+        if not others and (near := self._of_rounding):
+            return near
         least = TIGHTEST * abs(here)
         whole = float(np.std(inner, ddof=1)) if len(inner) > 1 else 0.0  # all but one agree
         return min(others) if others else max(between, least, whole, self._of_sampling(here))
@@ -90,6 +94,17 @@ class TieColumn:
         if end is None or not 0 < there < end:
             return 1.0
         return min(1.0, math.sqrt(max(0.0, here * (end - here)) / (there * (end - there))))
+
+    @cached_property
+    def _of_rounding(self) -> float:
+        """Of all configs, where most seeds agree and a few lie on the next points of a coarse lattice."""
+        squares, free = 0.0, 0
+        for sample in self.samples:
+            here = float(np.median(sample.values)) if sample.n else 0.0
+            near = [value for value in sample.values if abs(value - here) < 1.5 * self.grain > COARSE * abs(here)]
+            squares += float(np.var(near)) * len(near) if len(set(map(_key, near))) > 1 else 0.0
+            free += max(0, len(near) - 1)
+        return math.sqrt(squares / free) if free else 0.0
 
     def _of_sampling(self, here: float) -> float:
         """A quarter of what N examples scatter by: models that differ at all do not differ on next to none of them."""
@@ -231,7 +246,8 @@ def _chance_of_twin(column: TieColumn, a: Sample, b: Sample) -> float:
     inner, other = sorted(fixed.inner(a)), sorted(fixed.inner(b))
     if not inner or not other:
         return 1.0
-    if len(set(inner)) == 1:  # seeds without an effect are told of elsewhere: then one coincidence is left
+    # seeds without an effect are told of elsewhere: then one coincidence is left
+    if len(set(inner)) == 1 and is_equal(inner[0], other[0]):
         return 1.0 if column.at_bound(inner[0]) else column.meeting(a.config)
     if len(inner) == len(other) and all(map(is_equal, inner, other)):
         ordered = all(is_equal(a.by_seed[seed], b.by_seed.get(seed, math.nan)) for seed in a.by_seed)
@@ -245,13 +261,16 @@ def _meeting(grain: float, spread: float) -> float:
 
 
 def _chance_of_moments(column: TieColumn, a: Sample, b: Sample) -> float:
-    """Roughly, and fivefold: means lie on a lattice of grain/n, sds on one of their own."""
-    n, spread = min(a.n, b.n), min(a.sd or 0.0, b.sd or 0.0)
+    """Roughly, and fivefold: means lie on a lattice of grain/n, sds on one of their own.
+
+    What counts as alike goes by the sd, which one failed seed makes large; the others scatter as they do without it.
+    """
+    n, spread = min(a.n, b.n), min(spread_of(column.inner(a)), spread_of(column.inner(b)))
     if n < 2 or spread <= 0:
         return 1.0
-    step = column.grain / spread
-    means = min(1.0, (step / n + 2e-3) * math.sqrt(n / (4 * math.pi)))
-    sds = min(1.0, (step * step / (n - 1) + 2e-3) * math.sqrt((n - 1) / (2 * math.pi)))
+    step, alike = column.grain / spread, 2 * ALIKE * max(a.sd or 0.0, b.sd or 0.0) / spread
+    means = min(1.0, (step / n + alike) * math.sqrt(n / (4 * math.pi)))
+    sds = min(1.0, (step * step / (n - 1) + alike) * math.sqrt((n - 1) / (2 * math.pi)))
     return min(1.0, 5 * means * sds)
 
 

@@ -56,6 +56,24 @@ def test_the_same_mean_and_sd_in_another_order() -> None:
     assert "mean and sd" in flag.message
 
 
+@pytest.mark.parametrize("failed", [0.1, 0.0])
+def test_a_seed_that_failed_makes_no_mean_and_sd_remarkable(failed: float) -> None:
+    """It makes the sd so large that all others agree to a thousandth of it."""
+    rows = (
+        [0.9512, 0.9498, 0.9523, 0.9505],
+        [0.9507, 0.9531, 0.9489, 0.9513],
+        [0.9519, 0.9501, 0.9494, 0.9525],
+    )
+    assert not of_values([sample(name, [*row, failed]) for name, row in zip("abc", rows, strict=True)], [])
+    assert not of_values([sample(name, [*row, failed]) for name, row in zip("ab", rows, strict=False)], [])
+
+
+def test_one_seed_of_five_that_solves_a_task_solves_it_about_as_well_everywhere() -> None:
+    assert not of_values(
+        [sample("a", [0.0] * 4 + [0.9501976144]), sample("b", [0.0] * 2 + [0.9498008407] + [0.0] * 2)], []
+    )
+
+
 @pytest.mark.parametrize("values", [[0.0] * 5, [1.0] * 5, [3.0, 4.0, 3.0, 5.0, 9.0]])
 def test_counts_and_saturated_rates_may_agree(values: list[float]) -> None:
     flags = of_values([sample("a", values), sample("b", values)], [])
@@ -79,6 +97,16 @@ def test_seeds_that_agree_in_full_precision(values: list[float], told: str) -> N
 @pytest.mark.parametrize("values", [[1.5, 1.7, 1.5, 2.2, 9.1], [91.3, 91.3, 91.2, 91.5, 91.4], [964.0, 967.0, 964.0]])
 def test_seeds_that_meet_on_a_coarse_lattice_are_not_worth_a_word(values: list[float]) -> None:
     assert of_values([sample("a", values)], []) == []
+
+
+def test_seeds_that_rounding_brings_together_are_not_worth_an_error() -> None:
+    """Rounded to more than they scatter by: where one is a step away the others are no copies."""
+    rows = ([91.3] * 5, [91.9, 92.0, 92.0, 92.0, 92.0], [90.0, 90.0, 89.9, 90.0, 90.0], [95.1] + [95.0] * 4)
+    flags = of_values([sample(name, list(row)) for name, row in zip("abcd", rows, strict=True)], [])
+    assert set(codes(flags)) <= {("WARN", "same_seeds")}
+    apart = ([91.3] * 5, [71.9, 92.0, 92.0, 92.0, 92.0], [90.0, 90.0, 60.4, 90.0, 90.0], [80.1] + [95.0] * 4)
+    flags = of_values([sample(name, list(row)) for name, row in zip("abcd", apart, strict=True)], [])
+    assert ("ERROR", "same_seeds") in codes(flags)
 
 
 def test_all_seeds_the_same_is_told_and_accuses_nobody_where_chance_is_not_excluded() -> None:
