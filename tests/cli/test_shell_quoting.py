@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from typing import Any
 
 CAMPAIGN = """\
@@ -40,3 +42,32 @@ def test_check_refuses_where_no_value_is_safe_and_changes_nothing(camp: Any) -> 
     assert "{value} can't be put in safely here: it stands in backquotes" in done.stderr
     assert "write $(...) instead of `...`" in done.stderr
     assert not list(camp.root.rglob("attempts"))
+
+
+NAMED = """\
+muster: 1
+campaign: named
+axes:
+  value: ["a; touch PWNED"]
+slots: {gpus: 0, cpus: 1}
+jobs:
+  train: {axes: [value], command: "sh -c 'exit 3' {value}"}
+  eval: {axes: [value], needs: [train], command: "true {value}"}
+"""
+
+
+def test_a_command_that_is_told_can_be_typed_as_it_is(camp: Any) -> None:
+    """By a person or an assistant, into a shell: the name of a cell is one word of it."""
+    camp.write(NAMED)
+    camp("up", code=3)
+    said = ""
+    for words in (
+        ["status"], ["status", "--json"], ["why", "train/*"], ["record", "--out", "-"], ["logs", "eval/*"],
+        ["metrics", "eval/*"], ["stop", "eval/*"], ["trace", "train/a; touch PWNED"],
+    ):  # fmt: skip
+        done = camp(*words)
+        said += f"{done.stdout}\n{done.stderr}\n"
+    told = [each for each in re.findall(r"`(muster [^`]*)`", said) if "PWNED" in each]
+    assert {each.split()[1] for each in told} == {"retry", "why"}
+    for each in told:
+        assert {"train/a; touch PWNED", "eval/a; touch PWNED"} & set(shlex.split(each)), each

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def _program(line: str, root: str, environ: Mapping[str, str], path: str, what: 
         section = path.partition(".")[0]
         if not_executable(words[0], root):
             what = f"{section}: {words[0]} is not executable: {what}"
-            yield _warning(what, f"chmod +x {words[0]}", path)
+            yield _warning(what, f"chmod +x {shlex.quote(words[0])}", path)
             return
         hint = f"is it installed? It is looked for in PATH and in {root}"
         yield _warning(f"{section}: the command {words[0]!r} was not found: {what}", hint, path)

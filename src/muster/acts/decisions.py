@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -75,7 +76,7 @@ def _not_ended(record: CellRecord, exit_: Exit | None) -> str:
     if exit_.code == 0:
         return (
             "its command ended with exit 0, but processes that it left behind live on; "
-            f"`muster stop {record.cell.id}` ends them, and its exit counts then"
+            f"`muster stop {shlex.quote(record.cell.id)}` ends them, and its exit counts then"
         )
     return "processes of it live on; `muster stop` ends them, then it can be accepted"
 

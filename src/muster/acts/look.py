@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -397,14 +398,16 @@ def _reached_words(sight: Sight, step: float) -> str:
 
 def _knows_more(sight: Sight) -> Iterator[str]:
     known = sight.supervised
+    root = shlex.quote(str(known.root)) if known else ""
     if known and known.cell:
         number = f"attempt {known.attempt} of " if known.attempt is not None else ""
-        yield f"this is {number}{known.cell} of a campaign: `muster -C {known.root} why {known.cell}` knows more"
+        cell = shlex.quote(known.cell)
+        yield f"this is {number}{known.cell} of a campaign: `muster -C {root} why {cell}` knows more"
     elif known:
-        yield f"this is a campaign's folder: `muster -C {known.root} status` and `muster why CELL` know more"
+        yield f"this is a campaign's folder: `muster -C {root} status` and `muster why CELL` know more"
     elif sight.who and sight.who.cell:
         cell = sight.who.cell
-        yield f"Muster started it, as {cell}: `muster why {cell}` in its campaign's folder knows more"
+        yield f"Muster started it, as {cell}: `muster why {shlex.quote(cell)}` in its campaign's folder knows more"
 
 
 def _command(who: Who, most: int) -> str:

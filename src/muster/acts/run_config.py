@@ -11,6 +11,7 @@ from typing import Any
 
 from muster.domain.campaign import Axis, AxisValue
 from muster.ports.bounded_json import loads_bounded
+from muster.ports.bounded_yaml import load_yaml
 from muster.ports.regular_files import read_regular
 
 FILES = (
@@ -130,10 +131,8 @@ def load(path: Path) -> Mapping[str, Any] | None:
 
 
 def _yaml(text: str) -> Any:
-    from ruamel.yaml import YAML  # costs tens of milliseconds, and most commands read no YAML of a run
-
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        return load_yaml(text)
     except Exception:  # ruamel.yaml lets more through than its own errors; a broken config says nothing
         return None
 

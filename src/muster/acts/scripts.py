@@ -79,7 +79,7 @@ def _program(target: Target, cwd: str, path: str) -> Told | None:
     if target.own_path and "/" not in target.name:
         return None  # an environment's own: it is asked later
     if not_executable(target.name, cwd):
-        return f"{target.name} is not executable", f"chmod +x {target.name}", target.sure
+        return f"{target.name} is not executable", f"chmod +x {shlex.quote(target.name)}", target.sure
     if found(target.name, cwd, path):
         return None
     if target.name in _BUILTINS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -82,10 +83,11 @@ def neighbour_reasons(neighbours: Iterable[Neighbour]) -> list[str]:
     found = []
     for each in neighbours:
         called = f"campaign {each.name} in {each.path}" if each.name else f"the campaign of {each.path}"
+        named = shlex.quote(str(each.path))
         if each.unread:
-            found.append(f"{called} can't be read: {each.unread}; mend it, or `muster ls --forget {each.path}`")
+            found.append(f"{called} can't be read: {each.unread}; mend it, or `muster ls --forget {named}`")
         if each.unfinished:
-            ways = f"`muster -C {each.path} up` goes on with it, `muster -C {each.path} down` lets it be"
+            ways = f"`muster -C {named} up` goes on with it, `muster -C {named} down` lets it be"
             found.append(f"{called} is not finished: {each.unfinished}; {ways}")
         found += [f"{called}: {reason}" for reason in remains_reasons(each.remains)]
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -246,7 +247,7 @@ def _with_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
 
 
 def _after_loss(record: CellRecord) -> str:
-    cell = record.cell.id
+    cell = shlex.quote(record.cell.id)
     return (
         f"it is never started again by itself: make sure that nothing of it runs, then `muster stop {cell}` ends it "
         f"and `muster retry {cell} --because ...` runs it again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import shlex
 import sys
 import time
 from pathlib import Path
@@ -62,7 +63,7 @@ def logs(
             f"attempt {wanted.n} of {record.cell.id} was adopted; Muster has no log of it", where=where or ""
         )
     if not path.exists() and (words := cleaned_words(desk.store.events(record.cell.id), wanted.n)):
-        hint = f"`muster why {record.cell.id}` still tells how it ended"
+        hint = f"`muster why {shlex.quote(record.cell.id)}` still tells how it ended"
         raise MusterError(
             f"the logs of attempt {wanted.n} of {record.cell.id} were {words}", where=str(path), hint=hint
         )
@@ -80,7 +81,7 @@ def _attempt(record: CellRecord, number: int | None) -> Attempt:
     if record.last is None:
         raise MusterError(
             f"{record.cell.id} has not run yet, so there is no log",
-            hint=f"`muster why {record.cell.id}` says what it waits for",
+            hint=f"`muster why {shlex.quote(record.cell.id)}` says what it waits for",
         )
     if number is None:
         return record.last

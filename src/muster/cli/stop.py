@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated
 
 import typer
@@ -54,7 +55,7 @@ def stop(
         return 0
     reason = reason_for("stopped", going_on(wanted, found), because, "asked by a person")
     for name in (name for name in wanted if name in waiting):
-        keeps = f"`muster giveup {name}` or `muster hold` keeps it from starting"
+        keeps = f"`muster giveup {shlex.quote(name)}` or `muster hold` keeps it from starting"
         refuse(name, "stopped", unknown.get(name) or f"it is not running, it is {waiting[name]}; {keeps}")
     decisions = [
         desk.person("stop", reason, cell=name, attempt=last.n if (last := now[name].last) else None)

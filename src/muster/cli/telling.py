@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
@@ -74,7 +75,7 @@ def show(found: Status, told: Collection[str] = ()) -> None:
     for line in lines:
         print(line)
     for cell in found.withdrawn:
-        print(f"{cell_line(cell)}. It is no longer declared; `muster stop {cell.record.cell.id}` ends it")
+        print(f"{cell_line(cell)}. It is no longer declared; `muster stop {shlex.quote(cell.record.cell.id)}` ends it")
     if found.spending:
         from muster.cli.money import money_line
 
@@ -232,7 +233,7 @@ def cell_line(cell: CellStatus) -> str:
     text = f"  {mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{_kind(cell)}, {verdict.reason}"
     following = cell.next
     if verdict.kind == "orphans":
-        following = f"no other attempt starts while they live; `muster stop {record.cell.id}` ends them"
+        following = f"no other attempt starts while they live; `muster stop {shlex.quote(record.cell.id)}` ends them"
     return text if following == "nothing to do" else f"{full_stop(text)} Next: {following}"
 
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from muster.observe.steps import number
+from muster.ports.bounded_yaml import load_yaml
 from muster.ports.regular_files import read_start
 
 _MOST_FILES, _LARGEST, _MOST_KEYS = 20, 1 << 20, 50
@@ -113,11 +114,10 @@ def _in_tree(tree: Any) -> Pairs:
             waiting += reversed(below)
 
 
-def _yaml(text: str) -> Any:
-    from ruamel.yaml import YAML  # slow to import
-
-    return YAML(typ="safe", pure=True).load(text)
-
-
 _YAML = (".yaml", ".yml")
-_PARSERS: dict[str, Callable[[str], Any]] = {".yaml": _yaml, ".yml": _yaml, ".json": json.loads, ".toml": tomllib.loads}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    ".yaml": load_yaml,
+    ".yml": load_yaml,
+    ".json": json.loads,
+    ".toml": tomllib.loads,
+}

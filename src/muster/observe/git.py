@@ -1,14 +1,16 @@
-"""git, asked so that nothing of a stranger's repository is executed, and never for longer than its limit."""
+"""git, asked so that nothing of a stranger's repository is executed, never for longer or more than its limits."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import selectors
 import shutil
 import signal
 import stat
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from pathlib import Path
 from muster.observe.search_path import find_program, is_within, trusted_path
 
 LIMIT_S = 60.0
+MOST_BYTES = 32 << 20  # of what it prints: objects are packed, and a small repository may have a diff of any length
 # `safe.directory` stays as its user has it: git itself refuses what belongs to somebody else
 _OURS = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false",
          "-c", "safe.bareRepository=explicit", "-c", "diff.submodule=short", "--no-pager")  # fmt: skip
@@ -123,14 +126,54 @@ def _is_own_place(place: str, folder: str) -> bool:
 
 
 def _answer(process: subprocess.Popen[bytes], within_s: float) -> tuple[bytes, bytes]:
+    """What it printed, and what it said of troubles. Raises GitTrouble."""
+    until = time.monotonic() + within_s
     try:
-        return process.communicate(timeout=within_s)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
-            process.communicate(timeout=1.0)
+        told = _read_to_the_end(process, until)
+        process.wait(max(0.0, until - time.monotonic()))
+    except (TimeoutError, subprocess.TimeoutExpired):
+        _end(process)
         raise GitTrouble(f"git did not answer in {within_s:g} s", within_s) from None
+    except BaseException:
+        _end(process)
+        raise
+    finally:
+        for pipe in (process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+    return told
+
+
+def _read_to_the_end(process: subprocess.Popen[bytes], until: float) -> tuple[bytes, bytes]:
+    assert process.stdout
+    assert process.stderr
+    told: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
+    left = MOST_BYTES
+    with selectors.DefaultSelector() as waiting:
+        for pipe in told:
+            waiting.register(pipe, selectors.EVENT_READ)
+        while waiting.get_map():
+            ready = waiting.select(max(0.0, until - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            for key, _ in ready:
+                piece = os.read(key.fd, 1 << 16)
+                told[key.fd].append(piece)
+                left -= len(piece)
+                if not piece:
+                    waiting.unregister(key.fd)
+            if left < 0:
+                raise GitTrouble(f"git tells more than {MOST_BYTES >> 20} MiB")
+    out, err = (b"".join(pieces) for pieces in told.values())
+    return out, err
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """With all that it has started; nobody has waited for it yet, so that its number is its own."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # one that hangs in the kernel is left behind
+        process.wait(1.0)
 
 
 def within_a_repository(cwd: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
 from muster.domain.attempt import Attempt, CellRecord
@@ -31,7 +32,7 @@ def after_death(record: CellRecord, job: Job) -> Next:
     last = record.last
     if last is None or last.outcome is None or last.outcome.cause is None:
         return Next(None, "nothing to retry")
-    cause, cell = last.outcome.cause, record.cell.id
+    cause, cell = last.outcome.cause, shlex.quote(record.cell.id)
     if record.retry_because is not None:
         return Next(
             f"{cause}; a person asked: {record.retry_because}",

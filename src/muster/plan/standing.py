@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -72,7 +73,7 @@ def redo_cause(record: CellRecord) -> str | None:
 def _after_done(record: CellRecord) -> str:
     if not outdated(record):
         return "nothing to do"
-    return f"`muster redo {record.cell.id} --because ...` runs it as it is defined now"
+    return f"`muster redo {shlex.quote(record.cell.id)} --because ...` runs it as it is defined now"
 
 
 def _dead(record: CellRecord, state: CampaignState, needs: Needs, purse: Purse | None) -> Standing:

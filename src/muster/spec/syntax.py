@@ -104,8 +104,7 @@ class _Builder:
         else:
             self.refuse_tag(event)
             node, size = self.table(line, column)
-        if size > _LARGEST:
-            raise _Stop(Mistake(f"the file stands for more than {_LARGEST} values", line, column, "use fewer aliases"))
+        _refuse_size(size, line, column)
         if event.anchor is not None:
             self.anchors[event.anchor] = (node, size)
         return node, size
@@ -146,6 +145,7 @@ class _Builder:
             self.path.pop()
             found.append(node)
             total += size
+            _refuse_size(total, line, column)
         return Items(tuple(found), line, column), total
 
     def table(self, line: int, column: int) -> tuple[Table, int]:
@@ -159,6 +159,7 @@ class _Builder:
             self.path.append(key.text if isinstance(key, Scalar) else "?")
             value, size = self.node(next(self.events))
             total += size + 1
+            _refuse_size(total, line, column)  # now, and not at its end: what is merged is held many times over
             if not isinstance(key, Scalar):
                 self.complain(key, "a key must be text, not a list or mapping", "put the key in quotes")
             elif key.text == "<<" and not key.quoted:
@@ -183,6 +184,11 @@ class _Builder:
 
     def complain(self, node: Node, what: str, hint: str) -> None:
         self.mistakes.append(Mistake(what, node.line, node.column, hint, dotted(tuple(self.path))))
+
+
+def _refuse_size(size: int, line: int, column: int) -> None:
+    if size > _LARGEST:
+        raise _Stop(Mistake(f"the file stands for more than {_LARGEST} values", line, column, "use fewer aliases"))
 
 
 def _place(event: Any) -> tuple[int, int]:

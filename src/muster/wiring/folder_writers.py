@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable
 
@@ -49,7 +50,8 @@ def writer_of() -> Callable[[str], str]:
             return f"it is still running: {'; '.join(found.main.because)}; adopt it when it has ended"
         if near := writers.doubtful(folder, found):
             because = "; ".join(near.because)
-            return f"it may still be running: its files changed a moment ago, and {because}; see `muster look {path}`"
+            look = f"`muster look {shlex.quote(path)}`"
+            return f"it may still be running: its files changed a moment ago, and {because}; see {look}"
         return ""
 
     return lives

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -119,7 +120,7 @@ class Runs:
     def _of_cell(self, campaign: _Campaign, cell: CellStatus) -> Place:
         desk, attempt, name = campaign.desk, attempt_of(cell.record), cell.record.cell.id
         if attempt is None:
-            hint = f"`muster why {name}` says what it waits for"
+            hint = f"`muster why {shlex.quote(name)}` says what it waits for"
             raise MusterError(f"{name} has not run yet", where=str(desk.root), hint=hint)
         folder = attempt_folder(desk.state, *attempt.place)
         marker = f"{CELL}{name}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -145,7 +146,7 @@ def of_cell(desk: Desk, cell: CellStatus, keys: Wanted) -> Block:
     name = cell.record.cell.id
     found = history_of(desk.state, cell, keys)
     if found is None:
-        raise MusterError(f"{name} has not run yet", hint=f"`muster why {name}` says what it waits for")
+        raise MusterError(f"{name} has not run yet", hint=f"`muster why {shlex.quote(name)}` says what it waits for")
     if found.run is None or found.measured is None:
         hint = f"looked for {'; '.join([LOOKED_FOR, *found.told[:4]])}"
         raise MusterError(f"{name} has logged nothing yet", where=found.output, hint=hint)

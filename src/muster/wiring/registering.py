@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -95,5 +96,5 @@ def _refuse_if_at_work(entry: Entry | Unread) -> None:
         raise UsageError(
             "a controller works on it: it would be entered again",
             where=str(place.root),
-            hint=f"`muster -C {place.root} down` first",
+            hint=f"`muster -C {shlex.quote(str(place.root))} down` first",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,7 +53,7 @@ def draw_cell(desk: Desk, status: Status, cell: CellStatus, into: Path | None, l
     name = cell.record.cell.id
     attempt, output = attempt_of(cell.record), output_of(desk.state, cell)
     if attempt is None or output is None:
-        raise MusterError(f"{name} has not run yet", hint=f"`muster why {name}` says what it waits for")
+        raise MusterError(f"{name} has not run yet", hint=f"`muster why {shlex.quote(name)}` says what it waits for")
     found = read_staged([Path(output), attempt_folder(desk.state, *attempt.place)])
     over = cell.record.done
     drawn = _drawn(found, language, output, f"{name}, attempt {attempt.n}", "" if over else PARTIAL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from muster.acts.stamping import stamps
@@ -43,7 +44,8 @@ def _stamped(desk: Desk, file: Path, here: Path) -> tuple[str, Stamp]:
         raise UsageError(f"{file} carries no stamp", hint=f"did you mean {near[0]}?")
     hint = f"stamped are: {few(list(known), 5)}" if known else "`muster report` makes reports"
     if str(file) in desk.load().cells:
-        raise UsageError(f"{file} is a cell, no file", hint=f"`muster why {file}` tells how it came about")
+        why = f"`muster why {shlex.quote(str(file))}`"
+        raise UsageError(f"{file} is a cell, no file", hint=f"{why} tells how it came about")
     name, _, line = str(file).rpartition(":")
     if name and any((start / name).is_file() for start in (here, Path.cwd(), desk.root)):
         raise UsageError(f"{line!r} is no line of {name}", hint=f"write its number: {name}:12")

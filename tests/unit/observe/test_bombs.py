@@ -29,6 +29,7 @@ from muster.observe.results import NoResult, read_result
 from muster.observe.run_files import RunFolder
 from muster.observe.run_series import series_of
 from muster.observe.steps import last_step
+from muster.spec.syntax import read_document
 
 MEMORY_MIB = 200
 CPU_S = 5.0
@@ -172,8 +173,16 @@ BOMBS: dict[str, Callable[[], bytes]] = {
         f"a{at}: &a{at} {{{', '.join(f'k{key}: *a{at - 1}' for key in range(10))}}}\n" if at else "a0: &a0 {k: 1}\n"
         for at in range(14)
     ).encode(),
+    "merge.yaml": lambda: merging("*a", 8000),
+    "merges.yaml": lambda: merging(f"[{', '.join(['*a'] * 8000)}]", 1),
     "lists.yaml": lambda: b"seed: " + b"[" * 5000,
 }  # fmt: skip
+
+
+def merging(what: str, times: int) -> bytes:
+    """Each mapping has all the keys of the first one."""
+    keys = ", ".join(f"k{at}: 1" for at in range(8000))
+    return (f"a: &a {{{keys}}}\n" + "".join(f"b{at}: {{<<: {what}}}\n" for at in range(times))).encode()
 
 
 def wandb_pieces() -> bytes:
@@ -256,6 +265,15 @@ def test_the_files_of_a_run_folder(tmp_path: Path) -> None:
     assert "RAISED" not in said
     assert mib < MEMORY_MIB + 60, said
     assert seconds < 2 * CPU_S
+
+
+@pytest.mark.parametrize("name", ["merge.yaml", "merges.yaml", "alias.yaml"])
+def test_a_campaign_file_that_is_a_bomb_is_a_mistake(name: str) -> None:
+    text = BOMBS[name]().decode()
+    mib, seconds, said = measured(lambda: [each.message for each in read_document(text)[1]])
+    assert "the file stands for more than 200000 values" in said
+    assert mib < MEMORY_MIB, said
+    assert seconds < CPU_S
 
 
 @pytest.mark.parametrize(

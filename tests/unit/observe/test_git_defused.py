@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -201,6 +202,20 @@ def test_what_belongs_to_another_user_is_left_to_git(repo: Path, mark: Path) -> 
     code = see_code(str(repo)).code
     assert (code["state"], "dubious ownership" in code["why"]) == ("unknown", True)
     assert not mark.exists()
+
+
+def test_a_small_repository_does_not_unfold_into_memory(repo: Path) -> None:
+    """Objects are packed: what is committed and deleted is a diff of any length."""
+    (repo / "big.py").write_text(("a" * (1 << 20) + "\n") * 150)
+    git(repo, "add", "big.py")
+    git(repo, "commit", "-q", "-m", "more")
+    (repo / "big.py").unlink()
+    tracemalloc.start()
+    code = see_code(str(repo)).code
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (code["state"], code["why"]) == ("unknown", "git tells more than 32 MiB")
+    assert peak < 100 << 20
 
 
 def test_a_record_s_commit_is_no_option(repo: Path, tmp_path: Path) -> None:
