@@ -2,10 +2,11 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+SITE := .venv-site/.ready
 # where it is set, each of the thousands of processes that the tests start would compile all of Muster anew
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo quick test test-all soak bench lint docs clean
+.PHONY: setup demo quick test test-all soak bench lint docs site clean
 
 setup: $(READY)
 
@@ -51,5 +52,17 @@ lint: $(READY)
 docs: $(READY)
 	$(BIN)/python -m muster.spec.reference > docs/campaign.md
 
+# an environment of its own: what is in .venv is what constraints.txt pins
+$(SITE): pyproject.toml constraints-site.txt
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['site'], sep='\n')" > .venv-site/requirements.txt
+	.venv-site/bin/python -m pip install --quiet --disable-pip-version-check -c constraints-site.txt -r .venv-site/requirements.txt
+	@touch $(SITE)
+
+# the documents as pages in site/; fails on a broken link, and on anything that would be loaded from outside
+site: $(SITE)
+	NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict --quiet
+	.venv-site/bin/python tools/check_site.py site
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-site site

@@ -15,6 +15,16 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+WITHOUT_REGISTRY = (
+    "pyproject.toml",
+    "constraints.txt",
+    "constraints-build.txt",
+    "constraints-site.txt",
+    "Makefile",
+    ".ci/run",
+    ".github/workflows/ci.yml",
+    ".pre-commit-config.yaml",
+)
 OURS = {"muster-ml", "pip"}  # pip comes with the environment
 
 
@@ -59,7 +69,11 @@ def test_the_build_backend_and_what_it_needs_are_pinned() -> None:
 
 
 def test_every_range_has_two_ends_and_holds_the_pin() -> None:
-    held = pins("constraints.txt") | pins("constraints-build.txt")
+    held = (
+        pins("constraints.txt")
+        | pins("constraints-build.txt")
+        | {"mkdocs-material": pins("constraints-site.txt")["mkdocs-material"]}
+    )
     for each in requirements():
         assert {part.operator for part in each.specifier} == {">=", "<"}, each
         assert each.specifier.contains(held[canonicalize_name(each.name)], prereleases=True), each
@@ -76,6 +90,6 @@ def test_every_dependency_has_its_row_and_every_row_its_dependency() -> None:
 
 
 def test_no_registry_is_named_and_nothing_is_locked() -> None:
-    for name in ("pyproject.toml", "constraints.txt", "constraints-build.txt", "Makefile", ".ci/run"):
+    for name in WITHOUT_REGISTRY:
         assert not re.search(r"--(extra-)?index-url|--find-links|pypi\.|https?://", (ROOT / name).read_text()), name
     assert not [each for each in ROOT.iterdir() if each.name.endswith(".lock") or each.name == "pip.conf"]
