@@ -35,6 +35,16 @@ def rate(examples: int, mean: float, sd: float, *, unit: float = 1.0, decimals: 
     return draw
 
 
+def modes(*middles: float, sd: float, decimals: int) -> Draw:
+    """Runs that find one of several solutions."""
+    return lambda rng, shape: np.round(rng.choice(middles, shape) + rng.normal(0.0, sd, shape), decimals)
+
+
+def plateau(share: float, value: float, mean: float, sd: float) -> Draw:
+    """Runs of which so many never get off the ground; what the others reach is a whole number."""
+    return lambda rng, shape: np.where(rng.random(shape) < share, value, np.rint(rng.normal(mean, sd, shape)))
+
+
 FINE = 10**9
 ROWS: dict[str, tuple[Draw, int]] = {  # how the values come about, and how many splits there are
     "CIFAR-10, rate": (rate(10_000, 0.95, 0.002), 1),
@@ -52,6 +62,9 @@ ROWS: dict[str, tuple[Draw, int]] = {  # how the values come about, and how many
     "counts": (lambda rng, shape: rng.poisson(20.0, shape).astype(float), 1),
     "saturated": (lambda rng, shape: np.round(np.minimum(rng.normal(0.999, 0.002, shape), 1.0), 4), 1),
     "heavy tails, 3 decimals": (lambda rng, shape: np.round(0.9 + 0.002 * rng.standard_t(2, shape), 3), 1),
+    "two modes, 3 decimals": (modes(0.5, 0.9, sd=0.0025, decimals=3), 1),
+    "three modes, 3 decimals": (modes(0.5, 0.7, 0.9, sd=0.0025, decimals=3), 1),
+    "plateau at -200": (plateau(0.8, -200.0, -110.0, 5.0), 1),
 }
 
 

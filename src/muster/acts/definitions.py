@@ -19,6 +19,7 @@ from muster.stats.flag_types import Mixture
 Parts = Mapping[str, str]  # "command", "env LR", "steps", ... -> its text
 Change = tuple[str, str, str]  # part, older text, newer text
 CONTENTS = "contents"  # of config files that the command names: what is in them is known by a hash only
+BETWEEN = " ... "  # words of a command that differ
 LONGEST = 160  # of a text that is named in a message
 
 
@@ -31,6 +32,7 @@ class Run:
 
 
 Sides = tuple[dict[str, Run], dict[str, Run]]  # by the older and by the newer text
+Found = dict[tuple[Change, bool], Sides]  # True: of no one change, the texts are what each side ran
 
 
 def mixtures(records: Iterable[CellRecord], past: Past, chains: Mapping[str, Sequence[int]]) -> Iterator[Mixture]:
@@ -44,11 +46,11 @@ def mixtures(records: Iterable[CellRecord], past: Past, chains: Mapping[str, Seq
         by_job.setdefault(run.cell.job, {}).setdefault(run.campaign, []).append(run)
     order = {name: at for at, name in enumerate(dict.fromkeys(each.campaign for each in past.begun))}
     for job, by_campaign in by_job.items():
-        found: dict[Change, Sides] = {}
+        found: Found = {}
         for older, newer in combinations(sorted(by_campaign, key=order.__getitem__), 2):
             _compare(past.snapshots(older), past.snapshots(newer), by_campaign[older], by_campaign[newer], found)
-        for (part, was, is_), (before, after) in found.items():
-            yield Mixture(job, part, was, is_, tuple(before), tuple(after), _rows(before), _rows(after))
+        for ((part, was, is_), as_run), (before, after) in found.items():
+            yield Mixture(job, part, was, is_, tuple(before), tuple(after), _rows(before), _rows(after), as_run)
 
 
 def outdated_cells(
@@ -77,7 +79,7 @@ def _runs(records: Iterable[CellRecord], past: Past, chains: Mapping[str, Sequen
 
 
 def _compare(
-    was: Snapshot | None, is_: Snapshot | None, older: Sequence[Run], newer: Sequence[Run], found: dict[Change, Sides]
+    was: Snapshot | None, is_: Snapshot | None, older: Sequence[Run], newer: Sequence[Run], found: Found
 ) -> None:
     if was is None or is_ is None or _alike(was, is_, older[0].cell.job, (*older, *newer)):
         return
@@ -94,8 +96,51 @@ def _compare(
                 told.setdefault(change, ({}, {}))[at][run.cell.id] = run
     for change, sides in told.items():
         whose = [own or _touched_in(change[0], changed[at]) for at, own in enumerate(sides)]
-        for at, runs in enumerate(whose) if all(whose) else ():
-            found.setdefault(change, ({}, {}))[at].update(runs)
+        if all(sides):
+            _add(found, change, False, sides)
+        elif all(whose):
+            _stand(found, change, whose, [_texts(change[0], runs, was, is_, at) for at, runs in enumerate(whose)])
+
+
+def _stand(
+    found: Found, change: Change, whose: Sequence[dict[str, Run]], ran: Sequence[dict[str, dict[str, Run]]]
+) -> None:
+    """Only one side tells of this change: where its words are not those of what the other ran, each has its own."""
+    if all(_holds(change, at, text) for at in (0, 1) for text in ran[at]):
+        _add(found, change, False, whose)
+        return
+    for i in range(max(map(len, ran))):  # each text of each side is told once
+        (old, before), (new, after) = (list(texts.items())[min(i, len(texts) - 1)] for texts in ran)
+        if old != new:
+            _add(found, _change(change[0], old, new), True, (before, after))
+
+
+def _add(found: Found, change: Change, as_run: bool, runs: Sequence[Mapping[str, Run]]) -> None:
+    for known, more in zip(found.setdefault((change, as_run), ({}, {})), runs, strict=True):
+        known.update(more)
+
+
+def _texts(part: str, runs: Mapping[str, Run], was: Snapshot, is_: Snapshot, at: int) -> dict[str, dict[str, Run]]:
+    """This part, as it was run -> whose."""
+    found: dict[str, dict[str, Run]] = {}
+    for name, run in runs.items():
+        ran = _definitions(run, was, is_, renamed=True)[at] or {}
+        found.setdefault(ran.get(part, ""), {})[name] = run
+    return found
+
+
+def _holds(change: Change, at: int, ran: str) -> bool:
+    """Whether the side's text of a change that only the other side tells is true of what was run."""
+    part, mine, other = change[0], change[1 + at], change[2 - at]
+    if part == CONTENTS:
+        return True
+    if part != "command":
+        return ran == mine
+    return _says(ran, mine) if mine else not _says(ran, other)
+
+
+def _says(text: str, words: str) -> bool:
+    return all(f" {each} " in f" {text} " for each in words.split(BETWEEN))
 
 
 def _touched_in(part: str, side: Iterable[tuple[Run, tuple[Change, ...] | None]]) -> dict[str, Run]:
@@ -126,23 +171,32 @@ def changes(run: Run, was: Snapshot, is_: Snapshot, *, renamed: bool = False) ->
 
     `renamed`: both ran. Then a value that had another name counts, where the command got its name.
     """
-    names = [
-        {axis: at.former.get((axis, value.name), value.name) for axis, value in run.cell.values} for at in (was, is_)
-    ]
-    other = [axis for axis, name in names[0].items() if renamed and name != names[1][axis]]
-    before, after = (
-        definition(run, at, {axis: told[axis] for axis in other}) for at, told in zip((was, is_), names, strict=True)
-    )
+    before, after = _definitions(run, was, is_, renamed=renamed)
     if before is None or after is None:
         return None
     found = []
     for part in dict.fromkeys((*before, *after)):
         old, new = before.get(part, ""), after.get(part, "")
         if old != new:
-            found.append((part, *(changed_words(old, new) if part == "command" else (old, new))))
+            found.append(_change(part, old, new))
     if not found and (files := _rewritten(run, was, is_)):
-        found.append((CONTENTS, files, files))
-    return tuple((part, _cut(old), _cut(new)) for part, old, new in found)
+        found.append((CONTENTS, _cut(files), _cut(files)))
+    return tuple(found)
+
+
+def _change(part: str, old: str, new: str) -> Change:
+    """Of a command the words that differ."""
+    was, is_ = changed_words(old, new) if part == "command" else (old, new)
+    return part, _cut(was), _cut(is_)
+
+
+def _definitions(run: Run, was: Snapshot, is_: Snapshot, *, renamed: bool) -> tuple[Parts | None, Parts | None]:
+    names = [
+        {axis: at.former.get((axis, value.name), value.name) for axis, value in run.cell.values} for at in (was, is_)
+    ]
+    other = [axis for axis, name in names[0].items() if renamed and name != names[1][axis]]
+    told = [{axis: each[axis] for axis in other} for each in names]
+    return definition(run, was, told[0]), definition(run, is_, told[1])
 
 
 def definition(run: Run, at: Snapshot, names: Mapping[str, str] | None = None) -> Parts | None:
@@ -213,7 +267,7 @@ def changed_words(old: str, new: str) -> tuple[str, str]:
         option = a[i1 - 1 : i1] if i1 and a[i1 - 1].startswith("-") and b[j1 - 1 : j1] == a[i1 - 1 : i1] else []
         found[0].append(" ".join([*option, *a[i1:i2]]))
         found[1].append(" ".join([*option, *b[j1:j2]]))
-    return " ... ".join(each for each in found[0] if each), " ... ".join(each for each in found[1] if each)
+    return BETWEEN.join(each for each in found[0] if each), BETWEEN.join(each for each in found[1] if each)
 
 
 def _cut(text: str) -> str:

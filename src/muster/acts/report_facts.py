@@ -161,8 +161,8 @@ def _deciding(plan: Plan | None) -> frozenset[str]:
 
 
 def _told(mixed: Sequence[Mixture]) -> frozenset[tuple[str, str]]:
-    """Cells, each with a part of its definition that is told as mixed."""
-    return frozenset((cell, each.part) for each in mixed for cell in each.cells)
+    """Cells, each with a part of its definition whose change is told as mixed."""
+    return frozenset((cell, each.part) for each in mixed if not each.as_run for cell in each.cells)
 
 
 def _missing(cell: CellStatus, lacks: Sequence[str], found: Found, unread: frozenset[str]) -> Missing:

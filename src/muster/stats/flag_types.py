@@ -111,6 +111,7 @@ class Mixture:
     others: tuple[str, ...]  # by the newer one; none: only campaign.yaml has it
     rows: Rows = ()
     other_rows: Rows = ()
+    as_run: bool = False  # each side changed in its own way: the texts are what was run, and no change
 
 
 @dataclass(frozen=True, slots=True)

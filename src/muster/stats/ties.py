@@ -7,21 +7,26 @@ taken so that meeting is likelier: honest runs are not to be accused.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from muster.stats.groups import grouped
 from muster.stats.lattice import grain_of
 from muster.stats.sample import Sample
+
+Numbers = npt.NDArray[np.float64]
 
 EQUAL = 1e-12  # relative
 ALIKE = 1e-3  # of the spread: means and sds that agree so well are not independent
 BOUNDS = (0.0, 1.0, 100.0)  # where rates and costs end
 TIGHTEST = 1e-4  # of a value: seeds that have an effect scatter by more, where nothing else tells
 COARSE = 1e-6  # of a value: a grain above it is that of a count or of rounding, not of a number's precision
+APART = 6.0  # sds: a gap so wide lies between groups of runs, not inside one, where many values tell the sd
 TOLD = 0.05  # evidence of one group below which it is part of what its column shows
 
 
@@ -63,12 +68,30 @@ class TieColumn:
     @cached_property
     def _spreads(self) -> Mapping[str, float]:
         """Own ones; where all seeds agree, the least that other configs show, or the configs among themselves."""
-        own = {sample.config: spread_of(self.inner(sample)) for sample in self.samples}
+        own = {sample.config: self.spread(sample) for sample in self.samples}
         seen = {config: spread for config, spread in own.items() if spread > 0}
         found = {}
         for sample in self.samples:
             found[sample.config] = own[sample.config] or self._borrowed(sample, seen)
         return found
+
+    def spread(self, sample: Sample) -> float:
+        """What its own values show: where they lie in groups, how they scatter inside of these. 0: no two differ."""
+        inner = self.inner(sample)
+        return min((each for each in (self._in_groups(inner), spread_of(inner)) if each > 0), default=0.0)
+
+    def near(self, values: Sequence[float]) -> float:
+        """The same, of values whose sd counts as it is where they lie in no groups."""
+        return self._in_groups(values) or float(np.std(values, ddof=1))
+
+    def _in_groups(self, values: Sequence[float]) -> float:
+        groups = groups_of(values, self.grain)
+        return (_inside(groups) or self._inside_all) if len(groups) > 1 else 0.0
+
+    @cached_property
+    def _inside_all(self) -> float:
+        """How runs scatter inside of their groups, over all configs: rounding may leave no two apart in one of them."""
+        return _inside([group for sample in self.samples for group in groups_of(self.inner(sample), self.grain)])
 
     def _borrowed(self, sample: Sample, seen: Mapping[str, float]) -> float:
         inner = self.inner(sample)
@@ -251,9 +274,19 @@ def _chance_of_twin(column: TieColumn, a: Sample, b: Sample) -> float:
         return 1.0 if column.at_bound(inner[0]) else column.meeting(a.config)
     if len(inner) == len(other) and all(map(is_equal, inner, other)):
         ordered = all(is_equal(a.by_seed[seed], b.by_seed.get(seed, math.nan)) for seed in a.by_seed)
-        ways = 1 if ordered else math.factorial(len(inner))
-        return min(1.0, ways * _meeting(column.grain, float(np.std(inner, ddof=1))) ** len(inner))
+        return _chance_of_values(inner, column.grain, column.near(inner), ordered=ordered)
     return _chance_of_moments(column, a, b)
+
+
+def _chance_of_values(values: Sequence[float], grain: float, spread: float, *, ordered: bool) -> float:
+    """That another config has just these. Where runs end on a plateau the next one may well do so, too."""
+    meeting, ways, chance = _meeting(grain, spread), math.factorial(len(values)), 1.0
+    counts = Counter(map(_key, values)).values()
+    for many in counts:
+        ways //= math.factorial(many)
+        plateau = 2 * many > len(values) + 1 or len(counts) <= 2
+        chance *= max(meeting, (many - 1) / max(1, len(values) - 1) if plateau else 0.0) ** many
+    return min(1.0, chance if ordered else ways * chance)
 
 
 def _meeting(grain: float, spread: float) -> float:
@@ -265,7 +298,7 @@ def _chance_of_moments(column: TieColumn, a: Sample, b: Sample) -> float:
 
     What counts as alike goes by the sd, which one failed seed makes large; the others scatter as they do without it.
     """
-    n, spread = min(a.n, b.n), min(spread_of(column.inner(a)), spread_of(column.inner(b)))
+    n, spread = min(a.n, b.n), min(column.spread(a), column.spread(b))
     if n < 2 or spread <= 0:
         return 1.0
     step, alike = column.grain / spread, 2 * ALIKE * max(a.sd or 0.0, b.sd or 0.0) / spread
@@ -283,6 +316,32 @@ def spread_of(values: Sequence[float]) -> float:
     spreads = [float(np.std(ordered[at : at + kept], ddof=1)) for at in range(len(ordered) - kept + 1)]
     least = min(spreads)
     return least if least > EQUAL * float(np.abs(ordered).max()) else 0.0
+
+
+def groups_of(values: Sequence[float], grain: float) -> list[Numbers]:
+    """Runs that found one of several solutions lie in groups, far apart for what they scatter by inside of them.
+
+    As many as can be told; half of the values have to say how they scatter, and two at least.
+    """
+    ordered = np.sort(np.asarray(values, dtype=float))
+    gaps = np.diff(ordered)
+    widest = np.argsort(-gaps, kind="stable")
+    found = [ordered]
+    for cuts in range(1, len(ordered) - max(2, len(ordered) // 2)):
+        parts = np.split(ordered, np.sort(widest[:cuts]) + 1)
+        apart = APART * (1 + 4 / (len(ordered) - len(parts)))
+        if gaps[widest[cuts - 1]] > apart * max(_inside(parts), grain / 2):
+            found = parts
+    return found
+
+
+def _inside(groups: Iterable[Numbers]) -> float:
+    """The pooled sd."""
+    squares, free = 0.0, 0
+    for group in groups:
+        squares += float(np.var(group)) * len(group) if len(group) and group[0] != group[-1] else 0.0
+        free += max(0, len(group) - 1)
+    return math.sqrt(squares / free) if free else 0.0
 
 
 def is_equal(a: float, b: float) -> bool:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from muster.stats.flags import Declared, Flag, Made, Measured, Place, of_declaration, of_making, of_values
@@ -72,6 +73,37 @@ def test_one_seed_of_five_that_solves_a_task_solves_it_about_as_well_everywhere(
     assert not of_values(
         [sample("a", [0.0] * 4 + [0.9501976144]), sample("b", [0.0] * 2 + [0.9498008407] + [0.0] * 2)], []
     )
+
+
+@pytest.mark.parametrize("seeds", [5, 10])
+@pytest.mark.parametrize("sd", [0.001, 0.0025, 0.005])
+def test_runs_that_find_one_of_two_solutions_meet_as_often_as_they_scatter_inside_of_these(
+    seeds: int, sd: float
+) -> None:
+    rng = np.random.default_rng(seeds)
+    for _ in range(20):
+        found = np.round(rng.choice([0.5, 0.9], (4, seeds)) + rng.normal(0, sd, (4, seeds)), 3)
+        flags = of_values([sample(f"c{at}", row.tolist()) for at, row in enumerate(found)], [])
+        assert all(flag.level == "WARN" for flag in flags)
+
+
+def test_a_seed_without_an_effect_beside_one_that_failed_is_no_second_solution() -> None:
+    rows = ([0.5012, 0.5012, 0.9034, 0.9034, 0.9034], [0.5561, 0.6143, 0.7318, 0.8102, 0.8823])
+    assert ("ERROR", "same_seeds") in codes(
+        of_values([sample(name, row) for name, row in zip("ab", rows, strict=True)], [])
+    )
+
+
+@pytest.mark.parametrize("last", [[0, 1, 2, 3, 4], [1, 0, 2, 3, 4], [4, 1, 2, 3, 0]])
+def test_runs_that_stay_on_a_plateau_agree_there_without_being_copies(last: list[int]) -> None:
+    """One seed of five gets off it, and reaches the same in two configs: that is one coincidence."""
+    row = [-200.0, -200.0, -200.0, -200.0, -112.0]
+    flags = of_values([sample("a", row), sample("b", [row[at] for at in last])], [])
+    assert all(flag.level == "WARN" for flag in flags)
+    exact, other = [*row[:4], -112.3817264512], [-131.2219874183, -97.4120938745, -200.0, -105.8830198273, -200.0]
+    copied = [exact[at] for at in last]
+    flags = of_values([sample("a", exact), sample("b", copied), sample("c", other)], [])
+    assert ("ERROR", "same_values") in codes(flags)
 
 
 @pytest.mark.parametrize("values", [[0.0] * 5, [1.0] * 5, [3.0, 4.0, 3.0, 5.0, 9.0]])
