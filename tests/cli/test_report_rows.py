@@ -55,6 +55,24 @@ def test_one_row_has_one_definition(camp: Camp) -> None:
     assert "eval/new/0, eval/new/1, eval/new/2" in shown
 
 
+def test_status_names_cells_that_ended_before_a_result_was_declared(camp: Camp) -> None:
+    (camp.root / "score.py").write_text(SCORE)
+    camp.write(MIXED)
+    camp("up", code=0)
+    assert "was declared" not in camp("status", code=0).stdout
+    camp.write(MIXED.replace("key: score}}", "key: score}, cost: {json: result.json, key: cost}}"))
+    camp("up", code=0)
+    shown = camp("status", code=0).stdout
+    assert "6 DONE before `cost` was declared: eval/base/0, " in shown
+    assert "`muster report` looks for it in their files" in shown
+    assert camp.json("report")["verdict"] == "INCOMPLETE"
+    camp.write(MIXED.replace("key: score}}", "key: score}, cost: {json: result.json, key: score}}"))
+    camp("up", code=0)
+    assert "6 DONE before `cost` was declared" in camp("status", code=0).stdout
+    assert camp.json("report")["verdict"] != "INCOMPLETE"
+    assert "was declared" not in camp("status", code=0).stdout, "it was found: the line of the report is enough"
+
+
 def test_a_row_of_which_one_seed_ran_under_a_new_name_has_two_commands(camp: Camp) -> None:
     """The command says `{config}`, and what a trainer makes of another name nobody knows. A rename alone is no run."""
     (camp.root / "score.py").write_text(SCORE)

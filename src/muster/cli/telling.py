@@ -69,7 +69,7 @@ def show(found: Status, told: Collection[str] = ()) -> None:
         print(line)
     print(legend(found))
     left = [cell for cell in found.cells if cell.verdict.state != "DONE" and news(cell) not in told]
-    lines = [*list_lines(left), *group_lines(left, found), *outdated_lines(found)]
+    lines = [*list_lines(left), *group_lines(left, found), *outdated_lines(found), *later_lines(found)]
     if lines:
         print()
     for line in lines:
@@ -93,6 +93,23 @@ def outdated_lines(found: Status) -> Iterator[str]:
     if old:
         what = f"{len(old)} DONE by a definition that the campaign no longer has: {few(old)}"
         yield f"  {mark(OUTDATED)} {what}. Next: `muster redo --outdated --because ...` runs {_them(old)} again"
+
+
+def later_lines(found: Status) -> Iterator[str]:
+    """DONE cells whose record lacks a result that is declared today, until a report has found it in their files."""
+    if found.report and not found.report.stale:
+        return
+    lacking: dict[str, list[str]] = {}
+    for cell in found.cells:
+        done = cell.record.completed
+        if done is None or done.accepted:
+            continue
+        for result in found.state.job(cell.record.cell.job).results:
+            if result.name not in done.results:
+                lacking.setdefault(result.name, []).append(cell.record.cell.id)
+    for name, cells in lacking.items():
+        what = f"{len(cells)} DONE before `{name}` was declared: {few(cells)}"
+        yield f"  {what}. Next: `muster report` looks for it in {'its' if len(cells) == 1 else 'their'} files"
 
 
 def _them(cells: Sequence[str]) -> str:
