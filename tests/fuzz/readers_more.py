@@ -180,12 +180,11 @@ def _small() -> list[bytes]:
 
 
 def _all() -> Iterable[Reader]:
-    observe = "muster.observe."
-    yield Reader("attempt", ("muster.execute.local", "muster.execute.shim", "muster.acts.why", observe + "find_output", observe + "remains", observe + "window", observe + "attempts", observe + "aftermath", observe + "finding", "muster.wiring.finishing"),
+    yield Reader("attempt", ("muster.execute.local", "muster.execute.shim", "muster.acts.why", "muster.observe.find_output", "muster.observe.remains", "muster.observe.window", "muster.observe.attempts", "muster.observe.aftermath", "muster.observe.finding", "muster.wiring.finishing"),
                  _small, _all_facts, words=(*JSON_WORDS, b'"pid": ', b'"ticks": ', b"revoked:", b'"orphans": [[1, 2]]', b"null"))  # fmt: skip
     yield Reader(
         "attempt.order",
-        ("muster.execute.local", observe + "find_output", "muster.ports.known_secrets"),
+        ("muster.execute.local", "muster.observe.find_output", "muster.ports.known_secrets"),
         _small,
         _as("attempt.json", _attempt),
         (MusterError,),
@@ -193,7 +192,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "target.yaml",
-        (observe + "find_target", observe + "clocks"),
+        ("muster.observe.find_target", "muster.observe.clocks"),
         lambda: [
             CONFIGS_YAML,
             b"steps: 5e5\nrun: {log_every: 120, save_every: 1e3}\ntask: dmc_x\nenv: {dmc: {repeat: 2}}\n",
@@ -205,21 +204,21 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "target.json",
-        (observe + "find_target", observe + "clocks"),
+        ("muster.observe.find_target", "muster.observe.clocks"),
         lambda: [CONFIGS_JSON, b'{"steps": 5e5, "save_every": 1000}'],
         _target("config.json"),
         words=JSON_WORDS,
     )
     yield Reader(
         "target.words",
-        (observe + "find_target", observe + "clocks", "muster.report.journal.flags"),
+        ("muster.observe.find_target", "muster.observe.clocks", "muster.report.journal.flags"),
         lambda: [FLAGS.replace(b" ", b"\n"), SCRIPT, b"--steps\n5e5\n--log_every=7\nrun.save=8\n"],
         _words,
         words=(b"--steps", b"=", b"1e5", b".", b"--"),
     )
     yield Reader(
         "python.answer",
-        (observe + "environments",),
+        ("muster.observe.environments",),
         lambda: [ANSWER],
         _answer,
         words=(environments.MARK.encode(), b'"framework":', b'"packages":', *JSON_WORDS),
@@ -227,7 +226,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "origins",
-        (observe + "origins", "muster.ports.bounded_json"),
+        ("muster.observe.origins", "muster.ports.bounded_json"),
         lambda: [json.dumps({"score": 1.5, "episodes": 5, "checkpoint": "x"}).encode()],
         _by_way,
         file="r.json",
@@ -243,7 +242,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "zip",
-        (observe + "zips",),
+        ("muster.observe.zips",),
         lambda: ZIP_SEEDS,
         _zip,
         (BadMember, zipfile.BadZipFile, RuntimeError, *DAMAGED),
@@ -251,7 +250,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "npz",
-        (observe + "npz",),
+        ("muster.observe.npz",),
         _npz,
         lambda path: npz.read_arrays(str(path), lambda names: names),
         (npz.NoArrays,),

@@ -376,20 +376,12 @@ def honest_yaml(size: int) -> bytes:
     return b"".join(b"key%d: {a: 1.5, b: [1, 2, 3]}  # why\n" % at for at in range(size // 36 + 1))
 
 
-MODULE = "muster.observe."
-
-
-def _in(*names: str) -> tuple[str, ...]:
-    return tuple(MODULE + name for name in names)
-
-
 def _runs() -> Iterable[Reader]:
-    step = "metrics."
-    yield Reader("history.jsonl", _in(step + "history_jsonl", step + "lines", step + "row_type", step + "discover", step + "numbers", step + "growing"), _jsonl, _history,
+    yield Reader("history.jsonl", ("muster.observe.metrics.history_jsonl", "muster.observe.metrics.lines", "muster.observe.metrics.row_type", "muster.observe.metrics.discover", "muster.observe.metrics.numbers", "muster.observe.metrics.growing"), _jsonl, _history,
                  file="metrics.jsonl", words=JSON_WORDS, codec=LINES)  # fmt: skip
     yield Reader(
         "history.csv",
-        _in(step + "history_csv", step + "lines"),
+        ("muster.observe.metrics.history_csv", "muster.observe.metrics.lines"),
         _csv,
         _history,
         file="progress.csv",
@@ -398,7 +390,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "history.log",
-        _in(step + "history_stdout"),
+        ("muster.observe.metrics.history_stdout",),
         _logs,
         _history,
         file="train.log",
@@ -407,28 +399,34 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "history.wandb",
-        _in(step + "wandb", step + "wandb_frames", step + "wandb_walk", step + "wire", step + "keys"),
+        (
+            "muster.observe.metrics.wandb",
+            "muster.observe.metrics.wandb_frames",
+            "muster.observe.metrics.wandb_walk",
+            "muster.observe.metrics.wire",
+            "muster.observe.metrics.keys",
+        ),
         _wandb,
         _history,
         file="run-x.wandb",
         codec=WANDB,
         share=2,
     )
-    yield Reader("history.tfevents", _in(step + "tfevents", step + "tfevents_frames", step + "tfevents_walk", step + "crc32c", step + "wire"), _board, _history,
+    yield Reader("history.tfevents", ("muster.observe.metrics.tfevents", "muster.observe.metrics.tfevents_frames", "muster.observe.metrics.tfevents_walk", "muster.observe.metrics.crc32c", "muster.observe.metrics.wire"), _board, _history,
                  file="events.out.tfevents.17.x", codec=TFEVENTS, share=2)  # fmt: skip
     yield Reader(
         "history.trainer_state",
-        _in(step + "whole_json"),
+        ("muster.observe.metrics.whole_json",),
         _states,
         _history,
         file="trainer_state.json",
         words=JSON_WORDS,
     )
-    yield Reader("history.discovered", _in(step + "discover", step + "wandb_runs"), lambda: [*_jsonl(), *_csv()],
+    yield Reader("history.discovered", ("muster.observe.metrics.discover", "muster.observe.metrics.wandb_runs"), lambda: [*_jsonl(), *_csv()],
                  lambda path: [run.feeds() for run in discover(str(path.parent)).runs], file="odd.jsonl", words=JSON_WORDS)  # fmt: skip
     yield Reader(
         "steps.jsonl",
-        _in(step + "jsonl", step + "tailing", "steps"),
+        ("muster.observe.metrics.jsonl", "muster.observe.metrics.tailing", "muster.observe.steps"),
         _jsonl,
         _steps(lambda path: JsonlReader(path, "step", stage_key="stage")),
         words=JSON_WORDS,
@@ -436,34 +434,41 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "steps.csv",
-        _in(step + "table", "steps"),
+        ("muster.observe.metrics.table", "muster.observe.steps"),
         _csv,
         _steps(lambda path: TableReader(path, "step", stage_key="stage")),
         codec=LINES,
     )
     yield Reader(
         "steps.log",
-        _in(step + "stdout", "steps"),
+        ("muster.observe.metrics.stdout", "muster.observe.steps"),
         _logs,
         _steps(lambda path: LogReader(path, LogPattern.of(REGEX))),
         codec=LINES,
     )
-    yield Reader("steps.wandb", _in(step + "record_steps"), _wandb, _steps(WandbSteps), file="run-x.wandb", codec=WANDB)
+    yield Reader(
+        "steps.wandb",
+        ("muster.observe.metrics.record_steps",),
+        _wandb,
+        _steps(WandbSteps),
+        file="run-x.wandb",
+        codec=WANDB,
+    )
     yield Reader(
         "steps.tfevents",
-        _in(step + "record_steps"),
+        ("muster.observe.metrics.record_steps",),
         _board,
         _steps(BoardSteps),
         file="events.out.tfevents.17.x",
         codec=TFEVENTS,
     )
-    yield Reader("steps.last", _in("steps", "step_reads"), lambda: [*_jsonl(), *_csv(), *_logs()],
+    yield Reader("steps.last", ("muster.observe.steps", "muster.observe.step_reads"), lambda: [*_jsonl(), *_csv(), *_logs()],
                  _each(*(lambda path, kind=kind, key=key: read_step(str(path), kind, key, 1.0, "it") for kind, key in (("jsonl", "step"), ("csv", "step"), ("stdout", REGEX)))), words=JSON_WORDS)  # fmt: skip
-    yield Reader("steps.records", _in("step_reads", step + "record_steps"), _wandb,
+    yield Reader("steps.records", ("muster.observe.step_reads", "muster.observe.metrics.record_steps"), _wandb,
                  _each(lambda path: read_records(str(path), "wandb", None, 1.0, "it"), lambda path: read_records(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
     yield Reader(
         "result.json",
-        _in("results"),
+        ("muster.observe.results",),
         _results,
         _each(_result("json", "score"), _result("json", "nested.score", reduce="mean"), refusals=(NoResult,)),
         file="r.json",
@@ -471,7 +476,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.jsonl",
-        _in("results", "sweep"),
+        ("muster.observe.results", "muster.observe.sweep"),
         _jsonl,
         _result("jsonl", "eval.score", reduce="max"),
         (NoResult,),
@@ -481,7 +486,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.csv",
-        _in("results"),
+        ("muster.observe.results",),
         _csv,
         _result("csv", "loss", reduce="mean"),
         (NoResult,),
@@ -490,7 +495,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.npz",
-        _in("results"),
+        ("muster.observe.results",),
         _npz,
         _result("npz", "score", reduce="min"),
         (NoResult,),
@@ -500,19 +505,26 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.log",
-        _in("results"),
+        ("muster.observe.results",),
         _logs,
         _each(
             _result("stdout", None, r"loss[=:] ?(\S+)"), lambda path: has_match(str(path), REGEX), refusals=(NoResult,)
         ),
         codec=LINES,
     )
-    yield Reader("curves.jsonl", _in("curves", "sweep"), _jsonl, _curves("jsonl"), words=JSON_WORDS, codec=LINES)
-    yield Reader("curves.csv", _in("curves"), _csv, _curves("csv"), codec=LINES)
-    yield Reader("curves.wandb", _in("curves"), _wandb, _curves("wandb"), file="r.wandb", codec=WANDB)
+    yield Reader(
+        "curves.jsonl",
+        ("muster.observe.curves", "muster.observe.sweep"),
+        _jsonl,
+        _curves("jsonl"),
+        words=JSON_WORDS,
+        codec=LINES,
+    )
+    yield Reader("curves.csv", ("muster.observe.curves",), _csv, _curves("csv"), codec=LINES)
+    yield Reader("curves.wandb", ("muster.observe.curves",), _wandb, _curves("wandb"), file="r.wandb", codec=WANDB)
     yield Reader(
         "series.pickle",
-        _in("run_series", "pickles", "pickle_arrays"),
+        ("muster.observe.run_series", "muster.observe.pickles", "muster.observe.pickle_arrays"),
         _pickles,
         lambda path: series_of(str(path)),
         file="stats.pkl",
@@ -520,11 +532,16 @@ def _runs() -> Iterable[Reader]:
         words=PICKLED,
     )
     yield Reader(
-        "series.npz", _in("run_series"), _npz, lambda path: series_of(str(path)), file="stats.npz", codec=ZIP_OF_NPY
+        "series.npz",
+        ("muster.observe.run_series",),
+        _npz,
+        lambda path: series_of(str(path)),
+        file="stats.npz",
+        codec=ZIP_OF_NPY,
     )
     yield Reader(
         "pickle",
-        _in("pickles", "pickle_arrays"),
+        ("muster.observe.pickles", "muster.observe.pickle_arrays"),
         _pickles,
         lambda path: read_pickle(str(path)),
         (NotPlain,),
@@ -535,11 +552,15 @@ def _runs() -> Iterable[Reader]:
     )
     opened = _each(lambda path: open_checkpoint(str(path)), lambda path: step_of(str(path)))
     yield Reader(
-        "checkpoint", _in("checkpoints", "checkpoint_steps", "containers"), _checkpoints, opened, file="model_100.pt"
+        "checkpoint",
+        ("muster.observe.checkpoints", "muster.observe.checkpoint_steps", "muster.observe.containers"),
+        _checkpoints,
+        opened,
+        file="model_100.pt",
     )
     yield Reader(
         "checkpoint.zip",
-        _in("containers", "checkpoint_steps"),
+        ("muster.observe.containers", "muster.observe.checkpoint_steps"),
         lambda: [torch_zip(), sb3_zip()],
         opened,
         file="model.pt",
@@ -548,7 +569,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.npy",
-        _in("containers"),
+        ("muster.observe.containers",),
         lambda: [npy([1.0, 2.0]), npy(np.ones((3, 4), "<i2"))],
         opened,
         file="model.npy",
@@ -556,7 +577,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.safetensors",
-        _in("containers"),
+        ("muster.observe.containers",),
         lambda: [safetensors()],
         opened,
         file="model.safetensors",
@@ -565,7 +586,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.pickle",
-        _in("containers", "checkpoint_steps"),
+        ("muster.observe.containers", "muster.observe.checkpoint_steps"),
         _pickles,
         opened,
         file="model.pkl",
@@ -574,7 +595,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.folder",
-        _in("checkpoints", "checkpoint_steps"),
+        ("muster.observe.checkpoints", "muster.observe.checkpoint_steps"),
         _states,
         lambda path: (open_checkpoint(str(path.parent)), step_of(str(path.parent))),
         file="trainer_state.json",
@@ -582,13 +603,13 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "found.columns",
-        _in("find_columns"),
+        ("muster.observe.find_columns",),
         lambda: [*_jsonl(), *_csv(), *_logs()],
         _sniffs,
         words=(*JSON_WORDS, b"2026-01-01 10:00:00,123"),
     )
-    yield Reader("gate.jsonl", _in("gate_stream"), _jsonl, _gate("jsonl"), words=JSON_WORDS, codec=LINES)
-    yield Reader("gate.csv", _in("gate_stream"), _csv, _gate("csv"), codec=LINES)
+    yield Reader("gate.jsonl", ("muster.observe.gate_stream",), _jsonl, _gate("jsonl"), words=JSON_WORDS, codec=LINES)
+    yield Reader("gate.csv", ("muster.observe.gate_stream",), _csv, _gate("csv"), codec=LINES)
     yield Reader("gate.trace", ("muster.acts.gate_trace",), _jsonl, _gate_trace, words=JSON_WORDS, codec=LINES)
     yield Reader("gate.evals", ("muster.wiring.gate_files", "muster.stages.tables", "muster.stages.traces"), lambda: [*_jsonl(), *_csv(), TABLE_MD],
                  gate_files.read_evals, (MusterError,), words=(*JSON_WORDS, b"|", b"---", b"**", b"iteration"))  # fmt: skip
@@ -604,7 +625,7 @@ def _runs() -> Iterable[Reader]:
                  words=(b"--penalty_gate_", b"--curriculum", b"--tail_seed_stage_spec", b"=", b":", b";", b"|type=", b",", b"'", b"\\\n", b"ne:0.13"))  # fmt: skip
     yield Reader(
         "run.command",
-        _in("run_command"),
+        ("muster.observe.run_command",),
         lambda: [COMMANDS],
         read_command_file,
         (NoCommand,),
@@ -613,18 +634,24 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.command_text",
-        _in("run_command"),
+        ("muster.observe.run_command",),
         lambda: [SCRIPT],
         _each(read_command_file, _script, refusals=(NoCommand,)),
         file="command.txt",
         words=(b"'", b'"', b"\\\n", b"$ "),
     )
     yield Reader(
-        "run.folder", _in("run_files"), _jsonl, _run_folder, file="eval_history.jsonl", words=JSON_WORDS, codec=LINES
+        "run.folder",
+        ("muster.observe.run_files",),
+        _jsonl,
+        _run_folder,
+        file="eval_history.jsonl",
+        words=JSON_WORDS,
+        codec=LINES,
     )
     yield Reader(
         "run.gate_trace",
-        _in("run_files"),
+        ("muster.observe.run_files",),
         _jsonl,
         _each(_run_folder, _staged),
         file="gate_trace.jsonl",
@@ -633,7 +660,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.schedule",
-        (*_in("run_files"), "muster.wiring.staged_files", "muster.report.figures.staged.artifacts"),
+        (*("muster.observe.run_files",), "muster.wiring.staged_files", "muster.report.figures.staged.artifacts"),
         lambda: [SCHEDULE],
         _each(_run_folder, _staged),
         file="stage_schedule_trace.json",
@@ -641,7 +668,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.stats",
-        _in("run_files", "run_series"),
+        ("muster.observe.run_files", "muster.observe.run_series"),
         _pickles,
         _run_folder,
         file="training_stats.pkl",
@@ -650,7 +677,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.exit",
-        _in("facts"),
+        ("muster.observe.facts",),
         _exits,
         _each(_facts),
         file="freed",
@@ -693,7 +720,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.wandb_url",
-        _in(step + "wandb_url"),
+        ("muster.observe.metrics.wandb_url",),
         _logs,
         lambda path: logged_url(str(path.parent)),
         file="stderr.log",

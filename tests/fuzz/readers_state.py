@@ -214,10 +214,9 @@ DECISION_WORDS = (*JSON_WORDS, b'"kind": "start"', b'"kind": "settle"', b'"kind"
 
 
 def _all() -> Iterable[Reader]:
-    store = "muster.store."
     yield Reader(
         "log",
-        (store + "log", store + "register", store + "place", store + "newer"),
+        ("muster.store.log", "muster.store.register", "muster.store.place", "muster.store.newer"),
         _logs,
         _log,
         (MusterError,),
@@ -226,7 +225,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "log.folded",
-        (store + "sqlite", store + "fold", store + "log"),
+        ("muster.store.sqlite", "muster.store.fold", "muster.store.log"),
         _logs,
         _fold,
         (MusterError,),
@@ -237,7 +236,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "log.fsck",
-        (store + "fsck", store + "log_mending"),
+        ("muster.store.fsck", "muster.store.log_mending"),
         _logs,
         _fsck,
         (MusterError,),
@@ -245,13 +244,17 @@ def _all() -> Iterable[Reader]:
         codec=LINES,
         most=256 << 10,
     )
-    yield Reader("snapshot", (store + "campaigns",), _snapshots, _snapshot, (MusterError,), words=JSON_WORDS)
+    yield Reader("snapshot", ("muster.store.campaigns",), _snapshots, _snapshot, (MusterError,), words=JSON_WORDS)
     yield Reader(
-        "register", (store + "register",), lambda: [ENTRY], _as("campaigns/x.json", register.entries), words=JSON_WORDS
+        "register",
+        ("muster.store.register",),
+        lambda: [ENTRY],
+        _as("campaigns/x.json", register.entries),
+        words=JSON_WORDS,
     )
     yield Reader(
         "place",
-        (store + "place",),
+        ("muster.store.place",),
         lambda: [MARK],
         _as("place", lambda state: (place.standing(state), place.whereabouts(state), place.brought_from(state))),
         (MusterError,),
@@ -259,7 +262,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "watch",
-        (store + "watches",),
+        ("muster.store.watches",),
         lambda: [REMEMBERED],
         _as("watch.json", lambda state: WatchFile(state, "b").load()),
         words=JSON_WORDS,
@@ -281,7 +284,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "lock",
-        (store + "lock",),
+        ("muster.store.lock",),
         lambda: [LOCK],
         _as("controller.lock", _lock),
         words=(*JSON_WORDS, b'"pid": 1', b'"ticks": '),

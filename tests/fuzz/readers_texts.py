@@ -380,10 +380,9 @@ def _shebang(path: Path) -> object:
 
 
 def _all() -> Iterable[Reader]:
-    spec = "muster.spec."
     yield Reader(
         "campaign",
-        (spec + "read", spec + "syntax", spec + "document", spec + "scalars"),
+        ("muster.spec.read", "muster.spec.syntax", "muster.spec.document", "muster.spec.scalars"),
         _campaigns,
         _text(_campaign),
         (MusterError,),
@@ -407,7 +406,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "campaign.renamed",
-        (spec + "renaming",),
+        ("muster.spec.renaming",),
         _campaigns,
         _text(_renamed),
         (MusterError, ValueError),
@@ -418,7 +417,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "gate.rules",
-        (spec + "rules",),
+        ("muster.spec.rules",),
         lambda: [GATE_RULES],
         _text(lambda text: rules.read_rules(text, file="f")),
         (MusterError, SpecError),
