@@ -43,7 +43,7 @@ from muster.store.watches import WatchFile
 from muster.wiring.codes import CodeWatch
 from muster.wiring.desk import guards_wanted, revive_command
 from muster.wiring.finishing import Finishing, open_step_tokens
-from muster.wiring.looking import Looking
+from muster.wiring.looking import Looking, fitting
 from muster.wiring.notifying import notify
 from muster.wiring.old_environments import forget_environments
 from muster.wiring.owner import refuse_stranger, stranger
@@ -172,6 +172,7 @@ def build(
         code_of=code,
         checkpoint_of=looking.checkpoint_of,
         lacks=lacks_environment,
+        fitting=fitting,
     )
     carrier = Carrier(
         store, executor, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
