@@ -319,6 +319,16 @@ def test_a_dead_cell_that_waits_for_its_retry_says_who_holds_its_slot(world: Wor
     until(lambda: other.counted().of("late/0") == [1, 2], "the slot is free again")
 
 
+def test_a_register_that_is_deleted_under_a_living_controller_is_written_anew(world: World) -> None:
+    begin(world)
+    for gone in (next((world.home / "campaigns").glob("*.json")), world.home / "campaigns", world.home):
+        gone.unlink() if gone.is_file() else delete(gone)
+        until(lambda: list((world.home / "campaigns").glob("*.json")), "it is entered again")
+        assert str(world.root) in world.muster("ls").stdout
+    let_go(world)
+    world.finish()
+
+
 def test_down_works_without_a_home(world: World) -> None:
     begin(world, cpus=1)
     delete(world.home)
