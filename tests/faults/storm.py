@@ -286,12 +286,35 @@ class Storm:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 command.wait(timeout=BOUND_S)
         for world in self.worlds:
+            self._take_its_controller(world)
+        for world in self.worlds:
             self._see_the_end(world)
         until(lambda: not self._processes(), "no process is left", timeout_s=BOUND_S, every_s=0.1)
         for world in self.worlds:
             check_world(world, CELLS, self.totals)
             if held := world.slots_held():
                 self.totals.breaks("stuck", f"slots {held} are held by nobody's run")
+
+    def _take_its_controller(self, world: StormWorld) -> None:
+        """The last blow, while nothing else happens: the guard alone has to make it good, and no excuse counts."""
+        deadline = time.monotonic() + 15
+        known: tuple[list[int], list[int]] = ([], [])
+        since = time.monotonic()
+        while not (all(known) and time.monotonic() - since > 3):  # what was sent has arrived, the register is mended
+            there = world.people("controller"), world.people("guard")
+            if there != known:
+                known, since = there, time.monotonic()
+            if time.monotonic() > deadline or len(there[0]) > 1:
+                return
+            time.sleep(0.1)
+        (controller,) = known[0]
+        attendance = self.attendance[world.count]
+        attendance.excused = float("-inf")
+        attendance.hits.clear()
+        attendance.look(time.monotonic(), wanted=False, attended=False)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(controller, signal.SIGKILL)
+            self.totals.hit("controllers taken in the calm")
 
     def _processes(self) -> list[int]:
         for world in self.worlds:
