@@ -21,6 +21,20 @@ def write(camp: Camp, command: str) -> None:
     camp.write(TEXT.replace("COMMAND", command))
 
 
+def test_a_python_that_is_asked_says_which_module_it_lacks(camp: Camp) -> None:
+    write(camp, "python3 -m nonexist.mod")
+    assert "no module" not in camp("check", "--quick", code=0).stdout
+    (failure,) = [each for each in camp.json("check", "--ask", code=1)["failures"] if "no module" in each["message"]]
+    assert failure["message"] == "job train: `python3` has no module nonexist"
+    assert "mend the name" in failure["hint"]
+    write(camp, "python3 -m json.tool")
+    assert "no module" not in camp("check", "--ask").stdout
+    (camp.root / "nonexist.py").write_text("open('ran', 'w')\n")
+    write(camp, "python3 -m nonexist")
+    assert "no module" not in camp("check", "--ask").stdout
+    assert not (camp.root / "ran").exists()
+
+
 @pytest.mark.parametrize(
     ("command", "what", "hint"),
     [

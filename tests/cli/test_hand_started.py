@@ -86,6 +86,46 @@ def test_up_starts_no_cell_whose_folder_is_written_by_hand(camp: Camp, by_hand: 
     assert starts(camp.root) == ["1 train/1", "2 hand"]
 
 
+NAMES_ITS_OWN = """\
+import os, sys, time
+folder = sys.argv[2] + "/m_1-" + time.strftime("%H%M%S")
+os.makedirs(folder)
+for row in range(100):
+    with open(folder + "/metrics.jsonl", "a") as file:
+        file.write('{"step": 1}\\n')
+open(folder + "/up", "w").close()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("viewer", [False, True])
+def test_up_sees_a_run_that_was_given_the_folder_above(camp: Camp, viewer: bool) -> None:
+    """It names its own folder, and opens its files only while it writes. A viewer of the folder above is no run."""
+    camp.write(CAMPAIGN.replace("runs/m_{seed}", "'runs/m_{seed}-*'").replace("train.py {seed}", "done.py {seed}"))
+    done = "import os, sys\nos.makedirs(f'runs/m_{sys.argv[1]}-x')\nopen(f'runs/m_{sys.argv[1]}-x/model.pt', 'w').write('x')"
+    (camp.root / "done.py").write_text(done)
+    (camp.root / "train.py").write_text(NAMES_ITS_OWN)
+    (camp.root / "show.py").write_text("import sys; print('up', flush=True); sys.stdin.read()")
+    (camp.root / "runs").mkdir()
+    shows = subprocess.Popen([sys.executable, "show.py", "--logdir", "runs"], cwd=camp.root, stdin=-1, stdout=-1)
+    assert shows.stdout
+    shows.stdout.readline()
+    run = subprocess.Popen([sys.executable, "train.py", "--logdir", "runs"], cwd=camp.root, stdin=subprocess.PIPE)
+    until(lambda: list((camp.root / "runs").glob("m_1-*/up")), "the run by hand has begun")
+    try:
+        if viewer:
+            run.kill()
+            run.wait()
+            camp("up", code=0)
+            return
+        refused = camp("up", "--detach", code=3)
+        assert f"train/1 (pid {run.pid} writes in {camp.root}/runs/m_1-" in refused.stderr
+        assert not (camp.root / ".muster").exists()
+    finally:
+        for each in (run, shows):
+            each.communicate(timeout=30)
+
+
 def test_own_runs_do_not_count_even_in_the_folder_of_another_cell(camp: Camp) -> None:
     camp.write("""\
 muster: 1

@@ -293,6 +293,20 @@ def test_who_merely_sits_there_is_not_the_run(camp: Camp, runs: Runs) -> None:
     assert found["reason"] == f"pid {reader.pid} names this folder in its command, but {because}"
 
 
+@pytest.mark.parametrize("how", ["names it", "works there"])
+def test_a_viewer_that_was_there_before_does_not_keep_a_killed_run_alive(camp: Camp, runs: Runs, how: str) -> None:
+    (camp.root / "run").mkdir()
+    viewer = runs.start(IDLE, *(["run"] if how == "names it" else []), cwd=camp.root / ("run" if how[0] == "w" else ""))
+    time.sleep(0.05)  # file times are coarse
+    trainer = runs.train()
+    trainer.kill()
+    trainer.wait()
+    found = camp.json("look", "run", "--for", "1s", code=3)
+    assert state(found) == ("UNKNOWN", None, "unknown")
+    assert found["reason"].startswith(f"pid {viewer.pid} {'names' if how[0] == 'n' else 'works in'} this folder")
+    assert f"`muster look {viewer.pid}`" in found["next"]
+
+
 def test_what_advances_without_a_process_runs_elsewhere(camp: Camp) -> None:
     rows(camp.root / "run" / "metrics.jsonl", {"step": 1}, {"step": 2})
     over = threading.Event()

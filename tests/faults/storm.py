@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from fault_world import ticks, until
-from storm_check import Totals, advised, check_verdicts, check_world, needed_for
+from storm_check import OTHER, Attendance, Totals, advised, check_verdicts, check_world, needed_for
 from storm_errors import Errors, why_no_errors
 from storm_plan import COMMANDS, Act, draw_plan
 from storm_world import StormWorld, let_go_on
@@ -58,6 +58,8 @@ class Storm:
         self.limited_until = 0.0
         self.look_at = 0.0
         self.met: set[str] = set()  # kinds of processes that there are
+        self.attendance = {world.count: Attendance(time.monotonic()) for world in self.worlds}
+        self.left: dict[Path, bool] = {}  # nobody is there, and nobody will come
         self.needed: dict[Path, str] = {}  # where no status can be told: the command that its message names
 
     def _world(self, name: str, home: Path) -> StormWorld:
@@ -103,6 +105,7 @@ class Storm:
             self._unlimit()
         for fault, _, _ in self.errors.collect() if self.errors else ():
             self.totals.hit(f"error {fault.error}", f"error {fault.error} {fault.kind}")
+            self._disturb()
         self.commands = [each for each in self.commands if each[1].poll() is None]
         if now > self.look_at:
             for world in self.worlds:
@@ -131,6 +134,7 @@ class Storm:
         if pid is None or born is None:
             self.totals.hit("missed", f"missed {act.target}")
             return
+        self._tell_hit(pid, act.target)
         number = signal.Signals[f"SIG{act.what}"]
         try:
             os.kill(pid, number)
@@ -141,6 +145,17 @@ class Storm:
             self.totals.hit("kills of controller or guard")
         if number == signal.SIGSTOP:
             self.stopped.append((time.monotonic() + 4 * act.pick, pid, born))
+
+    def _tell_hit(self, pid: int, role: str) -> None:
+        for world in self.worlds:
+            if role in OTHER and world.is_mine(pid):
+                there = bool(world.people(OTHER[role]))
+                self.attendance[world.count].hit(role, time.monotonic(), other_is_there=there)
+
+    def _disturb(self) -> None:
+        """Both campaigns: they share a home, and whom an error hits is not told."""
+        for each in self.attendance.values():
+            each.disturb(time.monotonic())
 
     def _somebody(self, world: StormWorld, act: Act) -> int | None:
         deadline = time.monotonic() + (ABSENT_S if act.target in self.met else 0.3)
@@ -159,6 +174,7 @@ class Storm:
             return
         if act.what == "moved":
             name = world.root.name
+            self._disturb()
             world.move(f"{name}-moved")
             self.totals.hit("moves")
             if act.pick * 2 % 1 < 0.5:
@@ -170,9 +186,11 @@ class Storm:
                 self.totals.hit("missed", f"missed {act.what}")
                 return
             self.wait(0.05)
+        self._disturb()
         self.totals.hit("deletions", f"deletion {act.what}")
 
     def _move_back(self, world: StormWorld, name: str) -> None:
+        self._disturb()
         try:
             world.move(name)
         except OSError:
@@ -188,10 +206,12 @@ class Storm:
             hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]
             resource.prlimit(pid, resource.RLIMIT_NOFILE, (len(list(Path(f"/proc/{pid}/fd").iterdir())), hard))
             self.limited_until = time.monotonic() + 0.3 + act.pick
+            self._disturb()
             self.totals.hit("limit EMFILE", f"limit EMFILE {act.target}")
 
     def _unlimit(self) -> None:
         self.limited_until = 0.0
+        self._disturb()
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         for pid in self.worlds[0].ours():
             with contextlib.suppress(OSError):
@@ -216,26 +236,36 @@ class Storm:
 
     def look(self, world: StormWorld, *, act: bool) -> dict[str, Any] | None:
         """The truth that Muster tells, against /proc; then what a person would do about it."""
+        attendance = self.attendance[world.count]
         if any(world is each[1] for each in self.moved):
+            attendance.look(time.monotonic(), wanted=False, attended=False)
             return None
         try:
             status = world.status()
         except Exception as error:  # it was deleted a moment ago, or is being written
             self.totals.hit("looks without an answer")
+            attendance.look(time.monotonic(), wanted=False, attended=False)
             self.needed[world.count] = needed_for(error)
             if act and self.needed[world.count] and not self._is_typing(world):
                 self.type(world, self.needed[world.count])
             return None
         check_verdicts(world, status, self.totals)
+        left = self.left[world.count] = self._left_alone(world, status)
         if act and not self._is_typing(world):
-            for words in (advised(status) or self._revival(world, status))[:1]:
+            for words in (advised(status) or (["status"] if left else []))[:1]:
                 self.type(world, words)
         return status
 
-    def _revival(self, world: StormWorld, status: dict[str, Any]) -> list[str]:
-        """Both were killed at once: in the storm a person looks now and then, and any look revives."""
-        attended = world.people("controller") or world.people("guard")
-        return [] if status["complete"] or attended else ["status"]
+    def _left_alone(self, world: StormWorld, status: dict[str, Any]) -> bool:
+        """Nobody is there, and nobody will come: a person has to look, for any look revives. Unexcused it is a break."""
+        wanted = status["intent"] == "running" and not status["complete"] and not advised(status)
+        attended = bool(world.people("controller") or world.people("guard"))
+        told = self.attendance[world.count].look(time.monotonic(), wanted=wanted, attended=attended)
+        if told == "broken":
+            self.totals.breaks("stuck", f"nobody attends {world.root.name}, and nothing ended both: {world.trouble()}")
+        if told in ("excused", "broken"):
+            self.totals.hit("left alone")
+        return told in ("excused", "broken")
 
     def _is_typing(self, world: StormWorld) -> bool:
         return any(each is world and process.poll() is None for each, process in self.commands)
@@ -256,12 +286,35 @@ class Storm:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 command.wait(timeout=BOUND_S)
         for world in self.worlds:
+            self._take_its_controller(world)
+        for world in self.worlds:
             self._see_the_end(world)
         until(lambda: not self._processes(), "no process is left", timeout_s=BOUND_S, every_s=0.1)
         for world in self.worlds:
             check_world(world, CELLS, self.totals)
             if held := world.slots_held():
                 self.totals.breaks("stuck", f"slots {held} are held by nobody's run")
+
+    def _take_its_controller(self, world: StormWorld) -> None:
+        """The last blow, while nothing else happens: the guard alone has to make it good, and no excuse counts."""
+        deadline = time.monotonic() + 15
+        known: tuple[list[int], list[int]] = ([], [])
+        since = time.monotonic()
+        while not (all(known) and time.monotonic() - since > 3):  # what was sent has arrived, the register is mended
+            there = world.people("controller"), world.people("guard")
+            if there != known:
+                known, since = there, time.monotonic()
+            if time.monotonic() > deadline or len(there[0]) > 1:
+                return
+            time.sleep(0.1)
+        (controller,) = known[0]
+        attendance = self.attendance[world.count]
+        attendance.excused = float("-inf")
+        attendance.hits.clear()
+        attendance.look(time.monotonic(), wanted=False, attended=False)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(controller, signal.SIGKILL)
+            self.totals.hit("controllers taken in the calm")
 
     def _processes(self) -> list[int]:
         for world in self.worlds:
@@ -287,7 +340,7 @@ class Storm:
                     self.type(world, words).wait(timeout=BOUND_S)
                 if "fsck" in advice:
                     self._after_fsck(world)
-            elif quiet:  # nobody was left to revive it: documented, and what a person would type
+            elif quiet and self.left.get(world.count):  # documented, and what a person would type
                 self.totals.hit("woken by a person")
                 self.type(world, "status").wait(timeout=BOUND_S)
             if time.monotonic() - since > BOUND_S or time.monotonic() - began > 4 * BOUND_S:

@@ -5,7 +5,7 @@ import json
 import re
 import sqlite3
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from storm_world import Line, StormWorld
 
@@ -27,6 +27,43 @@ class Totals:
         told = f"{promise}: {what}"
         if told not in self.broken:
             self.broken.append(told)
+
+
+# -- who must be there
+
+ALONE_S = 4.0  # by then somebody is there again: the guard starts a controller at once, shims within 5 s where none is
+AT_ONCE_S = 2.0  # killed within that time neither could start the other again
+HIT_S = 5.0  # what happens so shortly before the last of them was seen may have ended them
+OTHER = {"controller": "guard", "guard": "controller"}
+
+
+@dataclass
+class Attendance:
+    """Whether somebody must be there for a campaign with work to do. Times are those of one clock that does not jump."""
+
+    seen: float = 0.0  # when somebody was there last, or nobody had to be
+    alone: float | None = None  # since when nobody is seen
+    excused: float = float("-inf")  # when something happened that may leave nobody
+    hits: dict[str, float] = field(default_factory=dict)
+
+    def disturb(self, now: float) -> None:
+        """A deletion, a move, an error, a limit: what they end is not always started again by itself."""
+        self.excused = now
+
+    def hit(self, role: str, now: float, *, other_is_there: bool) -> None:
+        """A signal. One of the two is started again by the other; both at once are the documented exception."""
+        if not other_is_there or now - self.hits.get(OTHER[role], float("-inf")) < AT_ONCE_S:
+            self.excused = now
+        self.hits[role] = now
+
+    def look(self, now: float, *, wanted: bool, attended: bool) -> Literal["fine", "wait", "excused", "broken"]:
+        if attended or not wanted:
+            self.seen, self.alone = now, None
+            return "fine"
+        self.alone = now if self.alone is None else self.alone
+        if now - self.alone < ALONE_S:  # looks may lie far apart
+            return "wait"
+        return "excused" if self.excused >= self.seen - HIT_S else "broken"
 
 
 # -- the person

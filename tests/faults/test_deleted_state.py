@@ -301,6 +301,34 @@ def test_a_deleted_home_is_noticed_and_the_slot_kept(world: World) -> None:
     until(lambda: other.counted().of("late/0") == [1], "the slot is free again")
 
 
+def test_a_dead_cell_that_waits_for_its_retry_says_who_holds_its_slot(world: World) -> None:
+    other = world.beside("other")
+    other.campaign(JOB.replace("train", "late") % "", seeds=1, cpus=1, body='[ "$2" -gt 1 ]')
+    other.take_in()
+    other.controller()
+    other.until_cell("late/0", lambda cell: cell["verdict"] == "DEAD", "it has failed")
+    until(other.without_controller, "nothing is left to do")
+    begin(world, cpus=1)
+    assert other.muster("retry", "late/0", "--because", "again").returncode == 0
+    waits = other.until_cell("late/0", lambda cell: "is held by" in cell["next"], "it says who holds the slot")
+    assert (waits["verdict"], waits["attempt"]) == ("DEAD", 1)
+    assert waits["next"].startswith("to be retried, as a person asked: again; waits for a slot: cpu0 is held by")
+    assert f"cpu0 is held by {CELL} of {world.root}" in other.muster("why", "late/0").stdout
+    let_go(world)
+    world.finish()
+    until(lambda: other.counted().of("late/0") == [1, 2], "the slot is free again")
+
+
+def test_a_register_that_is_deleted_under_a_living_controller_is_written_anew(world: World) -> None:
+    begin(world)
+    for gone in (next((world.home / "campaigns").glob("*.json")), world.home / "campaigns", world.home):
+        gone.unlink() if gone.is_file() else delete(gone)
+        until(lambda: list((world.home / "campaigns").glob("*.json")), "it is entered again")
+        assert str(world.root) in world.muster("ls").stdout
+    let_go(world)
+    world.finish()
+
+
 def test_down_works_without_a_home(world: World) -> None:
     begin(world, cpus=1)
     delete(world.home)

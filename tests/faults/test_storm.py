@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from storm import KNOBS, run_round
-from storm_check import Totals, advised, counted_twice
+from storm_check import Attendance, Totals, advised, counted_twice
 from storm_errors import ERRORS, KINDS, Errors, kind_of, why_no_errors
 from storm_plan import SIGNALS, TARGETS, draw_plan
 from storm_world import Line
@@ -72,6 +72,30 @@ def test_a_seed_says_what_is_done() -> None:
 def test_a_token_that_ran_twice_is_seen() -> None:
     lines = [Line("begin", "train/0", 1, pid, token, "cpu0") for pid, token in ((1, "a"), (2, "a"), (3, "b"))]
     assert counted_twice(lines) == ["train/0 attempt 1 ran 2 times under one token"]
+
+
+def test_nobody_there_is_a_break_unless_both_were_hit_at_once() -> None:
+    def alone(*hits: tuple[str, float, bool], disturbed: float | None = None) -> str:
+        found = Attendance(0.0)
+        assert found.look(20.0, wanted=True, attended=True) == "fine"
+        for role, at, other in hits:
+            found.hit(role, at, other_is_there=other)
+        if disturbed is not None:
+            found.disturb(disturbed)
+        assert found.look(22.0, wanted=True, attended=False) == "wait"
+        return found.look(26.5, wanted=True, attended=False)
+
+    late = Attendance(0.0)
+    assert late.look(99.0, wanted=True, attended=False) == "wait"  # it may have ended a moment ago
+    assert alone() == "broken"
+    assert alone(("controller", 20.5, True)) == "broken"  # a guard that never starts it again
+    assert alone(("guard", 20.5, True)) == "broken"
+    assert alone(("guard", 10.0, True), ("controller", 20.5, True)) == "broken"
+    assert alone(("guard", 19.5, True), ("controller", 20.5, True)) == "excused"
+    assert alone(("controller", 20.5, False)) == "excused"  # its guard was in a pause before it starts
+    assert alone(disturbed=21.0) == "excused"
+    assert alone(disturbed=12.0) == "broken"
+    assert Attendance(0.0).look(99.0, wanted=False, attended=False) == "fine"
 
 
 def test_a_person_types_what_the_status_says() -> None:

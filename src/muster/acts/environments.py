@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from muster.acts.interpreter import interpreter, shebang_in
+from muster.acts.launched import launched
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import Mistake
@@ -32,6 +33,8 @@ class Answered(Protocol):
     @property
     def frameworks(self) -> Sequence[Mapping[str, Any]]: ...
     @property
+    def lacking(self) -> Sequence[str]: ...
+    @property
     def stderr(self) -> str: ...
 
 
@@ -47,6 +50,7 @@ class Environment:
     gpus: int  # that one cell takes
     required: bool  # the campaign asks for a GPU; False: it takes one because there is one
     framework: str | None = None  # the one that the job is known to use
+    modules: tuple[str, ...] = ()  # top-level names that `-m` asks for, where the working folder has none of them
 
     @property
     def name(self) -> str:
@@ -77,6 +81,7 @@ def _joined(one: Environment, other: Environment) -> Environment:
         gpus=max(one.gpus, other.gpus),
         required=one.required or other.required,
         framework=one.framework or other.framework,
+        modules=tuple(dict.fromkeys((*one.modules, *other.modules))),
     )
 
 
@@ -98,7 +103,7 @@ def _of_job(
     added["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, shown))
     return Environment(
         (job.name,), found.words, cwd, added, found.certain, takes, bool(requires_gpu(campaign, job, added)),
-        _framework(words, added),
+        _framework(words, added), () if job.shell else _modules(words, Path(cwd)),
     )  # fmt: skip
 
 
@@ -131,6 +136,17 @@ def gpu_variable(env: Mapping[str, str]) -> str | None:
     return None
 
 
+def _modules(words: Sequence[str], cwd: Path) -> tuple[str, ...]:
+    """`python -m NAME` looks in its working folder first: what lies there `acts/scripts.py` has looked at."""
+    target = launched(words)
+    if target is None or target.kind != "module" or not target.sure:
+        return ()
+    first = target.name.partition(".")[0]
+    if not first.isidentifier() or (cwd / first).exists() or any(cwd.glob(f"{first}.*")):
+        return ()
+    return (first,)
+
+
 def _framework(words: Sequence[str], env: Mapping[str, str]) -> str | None:
     """By the options and variables that only one of them has."""
     if gpu_variable(env) or any(word.startswith("--jax.") for word in words):
@@ -146,6 +162,10 @@ def judge(asked: Environment, answer: Answered) -> Iterator[Mistake]:
     if answer.python is None:
         yield _not_started(asked, answer, jobs, path)
         return
+    for name in answer.lacking:
+        hint = "install it in that environment, or mend the name behind -m"
+        level = "failure" if asked.certain else "warning"
+        yield Mistake(f"{jobs}: {asked.name} has no module {name}", hint=hint, path=path, level=level)
     if answer.timed_out:
         what = f"{jobs}: {asked.name} did not say within its time which devices it sees"
         yield Mistake(what, hint="try it by hand: `python -c 'import jax; print(jax.devices())'`", path=path,

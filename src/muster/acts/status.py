@@ -239,11 +239,14 @@ def _open(record: CellRecord, attempt: Attempt, seen: Sighting, look: _Look) -> 
 
 
 def _with_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
-    """A cell that waits for a slot says who has one that it might have."""
+    """A cell that waits for a slot says who has one that it might have; of a dead one that is what follows."""
+    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
+    told = f"{', '.join(holders[:3])}{more}"
+    if cell.startable and cell.verdict.state == State.DEAD:
+        return replace(cell, next=f"{cell.next}; {WAITS_FOR_SLOT}: {told}")
     if not cell.startable or WAITS_FOR_SLOT not in cell.verdict.reason:
         return cell
-    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
-    return replace(cell, verdict=replace(cell.verdict, reason=f"{cell.verdict.reason}: {', '.join(holders[:3])}{more}"))
+    return replace(cell, verdict=replace(cell.verdict, reason=f"{cell.verdict.reason}: {told}"))
 
 
 def _after_loss(record: CellRecord) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -36,4 +37,6 @@ class Order:
     code: dict[str, Any]
     mkdir: bool = True  # whether {out} must exist when the command starts
     refuges: tuple[str, ...] = ()  # folders for its facts where its own one can't be written
+    # what fitted a glob in `output` at the launch, where one clock does not tell: path below the glob -> newest time
+    there: Mapping[str, float] = field(default_factory=dict)
     muster: int = 1

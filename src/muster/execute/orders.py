@@ -31,6 +31,8 @@ class Surroundings:
     code_of: Callable[[str], Mapping[str, Any]]  # commit and dirty diff of a working folder
     checkpoint_of: Callable[[Job, Cell, Attempt], str | None]  # the newest valid one of an attempt
     lacks: Callable[[CampaignState], str] = lambda _: ""
+    # what fits an output already, of attempts with this folder
+    fitting: Callable[[str, str], Mapping[str, float]] = lambda *_: {}
 
 
 class LocalComposer:
@@ -48,6 +50,7 @@ class LocalComposer:
         place = self._place(attempt, state, job, cell, lease, str(folder / "out"))
         filled = values(job, cell, place)
         cwd = job.cwd or str(self.around.root)
+        output = _output(job, filled, cwd)
         return Order(
             cell=cell.id,
             n=attempt.n,
@@ -60,7 +63,7 @@ class LocalComposer:
             slots=attempt.slots,
             out=place.out,
             mkdir=job.mkdir,
-            output=_output(job, filled, cwd),
+            output=output,
             hash=attempt.hash,
             claimed_at=attempt.claimed_at,
             claimed_boot=attempt.claimed_boot,
@@ -75,6 +78,7 @@ class LocalComposer:
             axes=cell.axes,
             code=dict(self.around.code_of(cwd)),
             refuges=refuges(self.around.state, attempt.token),
+            there=self.around.fitting(output, str(self.around.state)),
         )
 
     def _place(self, attempt: Attempt, state: CampaignState, job: Job, cell: Cell, lease: Lease, out: str) -> Place:

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 LIMIT_S = 120.0
@@ -26,6 +26,13 @@ def say(key, value):
 def first(error):
     return ("%s: %s" % (type(error).__name__, error)).strip().splitlines()[0][:500]
 say("python", {"version": sys.version.split()[0], "executable": sys.executable, "prefix": sys.prefix})
+from importlib.util import find_spec
+def lacks(name):
+    try:
+        return find_spec(name) is None
+    except Exception:
+        return False
+say("lacking", [name for name in MODULES if lacks(name)])
 try:
     from importlib.metadata import distributions
     names = sorted((str(each.metadata["Name"]), str(each.version)) for each in distributions())
@@ -44,7 +51,6 @@ def torch():
     kinds = [torch.cuda.get_device_name(index) for index in range(count)]
     return {"version": str(torch.__version__), "gpus": count, "devices": ["cuda:%d" % each for each in range(count)],
             "kinds": sorted(set(kinds)), "built_for": torch.version.cuda}
-from importlib.util import find_spec
 for name, ask in (("jax", jax), ("torch", torch)):
     try:
         there = find_spec(name) is not None
@@ -69,14 +75,20 @@ class Answer:
     trouble: str = ""  # why it could not be executed
     python: Mapping[str, Any] | None = None
     packages: Mapping[str, str] = field(default_factory=dict)
+    lacking: tuple[str, ...] = ()  # of the modules that were asked for
     frameworks: tuple[Mapping[str, Any], ...] = ()
     stdout: str = ""
     stderr: str = ""
 
 
-def ask(words: Sequence[str], cwd: str, env: Mapping[str, str], limit_s: float = LIMIT_S) -> Answer:
-    """In a process group of its own, which ends as a whole. JAX lays by most of a GPU: it is told not to."""
-    packed = base64.b64encode(f"MARK = {MARK!r}\n{CODE}".encode()).decode()
+def ask(
+    words: Sequence[str], cwd: str, env: Mapping[str, str], limit_s: float = LIMIT_S, modules: Sequence[str] = ()
+) -> Answer:
+    """In a process group of its own, which ends as a whole. JAX lays by most of a GPU: it is told not to.
+
+    `modules`: names without dots, so that none is imported to be found.
+    """
+    packed = base64.b64encode(f"MARK = {MARK!r}\nMODULES = {list(modules)!r}\n{CODE}".encode()).decode()
     # one line without quotes inside: `conda run` can't carry more. No module of the working folder is imported
     begin = "import sys; sys.path[:] = filter(None, sys.path); import base64"
     command = [*words, "-c", f"{begin}; exec(base64.b64decode('{packed}').decode())"]
@@ -98,19 +110,21 @@ def ask(words: Sequence[str], cwd: str, env: Mapping[str, str], limit_s: float =
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(started.pid, signal.SIGKILL)
                 started.wait()
-        return _heard(tuple(words), code, _text(out), _tail(_text(err)))
+        heard = _heard(tuple(words), code, _text(out), _tail(_text(err)))
+        return replace(heard, lacking=tuple(name for name in modules if name in heard.lacking))
 
 
 def _heard(words: tuple[str, ...], code: int | None, out: str, err: str) -> Answer:
     said = [value for line in out.splitlines() if line.startswith(MARK) and (value := _value(line[len(MARK) :]))]
     python = next((each["python"] for each in said if "python" in each), None)
     packages: dict[str, str] = next((each["packages"] for each in said if "packages" in each), {})
+    lacking = tuple(name for each in said for name in each.get("lacking", ()))
     told = {each["framework"]["name"]: each["framework"] for each in said if "framework" in each}
     for name in (each["begins"] for each in said if "begins" in each):
         how = "did not come back" if code is None else f"took its Python with it: exit {code}"
         told.setdefault(name, {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": f"importing it {how}"})
     other = _tail("\n".join(line for line in out.splitlines() if line and not line.startswith(MARK)))
-    return Answer(words, code, code is None, "", python, packages, tuple(told.values()), other, err)
+    return Answer(words, code, code is None, "", python, packages, lacking, tuple(told.values()), other, err)
 
 
 def _value(text: str) -> dict[str, Any] | None:
@@ -129,6 +143,7 @@ def _is_ours(said: Mapping[str, Any]) -> bool:
         and isinstance(framework.get("name"), str)
         and isinstance(said.get("packages", {}), dict)
         and isinstance(said.get("begins", ""), str)
+        and isinstance(said.get("lacking", []), list)
     )
 
 

@@ -211,9 +211,8 @@ def _match(each: _Seen, folder: str, *, ours: bool) -> tuple[int, str]:
     for fd, path in each.links.items():
         if _inside(path, folder) and not _private(path, folder) and _writes(pid, fd):
             return _OPEN, f"pid {pid} has {os.path.relpath(path, folder)} open for writing"
-    name = program(argv)
     # one of _PIPES that has just been started has not opened its file yet, and does not train afterwards either
-    if ours or not argv or name in _READERS | _PIPES or _interactive(argv):
+    if ours or only_shows(argv):
         return _NOT, ""
     cwd = _link(f"/proc/{pid}/cwd")
     here = cwd is not None and (cwd == folder or _inside(cwd, folder))
@@ -291,6 +290,11 @@ def _lifted(
         for pid in pids:
             found.setdefault(parent if known else pid, []).extend(groups[pid])
     return found
+
+
+def only_shows(argv: Sequence[str]) -> bool:
+    """A program of which it is known that it trains nothing, whatever it names."""
+    return not argv or program(argv) in _READERS | _PIPES or _interactive(argv)
 
 
 def _interactive(argv: Sequence[str]) -> bool:

@@ -6,7 +6,10 @@
 from __future__ import annotations
 
 import glob
+import math
 import os
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from muster.domain.order import Order
@@ -14,6 +17,8 @@ from muster.observe.window import Window, began_at, started_at
 from muster.ports.folders import glob_paths
 
 SLACK_S = 2.0  # coarse file times, and clocks of two machines
+_RECENT_S = 60.0
+_NOTHING: Mapping[str, float] = {}
 _MOST_ENTRIES = 2000  # per folder: one look must stay cheap when a run has a million replay files
 
 
@@ -34,7 +39,7 @@ def find_output(order: Order, since: float | None) -> str | None:
     """The output of an attempt; of several that fit, the one most likely its own. None: there is none."""
     if not is_glob(order.output):
         return order.output if os.path.lexists(order.output) else None
-    found = candidates(order.output, since, slack_s=slack_of(order))
+    found = candidates(order.output, since, slack_s=slack_of(order), there=there_of(order))
     return found[0].path if found else None
 
 
@@ -44,33 +49,77 @@ def slack_of(order: Order) -> float:
     None where its `started` lies on the same file system as its output: one clock stamps both. A retry starts within
     milliseconds of the death before it, and what that attempt wrote last must not be its own.
     """
-    place = order.output
-    while is_glob(place) or not _is_there(place):
-        if place == os.path.dirname(place):
-            break
-        place = os.path.dirname(place)
+    one = _one_clock(order.output, os.path.dirname(order.out))
+    return 0.0 if one and started_at(order) is not None else SLACK_S
+
+
+def fitting(pattern: str, folder: str) -> dict[str, float]:
+    """For `Order.there`: what fits just before a launch, with its newest time. `folder`: that of the attempts.
+
+    Two file systems, perhaps of two machines, have two clocks: what the attempt before wrote last is told from what
+    this one writes by what was there. Only what a clock that is a little wrong could take for new is kept.
+    """
+    if not is_glob(pattern) or os.path.lexists(pattern) or _one_clock(pattern, folder):
+        return {}
+    base, recent = _above_glob(pattern), time.time() - _RECENT_S
+    found = [_times(match) for match in glob_paths(pattern)]
+    return {os.path.relpath(each.path, base): each.last for each in found if each.last >= recent}
+
+
+def there_of(order: Order) -> dict[str, float]:
+    base = _above_glob(order.output)
+    return {os.path.normpath(os.path.join(base, name)): at for name, at in order.there.items()}
+
+
+def _one_clock(output: str, folder: str) -> bool:
+    """Whether they lie on one file system, as far as they are there; False: it can't be told."""
+    place, other = _above_glob(output), folder
     try:
-        same = os.stat(place).st_dev == os.stat(os.path.dirname(order.out)).st_dev
+        return os.stat(_nearest(place)).st_dev == os.stat(_nearest(other)).st_dev
     except OSError:
-        return SLACK_S
-    return 0.0 if same and started_at(order) is not None else SLACK_S
+        return False
+
+
+def _above_glob(pattern: str) -> str:
+    while is_glob(pattern):
+        pattern = os.path.dirname(pattern)
+    return pattern
+
+
+def _nearest(place: str) -> str:
+    while not _is_there(place) and place != os.path.dirname(place):
+        place = os.path.dirname(place)
+    return place
 
 
 def candidates(
-    pattern: str, since: float | None, until: float | None = None, *, slack_s: float = SLACK_S
+    pattern: str,
+    since: float | None,
+    until: float | None = None,
+    *,
+    slack_s: float = SLACK_S,
+    there: Mapping[str, float] = _NOTHING,
 ) -> list[Found]:
     """What fits an absolute glob and was touched since the start, best first. `until`: its end, where that is known.
 
     Made since the start beats merely touched since: another run's plots or an `ls`-happy tool may touch an old folder.
-    Made after the end is a later attempt's.
+    Made after the end is a later attempt's. `there`: what fitted at the launch, which counts if it was touched since.
     """
     # a literal name may happen to hold glob characters: runs/[a]
     matches = [pattern] if os.path.lexists(pattern) else glob_paths(pattern)
     found = [_times(match) for match in matches]
     start = float("-inf") if since is None else since - slack_s
-    ours = [each for each in found if each.last >= start]
+    ours = [
+        each
+        for each in found
+        if each.last >= start and each.last > there.get(os.path.normpath(each.path), float("-inf"))
+    ]
     end = float("inf") if until is None else until + slack_s
-    return sorted(ours, key=lambda each: (start <= each.first, each.first <= end, each.last, each.path), reverse=True)
+
+    def likely(each: Found) -> tuple[bool, bool, float, str]:
+        return start <= each.first and os.path.normpath(each.path) not in there, each.first <= end, each.last, each.path
+
+    return sorted(ours, key=likely, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +137,13 @@ def fits_of(order: Order, window: Window | None) -> Fits:
     if not is_glob(order.output) or os.path.lexists(order.output):
         return Fits((order.output,)) if os.path.lexists(order.output) else Fits()
     since, until = (window.started, window.ended) if window else (began_at(order), None)
-    slack = slack_of(order)
-    found = candidates(order.output, since, until, slack_s=slack)
+    slack, there = slack_of(order), there_of(order)
+    found = candidates(order.output, since, until, slack_s=slack, there=there)
     start = since - slack if since is not None else None
     older = bool(found) and start is not None and found[0].first < start
+    before = there.get(os.path.normpath(found[0].path)) if found else None
+    if before is not None:
+        older, start = True, max(start or 0.0, math.nextafter(before, math.inf))
     return Fits(tuple(each.path for each in found), start if older and order.resumed_from is None else None)
 
 

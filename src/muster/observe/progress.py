@@ -66,9 +66,11 @@ class ProgressReader:
         if self._certain and self.output and os.path.lexists(self.output):
             return
         since, slack = began_at(order), outputs.slack_of(order)
-        found = outputs.candidates(order.output, since, slack_s=slack)
+        there = outputs.there_of(order)
+        found = outputs.candidates(order.output, since, slack_s=slack, there=there)
         self.output = found[0].path if found else None
-        self._certain = bool(found) and since is not None and found[0].first >= since - slack
+        made = since is not None and bool(found) and found[0].first >= since - slack
+        self._certain = made and os.path.normpath(found[0].path) not in there
 
     def _folder(self) -> str | None:
         """What paths are relative to; None: the run has not made it yet."""

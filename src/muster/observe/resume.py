@@ -13,7 +13,7 @@ from muster.domain.order import Order
 from muster.domain.template import render
 from muster.observe.checkpoints import open_checkpoint, saved_at
 from muster.observe.matches import newest_first
-from muster.observe.outputs import find_output, folder_of, slack_of
+from muster.observe.outputs import find_output, folder_of, slack_of, there_of
 from muster.observe.proof import path_values
 from muster.observe.window import began_at, started_at
 
@@ -24,7 +24,10 @@ def saved_any(job: Job, cell: Cell, order: Order) -> bool | None:
     if began is None or not _patterns(job):
         return None
     newest = last_checkpoint(job, cell, order)
-    return newest is not None and saved_at(newest) >= began - slack_of(order)
+    if newest is None:
+        return False
+    before = max((at for path, at in there_of(order).items() if newest.startswith(f"{path}/")), default=float("-inf"))
+    return saved_at(newest) >= began - slack_of(order) and saved_at(newest) > before
 
 
 def last_checkpoint(job: Job, cell: Cell, order: Order) -> str | None:

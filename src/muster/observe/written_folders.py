@@ -5,29 +5,38 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
 
-from muster.observe.find_process import OWN_PROGRAMS, argv_of, paths_in, program
+from muster.observe.find_process import OWN_PROGRAMS, argv_of, only_shows, paths_in, program
 from muster.observe.left_runs import belongs_to
 from muster.observe.open_files import open_files
 from muster.observe.other_users import ancestors
 
 
 def folders_in_use(folders: Collection[str]) -> list[str]:
-    """Those (without links) of which a process has a file open for writing, or that its command or cwd names."""
+    """Those (without links) of which a process has a file open for writing, or that its command or cwd names.
+
+    And those right below a folder that a command names, for a trainer may be given that and name its own.
+    """
     wanted = frozenset(folders)
+    below: dict[str, list[str]] = {}
+    for each_wanted in wanted:
+        below.setdefault(os.path.dirname(each_wanted), []).append(each_wanted)
     found = {folder for each in open_files(lambda path: _above(path, wanted) is not None) if each.writes
              if (folder := _above(each.path, wanted))}  # fmt: skip
     for name in os.listdir("/proc"):
         if name.isdigit():
-            found.update(folder for path in _named(int(name)) if (folder := _above(path, wanted)))
+            cwd, named = _named(int(name))
+            found.update(folder for path in (cwd, *named) if path and (folder := _above(path, wanted)))
+            above = [path for path in named if path in below and path != cwd]
+            if above and not _is_muster(argv := argv_of(int(name))) and not only_shows(argv):
+                found.update(*(below[path] for path in above))
     return sorted(found)
 
 
 def is_our_own(pid: int, state: str, known: Collection[str]) -> bool:
     """A run of the campaign with this .muster, or one of these tokens; Muster itself; or who reads what we say."""
-    argv = argv_of(pid)
-    if program(argv) == "muster" or any("muster.wiring." in word or word.endswith(OWN_PROGRAMS) for word in argv):
+    if _is_muster(argv_of(pid)):
         return True
     family = [pid, *ancestors(pid)]
     return _reads_us(pid) or any(belongs_to(each, state, known) for each in family)
@@ -43,13 +52,17 @@ def _above(path: str, wanted: Collection[str]) -> str | None:
     return path
 
 
-def _named(pid: int) -> Iterator[str]:
+def _is_muster(argv: Sequence[str]) -> bool:
+    return program(argv) == "muster" or any("muster.wiring." in word or word.endswith(OWN_PROGRAMS) for word in argv)
+
+
+def _named(pid: int) -> tuple[str, list[str]]:
+    """Where it works, and what its command names; nothing where that can't be told."""
     try:
         cwd = os.readlink(f"/proc/{pid}/cwd")
     except OSError:
-        return
-    yield cwd
-    yield from paths_in(argv_of(pid), cwd)
+        return "", []
+    return cwd, paths_in(argv_of(pid), cwd)
 
 
 def _reads_us(pid: int) -> bool:

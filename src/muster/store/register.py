@@ -113,6 +113,12 @@ def entry_of(home: Path, state: Path) -> Entry | None:
     return known if isinstance(known, Entry) else None
 
 
+def has_entry(home: Path, state: Path) -> bool:
+    """Whether there is one, whatever it says. Of a state that is not there, too: nothing could be entered."""
+    found = campaign_id(state)
+    return found is None or os.path.lexists(home / FOLDER / f"{found}.json")
+
+
 def fits(entry: Entry, state: Path) -> bool:
     """Whether this state is the one that was entered: the same folder, wherever it lies now, with the same key."""
     return bool(entry.key) and entry.key == read_key(state) and entry.inode == state.stat().st_ino

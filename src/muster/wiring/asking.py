@@ -71,7 +71,7 @@ def _ask(each: Environment, root: Path, which: Which, asking: Asking) -> Asked:
     if not words or which == "none":
         return Asked(each, None)
     asking(each)
-    return Asked(each, ask(words, each.cwd, {**environ, **each.added}))
+    return Asked(each, ask(words, each.cwd, {**environ, **each.added}, modules=each.modules))
 
 
 def own_words(each: Environment, root: str) -> tuple[str, ...]:

@@ -43,12 +43,12 @@ from muster.store.watches import WatchFile
 from muster.wiring.codes import CodeWatch
 from muster.wiring.desk import guards_wanted, revive_command
 from muster.wiring.finishing import Finishing, open_step_tokens
-from muster.wiring.looking import Looking
+from muster.wiring.looking import Looking, fitting
 from muster.wiring.notifying import notify
 from muster.wiring.old_environments import forget_environments
 from muster.wiring.owner import refuse_stranger, stranger
 from muster.wiring.pace import floors, poll_s
-from muster.wiring.registering import enter
+from muster.wiring.registering import Entered, enter
 from muster.wiring.shutting import environment_of
 from muster.wiring.started_here import hand_on, started_here
 from muster.wiring.tsv import write_status_tsv
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from muster.wiring.histories import Trace
 
 REVIVE_S = 30.0
+ENTRY_POLLS = 12  # after so many the register is looked at: once a minute
 REVIVED = {"shim": "revived by a shim", "guard": "revived by the guard"}
 Hopeless = Callable[[CampaignState], Mapping[tuple[str, int], str]]
 
@@ -118,6 +119,7 @@ def run(root: Path, state: Path, clock: SystemClock, lock: ControllerLock) -> in
     os.environ.update(hand_on(state))
     loop = build(root, state, store, clock, lock, loaded, who)
     keeper = keep_guard(loop, state, clock)
+    stay_entered(loop, state, clock)
     try:
         loop.run()
         forget_environments(store, state)
@@ -172,6 +174,7 @@ def build(
         code_of=code,
         checkpoint_of=looking.checkpoint_of,
         lacks=lacks_environment,
+        fitting=fitting,
     )
     carrier = Carrier(
         store, executor, clock, LocalComposer(around), who=who, epoch=loaded.epoch, boot_id=process.boot_id(),
@@ -213,6 +216,16 @@ def build(
 def take_umask(state: CampaignState) -> None:
     """Of whoever called `up`: what is for people is written with it, whoever revived us."""
     work_privately(recorded_umask(environment_of(state) or {}))
+
+
+def stay_entered(loop: Loop, state: Path, clock: SystemClock) -> None:
+    entered, guard = Entered(state, clock, ENTRY_POLLS * poll_s()), loop.guard
+
+    def tend(now: CampaignState) -> None:
+        guard(now)
+        entered.tend(now.campaign.name)
+
+    loop.guard = tend
 
 
 def keep_guard(loop: Loop, state: Path, clock: SystemClock) -> GuardKeeper | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from muster.domain.look_facts import Who
 from muster.observe.find_process import Writers, writers_in
 from muster.observe.find_walk import walk
-from muster.observe.find_writer import is_another_run, writes_there
+from muster.observe.find_writer import is_another_run, may_write_there, writes_there
 from muster.observe.other_users import other_users
 from muster.observe.probes.tree import Snapshot
 from muster.ports.clock import SystemClock
@@ -32,11 +32,17 @@ class FolderWriters:
         return writers_in(folder, self.snapshot, lambda who: writes_there(who, folder, self.snapshot, self.began(who)))
 
     def doubtful(self, folder: str, found: Writers) -> Who | None:
-        """One that may write there, where something was written a moment ago."""
+        """One that may write there, by what came since it began; or where something was written a moment ago."""
+        for who in found.doubtful:
+            if self.may_write(who, folder):
+                return who
         if not found.doubtful or _changed_ago(folder) >= JUST_NOW_S:
             return None
         near = (who for who in found.doubtful if not is_another_run(who, folder, self.snapshot, self.began(who)))
         return next(near, None)
+
+    def may_write(self, who: Who, folder: str) -> bool:
+        return may_write_there(who, folder, self.snapshot, self.began(who))
 
 
 def writer_of() -> Callable[[str], str]:
@@ -50,8 +56,9 @@ def writer_of() -> Callable[[str], str]:
             return f"it is still running: {'; '.join(found.main.because)}; adopt it when it has ended"
         if near := writers.doubtful(folder, found):
             because = "; ".join(near.because)
+            when = "a moment ago" if _changed_ago(folder) < JUST_NOW_S else "since that process began"
             look = f"`muster look {shlex.quote(path)}`"
-            return f"it may still be running: its files changed a moment ago, and {because}; see {look}"
+            return f"it may still be running: its files changed {when}, and {because}; see {look}"
         return ""
 
     return lives

@@ -20,7 +20,7 @@ from muster.ports.folders import glob_paths
 from muster.wiring.left_behind import unknown_runs
 
 MOST = 5
-SURE = ("has it open", "names it")  # who only works there may be an editor
+SURE = ("has it open", "names it", "names the folder above")  # who only works there may be an editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +79,7 @@ def hand_started(
     for folder in near:
         looked = writers.find(folder)
         others: list[Who] = [looked.main, *looked.others] if looked.main else []
+        others += [who for who in looked.doubtful if writers.may_write(who, folder)]
         strange = [who for who in others if who.sure in SURE and not is_our_own(who.pid, state, tokens)]
         for cell in places[folder] if strange else ():
             found.setdefault(cell, HandStarted(cell, strange[0].pid, folder))

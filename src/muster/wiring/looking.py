@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from muster.execute.launches import LocalTraces
 from muster.execute.local import read_order, slot_of
 from muster.execute.paths import attempt_folder
 from muster.execute.resumed import orders_before
+from muster.observe import outputs
 from muster.observe.aftermath import read_aftermath
 from muster.observe.attempts import AttemptProbe
 from muster.observe.outputs import is_glob
@@ -134,6 +135,13 @@ class Looking:
             return found.result()
         except Exception as error:
             raise OSError(f"its checkpoints can't be read: {error}") from error
+
+
+def fitting(pattern: str, folder: str) -> Mapping[str, float]:
+    """What fits an output at a launch. Nothing, where its folder does not answer: a launch does not wait for that."""
+    asked = apart(lambda: outputs.fitting(pattern, folder))
+    wait([asked], PATIENCE_S)
+    return asked.result() if asked.done() and asked.exception() is None else {}
 
 
 def _answered(asked: dict[K, Future[T]], key: K, read: Callable[[], T]) -> Future[T] | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from muster.acts.register import Listed
 from muster.domain.errors import MusterError, UsageError
 from muster.execute.slots import make_home, own_home
-from muster.ports.clock import SystemClock, iso
+from muster.ports.clock import Clock, SystemClock, iso
 from muster.store import register
 from muster.store.lock import ControllerLock
 from muster.store.register import Entry, Unread
@@ -27,6 +27,23 @@ def enter(state: Path, name: str, wall: float) -> None:
     with contextlib.suppress(OSError):
         make_home()
         register.register(own_home(), state, name, iso(wall), proven=started_here(state))
+
+
+class Entered:
+    """Keeps a living controller's campaign in the register: where that is deleted, `muster ls` would show nothing."""
+
+    def __init__(self, state: Path, clock: Clock, every_s: float) -> None:
+        self.state, self.clock, self.every_s = state, clock, every_s
+        self._next = clock.boot() + every_s
+
+    def tend(self, name: str) -> None:
+        """In every turn: one look at the entry when it is due."""
+        if self.clock.boot() < self._next:
+            return
+        self._next = self.clock.boot() + self.every_s
+        with contextlib.suppress(OSError, UsageError):  # UsageError: there is no home
+            if not register.has_entry(own_home(), self.state):
+                enter(self.state, name, self.clock.wall())
 
 
 @contextlib.contextmanager

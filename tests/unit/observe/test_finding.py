@@ -376,8 +376,8 @@ def writers(folder: Path) -> processes.Writers:
     return processes.writers_in(place, snapshot, writes)
 
 
-def script(folder: Path, code: str) -> tuple[str, ...]:
-    path = folder.parent / "job.py"
+def script(folder: Path, code: str, name: str = "job.py") -> tuple[str, ...]:
+    path = folder.parent / name
     path.write_text(code)
     return (sys.executable, str(path))
 
@@ -419,18 +419,63 @@ def test_readers_are_no_writers(run: Path) -> None:
         tail.kill()
 
 
-def test_who_names_it_or_works_there_is_the_writer_once_something_is_written(run: Path) -> None:
-    code = f"import os; os.chdir({str(run)!r}); {WAIT}"
-    for job, sure in (((*script(run, WAIT), "--logdir", str(run)), "names it"), (script(run, code), "works there")):
+# writes a row of metrics.jsonl whenever it is told to, and closes it again: where its second argument says, or where it works
+ROWS = (
+    "import os, sys\n"
+    "folder = sys.argv[2] if len(sys.argv) > 2 else '.'\n"
+    "print('up', flush=True)\n"
+    "for line in sys.stdin:\n"
+    "    with open(folder + '/metrics.jsonl', 'w') as file: file.write('{\"step\": 2}\\n' * 9)\n"
+    "    print('wrote', flush=True)\n"
+)
+
+
+def test_who_names_it_or_works_there_is_the_writer_once_it_has_written(run: Path) -> None:
+    there = f"import os; os.chdir({str(run)!r})\n{ROWS}"
+    for job, sure in (((*script(run, ROWS), "--logdir", str(run)), "names it"), (script(run, there), "works there")):
         with started(*job) as process:
             pid = ready(process)
             found = writers(run)
             assert found.main is None  # what lies there was written before
             assert [(each.pid, each.sure) for each in found.doubtful] == [(pid, sure)]
-            rows(run / "metrics.jsonl", {"step": 2})
+            write_row(process)
             found = writers(run)
             assert found.main
             assert (found.main.pid, found.main.sure) == (pid, sure)
+
+
+def test_who_only_shows_the_folder_or_sits_there_is_not_the_dead_ones_life(run: Path) -> None:
+    """A viewer, a shell or a notebook that was there before the death: somebody else wrote what came since."""
+    sits = f"import os; os.chdir({str(run)!r}); {WAIT}"
+    talks = "print('x' * 500)\n" + WAIT.replace("'up'", "'\\nup'")
+    names = ("--logdir", str(run))
+    for job, sure in (
+        ((*script(run, WAIT), *names), "names it"),
+        ((*script(run, sits, "sits.py"), *names), "names it"),
+        ((*script(run, talks, "talks.py"), str(run)), "names it"),
+        (script(run, sits, "works.py"), "works there"),
+    ):
+        with started(*job) as viewer:
+            assert viewer.stdout
+            while viewer.stdout.readline() != b"up\n":
+                pass
+            rows(run / "metrics.jsonl", {"step": 2}, {"step": 3})
+            found = writers(run)
+            assert found.main is None
+            assert [(each.pid, each.sure) for each in found.doubtful] == [(viewer.pid, sure)]
+
+
+def test_a_shell_did_not_write_what_a_run_wrote_that_it_waited_for(run: Path) -> None:
+    """The kernel adds to its counters what children did that it has waited for."""
+    writes = "import time\nopen('metrics.jsonl', 'w').write('{}\\n' * 99)\nend = time.process_time() + 0.1\n"
+    writes += "while time.process_time() < end: pass\nimport os; os.kill(os.getpid(), 9)"
+    (run.parent / "dies.py").write_text(writes)
+    text = f"cd {run}; {sys.executable} ../dies.py; echo up; read word"
+    with started("bash", "--norc", "-c", text) as shell:
+        assert ready(shell) == shell.pid
+        found = writers(run)
+        assert found.main is None
+        assert [(each.pid, each.sure) for each in found.doubtful] == [(shell.pid, "works there")]
 
 
 def test_who_evaluates_a_checkpoint_does_not_train(run: Path) -> None:

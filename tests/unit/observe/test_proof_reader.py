@@ -3,8 +3,11 @@
 import json
 import os
 import pickle
+import shutil
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +19,7 @@ from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Pr
 from muster.domain.cell import Cell
 from muster.domain.order import Order
 from muster.domain.sighting import Exit, ProofReading
-from muster.observe.outputs import artifacts, find_output
+from muster.observe.outputs import artifacts, find_output, fitting
 from muster.observe.progress import ProgressReader
 from muster.observe.proof import FileProofReader
 
@@ -399,6 +402,38 @@ def test_what_an_attempt_wrote_a_moment_before_the_next_one_began_is_not_the_nex
     put(attempt / "exit.json", at=now - 0.04)
     run(tmp_path, "c", now)  # a later attempt's
     assert read(proof, named).output == str(own)
+
+
+def test_on_two_file_systems_what_was_there_at_the_launch_is_told_from_what_came_since(
+    order: Order, attempt: Path, elsewhere: Path
+) -> None:
+    named = replace(order, output=str(elsewhere / "runs" / "*_v2_full_*_2"))
+    proof = job(Proof(files=("model.pt",)), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    old = run(elsewhere, "a", time.time())
+    put(old / "model.pt", at=time.time())
+    put(attempt / "started", b"tok", time.time() - 1)  # by its clock it came first
+    assert read(proof, named, None).output == str(old)
+    later = replace(named, there=fitting(named.output, str(attempt)))
+    assert list(later.there) == ["a_v2_full_task_2"]
+    assert (read(proof, later, None).holds, read(proof, later, None).output) == (False, None)
+    assert find_output(later, None) is None
+    assert [mark.count for mark in ProgressReader(proof, CELL, later).look()] == [None]
+    put(old / "note.txt", at=time.time() + 0.1)  # somebody, or the attempt itself, goes on in it
+    touched = read(proof, later, None)
+    assert (touched.output, touched.holds) == (str(old), False)  # its model.pt is older
+    own = run(elsewhere, "b", time.time())
+    assert read(proof, later, None).output == str(own)
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Path]:
+    """A folder on another file system."""
+    memory = Path("/dev/shm")
+    if not os.access(memory, os.W_OK) or memory.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("there is one file system only")
+    folder = Path(tempfile.mkdtemp(dir=memory))
+    yield folder
+    shutil.rmtree(folder)
 
 
 def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(

@@ -122,25 +122,43 @@ def io_bytes(pids: Iterable[int]) -> float | None:
 
     Like CPU time it holds what children did that have been waited for. Mapped files do not count.
     """
-    found = [sum(counted) for counted in map(_io_of, pids) if counted is not None]
+    paths = (f"/proc/{pid}/io" for pid in pids)
+    found = [sum(counted[:2]) for counted in map(_io_of, paths) if counted is not None]
     return float(sum(found)) if found else None
 
 
-def written_bytes(pids: Iterable[int]) -> int | None:
-    """Of `io_bytes` those that passed through write calls."""
-    found = [counted[1] for counted in map(_io_of, pids) if counted is not None]
-    return sum(found) if found else None
+class Written(NamedTuple):
+    passed: int  # bytes that passed through write calls: to terminals, pipes and sockets, too
+    to_disk: int  # that made pages of files dirty; of mapped files, too; not on every file system
 
 
-def _io_of(pid: int) -> tuple[int, int] | None:
-    """Read and written."""
+def written_by(tree: Iterable[Proc]) -> Written | None:
+    """By these processes themselves: a shell that started a run and waited for it did not write what the run wrote.
+
+    Of one that waited for children, threads that have ended are left out with them. None: nothing may be read.
+    """
+    found = [counted for proc in tree for path in _io_paths(proc) if (counted := _io_of(path)) is not None]
+    return Written(sum(each[1] for each in found), sum(each[2] for each in found)) if found else None
+
+
+def _io_paths(proc: Proc) -> list[str]:
+    if proc.waited_s == 0:
+        return [f"/proc/{proc.pid}/io"]
     try:
-        fd = os.open(f"/proc/{pid}/io", os.O_RDONLY)
+        return [f"/proc/{proc.pid}/task/{thread}/io" for thread in os.listdir(f"/proc/{proc.pid}/task")]
+    except OSError:
+        return []
+
+
+def _io_of(path: str) -> tuple[int, int, int] | None:
+    """Read, written, and made dirty."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
         try:
             words = os.read(fd, 512).split()
         finally:
             os.close(fd)
-        return int(words[1]), int(words[3])  # rchar: N wchar: N
+        return int(words[1]), int(words[3]), int(words[11])  # rchar: N wchar: N ... write_bytes: N
     except (OSError, ValueError, IndexError):
         return None
 
