@@ -26,12 +26,12 @@ def test_a_run_of_a_moved_campaign_is_ended(world: World, what: str, command: st
 
 
 def test_the_shim_itself_sees_the_request(world: World) -> None:
-    """Nobody pokes it: what it has written of its steps lies where the request lay, and tells the reason."""
+    """Not the controller that is started to end it: what it has written of its steps lies where the request lay, and tells the reason."""
     pid = begin(world)
     kill(world.holder() or 0)
     world.reap()
     move(world, "alone")
-    done = world.muster(*ENDING["stop"], "--because", "enough", "--timeout", "20s")
+    done = world.muster(*ENDING["down"], "--because", "enough", "--timeout", "20s")
     assert done.returncode == 0, done.stdout + done.stderr
     assert ticks(pid) is None
     told = json.loads((world.folder(CELL) / "exit.json").read_text())
