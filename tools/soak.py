@@ -4,7 +4,8 @@ make soak SEED=1 MINUTES=30            of all kinds, in turn
 make soak SEED=1 MINUTES=30 ONLY=storm  of one kind: storm, crashes, simulated, fuzz
 
 Each round is one line of soak.jsonl with its seed, what it counted and whether it held. A second call leaves out the
-seeds that the file has, goes on, and prints the sums of all rounds. Exit 1 if any round failed.
+seeds that the file has, goes on, and prints the sums of all rounds, and the largest of what
+was worst. Exit 1 if any failed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,8 @@ LOG = ROOT / "soak.jsonl"
 CAMPAIGNS = 50  # simulated ones in a round
 _CRASHES = re.compile(r"(\d+) injections in (\d+) campaigns .*?: (\d+) executions, (\d+) attempts, (\d+) cells done")
 INPUTS, GUIDED = 5000, 300  # hostile ones in a round, and how many of them hypothesis chooses
-_FUZZ = re.compile(r"fuzz: (\d+) inputs, \d+ readers, (\d+) failures")
+_FUZZ = re.compile(r"fuzz: (\d+) inputs, \d+ readers, (\d+) failures, worst ([\d.]+) s \([^)]*\), ([\d.]+) MB")
+WORST = ("worst_s", "worst_mb")  # of one input: no sum of them means anything
 _SIMULATED = re.compile(r"(\d+) campaigns, (\d+) with a violation")
 
 
@@ -102,7 +103,7 @@ def _write_round(kind: str, seed: int, output: str, code: int) -> None:
         print(output[-4000:], file=sys.stderr)
 
 
-def read_counts(kind: str, output: str) -> dict[str, int]:
+def read_counts(kind: str, output: str) -> dict[str, float]:
     if kind == "storm":
         told = next((line for line in output.splitlines() if line.startswith('{"counts"')), "{}")
         return dict(json.loads(told).get("counts", {}))
@@ -110,19 +111,31 @@ def read_counts(kind: str, output: str) -> dict[str, int]:
         names: tuple[str, ...] = ("injections", "campaigns", "executions", "attempts", "cells")
         found = _CRASHES.search(output)
     elif kind == "fuzz":
-        names, found = ("inputs", "failures"), _FUZZ.search(output)
+        names, found = ("inputs", "failures", *WORST), _FUZZ.search(output)
     else:
         names, found = ("campaigns", "violations"), _SIMULATED.search(output)
-    return dict(zip(names, map(int, found.groups()), strict=True)) if found else {}
+    return dict(zip(names, map(_number, found.groups()), strict=True)) if found else {}
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)
+
+
+def summed(counts: list[dict[str, float]]) -> dict[str, float]:
+    """Rounds of earlier versions have nothing of what was worst."""
+    total: dict[str, float] = {}
+    for each in counts:
+        for name, number in each.items():
+            before = total.get(name, 0)
+            total[name] = max(before, number) if name in WORST else before + number
+    return total
 
 
 def _print_sums() -> int:
     rounds = _rounds()
     for kind in ROUNDS:
         mine = [row for row in rounds if row["kind"] == kind]
-        total: Counter[str] = Counter()
-        for row in mine:
-            total.update(row["counts"])
+        total = summed([row["counts"] for row in mine])
         told = ", ".join(f"{name} {number}" for name, number in total.items())
         print(f"all of {kind}: {len(mine)} rounds, {sum(not row['ok'] for row in mine)} failed; {told}")
     return 0 if all(row["ok"] for row in rounds) else 1

@@ -62,7 +62,9 @@ def test_moved_copied_and_deleted(camp: Camp) -> None:
     (parent / "one").rename(parent / "two")
     found = listed(camp)
     assert (found["two"]["standing"], found["two"]["before"]) == ("moved", str(parent / "one"))
-    camp("-C", str(parent / "two"), "status", code=0)  # any command there tells the register
+    camp("-C", str(parent / "two"), "status", code=0)
+    assert listed(camp)["two"]["standing"] == "moved", "who looks there enters nothing"
+    camp("-C", str(parent / "two"), "up", code=0)
     assert (listed(camp)["two"]["standing"], listed(camp)["two"]["before"]) == ("there", None)
     shutil.copytree(parent / "two", parent / "copy", ignore=shutil.ignore_patterns("bell"))
     camp("-C", str(parent / "copy"), "status", code=0)

@@ -154,6 +154,58 @@ def test_up_takes_it_over_and_from_then_on_it_is_revived(
     camp("wait", code=0)
 
 
+def test_who_looks_at_a_moved_campaign_revives_nothing(camp: Camp, tmp_path: Path) -> None:
+    """Its controller is dead: `up` goes on where it lies now, and enters it there; nobody else does."""
+    camp.write(HOSTILE.replace("echo executed >> EXECUTED", "echo started; read word < gate-0"))
+    camp.gates(0)
+    camp("up", "--detach", code=0)
+    camp.started("train/0")
+    killed(camp)
+    old = camp.root
+    camp.root = old.rename(tmp_path / "elsewhere")
+    state = camp.root / ".muster"
+    assert not started_here.started_here(state)
+    assert not may_be_revived(camp.root, state)
+    for command in LOOKS:
+        camp(*command)
+        assert camp.controller() is None, command
+    status = camp("status", code=4).stdout
+    assert "this campaign was moved here since your last `muster up`, and it has no controller" in status
+    assert "`muster up` goes on here" in status
+    assert camp.json("status")["controller"]["started_here"] is False
+    refused = camp("stop", "train/0", "--because", "x", code=2).stderr
+    assert "nothing was stopped" in refused
+    assert "`muster down --runs --because '...'` ends all runs" in refused
+    camp("note", "seen", code=0)
+    assert camp.controller() is None
+    (entry,) = (Path(camp.environment["MUSTER_HOME"]) / "campaigns").iterdir()
+    assert json.loads(entry.read_text())["path"] == str(old)
+    key = register.read_key(state)
+    camp("up", "--detach", code=0)
+    told = json.loads(entry.read_text())
+    assert (told["path"], told["key"]) == (str(camp.root), key)
+    led(camp)
+    killed(camp)
+    assert "another one was started" in camp("status", code=4).stdout
+    led(camp)
+    camp.open(0)
+    camp("wait", code=0)
+
+
+def test_a_moved_campaign_without_controller_can_be_ended(camp: Camp, tmp_path: Path) -> None:
+    camp.write(HOSTILE.replace("echo executed >> EXECUTED", "echo started; read word < gate-0"))
+    camp.gates(0)
+    camp("up", "--detach", code=0)
+    run = camp.started("train/0")
+    killed(camp)
+    old = camp.root
+    camp.root = old.rename(tmp_path / "elsewhere")
+    camp("down", "--runs", "--because", "enough", code=0)
+    assert not alive(run)
+    (entry,) = (Path(camp.environment["MUSTER_HOME"]) / "campaigns").iterdir()
+    assert json.loads(entry.read_text())["path"] == str(old), "it was ended, and not taken along"
+
+
 def killed(camp: Camp) -> None:
     pid = camp.controller()
     assert pid is not None

@@ -13,7 +13,7 @@ from muster.cli.up import start
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError, UsageError
 from muster.wiring.desk import Desk
-from muster.wiring.started_here import not_started_here
+from muster.wiring.started_here import MOVED, moved_since, not_started_here
 from muster.wiring.survey import look
 
 VERBS = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
@@ -64,5 +64,6 @@ def go_on(desk: Desk) -> Status:
         if desk.started_here():
             start(desk)
         else:
-            print(f"{not_started_here()}: it is written down, and nothing starts before `muster up`", file=sys.stderr)
+            why = MOVED if moved_since(desk.state) else not_started_here()
+            print(f"{why}: it is written down, and nothing starts before `muster up`", file=sys.stderr)
     return look(desk)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from muster.acts.status import Status
 from muster.wiring.desk import Desk
-from muster.wiring.started_here import not_started_here
+from muster.wiring.started_here import MOVED, moved_since, not_started_here
 
 REVIVED = "its controller was gone: another one was started"
 
@@ -15,4 +15,6 @@ def not_started_line(desk: Desk, found: Status) -> str:
         return ""
     if desk.stranger:
         return f"this campaign {desk.stranger.only_read}"
+    if moved_since(desk.state):
+        return f"{MOVED}: nothing goes on by itself; `muster up` goes on here"
     return f"{not_started_here()}: nothing goes on by itself; `muster up` takes it over"

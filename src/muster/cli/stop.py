@@ -15,7 +15,7 @@ from muster.cli.reasons import going_on, reason_for, refuse_many
 from muster.domain.attempt import Attempt
 from muster.wiring.desk import Desk
 from muster.wiring.hand_started import names_told, with_unknown_runs
-from muster.wiring.started_here import refuse_to_end
+from muster.wiring.started_here import refuse_to_end, refuse_to_revive
 from muster.wiring.stopping import Stopping
 from muster.wiring.survey import look
 
@@ -43,6 +43,7 @@ def stop(
     desk = Desk.open_to_act(open_folder(ctx))
     refuse_many("stop", cells or [], because, with_unknown_runs(desk.root, look(desk)))
     refuse_to_end(desk.state, "stopped")
+    refuse_to_revive(desk.state, "stopped")
     stopping = Stopping(desk)
     stopping.record_ended()
     found = with_unknown_runs(desk.root, looked(desk))

@@ -232,6 +232,7 @@ class Shim:
             raise SystemExit(f"attempt.json in {path} is of a newer Muster")
         self.order = order
         self.folder = Folder(path, order["ballast"])
+        self.state_fd = open_folder(order["state"])
         self.began = self.looked = boottime()
         # 1 to 1.5 times what was asked for: the shims of one batch must not all revive in the same second
         spread = int.from_bytes(order["token"].encode(), "big") % 997 / 997
@@ -440,18 +441,18 @@ class Shim:
                 written = True
             except (OSError, MemoryError):
                 written = False
-            there = os.path.exists(self.order["state"])
+            there = os.path.exists(self._here(self.order["state"]))
             if there and self._evicted():  # deleted, or moved to where nobody looks for it
                 written = self._write_elsewhere(facts) or written
             elif not written and boottime() >= until:
                 written = self._write_elsewhere(facts)
-            nowhere = self._evicted() and not self.order.get("refuges")  # as an older Muster ordered it
+            nowhere = self._evicted() and not self._refuges()  # as an older Muster ordered it
             if written or boottime() >= until or not there or nowhere:
                 return
             time.sleep(ROOM_S)
 
     def _write_elsewhere(self, facts: dict[str, Any]) -> bool:
-        for place in self.order.get("refuges", ()):
+        for place in self._refuges():
             try:
                 for folder in (os.path.dirname(place), place):  # not what is above: if that is gone, so is its reader
                     if not os.path.isdir(folder):
@@ -467,13 +468,30 @@ class Shim:
         self.folder.clear()
         return True
 
+    def _here(self, path: str) -> str:
+        """Where readers look for it now: they know one place for each attempt, and go with a campaign that was moved.
+
+        So what lies elsewhere in it was taken away from them. A state that was deleted leads nowhere else.
+        """
+        state = self.order["state"]
+        try:
+            now = os.readlink(f"/proc/self/fd/{self.state_fd}")
+            if path.startswith(state) and os.path.samestat(os.stat(now), os.fstat(self.state_fd)):
+                return now + path[len(state) :]
+        except OSError:
+            pass
+        return path
+
+    def _refuges(self) -> list[str]:
+        return [self._here(place) for place in self.order.get("refuges", ())]
+
     def _evicted(self) -> bool:
-        return not os.path.exists(os.path.join(self.folder.path, "started"))
+        return not os.path.exists(os.path.join(self._here(self.folder.path), "started"))
 
     def _place(self) -> str:
         """Where others leave requests for us: our folder, or the first of the others if that was deleted."""
-        refuges = self.order.get("refuges", ())
-        return refuges[0] if refuges and self._evicted() else self.folder.path
+        refuges = self._refuges()
+        return refuges[0] if refuges and self._evicted() else self._here(self.folder.path)
 
     def _stops_by_others(self) -> list[dict[str, Any]]:
         """Steps of whoever did not find us: our folder was deleted, and with it who we are."""
@@ -485,15 +503,16 @@ class Shim:
     def _orphans(self) -> list[int] | None:
         """None: can't be told. Whoever still holds tree.lock without being our child has got away from us."""
         found = children(os.getpid(), but=self.child)
-        return None if not found and locked(os.path.join(self.folder.path, "tree.lock")) else found
+        return None if not found and locked(os.path.join(self._here(self.folder.path), "tree.lock")) else found
 
     def _last_evidence(self) -> dict[str, Any]:
         """What only exists until the run is reaped, and what explains a death best while it is fresh."""
+        folder = self._here(self.folder.path)
         return {
             "cpu_s": cpu_seconds(self.child),
-            "log": tail(os.path.join(self.folder.path, "stderr.log")),
-            "out": tail(os.path.join(self.folder.path, "stdout.log")),
-            "disk_free": free_bytes(self.folder.path),
+            "log": tail(os.path.join(folder, "stderr.log")),
+            "out": tail(os.path.join(folder, "stdout.log")),
+            "disk_free": free_bytes(folder),
             "oom_kills": [self.oom_before, oom_kills()],
         }
 
@@ -556,7 +575,7 @@ class Shim:
     def _bell(self) -> bool:
         reach("shim.bell")
         try:
-            fd = os.open(self.order["bell"], os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            fd = os.open(self._here(self.order["bell"]), os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
         except OSError:
             return True  # nobody listens: the next controller reads exit.json
         try:
@@ -812,6 +831,14 @@ def holds_gpu(pid: int) -> bool:
         if target.startswith("/dev/nvidia") and target[11:].isdigit():
             return True
     return False
+
+
+def open_folder(path: str) -> int:
+    """-1: it can't be opened."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return -1
 
 
 def enter(path: str) -> None:

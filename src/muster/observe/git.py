@@ -31,6 +31,10 @@ _LFS = re.compile(
     r"git[- ]lfs (clean( --skip)?( --)? %f|filter-process( --skip)?)"
 )  # a shell reads more than its start
 _SUBMODULE = "160000 "
+# The reader sees the end of a pipe whose other end only we hold, and ends all of the group, however we leave.
+# A death signal from the kernel would reach git alone, and not what git has started.
+_NEVER_ALONE = """{ read -r x </proc/self/fd/$1; kill -KILL 0; } >/dev/null 2>&1 &
+shift; "$@"; code=$?; kill -KILL $!; wait 2>/dev/null; exit $code"""
 _LONGEST_GIT_FILE = 1 << 16
 
 
@@ -61,15 +65,21 @@ class Git:
         if not _is_own_place(inherited.get("GIT_EXEC_PATH", "/"), self.folder):
             del inherited["GIT_EXEC_PATH"]
         try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=inherited | _SET | self._settings(), pass_fds=pass_fds, start_new_session=True,
-            )  # fmt: skip
-        except FileNotFoundError:
-            raise GitTrouble("git is not installed") from None
+            left, held = os.pipe()
         except OSError as error:
             raise GitTrouble(f"git can't be started: {error.strerror or error}") from error
-        out, err = _answer(process, limit_s())
+        try:
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", _NEVER_ALONE, "git", str(left), *command],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                env=inherited | _SET | self._settings(), pass_fds=(left, *pass_fds), start_new_session=True,
+            )  # fmt: skip
+            out, err = _answer(process, limit_s())
+        except OSError as error:
+            raise GitTrouble(f"git can't be started: {error.strerror or error}") from error
+        finally:
+            os.close(left)
+            os.close(held)
         if process.returncode not in fine:
             lines = err.decode("utf-8", "replace").strip().splitlines()
             raise GitTrouble(lines[0] if lines else f"git ended with {process.returncode}")

@@ -74,8 +74,10 @@ def _sha256(data: bytes) -> str:
     return str(sha256(data).hexdigest())
 
 
-def register(home: Path, state: Path, name: str, at: str, *, proven: bool = False) -> None:
+def register(home: Path, state: Path, name: str, at: str, *, proven: bool = False, moving: bool = True) -> None:
     """Enters it, or where it lies now. One that is still where the register says keeps its place against a copy.
+
+    `moving`: also where it was moved since it was entered; only `up` does that.
 
     It gets a new key, unless it is the one that is entered, or is `proven` to have been started here.
     """
@@ -88,7 +90,9 @@ def register(home: Path, state: Path, name: str, at: str, *, proven: bool = Fals
     if isinstance(known, Entry):
         if known.path != str(here.parent) and known.inode != inode and place(known).standing == "there":
             return
-        proven = proven or fits(known, state)
+        if known.path != str(here.parent) and not moving and is_same(known, state):
+            return
+        proven = proven or is_same(known, state)
     else:
         _drop_predecessors(home, here.parent)
     key = key if key and proven else _new_key(state)
@@ -97,13 +101,6 @@ def register(home: Path, state: Path, name: str, at: str, *, proven: bool = Fals
         return
     make_private_folder(path.parent, parents=True)
     write_atomically(path, json.dumps(asdict(made)))  # ASCII: a path may hold bytes that are no text
-
-
-def follow(home: Path, state: Path) -> None:
-    """It was moved: the entry leads to where it lies now. One that is not registered, or not the same, stays so."""
-    known = entry_of(home, state)
-    if known and fits(known, state):
-        register(home, state, known.name, known.at)
 
 
 def entry_of(home: Path, state: Path) -> Entry | None:
@@ -120,7 +117,12 @@ def has_entry(home: Path, state: Path) -> bool:
 
 
 def fits(entry: Entry, state: Path) -> bool:
-    """Whether this state is the one that was entered: the same folder, wherever it lies now, with the same key."""
+    """Whether this state is the one that was entered, where it was entered."""
+    return entry.path == str(state.resolve().parent) and is_same(entry, state)
+
+
+def is_same(entry: Entry, state: Path) -> bool:
+    """Whether it is the one that was entered, wherever it lies now: the same folder with the same key."""
     return bool(entry.key) and entry.key == read_key(state) and entry.inode == state.stat().st_ino
 
 

@@ -34,7 +34,7 @@ from muster.store.sqlite import SqliteStore
 from muster.wiring.own_python import own_command, own_environment
 from muster.wiring.owner import CAMPAIGN_FILE, Stranger, refusal, stranger
 from muster.wiring.roots import find_root, find_root_to_read
-from muster.wiring.started_here import hand_on, started_here
+from muster.wiring.started_here import begun_by_us, hand_on, started_here
 
 FILE = CAMPAIGN_FILE
 PATIENCE_S = 30.0
@@ -90,8 +90,7 @@ class Desk:
         lock = ControllerLock(state, clock)
         store = open_store(state, lock)
         store.refuse_newer_campaign()  # not everybody who decides loads it
-        if renew_mark(state):
-            _tell_register(state)
+        renew_mark(state)
         desk = cls(root, store, lock, clock)
         if desk.store.behind():
             desk._fold_rest()
@@ -225,7 +224,7 @@ class Desk:
         if self.store.lasting:
             return
         with contextlib.suppress(OSError):
-            if not started_here(self.state, or_earlier=True):
+            if not begun_by_us(self.state):
                 discard_database(self.state / "campaign.db")
             found = SqliteStore(self.state)
             found.commit([])
@@ -234,7 +233,7 @@ class Desk:
 
     def _take_database_over(self) -> None:
         """For `up`, whose controller opens it."""
-        if not self.store.lasting and not started_here(self.state, or_earlier=True) and self.lock.take():
+        if not self.store.lasting and not begun_by_us(self.state) and self.lock.take():
             try:
                 self._reopen()
             finally:
@@ -337,22 +336,13 @@ class Desk:
         self.store.close()
 
 
-def _tell_register(state: Path) -> None:
-    """A registered campaign was moved here."""
-    from muster.execute.slots import own_home  # most commands have no use for it
-    from muster.store.register import follow
-
-    with contextlib.suppress(OSError):
-        follow(own_home(), state)
-
-
 def open_store(state: Path, lock: ControllerLock) -> SqliteStore:
     """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead.
 
     So it is while a controller of an older Muster works on a database that we would have to change. And in a state
     that this user's own `up` has not started: in its database any file may be named, or a view that never ends.
     """
-    if not started_here(state, or_earlier=True):
+    if not begun_by_us(state):
         return SqliteStore.of_log(state)
     holder = lock.holder()
     if holder and holder.outdated and SqliteStore.is_of_older(state):

@@ -35,7 +35,7 @@ from muster.wiring.basis import Reader, done_cells, named_files, used_files
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.listing import files_of
 from muster.wiring.pack_secrets import without_secrets
-from muster.wiring.started_here import HINT, not_started_here, started_here
+from muster.wiring.started_here import HINT, begun_by_us, not_started_here
 from muster.wiring.survey import look
 
 EXTRAS = ("checkpoints", "secrets")
@@ -94,7 +94,7 @@ def _refuse_foreign(desk: Desk, sources: list[Source]) -> None:
     root = os.path.realpath(desk.root)
     real = (os.path.realpath(each.place) for each in sources if each.place)
     outside = [path for path in real if not path.startswith(f"{root}/")]
-    if outside and not started_here(desk.state, or_earlier=True):
+    if outside and not begun_by_us(desk.state):
         more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
         raise MusterError(
             f"{not_started_here()}, and it names files outside of its folder: {outside[0]}{more}; nothing was packed",

@@ -22,11 +22,14 @@ from muster.wiring.started_here import started_here
 from muster.wiring.survey import look
 
 
-def enter(state: Path, name: str, wall: float) -> None:
-    """At `up`, and whenever a controller starts. Where the home can't be written no slot can be leased either."""
+def enter(state: Path, name: str, wall: float, *, moving: bool = False) -> None:
+    """At `up`, which is `moving`, and whenever a controller starts.
+
+    Where the home can't be written no slot can be leased either.
+    """
     with contextlib.suppress(OSError):
         make_home()
-        register.register(own_home(), state, name, iso(wall), proven=started_here(state))
+        register.register(own_home(), state, name, iso(wall), proven=started_here(state), moving=moving)
 
 
 class Entered:

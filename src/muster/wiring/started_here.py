@@ -29,6 +29,26 @@ def started_here(state: Path, *, or_earlier: bool = False) -> bool:
         return False
 
 
+def moved_since(state: Path) -> bool:
+    """Started here by this user's `up`, and moved since: nothing goes on by itself before the next one."""
+    return not started_here(state, or_earlier=True) and _is_ours_elsewhere(state)
+
+
+def begun_by_us(state: Path) -> bool:
+    """Wherever it lies now, and by whatever version: what is in it is our own word, and a person may end it."""
+    return started_here(state, or_earlier=True) or _is_ours_elsewhere(state)
+
+
+def _is_ours_elsewhere(state: Path) -> bool:
+    from muster.execute.slots import usual_home
+
+    try:
+        entries = (register.entry_of(home, state) for home in (_folder().parent, usual_home()))
+        return any(entry is not None and register.is_same(entry, state) for entry in entries)
+    except (OSError, UsageError):
+        return False
+
+
 def hand_on(state: Path) -> dict[str, str]:
     """For the environment of whoever may have to start a controller again."""
     key = register.read_key(state)
@@ -37,10 +57,18 @@ def hand_on(state: Path) -> dict[str, str]:
 
 def refuse_to_end(state: Path, what: str) -> None:
     """Who is named in a state that came from elsewhere may be any process of this user."""
-    if not started_here(state, or_earlier=True):
+    if not begun_by_us(state):
         raise UsageError(f"{not_started_here()}; nothing was {what}", where=str(state), hint=HINT, code="not_started")
 
 
+def refuse_to_revive(state: Path, what: str) -> None:
+    """Where there is no controller, and the one that would carry this out would go on with everything else, too."""
+    if moved_since(state):
+        hint = "`muster up` goes on here; `muster down --runs --because '...'` ends all runs and starts nothing"
+        raise UsageError(f"{MOVED}; nothing was {what}", where=str(state), hint=hint, code="not_started")
+
+
+MOVED = "this campaign was moved here since your last `muster up`, and it has no controller"
 HINT = (
     "if it was started with another MUSTER_HOME, set that one. "
     "Else `muster up` takes it over, if you know what is in it; then it can be acted in"

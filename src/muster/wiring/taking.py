@@ -172,7 +172,7 @@ def take_in(desk: Desk, found: Read, only: Only, *, rounds: int | None = None, s
         raise MusterError(f"{refused}, and again; nothing was changed", where=str(desk.root), hint="try again")
     if refused:
         raise held(refused)
-    enter(desk.state, found.campaign.name, desk.clock.wall())
+    enter(desk.state, found.campaign.name, desk.clock.wall(), moving=True)
     return what
 
 

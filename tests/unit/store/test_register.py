@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muster.store import register
-from muster.store.register import Entry, Unread, campaign_id, entries, follow, forget, place
+from muster.store.register import Entry, Unread, campaign_id, entries, forget, place
 
 
 def make(folder: Path, first: str = "first") -> Path:
@@ -53,7 +53,12 @@ def test_a_renamed_folder_is_found_beside_the_old_name_and_followed(tmp_path: Pa
     make(tmp_path / "z", "another")
     (tmp_path / "a").rename(tmp_path / "b")
     assert place(found) == register.Place("moved", tmp_path / "b")
-    follow(home, tmp_path / "b" / ".muster")
+    moved = tmp_path / "b" / ".muster"
+    register.register(home, moved, "sprint", "", moving=False)
+    assert entries(home) == [found], "only `up` takes it along"
+    assert not register.fits(found, moved)
+    assert register.is_same(found, moved)
+    enter(home, moved)
     (found,) = entries(home)
     assert isinstance(found, Entry)
     assert (found.path, place(found).standing) == (str(tmp_path / "b"), "there")
@@ -64,7 +69,6 @@ def test_a_copy_does_not_take_the_place_of_its_original(tmp_path: Path) -> None:
     found = enter(home, state)
     shutil.copytree(tmp_path / "a", tmp_path / "copy")
     register.register(home, tmp_path / "copy" / ".muster", "sprint", "")
-    follow(home, tmp_path / "copy" / ".muster")
     assert entries(home) == [found]
     shutil.rmtree(tmp_path / "a")
     assert place(found).standing == "gone"  # the copy has another inode: nobody said that it goes on there
