@@ -61,7 +61,7 @@ def as_second_user(command: list[str]) -> list[str]:
     become = ["setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--no-new-privs", *command]
     needed = [Path(sys.base_prefix).resolve(), Path(sys.prefix).resolve(), Path(muster.__file__).resolve().parents[1]]
     closed = sorted({place for path in needed for place in path.parents if not place.stat().st_mode & 0o001})
-    lines = ["set -e"]
+    lines = ["set -e", "mask=$(umask)", "umask 022"]  # the folders on the way are for everybody
     for place in closed[:1]:
         inside = [path for path in needed if path.is_relative_to(place)]
         lines.append("at=$(mktemp -d)")
@@ -74,7 +74,7 @@ def as_second_user(command: list[str]) -> list[str]:
         lines.append('rm -r "$at"')
     if not closed:
         return become
-    lines.append(f"exec {shlex.join(become)}")
+    lines.append(f"umask $mask; exec {shlex.join(become)}")
     tried = subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
     if tried.returncode:
         pytest.skip(f"the interpreter lies in {closed[0]}, where others can't get, and no mount namespace can be made")

@@ -15,6 +15,7 @@ from pathlib import Path
 from muster.acts.status import CellStatus, Status
 from muster.domain.errors import MusterError, UsageError
 from muster.domain.verdict import State
+from muster.ports.write_files import umask_of_caller
 from muster.store.lock import kill_exactly
 from muster.wiring.desk import FILE, Desk
 from muster.wiring.survey import look
@@ -44,7 +45,11 @@ def lay_out(folder: Path | None) -> Path:
         folder = next(Path(name) for name in names if not Path(name).exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(f"{folder} exists and is not empty", where=str(folder.absolute()), hint="name a new folder")
-    shutil.copytree(example(), folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", ".muster"))
+    ignored = shutil.ignore_patterns("__pycache__", ".muster")
+    shutil.copytree(example(), folder, dirs_exist_ok=True, ignore=ignored, copy_function=shutil.copyfile)
+    for each in (folder, *folder.rglob("*")):  # not as the package has them: that one may be read-only, or open
+        if each.is_dir():
+            each.chmod(0o777 & ~umask_of_caller())
     return folder.absolute()
 
 
