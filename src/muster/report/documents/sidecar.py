@@ -14,6 +14,7 @@ from muster.report.documents.numbers import Number
 
 SUFFIX = ".muster.json"
 VERSION = 1
+MOST_DIGITS = 400  # of a number: no float has more
 AROUND = 48  # characters of context on either side
 BEGIN, END = "\x02", "\x03"  # of the text
 ENOUGH = 10  # of them on one side tell a place from another
@@ -207,7 +208,7 @@ def read(data: bytes) -> Sidecar:
         return Sidecar(str(value["file"]), str(value["text"]), tuple(map(_binding, value["bindings"])))
     except Damaged:
         raise
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise Damaged(f"{type(error).__name__}: {error}") from None
 
 
@@ -253,4 +254,8 @@ def _binding(value: Mapping[str, Any]) -> Binding:
 
 def _part(value: Mapping[str, Any]) -> Part:
     start, end = map(int, value["span"])
-    return Part(str(value["key"]), start, end, Format(**value["format"]), int(value["scale"]))
+    style = Format(**value["format"])
+    for digits in (style.decimals, style.power_digits):
+        if type(digits) is not int or digits > MOST_DIGITS:
+            raise Damaged("a format that no number has")
+    return Part(str(value["key"]), start, end, style, int(value["scale"]))

@@ -290,6 +290,21 @@ def test_damaged_sidecars_are_refused(data: bytes) -> None:
         read(data)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (b'"mark": 0', b'"mark": 1e999'),
+        (b'"decimals": 3', b'"decimals": 9999999999'),
+        (b'"decimals": 3', b'"decimals": "3"'),
+    ],
+)
+def test_numbers_that_no_binding_has_are_damage(before: bytes, after: bytes) -> None:
+    data = write(sidecar(TABLE, quantities(STORY)))
+    assert before in data
+    with pytest.raises(Damaged):
+        read(data.replace(before, after))
+
+
 @settings(deadline=None)
 @given(st.data())
 def test_a_changed_sidecar_is_read_whole_or_refused(data: st.DataObject) -> None:
