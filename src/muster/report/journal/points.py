@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from muster.report.journal.scan import Line, Unreadable
 from muster.report.journal.sections import LEARNING, OBSERVATIONS, Section, heading, of_role, sections
@@ -88,7 +89,7 @@ class Journal:
         """The new points with the ids that they get, in order. Numbers that a person gave are left out."""
         taken = {each.id.number for each in self.tracked if each.id.version == self.version}
         taken |= {each.number for each in self.notes if each.version == self.version}
-        free = (number for number in range(1, 10_000) if number not in taken)
+        free = (number for number in count(1) if number not in taken)
         return [(Id(self.version, next(free)), item) for item in self.fresh]
 
 

@@ -136,6 +136,12 @@ def test_a_later_word_in_the_learning_section_is_carried() -> None:
     assert (str(second.id), second.observed) == ("P41.1", "new")
 
 
+def test_more_new_points_than_anybody_writes_all_get_an_id() -> None:
+    found = journal(40, "# v40\n\n## Learning\n\n" + "- a point\n" * 10_001)
+    assert [id_.number for id_, _ in found.born()] == list(range(1, len(found.fresh) + 1))
+    assert len(found.fresh) == 10_001
+
+
 def test_ids_that_a_person_gave_are_kept() -> None:
     text = "## Learning / next\n- [ ] P41.1 given by hand\n1. another\n- [x] done at once\n- [ ] a box without id\n"
     assert [str(each.id) for each in following(journal(41, text))] == ["P41.1", "P41.2", "P41.3"]
