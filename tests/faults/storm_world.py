@@ -10,13 +10,15 @@ from typing import Any
 
 from fault_world import World, kill, ticks
 
-# A flock of its cell shows two executions at once, one of its slot a slot that was booked twice.
+# A flock of its cell shows two executions at once, one of its slot a slot that was booked twice. 1 says that somebody else
+# has it; anything else that a signal of the storm's hit `flock` itself.
 JOB = """\
 tell() { echo "$1 $cell $n $$ $MUSTER_ATTEMPT $slot" >> "$COUNT"; }
+lock() { flock -n "$1"; case $? in 0) ;; 1) tell "$2";; *) lock "$1" "$2";; esac; }
 cell=$1 n=$2 slot=$3
 exec 9>>"$COUNT.$(echo "$cell" | tr / _).lock" 8>>"$SLOTS.$slot.lock"
-flock -n 9 || tell overlap
-flock -n 8 || tell clash
+lock 9 overlap
+lock 8 clash
 tell begin
 case "$cell" in *3) sleep 0.05;; *7) sleep 1.5;; *5) sleep 0.6 8>&- & sleep 0.2;; *) sleep 0.3;; esac
 tell end

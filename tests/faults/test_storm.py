@@ -3,8 +3,10 @@ kind of file. Replay a round with `python tests/faults/storm.py --seed N`; see s
 """
 
 import errno
+import fcntl
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +17,7 @@ from storm import KNOBS, run_round
 from storm_check import Attendance, Totals, advised, counted_twice
 from storm_errors import ERRORS, KINDS, Errors, kind_of, why_no_errors
 from storm_plan import SIGNALS, TARGETS, draw_plan
-from storm_world import Line
+from storm_world import JOB, Line
 
 WHY_NOT = why_no_errors()
 
@@ -72,6 +74,27 @@ def test_a_seed_says_what_is_done() -> None:
 def test_a_token_that_ran_twice_is_seen() -> None:
     lines = [Line("begin", "train/0", 1, pid, token, "cpu0") for pid, token in ((1, "a"), (2, "a"), (3, "b"))]
     assert counted_twice(lines) == ["train/0 attempt 1 ran 2 times under one token"]
+
+
+@pytest.mark.parametrize(("held", "killed", "told"), [(True, False, "clash"), (False, True, ""), (True, True, "clash")])
+def test_a_clash_is_a_slot_that_somebody_holds(tmp_path: Path, held: bool, killed: bool, told: str) -> None:
+    """And not a `flock` that was hit by a signal of the storm, as one just forked is taken for its run."""
+    real = shutil.which("flock")
+    (tmp_path / "flock").write_text(
+        f'#!/bin/sh\n[ "$2" = 8 ] && rm first 2>/dev/null && kill -USR1 $$\nexec {real} "$@"\n'
+    )
+    (tmp_path / "flock").chmod(0o755)
+    (tmp_path / "job.sh").write_text(JOB)
+    if killed:
+        (tmp_path / "first").touch()
+    env = {"COUNT": "count", "SLOTS": "slot", "PATH": f"{tmp_path}:{os.environ['PATH']}", "MUSTER_ATTEMPT": "token"}
+    with open(tmp_path / "slot.cpu0.lock", "w") as lock:
+        if held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["sh", "job.sh", "train/3", "1", "cpu0"], cwd=tmp_path, env=env, check=True)
+    words = [line.split()[0] for line in (tmp_path / "count").read_text().splitlines()]
+    assert words == [*filter(None, [told]), "begin", "end"]
+    assert not (tmp_path / "first").exists()
 
 
 def test_nobody_there_is_a_break_unless_both_were_hit_at_once() -> None:
