@@ -43,6 +43,7 @@ class Decision:
     ref: str | None = None  # by which its author asks what became of it
 
 
+LARGEST = 1 << 53  # number of an attempt or an epoch: whatever reads JSON has it exactly
 EVENT_KINDS = ("note", "found", "notice", "verdict")  # these are kept, and change nothing
 
 

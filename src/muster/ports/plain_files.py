@@ -24,6 +24,8 @@ def open_plain(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
         if error.errno in _NO_FILES:
             raise NotPlain(error.errno, "it is no plain file", path) from error
         raise
+    except ValueError as error:  # it has a NUL byte
+        raise NotPlain(errno.EINVAL, "no file has such a name", path) from error
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
     os.close(fd)

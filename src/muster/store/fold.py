@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from muster.domain.decision import EVENT_KINDS, Decision
+from muster.domain.decision import EVENT_KINDS, LARGEST, Decision
 from muster.store import fold_clock, fold_finish, fold_gates, fold_loop, fold_money, fold_refused, fold_rename
 from muster.store.sql import QUERIES
 
@@ -24,6 +24,9 @@ class Refused(Exception):
 CellRows = list[tuple[str, str, str, str]]
 Declared = Callable[[str], CellRows]
 OUTRUN = "a round of the loop was taken in meanwhile"
+UNREADABLE = (  # the last three are of what no column can hold
+    AttributeError, KeyError, TypeError, ValueError, OverflowError, sqlite3.InterfaceError, sqlite3.ProgrammingError,
+)  # fmt: skip
 STARTS_NOTHING = (  # a gate that opens may
     "epoch", "clock", "hold", "stop", "finish", "shutdown", "budget", "flag", "clean", "refuse",
 )  # fmt: skip
@@ -46,7 +49,7 @@ def fold(db: sqlite3.Connection, decision: Decision, declared: Declared) -> str 
     except (Refused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
         void = str(refusal)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # a line of another version, or mended by hand
+    except UNREADABLE as error:  # a line of another version, or mended by hand
         db.execute("ROLLBACK TO one")
         void = f"it can't be read: {error!r}"
     db.execute("RELEASE one")
@@ -78,9 +81,12 @@ def _guard_epoch(db: sqlite3.Connection, decision: Decision) -> None:
 
 
 def _epoch(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
-    if int(d.data["epoch"]) <= int(meta(db, "epoch", "0")):
+    epoch = int(d.data["epoch"])
+    if epoch <= int(meta(db, "epoch", "0")):
         raise Refused("a controller of this epoch or a newer one exists")
-    set_meta(db, "epoch", str(d.data["epoch"]))
+    if epoch >= LARGEST:
+        raise Refused("no epoch could follow it")
+    set_meta(db, "epoch", str(epoch))
     if "format" in d.data:
         set_meta(db, "format", str(d.data["format"]))
     fold_clock.noted(db, d)
@@ -135,7 +141,8 @@ def _rename(db: sqlite3.Connection, d: Decision, declared: Declared) -> None:
 def _filter(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
     if d.data.get("with_up"):
         _refuse_if_held(db)
-    set_meta(db, "only", json.dumps(d.data["only"]))
+    only = [{axis: list(names) for axis, names in part.items()} for part in d.data["only"]]
+    set_meta(db, "only", json.dumps(only))
 
 
 def _intent(db: sqlite3.Connection, d: Decision, _: Declared) -> None:
@@ -206,10 +213,12 @@ def _claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
     known = db.execute(QUERIES["attempts_of"], (d.cell,)).fetchall()
     if d.attempt != len(known) + 1:
         raise Refused(f"attempt {d.attempt} does not follow {len(known)}")
-    a = d.data
+    a, slots = d.data, list(d.data["slots"])
+    if not all(isinstance(slot, str) for slot in slots):
+        raise Refused("its slots have no names")
     db.execute(
         QUERIES["claim"],
-        (d.cell, d.attempt, a["token"], d.epoch or 0, json.dumps(a["slots"]), a["hash"], d.at, d.boot, a["boot_id"],
+        (d.cell, d.attempt, a["token"], d.epoch or 0, json.dumps(slots), a["hash"], d.at, d.boot, a["boot_id"],
          a.get("retry_cause"), int(adopted)),
     )  # fmt: skip
 

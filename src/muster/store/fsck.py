@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from muster.domain.attempt import Outcome
-from muster.domain.decision import Decision
+from muster.domain.decision import LARGEST, Decision
 from muster.domain.errors import MusterError
 from muster.domain.formats import ORDER_FORMAT, NewerState, newer_order
 from muster.domain.order import Order
@@ -264,7 +264,7 @@ def _orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
             continue
         if order.muster > ORDER_FORMAT:
             raise newer_order(order.muster, str(Path(path, "attempt.json")))
-        if _folder(folder, order.cell, order.n) == Path(path):
+        if order.n <= LARGEST and _folder(folder, order.cell, order.n) == Path(path):
             found[order.cell, order.n] = order
         else:
             bad.append(f"{path}: it says that it is {_name(order.cell, order.n)}, whose folder is another")

@@ -11,8 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-import msgspec
-
 from muster.domain.decision import Decision
 from muster.domain.whereabouts import data_inside
 from muster.ports.crash import reach
@@ -21,12 +19,10 @@ from muster.ports.plain_files import open_plain
 from muster.ports.write_files import open_to_append, sync_folder
 from muster.store.masked_decisions import masked_decisions
 from muster.store.place import whereabouts
-from muster.store.text import encode
+from muster.store.text import decode_decision, encode
 
 LOCK_PATIENCE_S = 2.0
 BLOCK = 1 << 16  # bytes that are read at once, from the end, to find a torn line
-
-_decode = msgspec.json.Decoder(Decision).decode
 
 
 class Log(Protocol):
@@ -48,7 +44,7 @@ def _lines(data: bytes, offset: int) -> Iterator[tuple[int, int, Decision]]:
     for line in whole:
         begin, offset = offset, offset + len(line) + 1
         if line.strip():
-            yield begin, offset, _decode(line)
+            yield begin, offset, decode_decision(line)
 
 
 class FileLog:

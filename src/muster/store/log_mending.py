@@ -8,16 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import msgspec
-
 from muster.domain.decision import Decision
 from muster.domain.terminal_text import blanked
 from muster.ports.no_json import NO_JSON
 from muster.ports.write_files import open_to_append, write_atomically
 from muster.store.log import FileLog
-from muster.store.text import encode
-
-_decode = msgspec.json.Decoder(Decision).decode
+from muster.store.text import decode_decision, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,7 @@ def _read(fd: int) -> tuple[list[_Line], list[tuple[int, bytes]]]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             try:
-                decision = _decode(line)
+                decision = decode_decision(line)
                 if number == len(lines):
                     bad.append((number, line))
                 else:

@@ -15,13 +15,11 @@ from muster.ports.plain_files import LARGEST_OF_CELLS, open_plain, read_plain
 from muster.store.database_file import has_journal
 from muster.store.fold import KINDS
 from muster.store.sql import migrations
+from muster.store.text import decode_decision
 
 
 class _Snapshot(msgspec.Struct):
     format: int = 1
-
-
-_decode = msgspec.json.Decoder(Decision).decode
 
 
 def refuse_newer_decision(decision: Decision, where: str) -> None:
@@ -62,7 +60,7 @@ def refuse_newer_state(folder: Path) -> None:
     with contextlib.suppress(OSError), open(open_plain(str(path)), "rb") as log:
         for line in log:
             with contextlib.suppress(*NO_JSON):
-                refuse_newer_decision(_decode(line), str(path))
+                refuse_newer_decision(decode_decision(line), str(path))
     refuse_newer_database(_database_version(folder / "campaign.db"), str(folder / "campaign.db"))
     for path in sorted((folder / "campaigns").glob("[0-9a-f]*.json")):
         refuse_newer_snapshot(path)

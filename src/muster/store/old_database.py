@@ -11,7 +11,9 @@ from typing import Any
 
 from muster.domain.decision import Decision
 from muster.domain.errors import MusterError
+from muster.ports.no_json import NO_JSON
 from muster.store.database_file import has_journal
+from muster.store.text import decode_decision, encode
 
 _TABLES = {
     "meta": ("key",), "cell": ("id",), "attempt": ("cell", "n"), "event": ("id",), "span": ("slot", "cell", "attempt"),
@@ -44,7 +46,7 @@ def read_old(path: Path) -> Old:
             db.close()
             return Old("missing")  # an empty database: it knows nothing
         return Old("sound", db, _events(db), dump(db))
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, ValueError, *NO_JSON) as error:
         db.close()
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             raise in_use() from None
@@ -52,10 +54,11 @@ def read_old(path: Path) -> Old:
 
 
 def _events(db: sqlite3.Connection) -> list[Decision]:
+    """None that the log could not hold."""
     rows = db.execute("SELECT kind, who, reason, cell, attempt, epoch, at, boot, data, ref FROM event ORDER BY id")
     return [
-        Decision(r["kind"], r["who"], r["reason"], r["cell"], r["attempt"], r["epoch"], r["at"], r["boot"],
-                 json.loads(r["data"]), r["ref"])
+        decode_decision(encode(Decision(r["kind"], r["who"], r["reason"], r["cell"], r["attempt"], r["epoch"], r["at"],
+                                        r["boot"], json.loads(r["data"]), r["ref"])))
         for r in rows
     ]  # fmt: skip
 

@@ -394,7 +394,8 @@ def _damaged(what: str, detail: str = "") -> MusterError:
 
 def _root_of(data: dict[str, Any]) -> str | None:
     """Where the campaign lay when it was taken in; earlier versions tell it by the path of the environment."""
-    return data.get("root") or former_folder(str(data.get("env_file", "")))
+    root = data.get("root")
+    return root if root and isinstance(root, str) else former_folder(str(data.get("env_file", "")))
 
 
 def _loop_here(found: LoopRecord, where: Whereabouts) -> LoopRecord:

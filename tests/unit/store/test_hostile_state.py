@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from muster.domain.errors import MusterError
+from muster.domain.order import Order
 from muster.execute.guards import read_words
 from muster.execute.launches import LaunchBook
 from muster.execute.local import read_order
@@ -18,6 +23,7 @@ from muster.store import campaigns, fsck, place
 from muster.store.lock import ControllerLock
 from muster.store.newer import refuse_newer_format
 from muster.store.sqlite import SqliteStore
+from muster.store.text import MOST_DEPTH
 from muster.store.watches import WatchFile
 from muster.wiring.codes import load_book
 from muster.wiring.shutting import environment_of
@@ -25,6 +31,7 @@ from muster.wiring.shutting import environment_of
 LOCK = {"pid": 1, "ticks": 5, "epoch": 3, "since": 1.0, "beat": 5.5}
 WORDS = {"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}
 NESTED = b"[" * 100_000
+ASKED = fsck.Asked("me", "2026-01-01T00:00:00+08:00", 1.0)
 NO_UTF8 = b'{"kind": "\xff\xfe"}\n'
 
 
@@ -68,7 +75,75 @@ def test_a_line_of_the_log_that_is_no_decision_is_refused_in_words(tmp_path: Pat
     (tmp_path / "decisions.jsonl").write_bytes(data)
     with pytest.raises(MusterError):
         SqliteStore.of_log(tmp_path).load()
-    assert len(fsck.rebuild(tmp_path, fsck.Asked("me", "2026-01-01T00:00:00+08:00", 1.0)).torn) == 1
+    assert len(fsck.rebuild(tmp_path, ASKED).torn) == 1
+
+
+BIG = 10**30
+
+
+@pytest.mark.parametrize("number", [BIG, -BIG, 2**53 + 1])
+@pytest.mark.parametrize("field", ["attempt", "epoch"])
+def test_a_number_that_no_attempt_and_no_epoch_has_is_damage(tmp_path: Path, field: str, number: int) -> None:
+    line = {"kind": "note", "who": "me", "data": {}, field: number}
+    (tmp_path / "decisions.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(MusterError):
+        SqliteStore.of_log(tmp_path).load()
+    assert len(fsck.rebuild(tmp_path, ASKED).torn) == 1
+
+
+@pytest.mark.parametrize("depth", [100, MOST_DEPTH - 2, MOST_DEPTH, 500, 900, *range(960, 1000, 3)])
+def test_a_decision_of_any_depth_is_read_or_damage(tmp_path: Path, depth: int) -> None:
+    data = '{"a":' * depth + "1" + "}" * depth
+    (tmp_path / "decisions.jsonl").write_text(f'{{"kind": "note", "who": "me", "data": {data}}}\n')
+    good = depth < MOST_DEPTH
+    with contextlib.nullcontext() if good else pytest.raises(MusterError):
+        assert len(SqliteStore.of_log(tmp_path).events()) == 1
+    assert len(fsck.rebuild(tmp_path, ASKED).torn) == (not good)
+
+
+@pytest.mark.parametrize("value", [BIG, {"a": 1}, [[1]], "x\0y", 1.5, None])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("epoch", "epoch"), ("campaign", "env_file"), ("campaign", "root"), ("campaign", "hash"), ("filter", "only"),
+     ("start", "slots"), ("start", "token"), ("start", "boot_id"), ("settle", "ended_boot"), ("settle", "outcome")],
+)  # fmt: skip
+def test_data_that_no_column_holds_has_no_effect(tmp_path: Path, kind: str, name: str, value: object) -> None:
+    """One of a log that is whole, changed: everybody who reads it goes on, or says what is wrong."""
+    logs = Path(__file__).parents[2] / "fixtures" / "logs" / "adopt-0.1"
+    shutil.copytree(logs / "campaigns", tmp_path / "campaigns")
+    lines = [json.loads(line) for line in gzip.decompress((logs / "decisions.jsonl.gz").read_bytes()).splitlines()]
+    if kind not in [line["kind"] for line in lines]:
+        lines.append({"kind": kind, "who": "me", "data": {}})
+    changed = next(line for line in lines if line["kind"] == kind)
+    changed["data"][name] = [value] if name in ("slots", "only") else value
+    (tmp_path / "decisions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with contextlib.suppress(MusterError):
+        store = SqliteStore.of_log(tmp_path)
+        store.load()
+        store.events()
+    with contextlib.suppress(MusterError):
+        fsck.rebuild(tmp_path, ASKED)
+
+
+def test_an_attempt_with_a_number_that_no_database_holds_is_not_recovered(tmp_path: Path) -> None:
+    folder = tmp_path / "attempts" / "a" / str(BIG)
+    folder.mkdir(parents=True)
+    order = Order(
+        "a", BIG, "t", 1, (), "", {}, "", (), "", "", "h", "2026", 1.0, "b", None, None, "", "", "", (), 1.0, {}, {}
+    )
+    (folder / "attempt.json").write_bytes(msgspec.json.encode(order))
+    assert [len(each) for each in fsck._orders(tmp_path)] == [0, 1]
+
+
+@pytest.mark.parametrize("data", ["x", "[" * 5000, "9" * 5000, "[]", b"\xff"])
+def test_an_old_database_that_says_no_json_is_damaged(tmp_path: Path, data: object) -> None:
+    (tmp_path / "decisions.jsonl").write_text('{"kind": "note", "who": "me"}\n')
+    store = SqliteStore(tmp_path)
+    store.commit([])
+    store.db.execute("DROP TRIGGER event_is_final")
+    store.db.execute("UPDATE event SET data = ?", (data,))
+    store.close()
+    assert fsck.rebuild(tmp_path, ASKED).old.startswith("damaged: ")
 
 
 def test_a_snapshot_that_is_no_utf8_is_refused_in_words(tmp_path: Path) -> None:
