@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import shlex
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
+from muster.domain.shell_words import split
 from muster.ports.regular_files import read_start
 
 _PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)*)?")
@@ -51,7 +51,7 @@ def shebang_in(cwd: str, path: str) -> Shebang:
         found = str(Path(cwd) / word) if "/" in word else shutil.which(word, path=path)
         try:
             first = read_start(found or "", 500).partition(b"\n")[0]
-            return shlex.split(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None
+            return split(first[2:].decode("utf-8", "replace")) if first.startswith(b"#!") else None
         except (OSError, ValueError):  # an open quote, a name that no file can have: nothing is known of it
             return None
 
@@ -79,7 +79,7 @@ def _named(words: Sequence[str]) -> tuple[str, ...]:
 def _simple(text: str) -> list[str]:
     """The first command of a shell text, less the assignments before it; nothing where it is more than words."""
     try:
-        words = shlex.split(text, comments=True)
+        words = split(text, comments=True)
     except ValueError:
         return []
     first = next((at for at, word in enumerate(words) if not _ASSIGNMENT.fullmatch(word)), len(words))

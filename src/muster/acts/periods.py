@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from muster.domain.attempt import CellRecord
 from muster.domain.campaign import Campaign, Job
 from muster.domain.cell import Cell, cells_of
 from muster.domain.errors import Mistake
+from muster.domain.shell_words import split
 from muster.plan.commands import Place, command, environment, values
 from muster.plan.order import durations
 from muster.plan.periods import CLOCKED, Expected, Period, pairs, period, too_long, with_units
@@ -110,7 +110,7 @@ def _of_cell(campaign: Campaign, job: Job, cell: Cell, root: str, files: _Files)
 
 def _split(text: str) -> list[str]:
     try:
-        return shlex.split(text, comments=True)
+        return split(text, comments=True)
     except ValueError:
         return text.split()
 

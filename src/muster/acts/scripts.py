@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from muster.acts.launched import Target, launched
 from muster.acts.programs import found, meant, not_executable
+from muster.domain.shell_words import split_commands
 from muster.domain.template import for_shell
 
+LONGEST = 4096  # characters of a path: no file has a longer one
 UNKNOWN = "\ue000"  # stands for what only an attempt knows: {out}, {train.output}, {last.checkpoint}
 _OPERATORS = frozenset({"&&", "||", ";", "|", "&", "(", ")", ">", ">>", "<", "|&", ";;"})
 _BUILTINS = frozenset(
@@ -38,8 +41,12 @@ def missing_in_shell(text: str, cwd: str) -> Told | None:
         if words[0] == "cd":
             before, folder = folder, _moved(folder, words)
             continue
-        target = launched([word.replace("$OLDPWD", str(before)) if before else word for word in words])
-        if target is None or target.kind != "script" or UNKNOWN in target.name or for_shell(target.name):
+        target = launched(words)
+        if target is None or target.kind != "script" or UNKNOWN in target.name or len(target.name) > LONGEST:
+            continue
+        if before:
+            target = replace(target, name=target.name.replace("$OLDPWD", str(before)))
+        if for_shell(target.name):
             continue
         if folder is None and not target.name.startswith("/"):
             continue
@@ -53,16 +60,16 @@ def _moved(folder: Path | None, words: Sequence[str]) -> Path | None:
     where = words[1] if len(words) == 2 else ""
     if not where or UNKNOWN in where or for_shell(where) or where.startswith("-"):
         return None
-    return folder / where if folder else Path(where) if where.startswith("/") else None
+    if folder is None and not where.startswith("/"):
+        return None
+    moved = Path(folder or "/", where)
+    return moved if len(str(moved)) <= LONGEST else None
 
 
 def _commands(text: str) -> Iterator[list[str]]:
     """The simple commands of a text, in order, less the assignments before each."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
     try:
-        words = list(lexer)
+        words = split_commands(text)
     except ValueError:  # an open quote: told by who reads the file
         return
     found_: list[str] = []

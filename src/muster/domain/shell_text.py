@@ -9,10 +9,10 @@ on to another reader as code (`eval`, `sh -c`, `python -c`, the arithmetic of `[
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping
 
 from muster.domain.shell_reading import MARK, Reader, Spot
+from muster.domain.shell_words import split
 from muster.domain.template import render
 
 _PLAIN = re.compile(r"[\w@%+:./-]+", re.ASCII)  # nothing in it means anything to a shell
@@ -52,7 +52,7 @@ def _value(spot: Spot, values: Mapping[str, str]) -> str:
     value = values[spot.name]
     is_args = spot.name.endswith(".args")
     if spot.context == "bare" and is_args:
-        words = [render(word, values) for word in shlex.split(value)]
+        words = [render(word, values) for word in split(value)]
         return " ".join(_bare(spot, word) for word in words) or ("''" if spot.glued else "")
     return _quoted(spot, render(value, values) if is_args else value)
 

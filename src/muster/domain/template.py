@@ -8,11 +8,12 @@ words by its nature. A text for a shell is no such command: `shell_text.render_s
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from muster.domain.shell_words import split
+
 _TOKEN = re.compile(r"\$\{[^}]*\}|\{\{|\}\}|\{([^{}]*)\}")
-_QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]++|\\.)*+\"""", re.DOTALL)
 
 _TILDE = re.compile(r"(?:^|=)~[\w.-]*(?:/|$)")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Z_][A-Z0-9_]*\})")  # `${a.b}` and `${now:%Y}` are Hydra's own
@@ -20,11 +21,11 @@ _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Z_][A-Z0-9_]*\})")  # `${a.b}` a
 
 def split_words(text: str) -> tuple[str, ...]:
     """As a POSIX shell splits words; raises ValueError for an open quote."""
-    return tuple(shlex.split(_QUOTED.sub(_join_lines, text)))
+    return tuple(split(_QUOTED.sub(_join_lines, text)))
 
 
 def _join_lines(match: re.Match[str]) -> str:
-    """A backslash at the end of a line continues it; shlex would make a word of the line break."""
+    """A backslash at the end of a line continues it; `split` would make a word of the line break."""
     token = match.group(0)
     return token if token.startswith("'") else token.replace("\\\n", "")
 
@@ -76,7 +77,7 @@ def render_words(words: Sequence[str], values: Mapping[str, str]) -> list[str]:
         match = _TOKEN.fullmatch(word)
         name = match.group(1) if match and not word.startswith("$") else None
         if name is not None and name.endswith(".args"):
-            result.extend(render(part, values) for part in shlex.split(values[name]))
+            result.extend(render(part, values) for part in split(values[name]))
         else:
             result.append(render(word, values))
     return result

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from muster.domain.shell_words import split
 from muster.stages.alarms import Watch
 from muster.stages.curriculum import Curriculum
 from muster.stages.errors import Problem, SpecError, closest
@@ -19,7 +19,7 @@ _OURS = (GATE, "tail_", "multi_eval_", "eval_multi_")
 # the words of the flags, and the keys of the evaluations that they are about
 KEYS = {"p10": "first_death_p10", "early_death": "early_death_100", "step_one": "step_one",
         "step_one_ratio": "step_one_ratio", "min_final": "min_final", "avg_final": "avg_final"}  # fmt: skip
-LONGEST = 128 << 10  # characters of a command line; the kernel takes no longer word, and shlex needs time for one
+LONGEST = 128 << 10  # characters of a command line; the kernel takes no longer word
 HIGHER = ("p10", "min_final", "avg_final")  # is better; of the others, lower
 
 
@@ -56,7 +56,7 @@ def words_of(text: str) -> list[str]:
     if len(text) > LONGEST:
         raise SpecError("flags", [Problem(f"it has {len(text)} characters: no command line is as long")])
     try:
-        return shlex.split(text.replace("\\\r\n", " ").replace("\\\n", " "), comments=False)
+        return split(text.replace("\\\r\n", " ").replace("\\\n", " "))
     except ValueError:
         at = _unclosed(text)
         what, hint = ("this quote is not closed", "close it") if at is not None else ("it ends in a backslash", "")

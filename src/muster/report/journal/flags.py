@@ -6,8 +6,10 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
+from muster.domain.shell_words import split
+
 WIDTH = 100
-LONGEST = 128 << 10  # characters of a command: shlex needs time for a longer one
+LONGEST = 128 << 10  # characters of a command
 _FLAG = re.compile(r"--?[A-Za-z][\w.\-/]*")
 _SCRIPT = re.compile(r"\S+\.(?:py|sh|R|jl)")
 
@@ -87,7 +89,7 @@ def read_command(text: str) -> tuple[str, ...] | None:
     if not lines:
         return None
     try:
-        words = shlex.split(lines[0][:LONGEST].removeprefix("$ ")) if len(lines[0]) <= LONGEST else []
+        words = split(lines[0][:LONGEST].removeprefix("$ ")) if len(lines[0]) <= LONGEST else []
     except ValueError:
         return None
     return tuple(words) or None
