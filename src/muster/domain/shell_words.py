@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import re
 
-_PIECES = (
-    r"(?P<blank>[ \t\r\n]+)"
-    r"|'(?P<single>[^']*+)'"
-    r'|"(?P<double>(?:[^"\\]++|\\.)*+)"'
-    r"|\\(?P<escaped>.)"
-)
-_OPEN = r"|(?P<open>['\"\\])"
+_PIECES = r"(?P<blank>[ \t\r\n]+)|'(?P<single>[^']*+)'|(?P<double>\")|\\(?P<escaped>.)"
+_OPEN = r"|(?P<open>['\\])"
 _WORDS = re.compile(rf"{_PIECES}{_OPEN}|(?P<plain>[^ \t\r\n'\"\\]+)", re.DOTALL)
 _COMMENTED = re.compile(rf"{_PIECES}|(?P<comment>#[^\n]*){_OPEN}|(?P<plain>[^ \t\r\n'\"\\#]+)", re.DOTALL)
 _OPERATED = re.compile(
     rf"{_PIECES}|(?P<comment>#[^\n]*)|(?P<operator>[();<>|&]+){_OPEN}|(?P<plain>[^ \t\r\n'\"\\#();<>|&]+)", re.DOTALL
 )
-_IN_DOUBLE = re.compile(r'\\(["\\])')
+_IN_DOUBLE = re.compile(r'(?P<end>")|\\(?P<escaped>["\\])|(?P<plain>\\[^"\\]|[^"\\]+)', re.DOTALL)
 
 
 def split(text: str, *, comments: bool = False) -> list[str]:
@@ -35,19 +30,31 @@ def split_commands(text: str) -> list[str]:
 def _split(text: str, pieces: re.Pattern[str]) -> list[str]:
     words: list[str] = []
     word: list[str] = []
-    for match in pieces.finditer(text):
-        kind = match.lastgroup
+    at = 0
+    while match := pieces.match(text, at):
+        kind, at = match.lastgroup, match.end()
         if kind == "open":
             raise ValueError("No escaped character" if match.group() == "\\" else "No closing quotation")
-        if kind in ("blank", "comment", "operator"):
+        if kind == "double":
+            at = _end_of_double(text, at, word)
+        elif kind in ("blank", "comment", "operator"):
             if word:
                 words.append("".join(word))
                 word = []
             if kind == "operator":
                 words.append(match.group())
         else:
-            piece = match.group(str(kind))
-            word.append(_IN_DOUBLE.sub(r"\1", piece) if kind == "double" else piece)
+            word.append(match.group(str(kind)))
     if word:
         words.append("".join(word))
     return words
+
+
+def _end_of_double(text: str, at: int, word: list[str]) -> int:
+    """What stands in double quotes goes into the word."""
+    word.append("")
+    for match in _IN_DOUBLE.finditer(text, at):
+        if match.lastgroup == "end":
+            return match.end()
+        word.append(match.group(str(match.lastgroup)))
+    raise ValueError("No closing quotation")

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from muster.domain.shell_words import split
 
 _TOKEN = re.compile(r"\$\{[^}]*\}|\{\{|\}\}|\{([^{}]*)\}")
-_QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]++|\\.)*+\"""", re.DOTALL)
+_QUOTED = re.compile(r"""'[^']*'|\\\n|\\.|"(?:[^"\\]++|\\.)*\"""", re.DOTALL)
 
 _TILDE = re.compile(r"(?:^|=)~[\w.-]*(?:/|$)")
 _VARIABLE = re.compile(r"\$(?:[A-Za-z_]\w*|\{[A-Z_][A-Z0-9_]*\})")  # `${a.b}` and `${now:%Y}` are Hydra's own

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from muster.report.documents.format import POWER, UNSIGNED, Format, half_step, read, significant
 
 MARK = r" ?\(PARTIAL [0-9]+/[0-9]+\)"
-_WORD = r"[A-Za-zÀ-ɏͰ-Ͽа-я](?:[A-Za-zÀ-ɏͰ-Ͽа-я0-9_]|-(?=[A-Za-z0-9]))*"
+_LETTER = r"[A-Za-zÀ-ɏͰ-Ͽа-я0-9_]"
+_WORD = rf"[A-Za-zÀ-ɏͰ-Ͽа-я]{_LETTER}*+(?:-(?=[A-Za-z0-9]){_LETTER}*+)*"
 _UNITS = r"(?:ms|s|h|min)(?![A-Za-z0-9_])"
 _JOINED = rf"(?:[ ]?(?:/|×|\\times|\\cdot|[xX*]|–|—|~|～)[ ]?{UNSIGNED}|(?:--?|[ ]--?[ ]){UNSIGNED})"
 _SCAN = re.compile(

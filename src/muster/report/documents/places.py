@@ -15,17 +15,19 @@ _UNDERLINE = re.compile(r"[ \t]*(?:-{3,}|={3,}|~{3,})[ \t]*")
 _BREAK = re.compile(r"[ \t]*(?:-{2,}|(?:\*[ \t]*){3,}|_{3,}|={3,})[ \t]*")
 _ITEM = re.compile(r"([ \t]*)(?:[-*+•]|[0-9]+[.)、])[ \t]+")
 _TITLE = re.compile(
-    r"[ \t]*(?:Table|Tab\.|表)\s*[0-9A-Z一二三四五六七八九十]*\s*[.:：]|.*[:：]\s*(?:\*\*)?\s*$|\s*\*\*.*\*\*\s*$", re.I
+    r"[ \t]*(?:Table|Tab\.|表)\s*+[0-9A-Z一二三四五六七八九十]*+\s*+[.:：]|.*[:：]\s*+(?:\*\*\s*+)?$|\s*\*\*.*\*\*\s*$",
+    re.I,
 )
 _TABULAR = re.compile(r"\\begin\{(tabular[*xy]?|tabulary|longtable|array|tblr|tabu|supertabular|xltabular)\}")
 _SECTION = re.compile(
-    r"\\(?P<level>(?:sub)*section|chapter|(?:sub)?paragraph|frametitle)\*?(?:\[[^\]]*\])?\{(?P<title>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
-    r"|\\begin\{frame\}(?:\[[^\]]*\])?\{(?P<frame>[^{}]*)\}"
+    r"\\(?P<level>(?:sub)*section|chapter|(?:sub)?paragraph|frametitle)\*?(?:\[[^\]]{0,400}\])?\{(?P<title>[^{}]*(?:\{[^{}]*\}[^{}]*)*)\}"
+    r"|\\begin\{frame\}(?:\[[^\]]{0,400}\])?\{(?P<frame>[^{}]*)\}"
 )
-_CAPTION = re.compile(r"\\caption\*?(?:\[[^\]]*\])?\{((?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*)\}")
+_CAPTION = re.compile(r"\\caption\*?(?:\[[^\]]{0,800}\])?\{((?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*\})*)\}")
 _FLOAT = re.compile(
     r"\\begin\{(?P<env>table|figure|sidewaystable|wraptable)(?P<star>\*?)\}.*?\\end\{(?P=env)(?P=star)\}", re.DOTALL
 )
+MOST_ABOVE = 20  # open list items, one within the other
 _LEVELS = {"chapter": 0, "section": 1, "subsection": 2, "subsubsection": 3, "paragraph": 4, "subparagraph": 5}
 
 
@@ -54,9 +56,14 @@ class _Reader:
     indent: int = 0
     item: bool = False
     last: str = ""  # the paragraph before, which may be a table's title
+    no_pipes: int = 0  # before this line no table of pipes begins: it was looked for already
+    no_columns: int = 0  # nor one of aligned columns
 
     def above(self) -> tuple[str, ...]:
-        return (*(text for _, text in reversed(self.items)), *(text for _, text in reversed(self.headings)))
+        return (
+            *(text for _, text in reversed(self.items[-MOST_ABOVE:])),
+            *(text for _, text in reversed(self.headings)),
+        )
 
     def close(self) -> None:
         """Ends the open paragraph or item."""
@@ -175,19 +182,29 @@ def _table(reader: _Reader, lines: Sequence[tuple[int, str]], at: int) -> int:
     texts = [line for _, line in lines[at : at + 3]]
     rows, end = None, at
     if is_pipe_table(texts):
+        if at < reader.no_pipes:
+            return 0
         while end < len(lines) and ("|" in lines[end][1] or lines[end][1].lstrip().startswith("+")):
             end += 1
         rows = pipe_rows(lines[at:end])
-    elif reader.kind == PLAIN and not reader.open and re.search(r"\S(?:\t| {2,})\S", texts[0]):
-        while end < len(lines) and lines[end][1].strip():
-            end += 1
-        rows = aligned_rows(lines[at:end])
+        if not rows:  # nor are its last lines one
+            reader.no_pipes = end
+    elif _may_be_aligned(reader, texts[0], at):
+        rows, end = aligned_rows(lines, at)
+        if not rows:
+            reader.no_columns = end
     if not rows:
         return 0
     reader.close()
     title = reader.last if _TITLE.match(reader.last) and "\n" not in reader.last else ""
     reader.table(rows, title)
     return end - at
+
+
+def _may_be_aligned(reader: _Reader, line: str, at: int) -> bool:
+    if reader.kind != PLAIN or reader.open or at < reader.no_columns:
+        return False
+    return re.search(r"\S(?:\t| {2,})\S", line) is not None
 
 
 # -- LaTeX

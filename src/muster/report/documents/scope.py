@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from muster.domain.wording import counted
 from muster.report.documents import aliases
@@ -58,7 +59,7 @@ def stat_of(stats: frozenset[str]) -> str:
 
 
 def spread_of(texts: Sequence[str], stats: frozenset[str]) -> str:
-    if any(aliases.SPREAD_IS_OTHER.search(text) for text in texts):
+    if any(map(_tells_another_spread, texts)):
         return "other"
     return "sd" if "sd" in stats else ""
 
@@ -80,4 +81,14 @@ def seeds_only(seeds: frozenset[str], counts: frozenset[int], groups: Sequence[G
 
 
 def is_former(texts: Sequence[str]) -> bool:
-    return any(aliases.FORMER.search(text) for text in texts)
+    return any(map(_tells_of_former, texts))
+
+
+@lru_cache(maxsize=256)  # one heading may stand over all numbers of a text
+def _tells_of_former(text: str) -> bool:
+    return aliases.FORMER.search(text) is not None
+
+
+@lru_cache(maxsize=256)
+def _tells_another_spread(text: str) -> bool:
+    return aliases.SPREAD_IS_OTHER.search(text) is not None

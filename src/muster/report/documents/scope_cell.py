@@ -27,7 +27,8 @@ LEAST_DIGITS = 3
 
 
 def in_cell(context: Context, number: Number, place: Place) -> Scope:
-    if place.title or place.end - place.start > LONGEST:
+    names = (*place.row, *place.column)
+    if place.title or max(place.end - place.start, *map(len, names), 0) > LONGEST:
         return Scope(ignored=True)
     read = context.vocabulary.read
     span = (place.start, place.end)

@@ -31,12 +31,15 @@ def clauses_of(text: str, span: Span, numbers: Sequence[Span]) -> list[Span]:
 
 
 def _cut(pattern: re.Pattern[str], text: str, shift: int, kept: Sequence[Span]) -> Iterator[Span]:
-    at = 0
+    """`kept`: in order; nothing is cut within them."""
+    at, next_ = 0, 0
     for found in pattern.finditer(text):
         begin, end = found.start() + shift, found.end() + shift
         if found[0] == "." and _SHORTENED.search(text, max(0, found.start() - 10), found.start()):
             continue
-        if any(first < end and begin < last for first, last in kept):
+        while next_ < len(kept) and kept[next_][1] <= begin:
+            next_ += 1
+        if next_ < len(kept) and kept[next_][0] < end:
             continue
         yield at + shift, end
         at = found.end()

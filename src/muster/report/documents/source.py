@@ -15,14 +15,13 @@ _KINDS = {
 
 # where the reader sees nothing, or nothing that is prose
 _FENCES = re.compile(
-    r"^[ \t>]*(?:[-*+][ \t]+)?(?P<fence>`{3,}|~{3,})[^\n`]*\n.*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*\r?$|\Z)"
+    r"^[ \t>]*(?:[-*+][ \t]+)?(?P<fence>`{3,}+|~{3,}+)[^\n`]*\n.*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*\r?$|\Z)"
     r"|<!--.*?(?:-->|\Z)|<(?P<tag>style|script|pre|svg)\b.*?(?:</(?P=tag)>|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n.*?^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 _INDENTED = re.compile(r"(?:\A|\n[ \t]*\r?\n)((?:(?: {4,}|\t)[^\n]*\n?)+)")
 _LIST = re.compile(r"[ \t]*(?:[-*+]|[0-9]+[.)])[ \t]")
-_LOOK_BACK = 4000
 _LINKS = (  # bounded, so that a text of nothing but brackets is read in time
     re.compile(r"!\[[^\]\n]{0,400}\]\([^)\n]{0,800}\)"),  # an image, with its size
     re.compile(r"(?<=\])\([^)\n]{0,800}\)"),  # where a link leads
@@ -36,7 +35,9 @@ _URL = re.compile(
     re.ASCII,
 )
 _STRUCK = re.compile(r"~~(?=\S)[^~\n]{1,400}~~|<(?P<tag>del|s|strike)>[^\n]{0,400}?</(?P=tag)>")
-_CODE = re.compile(r"<code>[^\n]*?</code>|(?<!`)(?P<ticks>`+)(?!`)[^\n]*?(?<!`)(?P=ticks)(?!`)")
+_CODE = re.compile(
+    r"<code>[^<\n]*+(?:<(?!/?code>)[^<\n]*+)*</code>|(?<!`)(?P<ticks>`++)[^\n]{0,4000}?(?<!`)(?P=ticks)(?!`)"
+)
 _QUOTED = re.compile(r"^(?:[ \t]*>)+", re.MULTILINE)
 # numbers that count the text's own parts
 _COUNTERS = re.compile(
@@ -44,7 +45,8 @@ _COUNTERS = re.compile(
     re.MULTILINE,
 )
 
-_ARGUMENT = r"(?:\{(?:[^{}]|\{(?:[^{}]|\{[^{}]*\})*\})*\})"
+_ARGUMENT = r"(?:\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*\})*\})"
+_OPTIONS = r"\[[^\]\n]{0,800}\]"  # bounded as the links are
 _TABULAR = r"(?:tabular[*xy]?|tabulary|longtable|array|tblr|tabu|supertabular|xltabular)"
 _LATEX = (
     re.compile(r"(?:(?<=(?<!\\)\\\\)|(?<!\\))%[^\n]*"),
@@ -60,17 +62,17 @@ _LATEX = (
         r"|bibliographystyle|[vh]space\*?|setlength|addtolength|resizebox\*?|scalebox|rotatebox|rule|definecolor|setcounter"
         r"|addtocounter|geometry|usepackage|documentclass|newcommand|renewcommand|def|addlinespace|cline|cmidrule|vskip"
         r"|hskip|arraystretch|tabcolsep|graphicspath|hypersetup|sisetup)(?![A-Za-z])"
-        r"(?:\s*\([^)\n]*\)|\s*\[[^\]\n]*\]|\s*\{[^{}\n]*\})*"
+        rf"(?:\s*\([^)\n]{{0,800}}\)|\s*{_OPTIONS}|\s*\{{[^{{}}\n]*\}})*"
     ),
     re.compile(r"\\(?:sout|st|xout)\{[^{}\n]*\}"),
-    re.compile(r"\\(?:textcolor|colorbox|cellcolor|rowcolor|color|href|fontsize)(?:\[[^\]\n]*\])?\{[^{}\n]*\}"),
-    re.compile(rf"(?<=\\begin)\{{{_TABULAR}\}}(?:\[[^\]\n]*\])?(?:\{{[^{{}}\n]*\}}(?=\{{))?{_ARGUMENT}"),
-    re.compile(r"(?<=\\\\)\*?\[[^\]\n]*\]"),
+    re.compile(rf"\\(?:textcolor|colorbox|cellcolor|rowcolor|color|href|fontsize)(?:{_OPTIONS})?\{{[^{{}}\n]*\}}"),
+    re.compile(rf"(?<=\\begin)\{{{_TABULAR}\}}(?:{_OPTIONS})?(?:\{{[^{{}}\n]*\}}(?=\{{))?{_ARGUMENT}"),
+    re.compile(rf"(?<=\\\\)\*?{_OPTIONS}"),
     re.compile(r"(?<![0-9.])-?[0-9]{0,4}\.?[0-9]{1,4} ?\\(?:text|line|column|paper)(?:width|height)"),
 )
 _LATEX_BARE = (
     re.compile(
-        rf"(?<=\\multicolumn)\{{[^{{}}\n]*\}}{_ARGUMENT}|(?<=\\multirow)(?:\[[^\]\n]*\])?\{{[^{{}}\n]*\}}\{{[^{{}}\n]*\}}"
+        rf"(?<=\\multicolumn)\{{[^{{}}\n]*\}}{_ARGUMENT}|(?<=\\multirow)(?:{_OPTIONS})?\{{[^{{}}\n]*\}}\{{[^{{}}\n]*\}}"
     ),
 )
 _NOT_NEWLINE = re.compile(r"[^\r\n]")
@@ -132,19 +134,22 @@ def _blank(found: re.Match[str]) -> str:
 
 def _without_indented(text: str) -> str:
     """Four spaces after an empty line are code, unless they go on with a list."""
+    done, in_list = 0, False
 
     def blank(found: re.Match[str]) -> str:
-        above = text[max(0, found.start() - _LOOK_BACK) : found.start()]
-        in_list = _LIST.match(found[1]) or _ends_in_list(above)
-        return found[0] if in_list else _blank(found)
+        nonlocal done, in_list
+        in_list = _ends_in_list(text[done : found.start()], in_list)
+        done = found.start()
+        return found[0] if in_list or _LIST.match(found[1]) else _blank(found)
 
     return _INDENTED.sub(blank, text)
 
 
-def _ends_in_list(above: str) -> bool:
+def _ends_in_list(above: str, before: bool) -> bool:
+    """`before`: whether what stands above that does."""
     for line in reversed(above.splitlines()):
         if _LIST.match(line):
             return True
         if line.strip() and not line.startswith((" ", "\t")):
             return False
-    return False
+    return before

@@ -21,6 +21,10 @@ _MEAN = re.compile(r"\b(?:mean|avg|average)\b|平均值?|均值", re.IGNORECASE)
 _MARKUP = re.compile(r"[{}]|\\\\|\\tabularnewline|\\.|&", re.DOTALL)
 
 
+# of a table that anybody reads: lines of titles, columns below one title, columns that name the row
+MOST_TITLES, MOST_COLUMNS, MOST_NAMING = 20, 100, 20
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     start: int
@@ -69,8 +73,8 @@ def placed(rows: Sequence[Row]) -> Iterator[Placed]:
 
 def _titles(rows: Sequence[Row]) -> dict[int, list[str]]:
     titles: dict[int, list[str]] = {}
-    for row in rows:
-        for number, cell in _columns(row) if row.header else ():
+    for row in [row for row in rows if row.header][:MOST_TITLES]:
+        for number, cell in _columns(row):
             if cell.text and cell.text not in titles.setdefault(number, []):
                 titles[number].append(cell.text)
     for number in sorted(titles):
@@ -84,20 +88,16 @@ def _columns(row: Row) -> list[tuple[int, Cell]]:
     """Cells with the number of their column; a header over several columns stands over each of them."""
     found, at = [], 0
     for cell in row.cells:
-        found += [(at + more, cell) for more in range(cell.span if row.header else 1)]
+        found += [(at + more, cell) for more in range(min(cell.span, MOST_COLUMNS) if row.header else 1)]
         at += cell.span
     return found
 
 
 def _naming(rows: Sequence[Row], titles: dict[int, list[str]]) -> int:
     """How many columns name the row. The first does, if it has a title or holds words."""
-    body = [_columns(row) for row in rows if not row.header]
-    for number in range(max((len(columns) for columns in body), default=0)):
-        held = [cell.text for columns in body for at, cell in columns if at == number]
-        numeric = any(map(_is_number, held)) and not _is_seed(titles, number)
-        if numeric and (number or not titles.get(0)):
-            return number
-    return 1
+    numeric = {at for row in rows if not row.header for at, cell in _columns(row) if _is_number(cell.text)}
+    first = next((at for at in sorted(numeric) if (at or not titles.get(0)) and not _is_seed(titles, at)), 1)
+    return min(first, MOST_NAMING)
 
 
 def _is_section(row: Row) -> bool:
@@ -130,8 +130,8 @@ def _is_number(text: str) -> bool:
 
 def pipe_rows(lines: Sequence[tuple[int, str]]) -> list[Row] | None:
     """Rows of `| a | b |`; above the first rule stand the titles. None: no table."""
-    rules = [at for at, (_, line) in enumerate(lines) if _RULE.fullmatch(line)]
-    first = next((at for at in rules if at > 0 and "|" in lines[at - 1][1]), None)
+    rules = {at for at, (_, line) in enumerate(lines) if _RULE.fullmatch(line)}
+    first = min((at for at in rules if at > 0 and "|" in lines[at - 1][1]), default=None)
     if first is None:
         return None
     return [
@@ -160,15 +160,23 @@ def _cells(start: int, line: str) -> Iterator[Cell]:
         at = end + 1
 
 
-def aligned_rows(lines: Sequence[tuple[int, str]]) -> list[Row] | None:
-    """Columns that two spaces or a tab keep apart. The first line names them; it holds no numbers."""
-    kept = [(start, line) for start, line in lines if not re.fullmatch(r"[\s=\-+]*", line)]
-    rows = [tuple(_aligned(start, line)) for start, line in kept]
-    if len(rows) < 2 or len(rows[0]) < 2 or any(_is_number(cell.text) for cell in rows[0]):
-        return None
-    if any(len(row) != len(rows[0]) for row in rows):
-        return None
-    return [Row(row, at == 0) for at, row in enumerate(rows)]
+def aligned_rows(lines: Sequence[tuple[int, str]], at: int) -> tuple[list[Row], int]:
+    """Columns that two spaces or a tab keep apart. The first line names them; it holds no numbers.
+
+    The rows from this line on, and where they end. No rows: no table; before the line that is named none begins.
+    """
+    rows: list[tuple[Cell, ...]] = []
+    while at < len(lines) and lines[at][1].strip():
+        start, line = lines[at]
+        if not re.fullmatch(r"[\s=\-+]*", line):
+            row = tuple(_aligned(start, line))
+            if not rows and (len(row) < 2 or any(_is_number(cell.text) for cell in row)):
+                return [], at + 1
+            if rows and len(row) != len(rows[0]):
+                return [], at
+            rows.append(row)
+        at += 1
+    return [Row(row, number == 0) for number, row in enumerate(rows)] if len(rows) > 1 else [], at
 
 
 def _aligned(start: int, line: str) -> Iterator[Cell]:
@@ -223,7 +231,7 @@ def _latex_cell(cell: Cell) -> Cell:
     text = _CMIDRULES.sub(" ", _RULES.sub(" ", cell.text)).strip()
     span = 1
     if wide := _MULTICOLUMN.match(text):
-        span, text = max(1, int(wide[1])), wide[2].strip()
+        span, text = max(1, int(wide[1][:9])), wide[2].strip()
     if tall := _MULTIROW.match(text):
         text = tall[1].strip()
     return Cell(cell.start, cell.end, text, span)

@@ -19,7 +19,7 @@ from muster.report.journal.sections import FINDINGS, LEARNING, OBSERVATIONS, REC
 from muster.report.journal.told import key_of
 
 _NAMED = re.compile(
-    r"(?P<key>[A-Za-z][A-Za-z0-9_₀-₉.]*)`?\s{0,2}(?:=|≈|＝|~=|≃)\s{0,2}`?\*{0,2}"
+    r"(?P<key>[A-Za-z][A-Za-z0-9_₀-₉.]{0,99}+)`?\s{0,2}(?:=|≈|＝|~=|≃)\s{0,2}`?\*{0,2}"
     rf"(?P<value>[-+−]?{UNSIGNED}(?:[eE][-+]?[0-9]+)?)(?P<percent>\s?[%％])?(?![\w]|\s?[:：]\s?[0-9])"
 )
 _ITERATIONS = re.compile(
@@ -124,7 +124,7 @@ def _of_sentence(shown: str, sentence: Span, role: str) -> Iterator[Claim]:
             yield around.claim(numeral, whole, bool(match["percent"]), role, key_of(match["key"]))
     crowds = Counter(around.clause(begin) for begin, _ in spans)
     for number in bare:
-        if number.pair or _COMPARED.search(piece[: number.start]):
+        if number.pair or _COMPARED.search(piece, max(0, number.start - 20), number.start):
             continue
         numeral = _shifted(number, start)
         crowd = crowds[around.clause(numeral.start)]

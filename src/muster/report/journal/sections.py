@@ -17,8 +17,10 @@ START, OBSERVATIONS, PLAN, FINDINGS, RECORD, LEARNING = (
     "record",
     "learning",
 )
+DEEPEST = 6  # level of a heading
 ORDER = (START, OBSERVATIONS, PLAN, FINDINGS, RECORD, LEARNING)
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
+_CLOSING = re.compile(r"(?<=[ \t])#+$")
 _ROLES = (  # the longer name first: 观察记录 begins with 观察
     (FINDINGS, re.compile(r"观察记录|结果记录|findings?\b|results?\b", re.I)),
     (RECORD, re.compile(r"实验记录|运行记录|records?\b|experiments?( records?)?$|runs?$", re.I)),
@@ -42,17 +44,18 @@ def sections(lines: Sequence[Line]) -> list[Section]:
     """In order; those within others too."""
     heads = [(at, *told) for at, line in enumerate(lines) if (told := heading(line))]
     found: list[Section] = []
-    for number, (at, level, title) in enumerate(heads):
-        later = (there for there, deep, _ in heads[number + 1 :] if deep <= level)
-        found.append(Section(role_of(title), title, level, at, next(later, len(lines))))
-    return found
+    next_ = [len(lines)] * DEEPEST  # the heading of each level that comes next
+    for at, level, title in reversed(heads):
+        found.append(Section(role_of(title), title, level, at, min(next_[:level])))
+        next_[level - 1] = at
+    return found[::-1]
 
 
 def heading(line: Line) -> tuple[int, str] | None:
     if line.kind != "text" or line.inside:
         return None
     found = _HEADING.fullmatch(line.text)
-    return (len(found[1]), found[2]) if found else None
+    return (len(found[1]), _CLOSING.sub("", found[2].rstrip(" \t")).rstrip(" \t")) if found else None
 
 
 def role_of(title: str) -> str:

@@ -1,0 +1,88 @@
+"""Texts whose reading once took time that grew with the square of their length, or memory beyond all bounds."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import pytest
+from document_world import STORY, quantities
+
+from muster.report.documents.bind import decide_all
+from muster.report.documents.context import Context
+from muster.report.documents.names import Vocabulary
+from muster.report.documents.quantity import Book
+from muster.report.documents.source import LATEX, MARKDOWN, PLAIN, Source
+from muster.report.journal.claims import claims
+from muster.report.journal.scan import scan
+from muster.report.journal.sections import sections
+
+BOOK = Book(quantities(STORY))
+VOCABULARY = Vocabulary(BOOK)
+
+
+def decided(kind: str) -> Callable[[str], object]:
+    return lambda text: decide_all(Context(Source(text, kind), BOOK, VOCABULARY))
+
+
+def journal(text: str) -> object:
+    lines = scan(text)
+    return sections(lines), claims(text, lines)
+
+
+SHAPES: dict[str, tuple[Callable[[str], object], str, str, str]] = {  # what reads it, beginning, piece, end
+    "rules": (decided(MARKDOWN), "", "|---|\n", ""),
+    "titles without a rule": (decided(MARKDOWN), "", "+-\n|\n", ""),
+    "columns of rules": (decided(PLAIN), "", "a  b\n--\n", "x\n"),
+    "columns of numbers": (decided(PLAIN), "", "a  1\n--\n", ""),
+    "equal columns": (decided(PLAIN), "", "=  =\n--\n", ""),
+    "wide rows": (decided(MARKDOWN), "| a " * 2000 + "\n" + "|---" * 2000 + "\n", "| a ", ""),
+    "many titles": (decided(MARKDOWN), "".join(f"| a{at} | b |\n" for at in range(1000)) + "|---|\n", "| a | 1.5 |\n", ""),
+    "tildes": (decided(MARKDOWN), "", "~", ""),
+    "code": (decided(MARKDOWN), "", "<code>", ""),
+    "indented": (decided(MARKDOWN), "", "\n\n    a\n", ""),
+    "items": (decided(MARKDOWN), "".join("  " * at + "- a\n" for at in range(200)), "  " * 200 + "- a\n", ""),
+    "under a long heading": (decided(MARKDOWN), "# " + "a b " * 10_000 + "\n", "b\n\n1.5\n\n", ""),
+    "options": (decided(LATEX), "", "\\cite [", ""),
+    "brackets": (decided(LATEX), "", "\\ref ( ", ""),
+    "sizes": (decided(LATEX), "", "\\\\[", ""),
+    "sections": (decided(LATEX), "", "\\section[", ""),
+    "headings": (journal, "", "# a\n", ""),
+    "a heading of blanks": (journal, "# ", " ", "x\n"),
+    "names": (journal, "## Learning\n\n", "sha256.", ""),
+    "compared": (journal, "## Learning\n\n", "< ", "1.5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_they_take_time_in_proportion(shape: str) -> None:
+    """Sixteenfold would be quadratic. By processor time, the best of some: the machine is shared."""
+    short, long = (_cost(shape, size) for size in (10_000, 40_000))
+    if long > 0.3 and long > 9 * short:
+        short, long = (min(_cost(shape, size) for _ in range(3)) for size in (10_000, 40_000))
+        assert long < 9 * short
+    assert long < 5
+
+
+def _cost(shape: str, size: int) -> float:
+    read, begin, piece, end = SHAPES[shape]
+    text = begin + piece * (size // len(piece)) + end
+    began = time.process_time()
+    read(text)
+    return time.process_time() - began
+
+
+@pytest.mark.parametrize("wide", ["99999999", "9" * 5000])
+def test_a_cell_over_more_columns_than_there_are_takes_no_memory(wide: str) -> None:
+    text = f"\\begin{{tabular}}{{l}}\n\\multicolumn{{{wide}}}{{c}}{{a}} \\\\ \\hline\n1 & 2 \\\\\n\\end{{tabular}}\n"
+    tracemalloc.start()
+    decided(LATEX)(text)
+    assert tracemalloc.get_traced_memory()[1] < 20 << 20
+    tracemalloc.stop()
+
+
+def test_a_long_word_is_one() -> None:
+    """A pattern that tried each of its letters anew once took 120 bytes for each."""
+    text = "a" * 100_000 + "-1 b-c--d 1.684"
+    assert [number.start for number in Context(Source(text, MARKDOWN), BOOK, VOCABULARY).numbers] == [len(text) - 5]
