@@ -24,6 +24,7 @@ from muster.rounds.texts import read_config
 LIST = "@"
 FOLDER = "loop"  # the configs of all rounds
 MOST_BYTES = 16 << 20
+MOST_MISSING = 100  # names of a list that each get a mistake of their own
 
 
 def base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Variant], list[Mistake]]:
@@ -193,15 +194,23 @@ def _listed(file: Path, root: Path, place: str, mistakes: list[Mistake]) -> Iter
             hint = "@ stands before a text file with the name of one config on each line"
         mistakes.append(Mistake(f"the list {_told(file, root)} can't be read: {said}", path=place, hint=hint))
         return
+    missing = 0
+    first: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        name = line.strip()
+        first.setdefault(line.strip(), number)
+    for name, number in first.items():
         if not name or name.startswith("#"):
             continue
         if (root / name).is_file():
             yield root / name
-        else:
+        elif missing < MOST_MISSING:
+            missing += 1
             said = f"{_told(file, root)}, line {number}: the config {name} does not exist"
             mistakes.append(Mistake(said, path=place, hint=near_config(name, root)))
+        else:
+            said = f"{_told(file, root)}, from line {number} on, may name more that do not exist"
+            mistakes.append(Mistake(said, path=place, hint="mend those before it first"))
+            return
 
 
 def base_text(file: Path) -> str:
