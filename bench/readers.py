@@ -25,8 +25,8 @@ Say = Callable[[str, str, str, bool], None]
 
 MEASURE = """
 import sys
-from muster.observe.metrics.discover import discover
-from muster.observe.metrics.meter import Meter
+from muster.readers.records.logged_runs import discover_runs as discover
+from muster.readers.records.logged_runs import RunMeter as Meter
 (run,) = discover(sys.argv[1]).runs
 meter = Meter(run.feeds())
 meter.look()
@@ -48,11 +48,10 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 def measured(path: Path) -> Any:
     """With all summaries, as `muster metrics` reads it; may be asked to look again."""
-    from muster.observe.metrics.discover import discover
-    from muster.observe.metrics.meter import Meter
+    from muster.readers.records.logged_runs import RunMeter, discover_runs
 
-    (run,) = discover(str(path)).runs
-    meter = Meter(run.feeds())
+    (run,) = discover_runs(str(path)).runs
+    meter = RunMeter(run.feeds())
     meter.look()
     return meter
 
@@ -172,7 +171,7 @@ def wandb(say: Say) -> None:
 
 
 def write_events(path: Path) -> None:
-    from muster.observe.metrics.crc32c import masked
+    from muster.readers.records.record_frames import masked_crc
 
     with path.open("wb") as file:
         for number in range(ROWS):
@@ -180,7 +179,7 @@ def write_events(path: Path) -> None:
             wall, step = struct.pack("<d", 1.79e9 + number), number // KEYS
             data = b"\x09" + wall + (b"\x10" + varint(step) if step else b"") + field(5, field(1, value))
             length = struct.pack("<Q", len(data))
-            file.write(length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data)))
+            file.write(length + struct.pack("<I", masked_crc(length)) + data + struct.pack("<I", masked_crc(data)))
 
 
 def by_accumulator(path: Path) -> int:

@@ -238,7 +238,7 @@ def observe() -> None:
 
 
 def chunks() -> None:
-    from muster.observe.probes.files import ChunkWatch
+    from muster.readers.file_watches import ChunkWatch
 
     folder = Path(tempfile.mkdtemp())
     for number in range(20_000):
@@ -269,13 +269,13 @@ def jsonl() -> None:
     """100 MB appended to a log that is being read, against msgspec decoding the same lines."""
     import msgspec
 
-    from muster.observe.metrics.jsonl import JsonlReader
+    from muster.readers.records.text_steps import JsonlStepReader
 
     row = {"step": 0, "train/loss": 0.123456789, "train/reward": -12.5, "grad/norm": 1.75, "note": "x" * 60}
     lines = [msgspec.json.encode({**row, "step": step}) for step in range(650_000)]
     path = Path(tempfile.mkdtemp()) / "metrics.jsonl"
     path.write_bytes(lines[0] + b"\n")
-    reader = JsonlReader(str(path), "step")
+    reader = JsonlStepReader(str(path), "step")
     reader.look()
     data = b"\n".join(lines[1:]) + b"\n"
     with path.open("ab") as file:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 LOADED = ("MUSTER_CRASH_AT", "MUSTER_STALE_S", "MUSTER_ATTEMPT")  # read when a module is loaded, or by others in /proc
 EITHER = ("NO_COLOR", "PWD", "PYTEST_CURRENT_TEST", "OLDPWD", "_")  # they may differ from those of the warm process
-COLD = {"muster.sim", "muster.execute.shim", "muster.execute.guard"}
+COLD = {"simulator", "muster.hosts.local.shim", "muster.hosts.local.guard"}
 HEAVY = ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
          "matplotlib.backends.backend_pdf", "scipy.stats", "yaml")  # fmt: skip
 
@@ -188,7 +188,7 @@ def _become(asked: dict[str, Any], fds: Sequence[int]) -> NoReturn:
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
     import muster
-    from muster.cli import main
+    from muster.faces.cli import main
 
     sys.argv[:] = [str(Path(muster.__file__).with_name("__main__.py")), *asked["words"]]
     code = 0

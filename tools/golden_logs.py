@@ -24,8 +24,8 @@ from typing import Any
 
 import msgspec
 
-from muster.store.old_database import dump
-from muster.store.sqlite import SqliteStore
+from muster.engine.store.database_checks import dump_database
+from muster.engine.store.sqlite_store import SqliteStore
 
 ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "tests" / "fixtures" / "logs"
@@ -242,7 +242,9 @@ def fold_state(golden: Path) -> dict[str, Any]:
         (folder / "decisions.jsonl").write_bytes(gzip.decompress((golden / "decisions.jsonl.gz").read_bytes()))
         store = SqliteStore(folder, database=":memory:")
         store.commit([])
-        tables = {name: {json.dumps(key): row for key, row in rows.items()} for name, rows in dump(store.db).items()}
+        tables = {
+            name: {json.dumps(key): row for key, row in rows.items()} for name, rows in dump_database(store.db).items()
+        }
         for row in tables["event"].values():
             row.pop("data")  # as it stands in the log
         loaded = msgspec.to_builtins(store.load(), order="deterministic")

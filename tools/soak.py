@@ -64,8 +64,11 @@ def run_crashes(seed: int) -> tuple[str, int]:
 def run_simulated(seed: int) -> tuple[str, int]:
     """Whole campaigns with faults and people in the simulator's world."""
     first = 1_000_000 + CAMPAIGNS * seed
-    module = [sys.executable, "-m", "muster.sim.campaign"]
-    return _run([*module, "--campaigns", str(CAMPAIGNS), "--seed", str(first), "--jobs", "2"], {})
+    module = [sys.executable, "-m", "simulator.campaign"]
+    return _run(
+        [*module, "--campaigns", str(CAMPAIGNS), "--seed", str(first), "--jobs", "2"],
+        {"PYTHONPATH": str(ROOT / "tests")},
+    )
 
 
 def run_fuzz(seed: int) -> tuple[str, int]:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from muster.stages import Cycler, Gate, GateError
-from muster.stages.flags import Settings
 from muster.stages.schedule import Stage
 from muster.stages.traces import schedule_trace
+from muster.stages.training_flags import TrainingFlags
 
 HERE = Path(__file__).parent
 
@@ -23,7 +23,7 @@ PHASES = (Phase(1.0, 1.0), Phase(1.5, 1.04), Phase(2.0, 1.08), Phase(2.5, 1.12))
 
 
 class Course:
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainingFlags) -> None:
         curriculum, schedule, gate, total = settings.curriculum, settings.schedule, settings.gate, settings.iterations
         if curriculum is None or schedule is None or gate is None or total is None:
             raise GateError("the school needs a curriculum, a tail schedule, a gate and a number of iterations")

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.stages import GateSettings
-from muster.stages.flags import Settings, settings_of
+from muster.stages.training_flags import TrainingFlags, parse_training_flags
 
 CURRICULUM = "15:9,20:10,25:9,25:8,25:8,25:8,25:8"
 # 120 iterations, as long as the reference's: in a run of 60 the last three stages never come
@@ -46,13 +46,13 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def staged(args: argparse.Namespace) -> Settings:
+def staged(args: argparse.Namespace) -> TrainingFlags:
     """Of the flags that are about stages and gates, those left to their defaults included. SpecError: all mistakes."""
     words: list[str] = []
     for name, value in vars(args).items():
         if name.startswith(STAGED) and value not in (None, ""):
             words += [f"--{name}", str(value)]
-    found = settings_of(words)
+    found = parse_training_flags(words)
     return found._replace(gate=GateSettings.of(_read(args.gate_file))) if args.gate_file else found
 
 

@@ -1,5 +1,5 @@
 """`python -m muster`."""
 
-from muster.cli import main
+from muster.faces.cli import main
 
 main()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from muster.execute.guards import guard_pid
+from muster.hosts.local.guard_keeper import living_guard_pid
 from warm_muster import run_muster
 
 PATIENCE_S = 30.0
@@ -44,7 +44,7 @@ class _Memory: used = 0
 def nvmlInit(): pass
 def nvmlShutdown(): pass
 def nvmlDeviceGetCount():
-    at = "muster.wiring.controller" in sys.orig_argv
+    at = "muster.bootstrap.controller_process" in sys.orig_argv
     return int(os.environ["FAKE_GPUS"].split()[at])
 def nvmlDeviceGetHandleByIndex(index): return index
 def nvmlDeviceGetName(index): return "made up"
@@ -180,7 +180,9 @@ class Camp:
                 started.kill()
         self("down", "--runs", "--because", "the test is over", "--timeout", "20s")
         left = [
-            pid for pid in (*self.pids(), self.controller(), guard_pid(self.root / ".muster")) if pid and alive(pid)
+            pid
+            for pid in (*self.pids(), self.controller(), living_guard_pid(self.root / ".muster"))
+            if pid and alive(pid)
         ]
         deadline = time.monotonic() + 5
         while (left := [pid for pid in left if alive(pid)]) and time.monotonic() < deadline:

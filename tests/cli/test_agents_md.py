@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import typer
 
-from muster.cli.app import COMMANDS
-from muster.spec.templates import agents_md, names
+from muster.faces.cli.common.command_line import COMMANDS
+from muster.spec.campaign_templates import agents_md, template_names
 
 NEVER = ("muster shutdown", "muster down --runs", "muster stop", "muster giveup", "muster accept", "muster init --force",
          "muster clean --yes", "muster flag accept", ".muster/")  # fmt: skip
@@ -29,7 +29,7 @@ OWN = {
 WORDS = {"CELL": "train/0", "TRACE": "trace.jsonl"}
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_init_writes_the_text_of_the_template(name: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "muster", "init", name], cwd=tmp_path, check=True, capture_output=True)
     text = (tmp_path / "AGENTS.md").read_text(encoding="utf-8")
@@ -62,7 +62,7 @@ def wrong(line: str) -> str:
     command, *arguments = [WORDS.get(word, word) for word in shlex.split(line)[1:]]
     if command not in COMMANDS:
         return f"there is no command {command}"
-    found: Any = typer.main.get_command(importlib.import_module(f"muster.cli.{command}").app)
+    found: Any = typer.main.get_command(importlib.import_module(f"muster.faces.cli.{command}").app)
     bare = not arguments
     if hasattr(found, "commands"):
         if bare or arguments[0] not in found.commands:
@@ -79,7 +79,7 @@ def wrong(line: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_every_command_in_it_can_be_typed_so(name: str) -> None:
     lines = typed(name)
     assert len(lines) > 15

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from conftest import Camp, alive, until
 
-from muster.execute.guards import guard_pid
+from muster.hosts.local.guard_keeper import living_guard_pid
 
 ONE = """\
 muster: 1
@@ -117,7 +117,7 @@ def test_line_of_the_crontab_brings_a_dead_campaign_back(machine: Camp, tmp_path
     machine.gates(0)
     machine("up", "--at-boot", "--yes", "--detach", code=0)
     machine.started("train/0")
-    watcher = until(lambda: guard_pid(odd / ".muster"), "a guard")
+    watcher = until(lambda: living_guard_pid(odd / ".muster"), "a guard")
     both = [watcher, machine.controller()]
     run, shim = machine.pids()[:2]
     for number in (signal.SIGSTOP, signal.SIGKILL):

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from conftest import PATIENCE_S, Camp, until
 
-from muster.store.place import file_system, refuse_bad_place
+from muster.files.state_folder import file_system_type, refuse_bad_state_folder
 
 GOOD = """\
 muster: 1
@@ -358,28 +358,28 @@ MOUNTS = """\
     ],
 )
 def test_the_file_system_of_a_folder(path: str, kind: str) -> None:
-    assert file_system(Path(path), MOUNTS) == kind
+    assert file_system_type(Path(path), MOUNTS) == kind
 
 
 @pytest.mark.parametrize("mounts", ["", "rubbish\n", "1 2 3\n", "22 1 0:20 / / rw shared:1 -\n"])
 def test_a_mount_table_that_says_nothing(mounts: str) -> None:
-    assert file_system(Path("/x"), mounts) == ""
+    assert file_system_type(Path("/x"), mounts) == ""
 
 
 @pytest.mark.parametrize("kind", ["nfs", "nfs4", "cifs", "smb3", "fuse.sshfs", "lustre", "9p", "ceph", "beegfs"])
 def test_a_network_file_system_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from muster.domain.errors import MusterError
+    from muster.model.errors import MusterError
 
-    monkeypatch.setattr("muster.store.place.file_system", lambda _path: kind)
+    monkeypatch.setattr("muster.files.state_folder.file_system_type", lambda _path: kind)
     with pytest.raises(MusterError, match="network file system") as caught:
-        refuse_bad_place(tmp_path)
+        refuse_bad_state_folder(tmp_path)
     assert "keep campaign.yaml on a local disk" in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "tmpfs", "overlay", "zfs", ""])
 def test_a_local_file_system_is_fine(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("muster.store.place.file_system", lambda _path: kind)
-    refuse_bad_place(tmp_path)
+    monkeypatch.setattr("muster.files.state_folder.file_system_type", lambda _path: kind)
+    refuse_bad_state_folder(tmp_path)
 
 
 # mounts and processes of its own: when the script ends, however it ends, the kernel ends all that it started

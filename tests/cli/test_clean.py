@@ -12,8 +12,8 @@ import pytest
 from conftest import Camp
 from jsonschema import Draft202012Validator
 
-from muster.acts.clean import Kept, size_words
-from muster.ports.crash import CLEAN_POINTS
+from muster.app.campaign.disk_use import KeptPaths, format_leftover_size
+from muster.files.crash_points import CLEAN_POINTS
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "clean.schema.json").read_text())
 # attempt 1 of seed 0 fails and leaves a file; of seed 1 it dies with a checkpoint that attempt 2 resumes from
@@ -177,7 +177,7 @@ def test_a_copy_may_look_and_not_clean(used: Camp, tmp_path: Path) -> None:
 
 
 def test_paths_that_must_stay() -> None:
-    kept = Kept(["/c/out/a/result.json", "/c/logs", "/d"])
+    kept = KeptPaths(["/c/out/a/result.json", "/c/logs", "/d"])
     assert [kept.touches(path) for path in ("/c/out", "/c/out/a/result.json", "/c/logs/x", "/d")] == [True] * 4
     assert [kept.touches(path) for path in ("/c/ou", "/c/out/b", "/c/logs2", "/e", "/c/out/a/result.json2")] == [
         False
@@ -185,6 +185,6 @@ def test_paths_that_must_stay() -> None:
 
 
 def test_sizes() -> None:
-    assert [size_words(n) for n in (0, 999, 4000, 1.2e9, 5e12, 2e15)] == [
+    assert [format_leftover_size(n) for n in (0, 999, 4000, 1.2e9, 5e12, 2e15)] == [
         "0 B", "999 B", "4.0 kB", "1.2 GB", "5.0 TB", "2000.0 TB",
     ]  # fmt: skip

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from muster.domain.errors import UsageError
-from muster.execute.slots import home
-from muster.wiring.desk import Desk
-from muster.wiring.taking import read, take_in
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.load_campaign import read_campaign_file, submit_campaign
+from muster.files.muster_home import slots_home
+from muster.model.errors import UsageError
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
@@ -67,18 +67,18 @@ def test_a_note_of_any_bytes_is_kept_and_hurts_nobody(gated: Camp, controlled: b
 
 
 @pytest.fixture
-def desk(camp: Camp, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def desk(camp: Camp, monkeypatch: pytest.MonkeyPatch) -> Iterator[CampaignHandle]:
     """A campaign that was taken in, and down again: nothing starts in these tests."""
     monkeypatch.setenv("MUSTER_HOME", camp.environment["MUSTER_HOME"])
     camp.write(ONE)
-    made = Desk.create(camp.root)
-    take_in(made, read(made.file), ())
+    made = CampaignHandle.create(camp.root)
+    submit_campaign(made, read_campaign_file(made.file), ())
     made.decide([made.person("intent", data={"intent": "down"})])
     yield made
     made.close()
 
 
-def test_a_command_that_decides_is_no_controller(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_decides_is_no_controller(desk: CampaignHandle, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     commit = desk.store.commit
 
@@ -94,7 +94,7 @@ def test_a_command_that_decides_is_no_controller(desk: Desk, monkeypatch: pytest
     assert seen == [(None, 0), (None, 0)]
 
 
-def test_whoever_awaits_a_controller_waits_for_a_command_to_leave(desk: Desk) -> None:
+def test_whoever_awaits_a_controller_waits_for_a_command_to_leave(desk: CampaignHandle) -> None:
     """The controller that met it has ended: only when the lock is free is it time to start another."""
     assert desk.lock.take()
     answers: list[object] = []
@@ -131,13 +131,13 @@ def test_up_is_not_fooled_by_a_command_that_was_stopped_while_it_decided(gated: 
 # -- up while somebody holds
 
 
-def test_a_hold_that_comes_between_refuses_the_whole_of_up(desk: Desk) -> None:
+def test_a_hold_that_comes_between_refuses_the_whole_of_up(desk: CampaignHandle) -> None:
     desk.decide([desk.person("filter", data={"only": [{"seed": ["1"]}]})])
     before = desk.load()
     desk.file.write_text(ONE.replace("[0, 1]", "[0, 1, 2]"))
     desk.store.append(desk.person("hold", "look first"))
     with pytest.raises(UsageError) as refused:
-        take_in(desk, read(desk.file), ({"seed": ("2",)},))
+        submit_campaign(desk, read_campaign_file(desk.file), ({"seed": ("2",)},))
     assert (refused.value.message, refused.value.exit, refused.value.code) == (
         "the campaign is held: look first", 3, "held"
     )  # fmt: skip
@@ -145,9 +145,9 @@ def test_a_hold_that_comes_between_refuses_the_whole_of_up(desk: Desk) -> None:
     assert after.intent.kind == "held"
     assert (after.campaign_hash, after.only, len(after.declared)) == (before.campaign_hash, before.only, 2)
     with pytest.raises(UsageError, match=r"^the campaign is held: look first$"):
-        take_in(desk, read(desk.file), ())
+        submit_campaign(desk, read_campaign_file(desk.file), ())
     desk.decide([desk.person("release")])
-    take_in(desk, read(desk.file), ({"seed": ("2",)},))
+    submit_campaign(desk, read_campaign_file(desk.file), ({"seed": ("2",)},))
     later = desk.load()
     assert (later.intent.kind, later.only, len(later.declared)) == ("running", ({"seed": ("2",)},), 3)
     desk.decide([desk.person("intent", data={"intent": "down"})])
@@ -157,14 +157,14 @@ def test_what_belongs_together_is_handed_over_together(gated: Camp, monkeypatch:
     """A controller that folded the text before the filter would start cells that --only leaves out."""
     gated("up", "--detach", "--only", "seed=0", code=0)
     gated.started("train/0")
-    desk = Desk.open(gated.root)
+    desk = CampaignHandle.open(gated.root)
     handed: list[list[str]] = []
     append = desk.store.log.append
     monkeypatch.setattr(
         desk.store.log, "append", lambda ds: (handed.append([d.kind for d in ds]), append(ds))[1]
     )  # fmt: skip
     assert desk.controller() is not None
-    take_in(desk, read(desk.file), ({"seed": ("0",)},))
+    submit_campaign(desk, read_campaign_file(desk.file), ({"seed": ("0",)},))
     assert handed == [["campaign", "filter", "intent"]]
     assert not gated.folder("train/1").exists()
     desk.close()
@@ -187,4 +187,4 @@ def test_a_relative_home_means_the_same_to_the_controller(camp: Camp) -> None:
 def test_home_is_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MUSTER_HOME", "home")
-    assert home() == tmp_path / "home"
+    assert slots_home() == tmp_path / "home"

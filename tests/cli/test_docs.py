@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from muster.cli.leaving import leave
-from muster.report.documents.quantity import Quantity
-from muster.wiring import publishing, reporting
+from muster.app.documents.result_names import Quantity
+from muster.app.facts import gather_facts
+from muster.app.report import publish_report
+from muster.faces.cli.common.entrypoint import run_command_line
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
@@ -61,7 +62,7 @@ class Desk:
         return self.root / "ppt.md"
 
     def __call__(self, *words: str, code: int = 0) -> tuple[str, str]:
-        found = leave(["-C", str(self.root), "docs", *words])
+        found = run_command_line(["-C", str(self.root), "docs", *words])
         out, err = self.capsys.readouterr()
         assert found == code, (words, found, out, err)
         assert "Traceback" not in out + err
@@ -97,8 +98,8 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
             invalid=False,
         )
 
-    monkeypatch.setattr(reporting, "quantities", known)
-    monkeypatch.setattr(publishing, "stamp_documents", lambda *_: None)
+    monkeypatch.setattr(gather_facts, "gather_bindable_numbers", known)
+    monkeypatch.setattr(publish_report, "write_document_stamps", lambda *_: None)
     monkeypatch.setenv("NO_COLOR", "1")
     return made
 

@@ -173,13 +173,12 @@ def test_a_key_that_no_row_has_is_told_with_those_that_they_have(camp: Camp) -> 
 
 def test_a_trace_that_the_run_decided_otherwise_is_told(camp: Camp) -> None:
     from muster.stages import GateSettings
-    from muster.stages.replay import replay
-    from muster.stages.rows import Row
-    from muster.stages.traces import lines
+    from muster.stages.replay import replay_gate
+    from muster.stages.traces import EvaluationRow, lines
 
     settings = GateSettings.of({"success": [{"key": "a", "min": 1}], "required": 2})
-    rows = [Row(at, {"a": float(at % 3)}, "main") for at in range(1, 8)]
-    text = lines(settings, replay(settings, rows))
+    rows = [EvaluationRow(at, {"a": float(at % 3)}, "main") for at in range(1, 8)]
+    text = lines(settings, replay_gate(settings, rows))
     (camp.root / "gate_trace.jsonl").write_text(text + '{"torn')
     assert camp.json("gates", "replay", ".", code=0)["differs"] == []
     (camp.root / "gate_trace.jsonl").write_text(text.replace('"state": "advance"', '"state": "hold"'))

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 from jsonschema import Draft202012Validator
 
-from muster.cli.leaving import leave
+from muster.faces.cli.common.entrypoint import run_command_line
 
 Camp = Any  # of conftest.py
 CAMPAIGN = """\
@@ -53,7 +53,7 @@ def muster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str) -> Said:
-        code = leave(["gates", "draw", *arguments])
+        code = run_command_line(["gates", "draw", *arguments])
         return Said(code, *capsys.readouterr())
 
     return call
@@ -134,7 +134,7 @@ def answers(camp: Camp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     monkeypatch.chdir(camp.root)
 
     def call(*arguments: str) -> Any:
-        leave([*arguments, "--json"])
+        run_command_line([*arguments, "--json"])
         said = capsys.readouterr()
         return json.loads(said.out or said.err)
 

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from conftest import Camp
 
-from muster.cli.app import COMMANDS
-from muster.cli.paint import CODES
+from muster.faces.cli.common.command_line import COMMANDS
+from muster.faces.cli.common.terminal_output import COLOUR_CODES
 
 EVIL = "E\x1b[41mV\x1b]0;title\x07\x9b2J\u202eI\x7f\x08\u200bL\x1b[32mGREEN\nFORGED line"
 IN_YAML = json.dumps(EVIL).replace("\\u007f", "\\x7f")  # JSON's escapes are YAML's
@@ -70,14 +70,14 @@ if sys.argv[1] == "1":
 """
 DRIVER = """\
 import json, sys
-from muster.cli.leaving import leave
+from muster.faces.cli.common.entrypoint import run_command_line as leave
 for words in json.loads(sys.stdin.readline()):
     print(f"\\0{json.dumps(words)}\\0", flush=True)
     code = leave(words)
     sys.stdout.flush(); sys.stderr.flush()
     print(f"\\0{code}\\0", flush=True)
 """
-OWN = re.compile("\x1b\\[(?:0|" + "|".join(CODES.values()) + ")m|\x1b\\[G\x1b\\[K")
+OWN = re.compile("\x1b\\[(?:0|" + "|".join(COLOUR_CODES.values()) + ")m|\x1b\\[G\x1b\\[K")
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 

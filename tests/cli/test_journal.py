@@ -16,10 +16,9 @@ import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 
-from muster.cli.leaving import leave
-from muster.report.figures.staged import Drawn
-from muster.report.figures.staged import draw as really_draw
-from muster.wiring import journal_figures
+from muster.app.gates.staged_pictures import DrawnPictures, draw_staged_pictures
+from muster.app.journal import journal_runs
+from muster.faces.cli.common.entrypoint import run_command_line
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 ROOT = Path(__file__).parents[2]
@@ -35,7 +34,7 @@ class Desk:
         self.root, self._capsys = root, capsys
 
     def __call__(self, *args: str, code: int = 0) -> str:
-        found = leave(["-C", str(self.root), "journal", *args])
+        found = run_command_line(["-C", str(self.root), "journal", *args])
         out, err = self._capsys.readouterr()
         assert found == code, (args, found, out, err)
         return out if not code or out else err
@@ -86,7 +85,11 @@ def write_run(folder: Path, factor: float = 1.0, flags: str = "--a 1") -> None:
 @pytest.fixture
 def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Desk:
     """Drawing takes a second: here a picture is a few bytes; `drawing` has the real ones."""
-    monkeypatch.setattr(journal_figures, "draw", lambda *_, **__: Drawn({"gate_timeline.png": b"drawn"}, [], {}, []))
+    monkeypatch.setattr(
+        journal_runs,
+        "draw_staged_pictures",
+        lambda *_, **__: DrawnPictures({"gate_timeline.png": b"drawn"}, [], {}, []),
+    )
     made = Desk(tmp_path / "here", capsys)
     made.root.mkdir()
     return made
@@ -189,7 +192,7 @@ def test_several_runs(v40: Desk) -> None:
 
 
 def test_figures_are_drawn_and_referred_to(v40: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_figures, "draw", really_draw)
+    monkeypatch.setattr(journal_runs, "draw_staged_pictures", draw_staged_pictures)
     v40("new")
     told = v40.json("fill", "--run", "runs/v41")
     (figure,) = [each for each in told["figures"] if "timeline" in each]
@@ -211,7 +214,7 @@ def test_a_picture_that_can_not_be_drawn_or_written(v40: Desk, monkeypatch: pyte
     def fails(*_: Any, **__: Any) -> None:
         raise ValueError("no ink")
 
-    monkeypatch.setattr(journal_figures, "draw", fails)
+    monkeypatch.setattr(journal_runs, "draw_staged_pictures", fails)
     v40("fill", "--run", "runs/v41")
     assert "图未能画出：ValueError: no ink。" in v40.text(41)
 

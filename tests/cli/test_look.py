@@ -18,13 +18,13 @@ import pytest
 from conftest import Camp
 from jsonschema import Draft202012Validator
 
-from muster.acts.look_watch import LookWatch
-from muster.domain.campaign import Job, Progress
-from muster.domain.look_facts import Dated
-from muster.domain.reading import Mark, Readings, Vitals
-from muster.judge.floors import Floors
-from muster.observe.probes.gpu import GpuReading
-from muster.wiring import look_gpus
+from muster.engine.judge.signal_history import Thresholds
+from muster.engine.judge.unwatched_run import UnwatchedRunWatch
+from muster.hosts.local import gpus
+from muster.hosts.local.gpus import GpuReading
+from muster.model.attempt_snapshot import ProgressMark, RunReadings, TreeVitals
+from muster.model.campaign import DeclaredProgress, Job
+from muster.model.foreign_run import ProgressDates
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from history_files import wandb_bytes
@@ -76,9 +76,9 @@ IDLE = "import time\ntime.sleep(1000)\n"
 # as another user: all that is needed is loaded while it may still be read
 AS_NOBODY = """
 import os, sys
-import muster.cli.look, muster.cli.leaving, muster.cli.failure, muster.wiring.peeking, ruamel.yaml, unicodedata
+import muster.faces.cli.look, muster.faces.cli.common.entrypoint, muster.faces.cli.common.error_messages, muster.hosts.local.run_inspector, ruamel.yaml, unicodedata
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
-sys.exit(muster.cli.leaving.leave(sys.argv[1:]))
+sys.exit(muster.faces.cli.common.entrypoint.run_command_line(sys.argv[1:]))
 """
 
 
@@ -655,14 +655,14 @@ def test_files_that_may_not_be_read(camp: Camp) -> None:
     ],
 )
 def test_gpus_of_a_tree(monkeypatch: pytest.MonkeyPatch, readings: list[GpuReading], found: Any) -> None:
-    monkeypatch.setattr(look_gpus, "_held", lambda _: [1])
-    monkeypatch.setattr(look_gpus, "Nvml", lambda: lambda: readings)
-    assert look_gpus.gpus_of([7, 8]) == found
+    monkeypatch.setattr(gpus, "_open_gpu_devices", lambda _: [1])
+    monkeypatch.setattr(gpus, "NvmlReader", lambda: lambda: readings)
+    assert gpus.gpus_of_processes([7, 8]) == found
 
 
 def test_no_gpu_is_asked_for_where_none_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look_gpus, "Nvml", lambda: pytest.fail("nobody needs it"))
-    assert look_gpus.gpus_of([os.getpid()]) == ((), False)
+    monkeypatch.setattr(gpus, "NvmlReader", lambda: pytest.fail("nobody needs it"))
+    assert gpus.gpus_of_processes([os.getpid()]) == ((), False)
 
 
 # -- the judge's history, begun with file times
@@ -673,14 +673,14 @@ HOUR = 3600.0
 class Watched:
     """A made-up run, two hours old, looked at every second."""
 
-    def __init__(self, dated: dict[str, Dated], age: float = 2 * HOUR) -> None:
+    def __init__(self, dated: dict[str, ProgressDates], age: float = 2 * HOUR) -> None:
         self.now, self.wall = 100_000.0, 1_800_000_000.0
         kinds: dict[str, Any] = {"metrics.jsonl": "jsonl", "replay/*.npz": "files", "last.ckpt": "checkpoint"}
-        self.marks = {name: Mark(name, kinds[name], 5.0, "step 5") for name in dated}
-        progress = tuple(Progress(kinds[name], name) for name in dated)
-        self.watch = LookWatch(
+        self.marks = {name: ProgressMark(name, kinds[name], 5.0, "step 5") for name in dated}
+        progress = tuple(DeclaredProgress(kinds[name], name) for name in dated)
+        self.watch = UnwatchedRunWatch(
             Job("look", (), ("python",), progress=progress), dated, self.now - age, self.now,
-            replace(Floors(), poll_s=1.0, late_s=4.0),
+            replace(Thresholds(), poll_s=1.0, late_s=4.0),
         )  # fmt: skip
         self.cpu = 0.0
 
@@ -689,8 +689,8 @@ class Watched:
             self.now += after_s
             self.wall += after_s
             self.cpu += cpu * after_s
-            vitals = Vitals("S", self.cpu, 1000 * self.cpu, 0, opens_gpu=False)
-            self.watch.look(Readings(self.now, tuple(self.marks.values()), vitals), "S", self.wall)
+            vitals = TreeVitals("S", self.cpu, 1000 * self.cpu, 0, opens_gpu=False)
+            self.watch.look(RunReadings(self.now, tuple(self.marks.values()), vitals), "S", self.wall)
         return self.watch.find(self.now)
 
     def advance(self, name: str) -> None:
@@ -698,8 +698,8 @@ class Watched:
         self.marks[name] = replace(mark, count=(mark.count or 0.0) + 1)
 
 
-def ago(seconds: float, gaps: tuple[float, ...] = (), why: str = "") -> Dated:
-    return Dated(1_800_000_000.0 - seconds, gaps, why)
+def ago(seconds: float, gaps: tuple[float, ...] = (), why: str = "") -> ProgressDates:
+    return ProgressDates(1_800_000_000.0 - seconds, gaps, why)
 
 
 def shown(found: Any) -> tuple[str, str | None, str]:
@@ -734,7 +734,7 @@ def test_an_old_checkpoint_of_unknown_cadence_can_not_speak_for_a_silent_log() -
 
 
 def test_a_signal_that_can_not_be_dated_abstains_until_it_advances() -> None:
-    run = Watched({"metrics.jsonl": Dated(None, (), "its file time lies in the future")})
+    run = Watched({"metrics.jsonl": ProgressDates(None, (), "its file time lies in the future")})
     assert shown(run.look()) == ("QUIET", None, "presumed")
     run.advance("metrics.jsonl")
     assert shown(run.look(1)) == ("RUNNING", None, "proven")
@@ -754,6 +754,6 @@ def test_a_late_look_drops_no_file_time() -> None:
 
 def test_a_suspended_machine_explains_a_silence() -> None:
     run = Watched({"metrics.jsonl": ago(HOUR, (10.0,) * 50)})
-    slept: Callable[..., None] = lambda seen, state, wall: LookWatch.look(run.watch, seen, state, wall, HOUR)  # noqa: E731
+    slept: Callable[..., None] = lambda seen, state, wall: UnwatchedRunWatch.look(run.watch, seen, state, wall, HOUR)  # noqa: E731
     run.watch.look = slept  # type: ignore[method-assign]
     assert shown(run.look(cpu=0.0))[0] == "RUNNING"

@@ -65,9 +65,9 @@ COMMANDS: dict[tuple[str, ...], str] = {  # and how each ends
 }  # fmt: skip
 DRIVER = """\
 import json, sys
-from muster.wiring.own_python import forget_working_folder
+from muster.files.own_processes import drop_working_folder_from_path as forget_working_folder
 forget_working_folder()
-from muster.cli.leaving import leave
+from muster.faces.cli.common.entrypoint import run_command_line as leave
 for words in json.loads(sys.argv[1]):
     code = leave(words)
     sys.stdout.flush(); sys.stderr.flush()

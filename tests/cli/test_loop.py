@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from muster.ports.crash import ROUND_POINTS
+from muster.files.crash_points import ROUND_POINTS
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "loop.schema.json").read_text())
@@ -412,17 +412,20 @@ def test_a_proposer_that_fails_is_no_end(loop: Camp) -> None:
 
 def test_up_beside_a_round_that_is_taken_in_loses_nothing(loop: Camp, monkeypatch: pytest.MonkeyPatch) -> None:
     loop("loop", "run", "--rounds", "1", code=0)
-    from muster.wiring import looping, taking
-    from muster.wiring.desk import Desk
+    from muster.app.campaign import load_campaign
+    from muster.app.campaign.campaign_handle import CampaignHandle
+    from muster.app.loop import propose_round
 
-    found = taking.checked(loop.root / "campaign.yaml")  # a person's `up` has read the file ...
-    desk = Desk.open(loop.root)
-    status = looping.opened(desk)
-    assert looping.take(desk, status, looping.proposed(desk, status, most=3)) is None  # ... and a round is taken in
+    found = load_campaign.read_runnable_campaign(loop.root / "campaign.yaml")  # a person's `up` has read the file ...
+    desk = CampaignHandle.open(loop.root)
+    status = propose_round.observe_loop_campaign(desk)
+    assert (
+        propose_round.record_next_round(desk, status, propose_round.propose_next_round(desk, status, most=3)) is None
+    )  # ... and a round is taken in
     desk.close()
-    desk = Desk.open(loop.root)
+    desk = CampaignHandle.open(loop.root)
     monkeypatch.setenv("MUSTER_HOME", loop.environment["MUSTER_HOME"])
-    assert taking.take_in(desk, found, ()).gone == ()
+    assert load_campaign.submit_campaign(desk, found, ()).gone == ()
     desk.close()
     assert len(loop.cells()) == 4
 

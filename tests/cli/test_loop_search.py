@@ -200,7 +200,7 @@ def test_optuna_is_imported_only_where_it_is_used(loop: Camp) -> None:
     write(loop, "  default: {edit: [window@add=1], reason: mild}\n")
     loop("loop", "run", code=0)
     code = (
-        "import sys\nfrom muster.cli import main\n"
+        "import sys\nfrom muster.faces.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         "print([name for name in ('optuna', 'sqlalchemy') if name in sys.modules], file=sys.stderr)\n"
     )

@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 from conftest import Camp, alive, until
 
-from muster.cli.leaving import leave
-from muster.domain.errors import UsageError
-from muster.execute.guards import PROGRAM
-from muster.store import register
-from muster.wiring import started_here
-from muster.wiring.controller import may_be_revived
-from muster.wiring.desk import Desk
-from muster.wiring.taking import checked, take_in
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.load_campaign import read_runnable_campaign, submit_campaign
+from muster.bootstrap.controller_process import may_revive_controller
+from muster.faces.cli.common.entrypoint import run_command_line
+from muster.files import campaign_ownership, campaign_register
+from muster.hosts.local.guard_keeper import GUARD_PROGRAM
+from muster.model.errors import UsageError
 
 HOSTILE = """\
 muster: 1
@@ -53,8 +52,8 @@ def taken_in(root: Path, text: str = HOSTILE) -> Path:
     """As `up` leaves it before it starts a controller; its state."""
     root.mkdir(exist_ok=True)
     (root / "campaign.yaml").write_text(text)
-    desk = Desk.create(root)
-    take_in(desk, checked(desk.file), ())
+    desk = CampaignHandle.create(root)
+    submit_campaign(desk, read_runnable_campaign(desk.file), ())
     desk.close()
     return root / ".muster"
 
@@ -91,7 +90,7 @@ def test_who_looks_at_a_shipped_state_executes_nothing(
     log = (camp.root / ".muster" / "decisions.jsonl").read_bytes()
     said = ""
     for command in LOOKS:
-        leave(["-C", str(camp.root), *command])
+        run_command_line(["-C", str(camp.root), *command])
         found = capsys.readouterr()
         said += found.out + found.err
         nothing_was_started(camp)
@@ -106,9 +105,9 @@ def test_whoever_is_started_for_it_leaves(camp: Camp, tmp_path: Path, monkeypatc
     """A guard as `--at-boot` starts it, and the controller of a guard or a shim."""
     shipped(camp, tmp_path, monkeypatch)
     state = camp.root / ".muster"
-    guard = subprocess.run([sys.executable, "-I", "-S", PROGRAM, str(state)], env=camp.environment, timeout=60)
+    guard = subprocess.run([sys.executable, "-I", "-S", GUARD_PROGRAM, str(state)], env=camp.environment, timeout=60)
     assert guard.returncode == 0
-    command = [sys.executable, "-m", "muster.wiring.controller", str(camp.root)]
+    command = [sys.executable, "-m", "muster.bootstrap.controller_process", str(camp.root)]
     for by in ("guard", "shim"):
         told = {**camp.environment, "MUSTER_REVIVED_BY": by}
         assert subprocess.run(command, env=told, timeout=60).returncode == 3
@@ -164,8 +163,8 @@ def test_who_looks_at_a_moved_campaign_revives_nothing(camp: Camp, tmp_path: Pat
     old = camp.root
     camp.root = old.rename(tmp_path / "elsewhere")
     state = camp.root / ".muster"
-    assert not started_here.started_here(state)
-    assert not may_be_revived(camp.root, state)
+    assert not campaign_ownership.was_started_here(state)
+    assert not may_revive_controller(camp.root, state)
     for command in LOOKS:
         camp(*command)
         assert camp.controller() is None, command
@@ -180,7 +179,7 @@ def test_who_looks_at_a_moved_campaign_revives_nothing(camp: Camp, tmp_path: Pat
     assert camp.controller() is None
     (entry,) = (Path(camp.environment["MUSTER_HOME"]) / "campaigns").iterdir()
     assert json.loads(entry.read_text())["path"] == str(old)
-    key = register.read_key(state)
+    key = campaign_register.read_register_key(state)
     camp("up", "--detach", code=0)
     told = json.loads(entry.read_text())
     assert (told["path"], told["key"]) == (str(camp.root), key)
@@ -280,28 +279,28 @@ def test_started_here(camp: Camp, happens: Callable[[Path], None], started: bool
     happens(state)
     if happens is copied and state.stat().st_ino == inode:
         pytest.skip("this file system gives the number of a deleted folder to the next one at once")
-    assert started_here.started_here(state) is started
-    assert may_be_revived(camp.root, state) is started
+    assert campaign_ownership.was_started_here(state) is started
+    assert may_revive_controller(camp.root, state) is started
     if happens is linked_key:
         return  # `up` refuses links in a state
     taken_in(camp.root)
-    assert started_here.started_here(state), "`up` enters it"
+    assert campaign_ownership.was_started_here(state), "`up` enters it"
 
 
 def test_entry_that_others_may_write_proves_nothing(camp: Camp) -> None:
     state = taken_in(camp.root)
     (entry,) = (Path(camp.environment["MUSTER_HOME"]) / "campaigns").iterdir()
     entry.chmod(0o666)
-    assert not started_here.started_here(state)
+    assert not campaign_ownership.was_started_here(state)
 
 
 def test_another_home_does_not_know_it(camp: Camp, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     state = taken_in(camp.root)
     monkeypatch.setenv("MUSTER_HOME", str(tmp_path / "other"))
-    assert not started_here.started_here(state)
-    told = started_here.hand_on(state)
-    monkeypatch.setenv(started_here.HANDED_ON, told[started_here.HANDED_ON])
-    assert started_here.started_here(state), "whom its controller started knows it"
+    assert not campaign_ownership.was_started_here(state)
+    told = campaign_ownership.key_for_children(state)
+    monkeypatch.setenv(campaign_ownership.HANDED_ON_VARIABLE, told[campaign_ownership.HANDED_ON_VARIABLE])
+    assert campaign_ownership.was_started_here(state), "whom its controller started knows it"
 
 
 def of_earlier_version(camp: Camp, *, registered: bool = True) -> Path:
@@ -321,23 +320,23 @@ def of_earlier_version(camp: Camp, *, registered: bool = True) -> Path:
 def test_campaign_of_an_earlier_version(camp: Camp, registered: bool) -> None:
     """Its own guard and shims may start its controller again; who only looks does not; `up` goes on with it."""
     state = of_earlier_version(camp, registered=registered)
-    assert may_be_revived(camp.root, state) is registered
+    assert may_revive_controller(camp.root, state) is registered
     found = camp("status", code=4)
     nothing_was_started(camp)
     assert "nothing goes on by itself; `muster up` takes it over" in found.stdout
     assert "revived" not in found.stdout
     camp("up", code=0)
     assert (camp.root / "EXECUTED").read_text() == "executed\n"
-    assert started_here.started_here(state)
+    assert campaign_ownership.was_started_here(state)
 
 
 def test_an_earlier_entry_of_another_place_proves_nothing(camp: Camp) -> None:
     state = of_earlier_version(camp)
     there = camp.root.with_name("there")
     camp.root.rename(there)
-    assert not may_be_revived(there, there / ".muster")
+    assert not may_revive_controller(there, there / ".muster")
     there.rename(camp.root)
-    assert may_be_revived(camp.root, state)
+    assert may_revive_controller(camp.root, state)
 
 
 # -- the home is deleted under a campaign that lives
@@ -365,15 +364,15 @@ def test_guard_revives_although_the_home_is_gone(camp: Camp, home: str) -> None:
         folder.unlink()
     else:
         until(lambda: list(folder.glob("campaigns/*.json")), "it is entered again")
-        assert register.read_key(state) in next(folder.glob("campaigns/*.json")).read_text()
+        assert campaign_register.read_register_key(state) in next(folder.glob("campaigns/*.json")).read_text()
     camp.open(0)
     camp("wait", code=0)
 
 
 def guard_of(state: Path) -> Any:
-    from muster.execute.guards import guard_pid
+    from muster.hosts.local.guard_keeper import living_guard_pid
 
-    return guard_pid(state)
+    return living_guard_pid(state)
 
 
 def test_begun_before_the_home_was_given_it_can_be_ended(
@@ -384,11 +383,11 @@ def test_begun_before_the_home_was_given_it_can_be_ended(
     monkeypatch.delenv("MUSTER_HOME")
     state = taken_in(camp.root)
     monkeypatch.setenv("MUSTER_HOME", camp.environment["MUSTER_HOME"])
-    started_here.refuse_to_end(state, "stopped")
-    assert not started_here.started_here(state), "a controller would take slots elsewhere"
+    campaign_ownership.refuse_unless_started_here(state, "stopped")
+    assert not campaign_ownership.was_started_here(state), "a controller would take slots elsewhere"
     taken_in(camp.root)  # from now on it is entered there
-    started_here.refuse_to_end(state, "stopped")
+    campaign_ownership.refuse_unless_started_here(state, "stopped")
     monkeypatch.delenv("MUSTER_HOME")
     with pytest.raises(UsageError) as refused:
-        started_here.refuse_to_end(state, "stopped")
+        campaign_ownership.refuse_unless_started_here(state, "stopped")
     assert "if it was started with another MUSTER_HOME, set that one" in refused.value.hint

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from conftest import Camp
 
-from muster.store.environments import forget_old, recording
+from muster.files.campaign_snapshots import delete_old_environments, lock_environment_recording
 
 CAMPAIGN = """\
 muster: 1
@@ -110,13 +110,13 @@ def state(tmp_path: Path) -> Path:
 
 
 def test_nothing_goes_while_one_is_recorded(state: Path) -> None:
-    with recording(state):
-        assert forget_old(state, lambda: {"a.json"}) == []
-    assert forget_old(state, lambda: {"a.json"}) == ["b.json", "c.json"]
+    with lock_environment_recording(state):
+        assert delete_old_environments(state, lambda: {"a.json"}) == []
+    assert delete_old_environments(state, lambda: {"a.json"}) == ["b.json", "c.json"]
     assert sorted(path.name for path in (state / "env").iterdir()) == ["a.json", "note.txt"]
 
 
 def test_nothing_goes_where_it_can_not_be_told_what_is_needed(state: Path) -> None:
-    assert forget_old(state, lambda: None) == []
-    assert forget_old(state / "nowhere", lambda: {"a.json"}) == []
+    assert delete_old_environments(state, lambda: None) == []
+    assert delete_old_environments(state / "nowhere", lambda: {"a.json"}) == []
     assert len(list((state / "env").iterdir())) == 4

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from muster.execute.guard import CONTROLLER
-from muster.wiring.own_python import OURS, forget_working_folder, safe_python_path
+from muster.files.own_processes import OWN_SOURCE_FOLDER, drop_working_folder_from_path, safe_python_path
+from muster.hosts.local.guard import CONTROLLER
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
@@ -99,7 +99,13 @@ def test_a_campaign_among_modules_of_its_own_completes(beside: Camp, marks: Path
 
 
 def test_the_traps_work(beside: Camp, marks: Path) -> None:
-    words = [sys.executable, "-m", "muster.wiring.begin", "muster.wiring.controller", str(beside.root)]
+    words = [
+        sys.executable,
+        "-m",
+        "muster.bootstrap.begin_process",
+        "muster.bootstrap.controller_process",
+        str(beside.root),
+    ]
     subprocess.run(words, cwd=beside.root, env=beside.environment, capture_output=True, check=False)
     assert {"campaign-sitecustomize", "campaign-types"} & set(fired(marks))
 
@@ -109,18 +115,20 @@ def test_python_path_of_our_own_processes(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     given = f":.:lib:{tmp_path}:{tmp_path}/link:{tmp_path}/lib:/opt/mine::"
     assert safe_python_path(given, tmp_path) == f"{tmp_path}/lib:/opt/mine"
-    assert safe_python_path(OURS, OURS) == OURS  # Muster itself lies in the campaign's folder
+    assert (
+        safe_python_path(OWN_SOURCE_FOLDER, OWN_SOURCE_FOLDER) == OWN_SOURCE_FOLDER
+    )  # Muster itself lies in the campaign's folder
     assert CONTROLLER[0] == "-P"
 
 
 def test_we_forget_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", ":lib:/opt/mine")
-    before = ["", str(tmp_path), f"{tmp_path}/lib", "/opt/mine", OURS]
+    before = ["", str(tmp_path), f"{tmp_path}/lib", "/opt/mine", OWN_SOURCE_FOLDER]
     monkeypatch.setattr(sys, "path", [*before])
-    forget_working_folder()
-    assert sys.path == ["/opt/mine", OURS]
-    monkeypatch.chdir(OURS)
-    monkeypatch.setattr(sys, "path", [OURS])
-    forget_working_folder()
-    assert sys.path == [OURS]
+    drop_working_folder_from_path()
+    assert sys.path == ["/opt/mine", OWN_SOURCE_FOLDER]
+    monkeypatch.chdir(OWN_SOURCE_FOLDER)
+    monkeypatch.setattr(sys, "path", [OWN_SOURCE_FOLDER])
+    drop_working_folder_from_path()
+    assert sys.path == [OWN_SOURCE_FOLDER]

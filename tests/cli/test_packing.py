@@ -222,11 +222,11 @@ def test_a_pack_that_is_terminated_leaves_nothing(finished: Camp, tmp_path: Path
     target = tmp_path / "packs"
     target.mkdir()
     code = (
-        "import os, sys, time; from pathlib import Path; from muster.acts import pack\n"
+        "import os, sys, time; from pathlib import Path; from muster.app.overview import write_pack as pack\n"
         "def wait(*a):\n"
         f"    Path({str(tmp_path / 'begun')!r}).touch(); time.sleep(60)\n"
-        "pack._write_tar = lambda stream, *rest: (stream.write(b'x' * 100000), wait())\n"
-        "from muster.cli.leaving import leave; sys.exit(leave(sys.argv[1:]))\n"
+        "pack._write_tar_stream = lambda stream, *rest: (stream.write(b'x' * 100000), wait())\n"
+        "from muster.faces.cli.common.entrypoint import run_command_line as leave; sys.exit(leave(sys.argv[1:]))\n"
     )
     words = [sys.executable, "-c", code, "pack", str(target / "a.tar.gz")]
     running = subprocess.Popen(words, cwd=finished.root, env=finished.environment)

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 from second_user import UID, common_place, in_a_fork
 
-from muster.cli.leaving import leave
-from muster.execute.slot_folder import closed_slots
-from muster.execute.slots import SlotHouse, home
-from muster.ports.executor import Slot
-from muster.wiring import fitting
-from muster.wiring.fitting import misfits
-from muster.wiring.roots import find_root_to_read
-from muster.wiring.taking import checked
+from muster.app.campaign import load_campaign
+from muster.app.campaign.load_campaign import find_misfits, read_runnable_campaign
+from muster.engine.ports.executor import Slot
+from muster.faces.cli.common.entrypoint import run_command_line
+from muster.files.campaign_ownership import find_readable_root
+from muster.files.muster_home import slots_home
+from muster.hosts.local.slot_leases import SlotLeases, why_slots_are_closed
 
 __all__ = ["common_place"]
 ONE = """\
@@ -35,18 +34,18 @@ def test_up_and_check_tell_of_a_home_that_cannot_be_made(
     (root / "campaign.yaml").write_text(ONE)
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MUSTER_HOME", str(tmp_path / "file" / "home"))
-    assert leave(["-C", str(root), "up"]) == 1
+    assert run_command_line(["-C", str(root), "up"]) == 1
     told = capsys.readouterr().err
     assert f"can't be made: {tmp_path / 'file'} is no folder; nothing was started" in told
     assert "set MUSTER_HOME to a folder of your own" in told
     assert not (root / ".muster").exists()
-    assert leave(["-C", str(root), "check"]) == 1
+    assert run_command_line(["-C", str(root), "check"]) == 1
     found = capsys.readouterr()
     assert "is no folder" in found.out + found.err
-    campaign = checked(root / "campaign.yaml").campaign
-    assert misfits(campaign, None)
-    monkeypatch.setattr(fitting, "jobs_to_do", lambda *_: frozenset())
-    assert not misfits(campaign, None), "nothing is left that needs a slot"
+    campaign = read_runnable_campaign(root / "campaign.yaml").campaign
+    assert find_misfits(campaign, None)
+    monkeypatch.setattr(load_campaign, "find_unfinished_jobs", lambda *_: frozenset())
+    assert not find_misfits(campaign, None), "nothing is left that needs a slot"
 
 
 def test_a_shared_home_without_slots_is_told_with_what_its_owner_must_do(
@@ -55,25 +54,25 @@ def test_a_shared_home_without_slots_is_told_with_what_its_owner_must_do(
     folder = common_place / "shared" / "slots"
     monkeypatch.setenv("MUSTER_HOME", str(folder.parent))
     folder.parent.mkdir(mode=0o755)
-    told = in_a_fork(lambda: closed_slots(folder))
+    told = in_a_fork(lambda: why_slots_are_closed(folder))
     assert f"does not exist and can't be made: you may not write to {folder.parent}" in told
     assert f"`mkdir -m 1777 {folder}`" in told
-    told = in_a_fork(lambda: SlotHouse(folder).lease([Slot("cpu0", "cpu")]))
+    told = in_a_fork(lambda: SlotLeases(folder).lease([Slot("cpu0", "cpu")]))
     assert "may not be opened" not in told
     assert "can't be made" in told
     folder.mkdir(mode=0o755)
-    assert f"`chmod 1777 {folder}`" in in_a_fork(lambda: closed_slots(folder))
+    assert f"`chmod 1777 {folder}`" in in_a_fork(lambda: why_slots_are_closed(folder))
     (folder / "cpu0").touch(0o666)
-    assert in_a_fork(lambda: closed_slots(folder)) == "None", "one slot can be taken"
+    assert in_a_fork(lambda: why_slots_are_closed(folder)) == "None", "one slot can be taken"
     folder.chmod(0o1777)
     (folder / "cpu0").unlink()
-    assert in_a_fork(lambda: closed_slots(folder)) == "None"
+    assert in_a_fork(lambda: why_slots_are_closed(folder)) == "None"
 
 
 def test_a_user_without_a_home_is_told_what_is_missing(common_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def told() -> Path:
         del os.environ["HOME"]
-        return home()
+        return slots_home()
 
     monkeypatch.delenv("MUSTER_HOME", raising=False)
     assert (
@@ -90,7 +89,7 @@ def test_a_closed_campaign_is_not_said_to_be_readable_below_it(common_place: Pat
     (root / ".muster").mkdir(mode=0o700)
     (root / ".muster" / "decisions.jsonl").write_text("{}\n")
     for folder in (root, root / "reports"):
-        told = in_a_fork(lambda folder=folder: find_root_to_read(folder))  # type: ignore[misc]
+        told = in_a_fork(lambda folder=folder: find_readable_root(folder))  # type: ignore[misc]
         assert "and you may not read it; nothing was changed" in told
     (root / ".muster").chmod(0o755)
-    assert "lies in it, and nothing above it was looked at" in in_a_fork(lambda: find_root_to_read(root / "reports"))
+    assert "lies in it, and nothing above it was looked at" in in_a_fork(lambda: find_readable_root(root / "reports"))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.cli.reasons import NoReason, reason_for, typed_with_reason
-from muster.domain.errors import UsageError
+from muster.faces.cli.common.choose_cells import NoReason, command_with_reason, require_shared_reason
+from muster.model.errors import UsageError
 
 Camp = Any  # of conftest.py
 
@@ -104,14 +104,14 @@ def test_accept_and_giveup_of_many(camp: Camp) -> None:
     ],
 )
 def test_the_command_to_type(arguments: list[str], typed: str) -> None:
-    assert typed_with_reason(arguments) == typed
+    assert command_with_reason(arguments) == typed
 
 
 def test_one_cell_has_the_usual_words() -> None:
-    assert reason_for("stopped", ["a"], None, "asked by a person") == "asked by a person"
-    assert reason_for("stopped", [], None, "asked by a person") == "asked by a person"
-    assert reason_for("stopped", ["a", "b"], " too  slow ", "") == "too slow"
+    assert require_shared_reason("stopped", ["a"], None, "asked by a person") == "asked by a person"
+    assert require_shared_reason("stopped", [], None, "asked by a person") == "asked by a person"
+    assert require_shared_reason("stopped", ["a", "b"], " too  slow ", "") == "too slow"
     with pytest.raises(NoReason, match=r"2 cells \(a, b\) would be stopped"):
-        reason_for("stopped", ["a", "b"], None, "")
+        require_shared_reason("stopped", ["a", "b"], None, "")
     with pytest.raises(UsageError, match="empty"):
-        reason_for("stopped", ["a"], "...", "")
+        require_shared_reason("stopped", ["a"], "...", "")

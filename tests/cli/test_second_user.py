@@ -13,9 +13,10 @@ import pytest
 from conftest import Camp
 from second_user import UID, as_second_user, common_place, in_a_fork
 
-from muster.execute import slots
-from muster.execute.slots import SlotHouse, own_home
-from muster.ports.executor import Slot
+from muster.engine.ports.executor import Slot
+from muster.files.muster_home import private_home
+from muster.hosts.local import slot_leases
+from muster.hosts.local.slot_leases import SlotLeases
 
 __all__ = ["common_place"]
 GATED = """\
@@ -89,15 +90,15 @@ def shared(common_place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def take(home: Path, name: str = "cpu0") -> bool:
-    return SlotHouse(home / "slots").lease([Slot(name, "cpu")]) is not None
+    return SlotLeases(home / "slots").lease([Slot(name, "cpu")]) is not None
 
 
 def test_slots_of_a_shared_home_are_taken_by_both(shared: Path) -> None:
-    house = SlotHouse(shared / "slots")
+    house = SlotLeases(shared / "slots")
     lease = house.lease([Slot("cpu0", "cpu")])
     assert lease
     assert in_a_fork(lambda: take(shared)) == "False", "it is held"
-    slots.close(lease.fds)
+    slot_leases.close_descriptors(lease.fds)
     assert in_a_fork(lambda: take(shared)) == "True"
     assert in_a_fork(lambda: take(shared, "cpu1")) == "True", "one that the second user makes"
     assert take(shared, "cpu1"), "and the first can use, too"
@@ -105,17 +106,17 @@ def test_slots_of_a_shared_home_are_taken_by_both(shared: Path) -> None:
 
 def test_what_is_not_shared_lies_in_a_folder_of_ones_own(shared: Path) -> None:
     assert take(shared)
-    assert own_home() == shared
-    assert in_a_fork(own_home) == "/nonexistent/.local/state/muster"
+    assert private_home() == shared
+    assert in_a_fork(private_home) == "/nonexistent/.local/state/muster"
     (shared / "campaigns").mkdir()
     os.chown(shared / "campaigns", UID, UID)
-    assert own_home() == Path.home() / ".local" / "state" / "muster", "what another has put there is not believed"
+    assert private_home() == Path.home() / ".local" / "state" / "muster", "what another has put there is not believed"
 
 
 def test_a_home_of_ones_own_that_others_may_write_to_is_mended(shared: Path) -> None:
     shared.mkdir()
     shared.chmod(0o777)
-    assert own_home() == shared
+    assert private_home() == shared
     assert stat.S_IMODE(shared.stat().st_mode) == 0o755
 
 
@@ -124,7 +125,7 @@ def test_a_slot_that_cannot_be_opened_is_told_and_not_waited_for(shared: Path) -
     assert take(shared)
     (shared / "slots" / "cpu0").chmod(0o600)
     assert in_a_fork(lambda: take(shared)) == "False"
-    told = in_a_fork(lambda: SlotHouse(shared / "slots").holders()["cpu0"])
+    told = in_a_fork(lambda: SlotLeases(shared / "slots").holders()["cpu0"])
     assert f"{shared}/slots/cpu0 belongs to uid 0 and may not be opened by you (uid {UID})" in told
     assert f"chmod a+rw {shared}/slots/cpu0" in told
     (shared / "slots").chmod(0o755)
@@ -132,7 +133,7 @@ def test_a_slot_that_cannot_be_opened_is_told_and_not_waited_for(shared: Path) -
     assert told.startswith("PermissionError"), told
     assert "slots can't be made here" in told
     shared.chmod(0o700)
-    assert f"{shared} belongs to uid 0" in in_a_fork(lambda: SlotHouse(shared / "slots").holder("cpu0"))
+    assert f"{shared} belongs to uid 0" in in_a_fork(lambda: SlotLeases(shared / "slots").holder("cpu0"))
 
 
 def test_another_user_works_through_real_processes(common_place: Path) -> None:

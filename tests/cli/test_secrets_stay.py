@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from conftest import Camp
 
-from muster.domain.secrets import HIDDEN
+from muster.text.secret_masking import HIDDEN_VALUE
 
 ARGV = {"auth": "--auth {}", "my_auth": "MY_AUTH={}", "proxy": "PROXY=http://u:{}@proxy:80", "api_key": "--api-key {}",
         "password": "--password={}", "header": "'X-Api-Key: {}'"}  # fmt: skip
@@ -105,7 +105,7 @@ def test_no_command_shows_one(secrets: Camp, command: tuple[str, ...]) -> None:
 def test_the_log_is_shown_as_it_is_where_it_is_asked_for(secrets: Camp) -> None:
     assert set(leaks(secrets("logs", "train/1", "--err", "--raw").stdout)) == {*SAID, "RAISED_TOKEN"}
     masked = secrets("logs", "train/1", "--err").stdout
-    assert masked.count(HIDDEN) >= len(SAID)
+    assert masked.count(HIDDEN_VALUE) >= len(SAID)
     assert '"lr": 3' in masked
 
 
@@ -183,7 +183,7 @@ def test_a_pack_has_the_logs_without_them(camp: Camp) -> None:
         texts = {each.name: pack.extractfile(each).read() for each in pack.getmembers()}  # type: ignore[union-attr]
     assert not [name for name, data in texts.items() if mark.encode() in data]
     (log,) = [data for name, data in texts.items() if name.endswith("stdout.log") and "attempts" in name]
-    assert log.decode().split("\n") == [f"{HIDDEN} Bearer {HIDDEN}", ""]
+    assert log.decode().split("\n") == [f"{HIDDEN_VALUE} Bearer {HIDDEN_VALUE}", ""]
     camp("unpack", "x.tar.gz", "elsewhere", code=0)
     camp("-C", "elsewhere", "why", "train/0", code=0)
 

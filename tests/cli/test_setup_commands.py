@@ -13,7 +13,7 @@ import pytest
 from conftest import Camp, until
 from ruamel.yaml import YAML
 
-from muster.spec.templates import names
+from muster.spec.campaign_templates import template_names
 
 SPRINT = """\
 muster: 1
@@ -52,7 +52,7 @@ def no_traceback(done: subprocess.CompletedProcess[str]) -> None:
 # -- init
 
 
-@pytest.mark.parametrize("template", [None, *names()])
+@pytest.mark.parametrize("template", [None, *template_names()])
 def test_init_writes_a_campaign_that_is_right(camp: Camp, template: str | None) -> None:
     told = camp("init", *([template] if template else []), code=0).stdout
     assert f"wrote campaign.yaml (template {template or 'sprint'}) and AGENTS.md in {camp.root}" in told
@@ -104,7 +104,7 @@ def test_init_elsewhere(camp: Camp) -> None:
 def test_schema_fits_what_init_writes(camp: Camp) -> None:
     schema = json.loads(camp("schema", code=0).stdout)
     jsonschema.Draft202012Validator.check_schema(schema)
-    for name in names():
+    for name in template_names():
         camp("init", name, "--force", code=0)
         campaign = YAML(typ="safe").load((camp.root / "campaign.yaml").read_text())
         jsonschema.validate(json.loads(json.dumps(campaign, default=str)), schema)
@@ -394,10 +394,9 @@ def test_a_filter_outlives_an_adoption(camp: Camp) -> None:
 
 
 def test_the_status_table_of_a_job(camp: Camp) -> None:
-    from muster.acts.tsv import status_tsv
-    from muster.wiring.desk import Desk
-    from muster.wiring.survey import look
-    from muster.wiring.tsv import write_status_tsv
+    from muster.app.campaign.campaign_handle import CampaignHandle
+    from muster.app.campaign.observe_campaign import observe_campaign
+    from muster.app.overview.status_tsv import format_status_tsv, write_status_tsv
 
     values = json.dumps(["a\\b", "c d"])
     camp.write(
@@ -405,8 +404,8 @@ def test_the_status_table_of_a_job(camp: Camp) -> None:
     )
     camp("up", code=3)
     until(lambda: camp.controller() is None)
-    desk = Desk.open(camp.root)
-    status = look(desk)
+    desk = CampaignHandle.open(camp.root)
+    status = observe_campaign(desk)
     written = write_status_tsv(camp.root, status)
     desk.close()
     assert [path.name for path in written] == ["train_status_latest.tsv", "eval_status_latest.tsv"]
@@ -421,14 +420,19 @@ def test_the_status_table_of_a_job(camp: Camp) -> None:
     ]  # fmt: skip
     assert (table[0]["exit_code"], table[2]["exit_code"], table[2]["cause"]) == ("0", "1", "exit_code(1)")
     assert float(table[0]["duration_s"]) >= 0
-    assert [row["verdict"] for row in _rows(status_tsv(status, "eval"))] == ["DONE", "DONE", "BLOCKED", "BLOCKED"]
+    assert [row["verdict"] for row in _rows(format_status_tsv(status, "eval"))] == [
+        "DONE",
+        "DONE",
+        "BLOCKED",
+        "BLOCKED",
+    ]
 
 
 def test_values_that_would_break_the_table() -> None:
-    from muster.acts.tsv import escape
+    from muster.app.overview.status_tsv import escape_tsv_value
 
-    assert escape("a\tb\nc\r\\d") == "a\\tb\\nc\\r\\\\d"
-    assert escape(None) == ""
+    assert escape_tsv_value("a\tb\nc\r\\d") == "a\\tb\\nc\\r\\\\d"
+    assert escape_tsv_value(None) == ""
 
 
 def _rows(text: str) -> list[dict[str, str]]:

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 from conftest import Camp
 
-from muster.cli.leaving import leave
-from muster.domain.formats import STATE_FORMAT
-from muster.ports.clock import SystemClock
-from muster.store import lock
-from muster.wiring import desk
-from muster.wiring.desk import Desk
-from muster.wiring.taking import checked, take_in
+from muster.app.campaign import campaign_handle
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.load_campaign import read_runnable_campaign, submit_campaign
+from muster.engine.ports.clock import SystemClock
+from muster.engine.store import controller_files
+from muster.faces.cli.common.entrypoint import run_command_line
+from muster.model.errors import STATE_FORMAT
 
 CAMPAIGN = """\
 muster: 1
@@ -47,8 +47,8 @@ def state(camp: Camp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     camp.write(CAMPAIGN)
     with monkeypatch.context() as elsewhere:
         elsewhere.setenv("MUSTER_HOME", str(tmp_path / "home of another machine"))
-        made = Desk.create(camp.root)
-        take_in(made, checked(made.file), ())
+        made = CampaignHandle.create(camp.root)
+        submit_campaign(made, read_runnable_campaign(made.file), ())
         made.close()
     before = signal.signal(signal.SIGALRM, _too_long)
     yield camp.root / ".muster"
@@ -67,7 +67,7 @@ def _too_long(*_: object) -> None:
 def asked(camp: Camp, capsys: pytest.CaptureFixture[str], words: list[str]) -> str:
     """What a command says, that must come to an end."""
     signal.alarm(PATIENCE_S)
-    leave(["-C", str(camp.root), *words])
+    run_command_line(["-C", str(camp.root), *words])
     signal.alarm(0)
     told = capsys.readouterr()
     assert "unexpected" not in told.err + told.out, (words, told)
@@ -131,7 +131,7 @@ def test_a_database_that_came_along_is_not_asked(camp: Camp, state: Path, capsys
 
 
 def test_who_waits_for_what_was_brought_here_sees_what_is_decided_meanwhile(camp: Camp, state: Path) -> None:
-    opened = Desk.open(camp.root)
+    opened = CampaignHandle.open(camp.root)
     assert opened.load().intent.kind == "running"
     camp("down", code=0)
     assert opened.load().intent.kind == "down"
@@ -144,11 +144,11 @@ def test_who_waits_for_what_was_brought_here_sees_what_is_decided_meanwhile(camp
 @pytest.mark.parametrize("how", ["older", "hung", "note"])
 def test_nobody_is_killed_whom_a_lock_names(camp: Camp, state: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Whoever sent the folder holds the lock, which names a process of ours."""
-    monkeypatch.setattr(desk, "PATIENCE_S", 0.1)
-    monkeypatch.setattr(lock, "_flock_patiently", lambda _: False)
+    monkeypatch.setattr(campaign_handle, "CONTROLLER_PATIENCE_S", 0.1)
+    monkeypatch.setattr(controller_files, "_take_flock", lambda _: False)
     innocent = subprocess.Popen(["sleep", "600"])
     try:
-        ours = lock.ControllerLock(state, SystemClock())
+        ours = controller_files.ControllerLock(state, SystemClock())
         ticks = int(Path(f"/proc/{innocent.pid}/stat").read_text().rpartition(")")[2].split()[19])
         format_ = STATE_FORMAT if how == "hung" else 1
         about = {"pid": innocent.pid, "ticks": ticks, "epoch": 9, "since": 1.0, "beat": 1.0, "format": format_}
@@ -159,7 +159,7 @@ def test_nobody_is_killed_whom_a_lock_names(camp: Camp, state: Path, monkeypatch
             assert found is not None
             assert found.alive
             if how == "note":
-                leave(["-C", str(camp.root), "note", "seen"])
+                run_command_line(["-C", str(camp.root), "note", "seen"])
             else:
                 assert not (ours.take_from(found) if how == "older" else ours.take_over(0.0))
         assert innocent.poll() is None

@@ -17,10 +17,9 @@ from typing import Any
 import pytest
 from conftest import Camp, until
 
-from muster.cli.app import COMMANDS
-from muster.cli.leaving import leave
-from muster.wiring.owner import stranger
-from muster.wiring.roots import find_root, find_root_to_read
+from muster.faces.cli.common.command_line import COMMANDS
+from muster.faces.cli.common.entrypoint import run_command_line
+from muster.files.campaign_ownership import find_campaign_root, find_foreign_owner, find_readable_root
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of a second user")
 MALLORY = 64321
@@ -172,16 +171,16 @@ def test_folders_of_others_without_a_campaign_are_walked_through(camp: Camp, top
     (home / "campaign.yaml").write_text(CAMPAIGN)
     os.chown(home / "theirs", MALLORY, MALLORY)
     os.chown(inner, MALLORY, MALLORY)
-    assert find_root(inner) == home
+    assert find_campaign_root(inner) == home
 
 
 @pytest.mark.parametrize("what", [".", "campaign.yaml", ".muster", ".muster/decisions.jsonl", ".muster/campaign.db"])
 def test_each_part_must_be_the_callers(camp: Camp, finished: Camp, top: Path, what: str) -> None:
     root = top / "mine"
     subprocess.run(["cp", "-a", str(finished.root), str(root)], check=True)
-    assert stranger(root) is None
+    assert find_foreign_owner(root) is None
     os.chown(root / what, MALLORY, MALLORY)
-    found = stranger(root)
+    found = find_foreign_owner(root)
     assert found is not None
     assert (found.path, found.owner) == (root / what, MALLORY)
     for command in (("up",), ("note", "x")):
@@ -193,9 +192,9 @@ def test_a_linked_file_is_whose_it_leads_to(camp: Camp, top: Path) -> None:
     root.mkdir()
     (top / "theirs.yaml").write_text(CAMPAIGN)
     (root / "campaign.yaml").symlink_to("../theirs.yaml")
-    assert stranger(root) is None
+    assert find_foreign_owner(root) is None
     os.chown(top / "theirs.yaml", MALLORY, MALLORY)
-    found = stranger(root)
+    found = find_foreign_owner(root)
     assert found is not None
     assert found.owner == MALLORY
 
@@ -205,7 +204,7 @@ def test_what_everybody_may_write_is_nobodys(camp: Camp, finished: Camp, top: Pa
     root = top / "mine"
     subprocess.run(["cp", "-a", str(finished.root), str(root)], check=True)
     (root / what).chmod(0o775 if what == ".muster" else 0o664)  # a group is chosen by who gives to it
-    assert stranger(root) is None
+    assert find_foreign_owner(root) is None
     (root / what).chmod(0o777)
     done = camp("-C", str(root), "up", code=2)
     assert f"may have been written by anybody, as {Path(what).name} is open to everybody" in done.stderr
@@ -215,7 +214,7 @@ def test_what_everybody_may_write_is_nobodys(camp: Camp, finished: Camp, top: Pa
         in camp("-C", str(root), "status").stdout
     )
     (root / what).chmod(0o755)
-    assert stranger(root) is None
+    assert find_foreign_owner(root) is None
 
 
 # -- reading one
@@ -226,7 +225,7 @@ def test_reading_changes_nothing(
     camp: Camp, mallorys: Path, command: tuple[str, ...], capfd: pytest.CaptureFixture[str]
 ) -> None:
     before = tree(mallorys)
-    code = leave(["-C", str(mallorys), *command])
+    code = run_command_line(["-C", str(mallorys), *command])
     said = capfd.readouterr()
     assert tree(mallorys) == before
     assert "something unexpected" not in said.err
@@ -245,7 +244,7 @@ def test_acting_is_refused(
 ) -> None:  # fmt: skip
     monkeypatch.chdir(camp.root)
     before = tree(mallorys)
-    code = leave(["-C", str(mallorys), *command])
+    code = run_command_line(["-C", str(mallorys), *command])
     said = capfd.readouterr()
     assert tree(mallorys) == before
     assert code == 2, said
@@ -299,7 +298,7 @@ def as_mallory(*arguments: str) -> tuple[int, str]:
             os.setresgid(MALLORY, MALLORY, MALLORY)
             os.setresuid(MALLORY, MALLORY, MALLORY)
             os.chdir("/")
-            code = leave(list(arguments))
+            code = run_command_line(list(arguments))
             sys.stdout.flush()
             sys.stderr.flush()
         finally:
@@ -338,7 +337,7 @@ def test_the_command_of_the_hint_makes_the_exception(camp: Camp, mallorys: Path,
     told = camp("-C", str(mallorys), "note", "x", code=2).stderr
     command = told.rpartition("work in it: `")[2].rpartition("`")[0]
     subprocess.run(["sh", "-c", f"umask 000; {command}"], check=True)
-    assert stranger(mallorys) is None
+    assert find_foreign_owner(mallorys) is None
     camp("-C", str(mallorys), "note", "x", code=0)
     found = camp("-C", str(mallorys), "status", code=3).stdout
     assert "only read" not in found
@@ -349,9 +348,9 @@ def test_only_the_folder_itself_is_an_exception(camp: Camp, mallorys: Path, name
     trusted = Path(camp.environment["MUSTER_HOME"]) / "trusted"
     trusted.write_text(named.replace("PARENT", str(mallorys.parent)).replace("ROOT", str(mallorys)) + "\n")
     trusted.chmod(0o600)
-    assert stranger(mallorys) is not None
+    assert find_foreign_owner(mallorys) is not None
     trusted.write_text(f"/elsewhere\n{mallorys}/\n")
-    assert stranger(mallorys) is None
+    assert find_foreign_owner(mallorys) is None
 
 
 @pytest.mark.parametrize("how", ["another's", "group", "others", "linked"])
@@ -359,7 +358,7 @@ def test_a_list_that_others_may_write_excepts_nothing(camp: Camp, mallorys: Path
     trusted = Path(camp.environment["MUSTER_HOME"]) / "trusted"
     trusted.write_text(f"{mallorys}\n")
     trusted.chmod(0o600)
-    assert stranger(mallorys) is None
+    assert find_foreign_owner(mallorys) is None
     if how == "another's":
         os.chown(trusted, MALLORY, MALLORY)
     elif how == "linked":
@@ -367,8 +366,8 @@ def test_a_list_that_others_may_write_excepts_nothing(camp: Camp, mallorys: Path
         trusted.symlink_to("list")
     else:
         trusted.chmod(0o620 if how == "group" else 0o602)
-    found = stranger(mallorys)
+    found = find_foreign_owner(mallorys)
     assert found is not None
     if how in ("group", "others"):
         assert f"chmod go-w {trusted}" in camp("-C", str(mallorys), "up", code=2).stderr
-    assert find_root_to_read(mallorys) == mallorys
+    assert find_readable_root(mallorys) == mallorys

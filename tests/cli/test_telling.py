@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from muster.acts.status import survey
-from muster.cli import grid, words
-from muster.cli.paint import utf8
-from muster.domain.attempt import CellRecord
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.cell import all_cells
-from muster.domain.state import CampaignState, Intent
+from muster.app.campaign.campaign_status import build_status
+from muster.faces.cli.common import status_view, terminal_output
+from muster.faces.cli.common.terminal_output import is_utf8_stream
+from muster.model.attempt import CellRecord
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
@@ -101,22 +101,22 @@ def status(configs: list[str], seeds: int) -> Any:
     )
     jobs = (Job("train", ("config", "seed"), ("true",)), Job("plots", (), ("true",)))
     campaign = Campaign("grids", axes, jobs)
-    cells = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
+    cells = {cell.id: CellRecord(cell, at) for at, cell in enumerate(list_campaign_cells(campaign))}
     state = CampaignState(campaign, "", "", Intent(), 0, cells=cells)
-    return survey(state, {}, Any, wall=0.0, boot=0.0, boot_id="")  # type: ignore[arg-type]
+    return build_status(state, {}, Any, wall=0.0, boot=0.0, boot_id="")  # type: ignore[arg-type]
 
 
 @pytest.fixture
 def wide_characters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grid, "utf8", lambda: True)
-    monkeypatch.setattr(words, "utf8", lambda *_: True)
+    monkeypatch.setattr(status_view, "is_utf8_stream", lambda: True)
+    monkeypatch.setattr(terminal_output, "is_utf8_stream", lambda *_: True)
     monkeypatch.setenv("NO_COLOR", "1")
 
 
 @pytest.mark.usefixtures("wide_characters")
 def test_grids_line_up_with_wide_characters(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = list(grid.grids(status(["基线", "full"], 3)))
+    lines = list(status_view.format_grids(status(["基线", "full"], 3)))
     assert lines == [
         "train  0/6   train/CONFIG/SEED",
         "   seed 0 1 2",
@@ -126,16 +126,16 @@ def test_grids_line_up_with_wide_characters(monkeypatch: pytest.MonkeyPatch) -> 
         "plots  0/1  ·",
         "",
     ]
-    assert len({words.width(line) for line in lines[1:4]}) == 1
+    assert len({terminal_output.display_width(line) for line in lines[1:4]}) == 1
 
 
 @pytest.mark.usefixtures("wide_characters")
 @pytest.mark.parametrize("columns", [20, 33, 80])
 def test_columns_that_do_not_fit_are_wrapped(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    lines = list(grid.grids(status(["基线", "full"], 30)))[1:]
+    lines = list(status_view.format_grids(status(["基线", "full"], 30)))[1:]
     table = lines[: lines.index("")]
-    assert max(map(words.width, table)) <= columns
+    assert max(map(terminal_output.display_width, table)) <= columns
     heads = [line.split()[1:] for line in table if line.split()[0] == "seed"]
     assert [head for block in heads for head in block] == [str(n) for n in range(30)]
     assert len(heads) > 1
@@ -145,10 +145,10 @@ def test_columns_that_do_not_fit_are_wrapped(monkeypatch: pytest.MonkeyPatch, co
 
 @pytest.mark.usefixtures("wide_characters")
 def test_long_heads_are_cut_unless_they_would_look_the_same() -> None:
-    assert words.cut("一二三四五六七", 12) == "一二三四五…"
-    assert list(grid._heads(["a" * 20, "b"]).values()) == ["a" * 11 + "…", "b"]
+    assert terminal_output.cut_to_width("一二三四五六七", 12) == "一二三四五…"
+    assert list(status_view._grid_column_heads(["a" * 20, "b"]).values()) == ["a" * 11 + "…", "b"]
     alike = ["the_same_beginning_1", "the_same_beginning_2"]
-    assert list(grid._heads(alike).values()) == alike
+    assert list(status_view._grid_column_heads(alike).values()) == alike
 
 
 def test_marks_stay_marks_while_rich_draws(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,7 @@ def test_marks_stay_marks_while_rich_draws(monkeypatch: pytest.MonkeyPatch) -> N
 
     real = sys.__stdout__
     monkeypatch.setattr(sys, "stdout", StandIn())
-    assert utf8() == (real is not None and real.encoding.lower().replace("-", "") == "utf8")
+    assert is_utf8_stream() == (real is not None and real.encoding.lower().replace("-", "") == "utf8")
 
 
 def test_the_live_view_has_marks(gated: Camp) -> None:
@@ -258,13 +258,13 @@ def test_the_command_that_is_shown_works(monkeypatch: pytest.MonkeyPatch, tmp_pa
         file.touch(0o755)
     monkeypatch.setattr(sys, "argv", [str(mine)])
     monkeypatch.setenv("PATH", str(mine.parent))
-    assert words.command_that_works() == "muster"
+    assert terminal_output.find_muster_command() == "muster"
     monkeypatch.setenv("PATH", str(other.parent))
-    assert words.command_that_works() == str(mine)
+    assert terminal_output.find_muster_command() == str(mine)
     monkeypatch.setenv("PATH", "")
-    assert words.command_that_works() == str(mine)
+    assert terminal_output.find_muster_command() == str(mine)
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "muster" / "__main__.py")])
-    assert words.command_that_works() == f"{sys.executable} -P -m muster"
+    assert terminal_output.find_muster_command() == f"{sys.executable} -P -m muster"
 
 
 # -- cells that are gone from the file

@@ -15,8 +15,8 @@ import pytest
 from conftest import alive, until
 from second_user import UID, as_second_user, common_place
 
-from muster.execute.guards import guard_pid
-from muster.wiring import demo
+from muster.app.overview import demo
+from muster.hosts.local.guard_keeper import living_guard_pid
 
 __all__ = ["common_place"]
 EVERYBODY = [
@@ -99,7 +99,7 @@ def person(common_place: Path, request: pytest.FixtureRequest) -> Iterator[Perso
     made.own()
     yield made
     states = list(made.top.rglob(".muster/controller.lock"))
-    until(lambda: not any((pid := guard_pid(each.parent)) and alive(pid) for each in states), "nobody is left")
+    until(lambda: not any((pid := living_guard_pid(each.parent)) and alive(pid) for each in states), "nobody is left")
 
 
 def begin(person: Person, template: str) -> None:
@@ -135,10 +135,10 @@ def test_the_demo_is_laid_out_by_the_umask_and_not_by_the_package(
     (package / "configs").mkdir(parents=True)
     (package / "campaign.yaml").touch(0o444)
     (package / "configs").chmod(0o555)
-    monkeypatch.setattr(demo, "example", lambda: package)
+    monkeypatch.setattr(demo, "find_demo_example", lambda: package)
     before = os.umask(umask)
     try:
-        folder = demo.lay_out(tmp_path / "demo")
+        folder = demo.create_demo_folder(tmp_path / "demo")
     finally:
         os.umask(before)
     modes = [stat.S_IMODE((folder / name).stat().st_mode) for name in (".", "configs", "campaign.yaml")]

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from muster.cli.app import COMMANDS
-from muster.cli.durations import seconds
-from muster.domain.errors import UsageError
+from muster.faces.cli.common.command_line import COMMANDS
+from muster.model.errors import UsageError
+from muster.text.durations import parse_duration
 
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 
@@ -121,13 +121,13 @@ def test_wait_until_the_time_is_up_then_stuck_then_complete(gated: Camp) -> None
     ("text", "expected"), [("90s", 90), ("10m", 600), ("2h", 7200), ("1h30m", 5400), ("0.5s", 0.5)]
 )
 def test_durations(text: str, expected: float) -> None:
-    assert seconds(text) == expected
+    assert parse_duration(text) == expected
 
 
 @pytest.mark.parametrize("text", ["5", "1.5", "soon", "", "-3s", "3 weeks"])
 def test_durations_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):
-        seconds(text)
+        parse_duration(text)
 
 
 def test_a_bare_number_is_asked_for_its_unit(gated: Camp) -> None:

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from conftest import Camp, alive, until
 
-from muster.cli.app import COMMANDS
-from muster.cli.leaving import leave
-from muster.domain.formats import STATE_FORMAT
+from muster.faces.cli.common.command_line import COMMANDS
+from muster.faces.cli.common.entrypoint import run_command_line
+from muster.model.errors import STATE_FORMAT
 
 SOURCE = Path(__file__).parents[2] / "src" / "muster"
 BEFORE_FORMATS = "e672eb91b1f3a2b6744bdcf4758ea6002a7e86b5"  # the last commit whose epochs say no format
@@ -111,7 +111,7 @@ def test_every_command_refuses_a_newer_state(
     assert set(ARGUMENTS) | STATELESS >= set(COMMANDS), "a new command: what does it do with a newer state?"
     let_through = []
     for command in (name for name in COMMANDS if name in ARGUMENTS and name not in STATELESS):
-        code = leave(["-C", str(done.root), command, *ARGUMENTS[command]])
+        code = run_command_line(["-C", str(done.root), command, *ARGUMENTS[command]])
         said = capsys.readouterr().err
         if code != 1 or said.count("this state is of a newer Muster") != 1 or "nothing was changed" not in said:
             let_through.append((command, code, said))
@@ -122,7 +122,7 @@ def test_every_command_refuses_a_newer_state(
 def test_fsck_and_a_controller_and_a_shim_refuse_it_too(done: Camp) -> None:
     newer_epoch(done.root / ".muster")
     before = tree(done.root)
-    command = [sys.executable, "-m", "muster.wiring.controller", str(done.root)]
+    command = [sys.executable, "-m", "muster.bootstrap.controller_process", str(done.root)]
     ended = subprocess.run(command, env=done.environment, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, "newer Muster" in ended.stderr, "Traceback" in ended.stderr) == (3, True, False)
     assert {name: each for name, each in tree(done.root).items() if name != ".muster/controller.lock"} == {
@@ -237,7 +237,12 @@ def test_an_older_controller_that_a_shim_calls_does_nothing(gated: Camp, tmp_pat
     os.kill(gated.controller() or 0, 9)
     until(lambda: gated.controller() is None, "nobody is there")
     environment = {**gated.environment, "PYTHONPATH": str(tmp_path / "earlier")}
-    command = [sys.executable, "-m", "muster.wiring.controller", str(gated.root)]  # as a shim of the earlier one would
+    command = [
+        sys.executable,
+        "-m",
+        "muster.bootstrap.controller_process",
+        str(gated.root),
+    ]  # as a shim of the earlier one would
     assert subprocess.run(command, env=environment, capture_output=True, timeout=60).returncode == 3
     assert len(gated.decisions("epoch")) == epochs
     for name in (0, 1):

@@ -12,15 +12,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from muster.observe.metrics.chain import Chain
-from muster.observe.metrics.crc32c import masked
-from muster.observe.metrics.history_csv import CsvPart
-from muster.observe.metrics.history_jsonl import JsonlPart
-from muster.observe.metrics.history_stdout import StdoutPart
-from muster.observe.metrics.tfevents import EventPart
-from muster.observe.metrics.wandb import WandbPart
-from muster.observe.metrics.whole_json import WholeJson, log_history
-from muster.ports.metrics import MetricReader
+from muster.readers.records.history_parts import HistoryChain
+from muster.readers.records.json_history import JsonlHistory, WholeJsonHistory, rows_of_trainer_state
+from muster.readers.records.metric_reader import MetricReader
+from muster.readers.records.record_frames import masked_crc
+from muster.readers.records.tensorboard import TensorboardHistory
+from muster.readers.records.text_history import CsvHistory, PrintedHistory
+from muster.readers.records.wandb_records import WandbHistory
 
 Row = dict[str, Any]  # its step under "step"; numbers, or objects with numbers in them
 Held = dict[str, list[tuple[float, float]]]  # key -> (step, value)
@@ -94,7 +92,7 @@ def wandb_bytes(rows: Sequence[Row], exit_code: int | None = None) -> bytes:
 
 def event(data: bytes) -> bytes:
     length = struct.pack("<Q", len(data))
-    return length + struct.pack("<I", masked(length)) + data + struct.pack("<I", masked(data))
+    return length + struct.pack("<I", masked_crc(length)) + data + struct.pack("<I", masked_crc(data))
 
 
 def scalar(step: int, tag: str, value: float, wall: float = 1.7e9) -> bytes:
@@ -160,16 +158,16 @@ class Format:
 
 
 def chained(form: str, part: Any) -> Callable[[str], MetricReader]:
-    return lambda path: Chain.of_file(path, form, part)
+    return lambda path: HistoryChain.of_file(path, form, part)
 
 
 FORMATS = (
-    Format("wandb", wandb_bytes, chained("wandb", WandbPart)),
-    Format("tensorboard", board_bytes, chained("tensorboard", EventPart), counts_step=False),
-    Format("jsonl", jsonl_bytes, chained("jsonl", JsonlPart)),
-    Format("csv", csv_bytes, chained("csv", CsvPart)),
-    Format("stdout", stdout_bytes, chained("stdout", StdoutPart), unicode_keys=False),
-    Format("hf", hf_bytes, lambda path: WholeJson(path, "hf", log_history)),
+    Format("wandb", wandb_bytes, chained("wandb", WandbHistory)),
+    Format("tensorboard", board_bytes, chained("tensorboard", TensorboardHistory), counts_step=False),
+    Format("jsonl", jsonl_bytes, chained("jsonl", JsonlHistory)),
+    Format("csv", csv_bytes, chained("csv", CsvHistory)),
+    Format("stdout", stdout_bytes, chained("stdout", PrintedHistory), unicode_keys=False),
+    Format("hf", hf_bytes, lambda path: WholeJsonHistory(path, "hf", rows_of_trainer_state)),
 )
 
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from muster.acts.loop_settings import LoopSettings
-from muster.acts.next_round import board_of
-from muster.domain.variants import LoopRecord, Variant
-from muster.ports.proposer import Board
-from muster.rounds.names import digest_of
-from muster.rounds.summary import Summarizer, Summary
-from muster.rounds.tried import Run, Tried
+from muster.app.loop.next_round import make_proposer_board
+from muster.model.variant import LoopRecord, Variant
+from muster.rules.edit_config import digest_config
+from muster.rules.loop_settings import LoopSettings
+from muster.rules.metric_summary import Summarizer, Summary
+from muster.rules.proposer import ProposerInput
+from muster.rules.rank_variants import TriedVariant, VariantRun
 
 CONFIG = {"optimizer": {"lr": 0.001}, "batch_size": 32, "act": "relu", "ot": {"window": 5}}
 BY = 'last("loss")'
@@ -25,10 +25,10 @@ def summary(key: str, *values: float) -> Summary:
     return found.summary()
 
 
-def run(cell: str, loss: float | None = 0.5) -> Run:
+def run(cell: str, loss: float | None = 0.5) -> VariantRun:
     if loss is None:
-        return Run(cell, "DEAD", "exit_code(1)", unread="nothing that it logged")
-    return Run(cell, "DONE", summaries={"loss": summary("loss", 1.0, loss)})
+        return VariantRun(cell, "DEAD", "exit_code(1)", unread="nothing that it logged")
+    return VariantRun(cell, "DONE", summaries={"loss": summary("loss", 1.0, loss)})
 
 
 def config(**changes: Any) -> dict[str, Any]:
@@ -40,17 +40,17 @@ def config(**changes: Any) -> dict[str, Any]:
     return made
 
 
-def tried(name: str, *losses: float | None, number: int = 1, made: Any = None, **more: Any) -> Tried:
+def tried(name: str, *losses: float | None, number: int = 1, made: Any = None, **more: Any) -> TriedVariant:
     tree = made if made is not None else config()
-    variant = Variant(name, f"/{name}.json", number, digest_of(tree), **more)
+    variant = Variant(name, f"/{name}.json", number, digest_config(tree), **more)
     runs = tuple(run(f"train/{name}/{at}", loss) for at, loss in enumerate(losses))
-    return Tried(variant, runs, json.dumps(tree))
+    return TriedVariant(variant, runs, json.dumps(tree))
 
 
-def board(*all_tried: Tried, top: int | None = None, better: str = "lower") -> Board:
+def board(*all_tried: TriedVariant, top: int | None = None, better: str = "lower") -> ProposerInput:
     settings = LoopSettings("train", 9, top=top, by=BY, better=better)
-    return board_of(record(all_tried), list(all_tried), settings)
+    return make_proposer_board(record(all_tried), list(all_tried), settings)
 
 
-def record(all_tried: Sequence[Tried]) -> LoopRecord:
+def record(all_tried: Sequence[TriedVariant]) -> LoopRecord:
     return LoopRecord(tuple(each.variant for each in all_tried), max(each.variant.round for each in all_tried))

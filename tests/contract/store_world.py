@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.cell import all_cells
-from muster.domain.decision import Decision
-from muster.store import campaigns
-from muster.store.log import FileLog, Log, MemoryLog
-from muster.store.old_database import Dump, dump
-from muster.store.sqlite import SqliteStore
+from muster.engine.store.database_checks import DatabaseDump, dump_database
+from muster.engine.store.decision_log import DecisionLog, FileDecisionLog, InMemoryDecisionLog
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import campaign_snapshots
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.cell import list_campaign_cells
+from muster.model.decision import Decision
 
 CELLS = ("train/a", "train/b", "train/c")
 
@@ -23,7 +23,9 @@ def campaign(names: str = "abc") -> Campaign:
 
 def snapshot(folder: Path, names: str = "abc", version: int = 1) -> str:
     made = campaign(names)
-    return campaigns.save(folder, names, made, {cell.id: f"h{version}-{cell.id}" for cell in all_cells(made)})
+    return campaign_snapshots.save_snapshot(
+        folder, names, made, {cell.id: f"h{version}-{cell.id}" for cell in list_campaign_cells(made)}
+    )
 
 
 class World:
@@ -32,7 +34,7 @@ class World:
     def __init__(self, folder: Path, kind: str) -> None:
         self.folder, self.kind = folder, kind
         folder.mkdir(exist_ok=True)
-        self.log: Log = FileLog(folder / "decisions.jsonl") if kind == "disk" else MemoryLog()
+        self.log: DecisionLog = FileDecisionLog(folder / "decisions.jsonl") if kind == "disk" else InMemoryDecisionLog()
         self.store = self.open()
         self.tokens = itertools.count()
 
@@ -91,14 +93,14 @@ class World:
                 "outcome": {"verdict": "DONE", "reason": "adopted"}}  # fmt: skip
         return Decision("adopt", "me", "", cell, n, None, "at", 1.0, data)
 
-    def dump(self) -> Dump:
-        return dump(self.store.db)
+    def dump(self) -> DatabaseDump:
+        return dump_database(self.store.db)
 
-    def refolded(self) -> Dump:
+    def refolded(self) -> DatabaseDump:
         """The whole log folded from nothing."""
         fresh = SqliteStore(self.folder, log=self.log, database=":memory:")
         fresh.commit([])
-        found = dump(fresh.db)
+        found = dump_database(fresh.db)
         fresh.close()
         return found
 

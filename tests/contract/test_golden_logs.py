@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from muster.domain.decision import EVENT_KINDS
-from muster.store.fold import KINDS
+from muster.engine.store.fold import DECISION_KINDS
+from muster.model.decision import EVENT_KINDS
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -66,7 +66,7 @@ def test_they_hold_most_kinds_of_decisions_and_nobody_s_paths() -> None:
         lines = gzip.decompress((log / "decisions.jsonl.gz").read_bytes()).splitlines()
         kinds |= {json.loads(line)["kind"] for line in lines}
     assert {log.name.removesuffix("-0.1") for log in LOGS} >= set(MADE)
-    assert kinds <= KINDS
+    assert kinds <= DECISION_KINDS
     expected = {"campaign", "filter", "intent", "start", "settle", "adopt", "retry", "redo", "giveup", "rename", "hold",
                 "release", "budget", "round", "gate", "finish", "note", "end", "epoch"}  # fmt: skip
     assert kinds - set(EVENT_KINDS) >= expected - set(EVENT_KINDS)

@@ -29,13 +29,13 @@ from history_files import (
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from muster.observe.metrics import lines, tfevents, wandb
-from muster.observe.metrics.meter import Feed, Meter
-from muster.observe.metrics.record_steps import BoardSteps, WandbSteps
-from muster.ports.metrics import HeldReader, MetricReader
-from muster.rounds.summary import Summary
+from muster.readers.records import history_parts, tensorboard, wandb_records
+from muster.readers.records.logged_runs import MetricFeed, RunMeter
+from muster.readers.records.metric_reader import InMemoryReader, MetricReader
+from muster.readers.records.record_steps import TensorboardStepReader, WandbStepReader
+from muster.rules.metric_summary import Summary
 
-STEPS = {"wandb": WandbSteps, "tensorboard": BoardSteps}
+STEPS = {"wandb": WandbStepReader, "tensorboard": TensorboardStepReader}
 BY_NAME = {each.name: each for each in FORMATS}
 every = pytest.mark.parametrize("form", FORMATS, ids=list(BY_NAME))
 growing = pytest.mark.parametrize("form", [each for each in FORMATS if each.name != "hf"], ids=lambda each: each.name)
@@ -177,11 +177,11 @@ def _four_bytes(value: float) -> float:
 def test_another_state_after_every_batch_gives_the_same_summaries(
     form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (lines, tfevents, wandb):
+    for module in (history_parts, tensorboard, wandb_records):
         monkeypatch.setattr(module, "BLOCK", 40_000)
     rows = rows_of(4000)
     path = write(tmp_path / "log", form.encode(rows))
-    meter = Meter([Feed(form.make(str(path)))])
+    meter = RunMeter([MetricFeed(form.make(str(path)))])
     meter.look()
     whole = meter.measured().keys
     reader, batches, held = form.make(str(path)), 0, Collecting()
@@ -193,13 +193,13 @@ def test_another_state_after_every_batch_gives_the_same_summaries(
         held.rows.append(batch)
         reader = again(form, path, reader)
     assert batches > 1 or form.name == "hf"
-    pieced = Meter([Feed(held)])
+    pieced = RunMeter([MetricFeed(held)])
     pieced.look()
     _alike(pieced.measured().keys["train/k1"], whole["train/k1"])
     assert whole["train/k1"].count == 4000
 
 
-class Collecting(HeldReader):
+class Collecting(InMemoryReader):
     def __init__(self) -> None:
         super().__init__("memory", "held")
 
@@ -313,13 +313,13 @@ def test_no_record_whatever_raises_and_the_rows_behind_it_are_read(tmp_path: Pat
     whole = [history_record(at, row) for at, row in enumerate(rows, 1)]
     path = write(tmp_path / "log.wandb", framed([*records, *whole]))
     assert read(BY_NAME["wandb"].make(str(path)))["train/k1"][-3:] == BY_NAME["wandb"].expected(rows)["train/k1"]
-    steps = WandbSteps(str(path))
+    steps = WandbStepReader(str(path))
     steps.look()
     assert steps.step == 2
-    other = WandbSteps(str(path), "train/k1", stage_key="stage")
+    other = WandbStepReader(str(path), "train/k1", stage_key="stage")
     other.look()
     assert other.step == 1.5
-    last = WandbSteps(str(write(tmp_path / "last.wandb", framed([*whole, *records]))))
+    last = WandbStepReader(str(write(tmp_path / "last.wandb", framed([*whole, *records]))))
     last.look()
     assert last.step is not None
 
@@ -332,10 +332,10 @@ def test_no_event_whatever_raises_and_those_behind_it_are_read(tmp_path: Path, e
     path = write(tmp_path / "log", odd + board_bytes(rows))
     held = read(BY_NAME["tensorboard"].make(str(path)))
     assert held["train/k1"][-3:] == BY_NAME["tensorboard"].expected(rows)["train/k1"]
-    steps = BoardSteps(str(path))
+    steps = TensorboardStepReader(str(path))
     steps.look()
     assert steps.step == 2
-    last = BoardSteps(str(write(tmp_path / "last", board_bytes(rows) + odd)))
+    last = TensorboardStepReader(str(write(tmp_path / "last", board_bytes(rows) + odd)))
     last.look()
     assert last.step is not None
 
@@ -375,12 +375,12 @@ def test_what_is_no_plain_file_is_told(form: Format, tmp_path: Path) -> None:
 def test_rows_in_memory_keep_the_same_promises() -> None:
     from array import array
 
-    from muster.ports.metrics import Rows
+    from muster.readers.records.metric_reader import MetricRows
 
-    rows = [Rows({"a": (array("d", [step]), array("d", [2.0 * step]))}, 1) for step in range(3)]
-    reader: MetricReader = HeldReader("api", "held", rows)
+    rows = [MetricRows({"a": (array("d", [step]), array("d", [2.0 * step]))}, 1) for step in range(3)]
+    reader: MetricReader = InMemoryReader("api", "held", rows)
     first = next(iter(reader.read()))
-    other = HeldReader("api", "held", rows)
+    other = InMemoryReader("api", "held", rows)
     other.restore(json.loads(json.dumps(reader.state())))
     assert first is rows[0]
     assert read(other) == {"a": [(1.0, 2.0), (2.0, 4.0)]}

@@ -12,31 +12,29 @@ from typing import Protocol
 
 import pytest
 
-from muster.domain.attempt import Attempt, CellRecord
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Slots
-from muster.domain.cell import all_cells
-from muster.domain.order import Order
-from muster.domain.sighting import Identity, Sighting
-from muster.domain.state import CampaignState, Intent
-from muster.execute.local import LocalExecutor
-from muster.judge.history import begin
-from muster.observe import process
-from muster.observe.vitals import VitalsReader
-from muster.observe.waker import LocalWaker, ring
-from muster.ports.clock import Clock, SystemClock
-from muster.ports.executor import Executor
-from muster.ports.lock import Lock
-from muster.ports.signals import Memory, Remembered, Sibling, Signals
-from muster.ports.waker import Waker
-from muster.sim.campaign_make import make_campaign
-from muster.sim.campaign_ports import Caller, SimClock, SimLock, SimMemory, SimWaker
-from muster.sim.campaign_scene import Scene
-from muster.sim.executor import SimExecutor
-from muster.sim.probe import SimSignals
-from muster.sim.world import Process, World
-from muster.store.lock import ControllerLock
-from muster.store.watches import WatchFile
-from muster.wiring.watching import Watching
+from muster.engine.judge.signal_history import begin_history
+from muster.engine.ports.clock import Clock, SystemClock
+from muster.engine.ports.executor import Executor, Waker
+from muster.engine.ports.probe import GroupCadence, RunSignals, WatchBookState, WatchBookStorage
+from muster.engine.ports.store import CampaignLock
+from muster.engine.store.controller_files import ControllerLock, WatchBookFile
+from muster.files import process_identity
+from muster.files.state_folder import ring_bell
+from muster.hosts.local.attempt_observer import LivenessSignals
+from muster.hosts.local.executor import LocalExecutor
+from muster.hosts.local.vitals import VitalsReader
+from muster.hosts.local.waker import LocalWaker
+from muster.model.attempt import Attempt, CellRecord, Order
+from muster.model.attempt_snapshot import AttemptSnapshot, ProcessIdentity
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Slots
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from simulator.campaign_make import make_campaign
+from simulator.campaign_ports import Caller, SimClock, SimLock, SimMemory, SimWaker
+from simulator.campaign_scene import Scene
+from simulator.executor import SimExecutor
+from simulator.probe import SimSignals
+from simulator.world import Process, World
 
 CAMPAIGN = Campaign(
     "c",
@@ -235,7 +233,7 @@ class RealAlarm:
         self.waker: Waker = LocalWaker(self.bell)
 
     def ring(self, message: str) -> None:
-        assert ring(self.bell, message)
+        assert ring_bell(self.bell, message)
 
     def start(self) -> tuple[int, Callable[[], None]]:
         made = subprocess.Popen(["sleep", "60"])
@@ -324,7 +322,7 @@ def test_boot_time_never_goes_back(clock: Clock) -> None:
 
 
 class Beaten(Protocol):
-    lock: Lock
+    lock: CampaignLock
 
     def last(self) -> tuple[int, str]:
         """Epoch and trouble of the last sign of life."""
@@ -334,7 +332,7 @@ class RealBeaten:
     def __init__(self, folder: Path) -> None:
         self.held = ControllerLock(folder, SystemClock())
         assert self.held.take()
-        self.lock: Lock = self.held
+        self.lock: CampaignLock = self.held
 
     def last(self) -> tuple[int, str]:
         holder = self.held.holder()
@@ -346,7 +344,7 @@ class SimBeaten:
     def __init__(self) -> None:
         world = World(1)
         self.held = SimLock(world, Caller(world.life))
-        self.lock: Lock = self.held
+        self.lock: CampaignLock = self.held
 
     def last(self) -> tuple[int, str]:
         return self.held.beats[-1][1:]
@@ -360,14 +358,14 @@ def test_the_last_beat_is_what_others_see(kind: str, tmp_path: Path) -> None:
         assert made.last() == (epoch, trouble)
 
 
-def memories(kind: str, folder: Path) -> Callable[[str], Memory]:
+def memories(kind: str, folder: Path) -> Callable[[str], WatchBookStorage]:
     """The memory of one campaign, as controllers of different boots open it."""
     file: list[bytes] = []
     world = World(1)
 
-    def opened(boot_id: str) -> Memory:
+    def opened(boot_id: str) -> WatchBookStorage:
         if kind == "real":
-            return WatchFile(folder, boot_id)
+            return WatchBookFile(folder, boot_id)
         return SimMemory(file, Caller(replace(world.life, boot_id=boot_id)))
 
     return opened
@@ -376,31 +374,33 @@ def memories(kind: str, folder: Path) -> Callable[[str], Memory]:
 @pytest.mark.parametrize("kind", MADE_UP)
 def test_a_memory_loads_what_was_saved_and_nothing_dated_by_another_boot(kind: str, tmp_path: Path) -> None:
     opened = memories(kind, tmp_path)
-    assert opened("a").load() == Remembered("a")
+    assert opened("a").load() == WatchBookState("a")
     told = {f"{CELL}@1": ("STALLED", "waiting", "proven")}
-    saved = Remembered("a", {f"{CELL}@1": begin(5.0, 6.0)}, {"train@x": Sibling({"metrics.jsonl": 9.0}, 30.0)}, told)
+    saved = WatchBookState(
+        "a", {f"{CELL}@1": begin_history(5.0, 6.0)}, {"train@x": GroupCadence({"metrics.jsonl": 9.0}, 30.0)}, told
+    )
     opened("a").save(saved)
     assert opened("a").load() == saved
     other = opened("b").load()
     assert (other.boot_id, other.histories, other.siblings) == ("b", {}, saved.siblings)
 
 
-def watched(kind: str, folder: Path) -> tuple[Signals, Clock, Sighting]:
+def watched(kind: str, folder: Path) -> tuple[RunSignals, Clock, AttemptSnapshot]:
     """Signals, and a sighting of a process that lives: this one, or a made-up one."""
     if kind == "real":
         clock = SystemClock()
-        watching = Watching(lambda cell, n: folder / cell / str(n), clock, VitalsReader())
-        cells = {cell.id: cell for cell in all_cells(CAMPAIGN)}
+        watching = LivenessSignals(lambda cell, n: folder / cell / str(n), clock, VitalsReader())
+        cells = {cell.id: cell for cell in list_campaign_cells(CAMPAIGN)}
         records = {name: CellRecord(cell, 0) for name, cell in cells.items()}
         watching.configure(CampaignState(CAMPAIGN, "h", "", Intent(), 1, (), records))
-        me = process.process(os.getpid())
+        me = process_identity.read_process(os.getpid())
         assert me
-        identity = Identity("boot", 1, 2, me.pid, me.ticks, me.pid, me.ticks, clock.boot(), clock.wall())
-        return watching, clock, Sighting(clock.boot(), "yes", True, identity, main="alive")
+        identity = ProcessIdentity("boot", 1, 2, me.pid, me.ticks, me.pid, me.ticks, clock.boot(), clock.wall())
+        return watching, clock, AttemptSnapshot(clock.boot(), "yes", True, identity, main="alive")
     scene = MadeUp(folder)
     life = scene.world.life
-    identity = Identity("boot", 1, 2, 10, 3, 9, 3, scene.world.boot, scene.world.wall)
-    sighting = Sighting(scene.world.boot, "yes", True, identity, main="alive")
+    identity = ProcessIdentity("boot", 1, 2, 10, 3, 9, 3, scene.world.boot, scene.world.wall)
+    sighting = AttemptSnapshot(scene.world.boot, "yes", True, identity, main="alive")
     return SimSignals(scene, Caller(life)), SimClock(scene.world), sighting
 
 

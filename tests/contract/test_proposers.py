@@ -11,17 +11,15 @@ from typing import Any
 import pytest
 from proposer_scenes import board, config, tried
 
-from muster.acts.entry_point import EntryPoint
-from muster.acts.loop_settings import LoopSettings
-from muster.acts.next_round import next_round
-from muster.acts.propose_entry import EntryPointProposer
-from muster.acts.propose_rules import RuleProposer
-from muster.acts.propose_search import SearchProposer
-from muster.ports.proposer import Board, HeldProposer, Proposals, Proposer
-from muster.rounds.names import digest_of
-from muster.rounds.rules import Default, Rule, Ruling, outcome_of
-from muster.rounds.space import Dimension, Search
-from muster.rounds.texts import edit_text
+from muster.app.campaign.proposer_function import ProposerFunction
+from muster.app.loop.next_round import plan_next_round
+from muster.app.loop.proposers import FunctionProposer, RuleProposer
+from muster.app.loop.search_proposer import SearchProposer
+from muster.rules.edit_config import digest_config, edit_config_text
+from muster.rules.loop_settings import LoopSettings
+from muster.rules.proposal_rules import DefaultEdits, Rule, Ruling, outcome_of_edits
+from muster.rules.proposer import FakeProposer, Proposals, Proposer, ProposerInput
+from muster.rules.search_space import Dimension, SearchSettings
 
 SPACE = (
     Dimension("optimizer.lr", 1e-5, 1e-1, log=True),
@@ -43,28 +41,29 @@ Make = Callable[[Path], Proposer]
 
 def rules(root: Path) -> Proposer:
     return RuleProposer(
-        (Rule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),), Default(("ot.window@add=1",), "mild")
+        (Rule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),),
+        DefaultEdits(("ot.window@add=1",), "mild"),
     )
 
 
 def function(root: Path) -> Proposer:
     (root / "mine.py").write_text(FUNCTION)
-    return EntryPointProposer(EntryPoint("mine.py:propose", root))
+    return FunctionProposer(ProposerFunction("mine.py:propose", root))
 
 
 def search(sampler: str) -> Make:
     def made(root: Path) -> Proposer:
         if sampler == "gp":
             pytest.importorskip("torch", reason="the GP sampler needs torch")
-        return SearchProposer(Search(SPACE, sampler, trials=3, seed=7))
+        return SearchProposer(SearchSettings(SPACE, sampler, trials=3, seed=7))
 
     return made
 
 
 def held(root: Path) -> Proposer:
     at = tried("a", 0.5)
-    outcome, because, proposal = outcome_of("held", "held", ("optimizer.lr@mul=0.5",), at.text, at.kind, {})
-    return HeldProposer(Proposals((("a", (Ruling("held", "held", outcome, because, None, proposal),)),)))
+    outcome, because, proposal = outcome_of_edits("held", "held", ("optimizer.lr@mul=0.5",), at.text, at.kind, {})
+    return FakeProposer(Proposals((("a", (Ruling("held", "held", outcome, because, None, proposal),)),)))
 
 
 @pytest.fixture(params=[rules, function, search("tpe"), search("random"), search("gp"), held],
@@ -74,7 +73,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     return found
 
 
-def scene() -> Board:
+def scene() -> ProposerInput:
     """Two rounds, a dead run, repeats; more scores than a sampler needs to begin."""
     first = tried("a", 0.5, 0.6)
     rest = [tried(f"a_{at}", 0.4 + at / 10, number=2, made=config(lr=10.0**-at, window=at), parent="a", by="x",
@@ -112,8 +111,8 @@ def test_every_proposal_says_why_and_gives_what_its_edits_say(make: Make, tmp_pa
         assert (proposal.rule, proposal.reason) == (ruling.rule, ruling.reason)
         assert proposal.rule
         assert proposal.reason.strip()
-        again = edit_text(parent.text, parent.kind, proposal.edits)
-        assert proposal.digest == digest_of(again.tree) == digest_of(json.loads(proposal.edited.text))
+        again = edit_config_text(parent.text, parent.kind, proposal.edits)
+        assert proposal.digest == digest_config(again.tree) == digest_config(json.loads(proposal.edited.text))
         assert again.changed
 
 
@@ -132,7 +131,7 @@ def test_rounds_never_try_a_config_twice(make: Make, tmp_path: Path) -> None:
     known = [tried("a", 0.5)]
     for number in range(2, 6):
         asked = board(*known)
-        found = next_round(asked.record, known, settings, 9, make(tmp_path))
+        found = plan_next_round(asked.record, known, settings, 9, make(tmp_path))
         assert found.proposed or found.stopped.startswith("no proposals because ")
         for each in found.proposed:
             assert (each.variant.round, each.variant.by, bool(each.variant.reason)) == (number, each.variant.by, True)

@@ -17,37 +17,38 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from store_world import World, about, campaign, epoch, intent, settle
 
-from muster.domain.decision import Decision
-from muster.domain.errors import MusterError
-from muster.domain.order import Order
-from muster.store import log_mending
-from muster.store.campaigns import Taken
-from muster.store.fsck import Asked, Findings, missing_snapshots, rebuild, restore_snapshot
-from muster.store.log import FileLog
-from muster.store.old_database import Dump, dump
-from muster.store.sqlite import SqliteStore
+from muster.engine.ports.store import FsckReport, RebuildRequest
+from muster.engine.store import decision_log
+from muster.engine.store.database_checks import DatabaseDump, dump_database
+from muster.engine.store.database_rebuild import list_missing_snapshots, rebuild_database, restore_missing_snapshot
+from muster.engine.store.decision_log import FileDecisionLog
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files.campaign_snapshots import StoredSnapshot
+from muster.model.attempt import Order
+from muster.model.decision import Decision
+from muster.model.errors import MusterError
 
-ASKED = Asked("fsck by me", "now", 9.0)
+ASKED = RebuildRequest("fsck by me", "now", 9.0)
 FRAME, HEADER = 4096 + 24, 32  # of a write-ahead log
 
 
-def fsck(folder: Path) -> Findings:
-    return rebuild(folder, ASKED)
+def fsck(folder: Path) -> FsckReport:
+    return rebuild_database(folder, ASKED)
 
 
-def tables(folder: Path) -> Dump:
+def tables(folder: Path) -> DatabaseDump:
     store = SqliteStore(folder)
     try:
         assert not store.behind()
-        return dump(store.db)
+        return dump_database(store.db)
     finally:
         store.close()
 
 
-def fold(folder: Path) -> Dump:
+def fold(folder: Path) -> DatabaseDump:
     store = SqliteStore(folder, database=":memory:")
     store.commit([])
-    found = dump(store.db)
+    found = dump_database(store.db)
     store.close()
     return found
 
@@ -298,8 +299,8 @@ def test_an_appender_that_waits_while_the_log_is_replaced_writes_to_the_new_one(
     world.store.close()
     log = world.folder / "decisions.jsonl"
     log.write_bytes(log.read_bytes() + b"junk\n")
-    waiting = threading.Thread(target=FileLog(log).append, args=([about("note")],))
-    rewrite = log_mending._rewrite
+    waiting = threading.Thread(target=FileDecisionLog(log).append, args=([about("note")],))
+    rewrite = decision_log._rewrite_log
 
     def slowly(path: Path, lines: Any) -> None:
         waiting.start()
@@ -307,10 +308,10 @@ def test_an_appender_that_waits_while_the_log_is_replaced_writes_to_the_new_one(
             time.sleep(0.001)
         rewrite(path, lines)
 
-    monkeypatch.setattr(log_mending, "_rewrite", slowly)
-    log_mending.mend_log(world.folder, [], [])
+    monkeypatch.setattr(decision_log, "_rewrite_log", slowly)
+    decision_log.repair_log(world.folder, [], [])
     waiting.join(10)
-    assert [decision.kind for _, _, decision in FileLog(log).read(0)] == ["campaign", "intent", "note"]
+    assert [decision.kind for _, _, decision in FileDecisionLog(log).read(0)] == ["campaign", "intent", "note"]
 
 
 def test_a_decision_that_stands_in_the_log_twice_is_no_obstacle(world: World) -> None:
@@ -436,9 +437,9 @@ def test_a_missing_snapshot_is_named_with_the_mend(world: World) -> None:
     assert str(snapshot) == caught.value.where
     assert "backup" in caught.value.hint
     assert (world.folder / "campaign.db").read_bytes() == before
-    assert missing_snapshots(world.folder) == [snapshot.stem]
-    assert not restore_snapshot(world.folder, snapshot.stem, Taken("another text", campaign(), {}))
+    assert list_missing_snapshots(world.folder) == [snapshot.stem]
+    assert not restore_missing_snapshot(world.folder, snapshot.stem, StoredSnapshot("another text", campaign(), {}))
     assert not snapshot.exists()
-    assert restore_snapshot(world.folder, snapshot.stem, msgspec.json.decode(data, type=Taken))
+    assert restore_missing_snapshot(world.folder, snapshot.stem, msgspec.json.decode(data, type=StoredSnapshot))
     assert snapshot.read_bytes() == data
     assert fsck(world.folder).old == "sound"

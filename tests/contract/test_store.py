@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from store_world import CELLS, World, about, epoch, intent, settle
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.decision import Decision
-from muster.domain.errors import MusterError
-from muster.ports.store import Superseded
-from muster.store import campaigns
-from muster.store.log import FileLog
-from muster.store.sqlite import SqliteStore
-from muster.store.text import encode
+from muster.engine.ports.store import ControllerSuperseded
+from muster.engine.store.decision_log import FileDecisionLog
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import campaign_snapshots
+from muster.files.json_codec import encode_json_bytes
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.decision import Decision
+from muster.model.errors import MusterError
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -209,7 +209,7 @@ def test_a_controller_that_was_superseded_ends(tmp_path: Path) -> None:
     world.store.epoch = 1
     newer = world.open()
     newer.commit([epoch(2)])
-    with pytest.raises(Superseded):
+    with pytest.raises(ControllerSuperseded):
         world.store.commit([world.start(epoch=1)])
     # what it had written down comes to nothing, whoever folds it
     committed = newer.commit([])
@@ -442,7 +442,7 @@ def test_text_that_is_no_unicode_is_spelled_out_and_never_raises(running: World,
 def test_a_campaign_with_text_that_is_no_unicode_can_be_taken_in(world: World) -> None:
     axis = Axis("config", (AxisValue("a", "\udcff"),))
     made = Campaign("c\udcff", (axis,), (Job("train", ("config",), ("true", "{config}")),))
-    name = campaigns.save(world.folder, "text \udcff", made, {"train/a": "h"})
+    name = campaign_snapshots.save_snapshot(world.folder, "text \udcff", made, {"train/a": "h"})
     assert world.one(Decision("campaign", "me", data={"hash": name, "env_file": ""})) is None
     state = world.store.load()
     assert state is not None
@@ -588,7 +588,7 @@ def test_a_database_that_is_deleted_under_its_controller_is_made_anew_by_whoever
     disk.store.commit([])
     assert disk.dump() == before
     for seconds in (60, 0):
-        monkeypatch.setattr("muster.store.sqlite.DELETING_S", seconds)
+        monkeypatch.setattr("muster.engine.store.sqlite_store.DELETING_S", seconds)
         with pytest.raises(OSError, match="deleted or replaced"):
             controller.commit([epoch(7)])
     disk.store.close()
@@ -606,7 +606,7 @@ def test_a_controller_whose_log_is_deleted_begins_no_new_one(disk: World, left: 
     log.unlink()
     if left:
         log.write_bytes(left)
-    with pytest.raises(Superseded, match=r"decisions\.jsonl was deleted or cut"):
+    with pytest.raises(ControllerSuperseded, match=r"decisions\.jsonl was deleted or cut"):
         disk.store.commit([settle("DEAD")])
     assert (log.read_bytes() if log.exists() else b"") == left
 
@@ -631,7 +631,7 @@ class Disk:
     def write(self, decision: Decision) -> None:
         """As another process that has written its line and not synced it."""
         with open(self.log, "ab") as file:
-            file.write(encode(decision) + b"\n")
+            file.write(encode_json_bytes(decision) + b"\n")
 
 
 @pytest.fixture
@@ -656,7 +656,7 @@ def test_a_commit_syncs_the_log_once(disk: World, unsynced: Disk) -> None:
 
 def test_only_what_is_durable_is_folded(disk: World, unsynced: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody writes a line right after our append, and right after our sync: it waits for the next commit."""
-    append, sync = FileLog.append, FileLog.sync
+    append, sync = FileDecisionLog.append, FileDecisionLog.sync
 
     def late(method: Callable[..., Any]) -> Callable[..., Any]:
         def then(*args: Any) -> Any:
@@ -666,15 +666,15 @@ def test_only_what_is_durable_is_folded(disk: World, unsynced: Disk, monkeypatch
 
         return then
 
-    monkeypatch.setattr(FileLog, "append", late(append))
+    monkeypatch.setattr(FileDecisionLog, "append", late(append))
     seen = disk.store.commit([disk.start()]).seen
     assert [event.decision.kind for event in seen] == ["start"]
     assert applied(disk) == unsynced.synced
-    monkeypatch.setattr(FileLog, "append", append)
-    monkeypatch.setattr(FileLog, "sync", late(sync))
+    monkeypatch.setattr(FileDecisionLog, "append", append)
+    monkeypatch.setattr(FileDecisionLog, "sync", late(sync))
     assert [event.decision.kind for event in disk.store.commit([]).seen] == ["note"]
     assert applied(disk) == unsynced.synced
-    monkeypatch.setattr(FileLog, "sync", sync)
+    monkeypatch.setattr(FileDecisionLog, "sync", sync)
     assert [event.decision.kind for event in disk.store.commit([]).seen] == ["note"]
     assert not disk.store.behind()
     assert disk.dump() == disk.refolded()
@@ -682,9 +682,9 @@ def test_only_what_is_durable_is_folded(disk: World, unsynced: Disk, monkeypatch
 
 def test_a_log_that_is_being_written_is_not_folded(disk: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its writer may yet take the line back: the database would have seen more than there is."""
-    monkeypatch.setattr("muster.store.log.LOCK_PATIENCE_S", 0.01)
+    monkeypatch.setattr("muster.engine.store.decision_log.LOCK_PATIENCE_S", 0.01)
     fd = disk.log.open_locked()  # type: ignore[attr-defined]
-    os.write(fd, encode(about("note")) + b"\n")
+    os.write(fd, encode_json_bytes(about("note")) + b"\n")
     with pytest.raises(BlockingIOError):
         disk.store.commit([])
     os.close(fd)
@@ -694,10 +694,10 @@ def test_a_log_that_is_being_written_is_not_folded(disk: World, monkeypatch: pyt
 def test_where_nothing_can_be_written_the_log_is_read(disk: World, monkeypatch: pytest.MonkeyPatch) -> None:
     disk.store.append(disk.start())
 
-    def refuse(_: FileLog) -> int:
+    def refuse(_: FileDecisionLog) -> int:
         raise OSError(30, "Read-only file system")
 
-    monkeypatch.setattr(FileLog, "open_locked", refuse)
+    monkeypatch.setattr(FileDecisionLog, "open_locked", refuse)
     found = SqliteStore.of_log(disk.folder)
     assert found.records(["train/a"])[0].open
     found.close()

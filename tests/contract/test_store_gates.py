@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from store_world import World, epoch, settle
 
-from muster.domain.decision import Decision
-from muster.domain.gates import GateRecord
+from muster.model.campaign_state import GateRecord
+from muster.model.decision import Decision
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from store_world import World, about, epoch, settle
 
-from muster.domain.decision import Decision
-from muster.store.fsck import Asked, rebuild
-from muster.store.sql import migrations
-from muster.store.sqlite import SqliteStore, _statements
+from muster.engine.ports.store import RebuildRequest
+from muster.engine.store.database_rebuild import rebuild_database
+from muster.engine.store.sql_files import list_migrations
+from muster.engine.store.sqlite_store import SqliteStore, _split_statements
+from muster.model.decision import Decision
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -123,7 +124,7 @@ def test_an_old_database_migrates_and_fsck_folds_the_same(tmp_path: Path) -> Non
     folder = tmp_path / "state"
     folder.mkdir()
     old = sqlite3.connect(folder / "campaign.db", isolation_level=None)
-    for statement in _statements(dict(migrations())[1]):
+    for statement in _split_statements(dict(list_migrations())[1]):
         old.execute(statement)
     old.execute("PRAGMA user_version = 1")
     old.close()
@@ -134,7 +135,7 @@ def test_an_old_database_migrates_and_fsck_folds_the_same(tmp_path: Path) -> Non
     assert world.decide(*history) == [None] * 4
     before = world.dump()
     world.store.close()
-    found = rebuild(folder, Asked("fsck by me", "now", 9.0))
+    found = rebuild_database(folder, RebuildRequest("fsck by me", "now", 9.0))
     assert (found.old, found.differences) == ("sound", ())
     world.store = SqliteStore(folder)
     assert world.dump() == before

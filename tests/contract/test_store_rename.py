@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from store_world import World, about, settle
 
-from muster.domain.decision import Decision
-from muster.domain.refused import RefusedRun
+from muster.model.attempt import UnadoptedRun
+from muster.model.decision import Decision
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -56,7 +56,7 @@ def test_runs_that_were_refused_move_with_the_name(world: World) -> None:
     assert world.one(world.rename("a", "x")) is None
     state = world.store.load()
     assert state is not None
-    assert state.refused == (RefusedRun("train/x", "/runs/old", 10.0, 75.0, "still none"),)
+    assert state.refused == (UnadoptedRun("train/x", "/runs/old", 10.0, 75.0, "still none"),)
     assert not state.cells["train/x"].attempts  # it may start as before
     assert world.dump() == world.refolded()
 

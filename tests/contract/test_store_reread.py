@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from store_world import World, about, settle
 
-from muster.domain.decision import Decision
+from muster.model.decision import Decision
 
 
 @pytest.fixture(params=["disk", "memory"])

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from store_world import World, intent, settle
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.cell import all_cells
-from muster.domain.decision import Decision
-from muster.domain.variants import LoopRecord
-from muster.store import campaigns
-from muster.store.fold import OUTRUN
+from muster.files import campaign_snapshots
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.cell import list_campaign_cells
+from muster.model.decision import OUTRUN_REASON, Decision
+from muster.model.variant import LoopRecord
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -84,7 +83,9 @@ def mending(world: World, **digests: str) -> Decision:
     """The campaign taken in once more, with other configs for these bases."""
     axis = Axis("variant", tuple(AxisValue(name, name) for name in "ab"))
     made = Campaign("c", (axis,), (Job("train", ("variant",), ("true", "{variant}")),))
-    name = campaigns.save(world.folder, "", made, {cell.id: f"h-{cell.id}" for cell in all_cells(made)})
+    name = campaign_snapshots.save_snapshot(
+        world.folder, "", made, {cell.id: f"h-{cell.id}" for cell in list_campaign_cells(made)}
+    )
     mended = [{"name": each, "config": f"/{each}2.json", "round": 1, "digest": what} for each, what in digests.items()]
     data = {"hash": name, "env_file": "/env", "bases": [], "variants_seen": 2, "mended": mended}
     return Decision("campaign", "me", data=data)
@@ -103,6 +104,6 @@ def test_a_base_with_a_run_that_rests_on_its_config_is_not_mended(world: World, 
     assert world.decide(mending(world), world.start()) == [None, None]
     if ended:
         assert world.one(settle("DONE")) is None
-    assert world.one(mending(world, a="new")) == OUTRUN
+    assert world.one(mending(world, a="new")) == OUTRUN_REASON
     assert world.one(mending(world, b="new")) is None
     assert [each.digest for each in loop(world).variants] == ["da", "new"]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from store_world import CELLS, World, about, epoch, intent, settle
 
-from muster.domain.attempt import CellRecord
-from muster.domain.decision import Decision
-from muster.ports.store import Superseded
+from muster.engine.ports.store import ControllerSuperseded
+from muster.model.attempt import CellRecord
+from muster.model.decision import Decision
 
 cells = st.sampled_from([*CELLS, "train/d", "train/nowhere"])
 attempts = st.integers(1, 3)
@@ -166,7 +166,7 @@ def test_two_writers_interleaved(steps: list[tuple[int, tuple[Any, ...]]]) -> No
             if who:
                 world.store.commit([decision(world, move)])
             else:
-                with pytest.raises(Superseded):
+                with pytest.raises(ControllerSuperseded):
                     old.commit([decision(world, move)])
             promises.check(world)
         old.close()

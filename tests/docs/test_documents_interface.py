@@ -10,10 +10,10 @@ import pytest
 import typer
 from documents import ROOT, sections
 
-from muster.acts.status import STATES
-from muster.cli.app import COMMANDS, app
-from muster.domain.errors import MusterError, UsageError
-from muster.domain.verdict import State
+from muster.app.campaign.campaign_status import CELL_STATES
+from muster.faces.cli.common.command_line import COMMANDS, app
+from muster.model.errors import MusterError, UsageError
+from muster.model.verdict import VerdictState
 
 INTERFACE = ROOT / "docs" / "interface.md"
 COMMON = {"--help", "-h", "--install-completion", "--show-completion"}  # of every command: described once
@@ -30,7 +30,7 @@ def described() -> dict[str, str]:
 
 
 def command(name: str) -> Any:
-    return typer.main.get_command(importlib.import_module(f"muster.cli.{name}").app)
+    return typer.main.get_command(importlib.import_module(f"muster.faces.cli.{name}").app)
 
 
 def options(of: Any) -> set[str]:
@@ -94,4 +94,8 @@ def test_where_a_campaign_without_gpus_runs_is_said() -> None:
 
 def test_every_verdict_is_in_the_glossary() -> None:
     text = sections(ROOT / "docs" / "glossary.md", level=2)["Verdicts"]
-    assert {str(state) for state in State} == set(STATES) == set(re.findall(r"^\| ([A-Z_]+) \|", text, re.MULTILINE))
+    assert (
+        {str(state) for state in VerdictState}
+        == set(CELL_STATES)
+        == set(re.findall(r"^\| ([A-Z_]+) \|", text, re.MULTILINE))
+    )

@@ -21,16 +21,16 @@ from pathlib import Path
 from typing import Any
 
 sys.path.append(str(Path(__file__).parents[1]))  # storm.py is a program, too
-from muster.acts import why
-from muster.acts.status import as_json
-from muster.execute.paths import attempt_folder
-from muster.judge.history import History
-from muster.observe.process import boot_id
-from muster.store.sqlite import SqliteStore
-from muster.store.watches import WatchFile
-from muster.wiring.desk import Desk
-from muster.wiring.survey import look
-from muster.wiring.taking import checked, take_in
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.campaign_status import status_as_json
+from muster.app.campaign.load_campaign import read_runnable_campaign, submit_campaign
+from muster.app.campaign.observe_campaign import observe_campaign
+from muster.app.overview import explain_cell
+from muster.engine.judge.signal_history import SignalHistory
+from muster.engine.store.controller_files import WatchBookFile
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files.process_identity import read_boot_id
+from muster.files.state_folder import attempt_folder
 from warm_muster import run_muster
 
 SHIM = Path(sys.modules["muster"].__file__ or "").parent / "execute" / "shim.py"
@@ -219,11 +219,11 @@ class World:
     def take_in(self) -> None:
         """What `muster up` does before it starts a controller, without the cost of a process."""
         with self.desk(create=True) as desk:
-            take_in(desk, checked(desk.file), ())
+            submit_campaign(desk, read_runnable_campaign(desk.file), ())
 
     @contextlib.contextmanager
-    def desk(self, create: bool = False) -> Iterator[Desk]:
-        desk = Desk.create(self.root) if create else Desk.open(self.root)
+    def desk(self, create: bool = False) -> Iterator[CampaignHandle]:
+        desk = CampaignHandle.create(self.root) if create else CampaignHandle.open(self.root)
         try:
             yield desk
         finally:
@@ -243,7 +243,7 @@ class World:
         return process
 
     def controller(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
-        command = (sys.executable, "-m", "muster.wiring.controller", str(self.root))
+        command = (sys.executable, "-m", "muster.bootstrap.controller_process", str(self.root))
         return self.start(*command, env=env, start_new_session=True)
 
     def up(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
@@ -278,7 +278,7 @@ class World:
 
     def controllers(self) -> list[int]:
         """Live controller processes, whether they hold the lock or not."""
-        return [pid for pid in self.ours() if b"muster.wiring.controller" in _command(pid)]
+        return [pid for pid in self.ours() if b"muster.bootstrap.controller_process" in _command(pid)]
 
     def recorded(self) -> list[int]:
         """Runs by their recorded identity that are still there although /proc shows no environment of theirs."""
@@ -337,7 +337,7 @@ class World:
 
     def status(self) -> dict[str, Any]:
         with self.desk() as desk:
-            return as_json(look(desk))
+            return status_as_json(observe_campaign(desk))
 
     def cell(self, name: str) -> dict[str, Any]:
         return next(cell for cell in self.status()["cells"] if cell["cell"] == name)
@@ -345,28 +345,30 @@ class World:
     def why(self, name: str) -> dict[str, Any]:
         """The object of `muster why --json`."""
         with self.desk() as desk:
-            found = look(desk)
+            found = observe_campaign(desk)
             cell = next(each for each in found.cells if each.record.cell.id == name)
-            told = why.story(found, cell, desk.store.events(name), lambda *key: attempt_folder(desk.state, *key))
-            return why.as_json(told, found)
+            told = explain_cell.build_cell_story(
+                found, cell, desk.store.events(name), lambda *key: attempt_folder(desk.state, *key)
+            )
+            return explain_cell.cell_story_as_json(told, found)
 
     def turns(self, name: str, n: int = 1) -> list[str]:
         """Every verdict with its kind that a living attempt was recorded to turn into."""
         query = f"SELECT data FROM event WHERE kind = 'verdict' AND cell = '{name}' AND attempt = {n} ORDER BY rowid"
         return [json.loads(row["data"])["to"] for row in self.rows(query)]
 
-    def history(self, name: str, n: int = 1) -> History | None:
+    def history(self, name: str, n: int = 1) -> SignalHistory | None:
         """What the controller's looks at a living attempt add up to."""
-        return WatchFile(self.state, boot_id()).load().histories.get(f"{name}@{n}")
+        return WatchBookFile(self.state, read_boot_id()).load().histories.get(f"{name}@{n}")
 
-    def until_seen(self, name: str, true: Callable[[History], Any], what: str) -> History:
+    def until_seen(self, name: str, true: Callable[[SignalHistory], Any], what: str) -> SignalHistory:
         """Until the looks add up to something."""
 
-        def look_at() -> History | None:
+        def look_at() -> SignalHistory | None:
             found = self.history(name)
             return found if found is not None and true(found) else None
 
-        found: History = until(look_at, f"of {name}: {what}", every_s=0.03)
+        found: SignalHistory = until(look_at, f"of {name}: {what}", every_s=0.03)
         return found
 
     def verdicts_until(self, name: str, true: Callable[[], Any], what: str) -> list[dict[str, Any]]:
@@ -395,7 +397,7 @@ class World:
 
     def _going_on(self) -> bool:
         with self.desk() as desk:
-            return look(desk).going_on
+            return observe_campaign(desk).going_on
 
     def finish(self, *, retry: bool = True, leave: tuple[str, ...] = ()) -> dict[str, Any]:
         """Controllers are started until nothing is left to do; a person retries held cells, but `leave`. The last status."""

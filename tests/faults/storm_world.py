@@ -144,7 +144,7 @@ def role_of(pid: int) -> str:
     words = _words(f"/proc/{pid}/cmdline")
     if any(word.endswith("/guard.py") for word in words):  # it names the controller's command, too
         return "guard"
-    if "muster.wiring.controller" in words:
+    if "muster.bootstrap.controller_process" in words:
         return "controller"
     if any(word.endswith("/shim.py") for word in words):
         return "shim" if _holds(pid, "/shim.lock") else "warm" if "serve" in words else "helper"

@@ -45,7 +45,7 @@ def test_34_the_machine_sleeps_for_an_hour(world: World, monkeypatch: pytest.Mon
     world.trainer(TRAINS)
     sleeps(world, 0)
     shift = SHIFTED.format(shift=str(world.root / "asleep"))
-    script = f"{shift}\nfrom muster.wiring.controller import main\nsys.exit(main([{str(world.root)!r}]))"
+    script = f"{shift}\nfrom muster.bootstrap.controller_process import main\nsys.exit(main([{str(world.root)!r}]))"
     controller = world.start(sys.executable, "-c", script, start_new_session=True)
     real = time.clock_gettime
 
@@ -124,7 +124,9 @@ def test_46_a_hundred_busy_processes(world: World, monkeypatch: pytest.MonkeyPat
     world.pace(monkeypatch, pace, 0.5)  # convicts an idle tree after 12 s
     world.trainer(TRAINS)
     core = ("taskset", "-c", str(min(os.sched_getaffinity(0))))
-    world.start(*core, sys.executable, "-m", "muster.wiring.controller", str(world.root), start_new_session=True)
+    world.start(
+        *core, sys.executable, "-m", "muster.bootstrap.controller_process", str(world.root), start_new_session=True
+    )
     run = world.running("train/0")
     world.until_seen("train/0", lambda seen: seen.first is not None, "it advances")
     busy = [world.start(*core, "sh", "-c", "while :; do :; done") for _ in range(100)]

@@ -16,7 +16,7 @@ def shifted():
     with open({shift!r}) as file:
         return real() + float(file.read() or 0)
 time.time = shifted
-from muster.wiring.controller import main
+from muster.bootstrap.controller_process import main
 sys.exit(main([{root!r}]))
 """
 

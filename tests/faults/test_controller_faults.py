@@ -198,7 +198,7 @@ def shifted():
     except (OSError, ValueError):
         return real()
 time.time = shifted
-from muster.wiring.controller import main
+from muster.bootstrap.controller_process import main
 sys.exit(main([{str(world.root)!r}]))
 """
     controller = world.start(sys.executable, "-c", wrapper, start_new_session=True)

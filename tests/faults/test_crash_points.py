@@ -6,7 +6,7 @@ import signal
 import pytest
 from fault_world import SHIM, World, kill, letter, until
 
-from muster.ports.crash import POINTS
+from muster.files.crash_points import CRASH_POINTS
 
 EVAL_FAILS = {"eval/1": 3}
 COMMAND = "sh job.sh {cell} {attempt}"
@@ -33,7 +33,7 @@ def shim_points() -> tuple[str, ...]:
 
 def cases() -> list[tuple[str, str]]:
     found = [(point, "command") for point in (*BY_COMMAND, *BY_BOTH)]
-    found += [(point, "controller") for point in POINTS if point not in BY_COMMAND]
+    found += [(point, "controller") for point in CRASH_POINTS if point not in BY_COMMAND]
     return found + [(point, "shim") for point in shim_points()]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fault_world import World, kill, said, ticks, until
 
-from muster.execute.slots import SlotHouse
+from muster.hosts.local.slot_leases import SlotLeases
 
 JOB = "  train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'%s}"
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
@@ -288,7 +288,7 @@ def test_log_and_database_are_deleted(world: World) -> None:
 def test_a_deleted_home_is_noticed_and_the_slot_kept(world: World) -> None:
     begin(world, cpus=1)
     delete(world.home)
-    until(lambda: SlotHouse(world.home / "slots").holder("cpu0"), "the controller has taken the lease again")
+    until(lambda: SlotLeases(world.home / "slots").holder("cpu0"), "the controller has taken the lease again")
     other = world.beside("other")
     other.campaign(JOB.replace("train", "late") % "", seeds=1, cpus=1)
     other.take_in()
@@ -346,7 +346,7 @@ def test_a_run_that_closed_its_descriptors_keeps_its_slot_through_its_controller
     until((world.root / "closed").exists, "it has closed what it inherited")
     kill(world.shim(CELL))
     until(lambda: _held_by_controller(world), "the controller keeps the lease")
-    house = SlotHouse(world.home / "slots")
+    house = SlotLeases(world.home / "slots")
     whose = until(lambda: (held := house.holder("cpu0")) and held.cell and held, "and says whose it is")
     assert (whose.cell, whose.campaign) == (CELL, str(world.root))
     let_go(world)

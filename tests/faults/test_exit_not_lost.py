@@ -9,12 +9,12 @@ import pytest
 from fault_world import World, until
 from test_shim_corners import WAIT, Lone, ended, let_go
 
-from muster.domain.attempt import Attempt
-from muster.domain.sighting import ProofReading, Sighting
-from muster.execute.launches import LaunchBook, LocalTraces, refuges
-from muster.observe.attempts import AttemptProbe
-from muster.observe.process import boot_id
-from muster.ports.clock import SystemClock
+from muster.engine.ports.clock import SystemClock
+from muster.files.process_identity import read_boot_id
+from muster.hosts.local.attempt_probe import AttemptProbe
+from muster.hosts.local.launch_orders import LaunchBook, LocalTraces, refuge_folders
+from muster.model.attempt import Attempt
+from muster.model.attempt_snapshot import AttemptSnapshot, ProofReading
 
 REFUSED = [errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EROFS, errno.ESTALE]
 
@@ -41,9 +41,9 @@ def lone(world: World) -> Lone:
     return Lone.on_disk(world)
 
 
-def look(lone: Lone) -> Sighting:
+def look(lone: Lone) -> AttemptSnapshot:
     """As a controller looks that has launched it."""
-    attempt = Attempt("train/0", 1, lone.token, 1, (), "", "", SystemClock().boot() - 10, boot_id())
+    attempt = Attempt("train/0", 1, lone.token, 1, (), "", "", SystemClock().boot() - 10, read_boot_id())
     book = LaunchBook(lone.world.state / "launched")
     book.note(lone.token)
     traces = LocalTraces(lone.world.state, book)
@@ -53,7 +53,7 @@ def look(lone: Lone) -> Sighting:
 
 def places(lone: Lone, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     monkeypatch.setenv("MUSTER_HOME", str(lone.world.home))
-    return refuges(lone.world.state, lone.token)
+    return refuge_folders(lone.world.state, lone.token)
 
 
 @pytest.mark.parametrize("number", REFUSED, ids=errno.errorcode.get)

@@ -12,12 +12,10 @@ from pathlib import Path
 import pytest
 from fault_world import LOGGED, World, evidence, kill, mount, own_mounts, said, ticks, unmount, until, why_no_mounts
 
-from muster.domain.campaign import Job, Progress
-from muster.domain.reading import Mark, Readings, Vitals
-from muster.judge.floors import Floors
-from muster.judge.history import begin as begin_watch
-from muster.judge.history import note
-from muster.judge.living import Watch, confirm, find
+from muster.engine.judge.liveness import RunWatch, count_conviction, judge_liveness
+from muster.engine.judge.signal_history import Thresholds, begin_history, fold_readings
+from muster.model.attempt_snapshot import ProgressMark, RunReadings, TreeVitals
+from muster.model.campaign import DeclaredProgress, Job
 
 POLL_S = 0.1
 
@@ -304,19 +302,21 @@ def test_41_living_runs(world: World, far: Far, monkeypatch: pytest.MonkeyPatch)
 
 def test_41_an_idle_run_that_can_not_be_read_is_not_called_working() -> None:
     """It works in memory, and has written once: what is left of that, ever less, is no sign of work."""
-    floors = Floors()
-    job = Job("train", (), ("python",), progress=(Progress("jsonl", "metrics.jsonl", "step"),))
-    watch = Watch(begin_watch(0.0, 0.0), floors=floors)
+    floors = Thresholds()
+    job = Job("train", (), ("python",), progress=(DeclaredProgress("jsonl", "metrics.jsonl", "step"),))
+    watch = RunWatch(begin_history(0.0, 0.0), floors=floors)
     used = written = 0.0
     for look in range(1, 360 + 1):  # ten minutes of training, then 20 minutes of silence
         now, trains = look * floors.poll_s, look <= 120
         used += 5.0 * trains
         written += 4096.0 * (look == 120)
         trouble = "" if trains else "its files do not answer"
-        mark = Mark("metrics.jsonl", "jsonl", float(min(look, 120)), f"step {look}", trouble=trouble)
-        note(watch.history, Readings(now, (mark,), Vitals("S", used, written, 0, opens_gpu=False)), "S", floors)
-        confirm(watch, job, now)
-    found = find(watch, job, now)
+        mark = ProgressMark("metrics.jsonl", "jsonl", float(min(look, 120)), f"step {look}", trouble=trouble)
+        fold_readings(
+            watch.history, RunReadings(now, (mark,), TreeVitals("S", used, written, 0, opens_gpu=False)), "S", floors
+        )
+        count_conviction(watch, job, now)
+    found = judge_liveness(watch, job, now)
     assert (found.state, found.confidence) == ("UNKNOWN", "unknown"), found.reason
 
 

@@ -11,7 +11,7 @@ import pytest
 from fault_world import World, kill, letter, ticks, until
 from test_crash_points import shim_points
 
-from muster.ports.crash import POINTS
+from muster.files.crash_points import CRASH_POINTS
 
 TRAIN = "  train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'}\n"
 COPY = "'sh job.sh copy/1 1', 'sh job.sh copy/2 1'"
@@ -213,7 +213,7 @@ def world_has(world: World, n: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("point", [*shim_points(), *POINTS[:5], "epoch.taken", "order.write", "order.rename"])
+@pytest.mark.parametrize("point", [*shim_points(), *CRASH_POINTS[:5], "epoch.taken", "order.write", "order.rename"])
 def test_killed_at_every_named_point(machine: World, point: str) -> None:
     """The campaign is complete when its finish is declared, so the first to get there is of the finish."""
     machine.campaign(TRAIN, seeds=1)

@@ -20,8 +20,8 @@ import pytest
 from fault_world import PATIENCE_S, World, kill, letter, ticks, until
 from test_finish_faults import machine, stages  # noqa: F401
 
-from muster.execute import guard
-from muster.execute.guards import PROGRAM, guard_pid, read_words
+from muster.hosts.local import guard
+from muster.hosts.local.guard_keeper import GUARD_PROGRAM, living_guard_pid, read_guard_report
 
 ONE = "  train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'}\n"
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
@@ -41,7 +41,7 @@ def up(world: World) -> int:
     """Detached; the controller's pid once it has a guard."""
     assert world.muster("up", "--detach").returncode == 0
     first = until(world.holder, "a controller")
-    until(lambda: guard_pid(world.state), "a guard")
+    until(lambda: living_guard_pid(world.state), "a guard")
     return int(first)
 
 
@@ -75,7 +75,7 @@ def another_controller(world: World, first: int) -> int:
 
 def another_guard(world: World, first: int) -> int:
     def other() -> int | None:
-        pid = guard_pid(world.state)
+        pid = living_guard_pid(world.state)
         return pid if pid != first else None
 
     return int(until(other, "another guard"))
@@ -122,13 +122,13 @@ def test_controller_comes_back_where_nothing_runs(guarded: World) -> None:
 
 def test_controller_and_guard_are_killed_in_turn(guarded: World) -> None:
     guarded.campaign(ONE, seeds=40, cpus=2, body="sleep 0.1")
-    controller, watcher = up(guarded), guard_pid(guarded.state) or 0
+    controller, watcher = up(guarded), living_guard_pid(guarded.state) or 0
     for _ in range(3):
         kill(watcher)
         watcher = another_guard(guarded, watcher)
         kill(controller)
         controller = another_controller(guarded, controller)
-        watcher = guard_pid(guarded.state) or another_guard(guarded, watcher)
+        watcher = living_guard_pid(guarded.state) or another_guard(guarded, watcher)
     assert completed(guarded, 40).executions == 40
 
 
@@ -137,7 +137,7 @@ def test_both_are_killed_while_a_run_lives(guarded: World) -> None:
     guarded.campaign(ONE, seeds=3, cpus=1, body=f'[ "$1" != train/0 ] || {WAIT}')
     up(guarded)
     guarded.running("train/0")
-    both = [guard_pid(guarded.state) or 0, guarded.holder() or 0]
+    both = [living_guard_pid(guarded.state) or 0, guarded.holder() or 0]
     for pid in both:
         kill(pid, signal.SIGSTOP)  # neither starts the other in between
     for pid in both:
@@ -154,7 +154,7 @@ def test_killed_during_the_finish(guarded: World, who: str) -> None:
     first = up(guarded)
     until(lambda: guarded.counted().begins[("copy/1", 1)], "the step runs")
     if who == "guard first":
-        before = guard_pid(guarded.state) or 0
+        before = living_guard_pid(guarded.state) or 0
         kill(before)
         another_guard(guarded, before)
     kill(first)
@@ -179,7 +179,7 @@ def test_killed_in_the_wait_before_power_off(guarded: World, machine: World) -> 
 def test_stopped_guard_goes_on(guarded: World) -> None:
     guarded.campaign(ONE, seeds=1, body=WAIT)
     up(guarded)
-    watcher = guard_pid(guarded.state) or 0
+    watcher = living_guard_pid(guarded.state) or 0
     kill(watcher, signal.SIGSTOP)
     until(lambda: letter(watcher) == "T", "it is stopped")
     until(lambda: letter(watcher) == "S", "its controller lets it go on")
@@ -214,17 +214,17 @@ def test_guard_dies_at_every_point(guarded: World, point: str, how: str) -> None
 def test_exactly_one_guard(guarded: World) -> None:
     guarded.campaign(ONE, seeds=1, body=WAIT)
     up(guarded)
-    first = guard_pid(guarded.state)
-    others = [guarded.start(sys.executable, "-I", "-S", PROGRAM, str(guarded.state)) for _ in range(5)]
+    first = living_guard_pid(guarded.state)
+    others = [guarded.start(sys.executable, "-I", "-S", GUARD_PROGRAM, str(guarded.state)) for _ in range(5)]
     assert [other.wait(timeout=PATIENCE_S) for other in others] == [0] * 5
-    assert guard_pid(guarded.state) == first
+    assert living_guard_pid(guarded.state) == first
     assert guards(guarded) == [first]
     let_go(guarded)
     completed(guarded, 1)
 
 
 def guards(world: World) -> list[int]:
-    return [pid for pid in world.ours() if PROGRAM in arguments(pid)]
+    return [pid for pid in world.ours() if GUARD_PROGRAM in arguments(pid)]
 
 
 def arguments(pid: int) -> list[str]:
@@ -270,10 +270,10 @@ def test_guard_leaves_a_folder_that_is_gone(guarded: World, how: str, alone: boo
         fcntl.flock(slot, fcntl.LOCK_EX)
         if alone:
             start_guard(guarded, "/bin/sh", "-c", "exit 1")
-            until(lambda: read_words(guarded.state), "it has lost a controller")
+            until(lambda: read_guard_report(guarded.state), "it has lost a controller")
         else:
             guarded.controller()
-            until(lambda: guard_pid(guarded.state), "a guard")
+            until(lambda: living_guard_pid(guarded.state), "a guard")
         if how == "deleted":
             delete(guarded.root)
         else:
@@ -293,7 +293,7 @@ def delete(folder: Path) -> None:
 
 
 def start_guard(world: World, *command: str, env: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-    return world.start(sys.executable, "-I", "-S", PROGRAM, str(world.state), *command, env=env)
+    return world.start(sys.executable, "-I", "-S", GUARD_PROGRAM, str(world.state), *command, env=env)
 
 
 def test_guard_of_a_campaign_at_rest_ends_at_once(guarded: World) -> None:
@@ -325,9 +325,17 @@ def test_failing_controller_is_told(guarded: World, monkeypatch: pytest.MonkeyPa
     guarded.take_in()
     tries = guarded.root / "tries"
     script = f'date +%s.%N >> {tries}; [ -e {guarded.root}/mended ] && exec "$@"; echo it is broken >&2; exit 7'
-    real = (sys.executable, "-m", "muster.wiring.begin", "muster.wiring.controller", str(guarded.root))
+    real = (
+        sys.executable,
+        "-m",
+        "muster.bootstrap.begin_process",
+        "muster.bootstrap.controller_process",
+        str(guarded.root),
+    )
     start_guard(guarded, "/bin/sh", "-c", script, "sh", *real)
-    words = until(lambda: (found := read_words(guarded.state)) and found.times >= 6 and found, "it failed six times")
+    words = until(
+        lambda: (found := read_guard_report(guarded.state)) and found.times >= 6 and found, "it failed six times"
+    )
     assert (words.code, words.said) == (7, "it is broken")
     told = guarded.status()["controller"]
     assert re.fullmatch(
@@ -340,7 +348,7 @@ def test_failing_controller_is_told(guarded: World, monkeypatch: pytest.MonkeyPa
     assert gaps[-1] > 4 * gaps[0], gaps
     (guarded.root / "mended").touch()
     completed(guarded, 1)
-    assert read_words(guarded.state) is None
+    assert read_guard_report(guarded.state) is None
     (notice,) = guarded.rows("SELECT reason FROM event WHERE kind = 'notice'")
     assert "the guard started the controller again; it failed" in notice["reason"]
 
@@ -353,12 +361,12 @@ def test_controller_that_comes_too_late_is_no_failure(guarded: World) -> None:
         started = guarded.controller(env={"MUSTER_REVIVED_BY": "guard"})
         assert started.wait(timeout=PATIENCE_S) == 0
         watcher = start_guard(guarded)
-        until(lambda: guard_pid(guarded.state), "a guard")
+        until(lambda: living_guard_pid(guarded.state), "a guard")
         assert watcher.poll() is None
         assert not guarded.controllers()
         desk.lock.give_back()
     completed(guarded, 1)
-    assert read_words(guarded.state) is None
+    assert read_guard_report(guarded.state) is None
 
 
 def test_controller_without_descriptors_says_so_in_a_line(guarded: World) -> None:
@@ -366,9 +374,7 @@ def test_controller_without_descriptors_says_so_in_a_line(guarded: World) -> Non
     guarded.take_in()
     seen = set()
     for limit in range(4, 9):
-        line = (
-            f"ulimit -n {limit}; exec {sys.executable} -m muster.wiring.begin muster.wiring.controller {guarded.root}"
-        )
+        line = f"ulimit -n {limit}; exec {sys.executable} -m muster.bootstrap.begin_process muster.bootstrap.controller_process {guarded.root}"
         done = subprocess.run(["sh", "-c", line], env=guarded.env, capture_output=True, text=True, timeout=PATIENCE_S)
         if not done.stderr.startswith("muster: "):
             continue  # the interpreter itself did not begin, or this was enough
@@ -386,7 +392,7 @@ def test_guard_is_small_and_holds_nothing(guarded: World) -> None:
     guarded.campaign(ONE, seeds=1, body=WAIT)
     up(guarded)
     guarded.running("train/0")
-    watcher = guard_pid(guarded.state) or 0
+    watcher = living_guard_pid(guarded.state) or 0
     until(lambda: letter(watcher) == "S", "it sleeps")
     rollup = Path(f"/proc/{watcher}/smaps_rollup").read_text()
     assert int(re.search(r"^Rss: +(\d+) kB", rollup, re.MULTILINE)[1]) <= MOST_KB  # type: ignore[index]

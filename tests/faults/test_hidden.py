@@ -57,7 +57,7 @@ def proc(world: World, tmp_path: Path) -> Iterator[None]:
 
 
 def controller(world: World) -> subprocess.Popen[bytes]:
-    command = (*WITHOUT_PRIVILEGE, sys.executable, "-m", "muster.wiring.controller", str(world.root))
+    command = (*WITHOUT_PRIVILEGE, sys.executable, "-m", "muster.bootstrap.controller_process", str(world.root))
     return world.start(*command, start_new_session=True)
 
 

@@ -6,24 +6,27 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.attempt import Attempt
-from muster.domain.campaign import Job
-from muster.domain.sighting import ProofReading
-from muster.judge.attempt import judge_attempt
-from muster.observe import attempts as looking
-from muster.observe import facts as facts_of_folder
-from muster.observe import process
-from muster.ports.clock import SystemClock
+from muster.engine.judge.attempt_verdict import judge_attempt
+from muster.engine.ports.clock import SystemClock
+from muster.files import process_identity
+from muster.hosts.local import attempt_probe
+from muster.model.attempt import Attempt
+from muster.model.attempt_snapshot import ProofReading
+from muster.model.campaign import Job
 
 JOB = Job("train", (), ("true",))
-ATTEMPT = Attempt("train/0", 1, "token", 1, ("cpu0",), "", "", 0.0, process.boot_id())
+ATTEMPT = Attempt("train/0", 1, "token", 1, ("cpu0",), "", "", 0.0, process_identity.read_boot_id())
 
 
 def identity() -> dict[str, object]:
     """Of a process that has ended."""
     pid = os.spawnlp(os.P_NOWAIT, "true", "true")
     os.waitpid(pid, 0)
-    host = {"boot_id": process.boot_id(), "pid_namespace": process.pid_namespace(), "init_ticks": process.init_ticks()}
+    host = {
+        "boot_id": process_identity.read_boot_id(),
+        "pid_namespace": process_identity.read_pid_namespace(),
+        "init_ticks": process_identity.read_init_ticks(),
+    }
     return {**host, "pid": pid, "ticks": 1, "shim_pid": pid, "shim_ticks": 1, "boot": 0.0, "at": 0.0}
 
 
@@ -48,8 +51,10 @@ def test_the_shim_ends_in_the_middle_of_a_look(tmp_path: Path, monkeypatch: pyte
             finish(tmp_path)  # all else of this look was read before, and found nothing
         return lives and path.endswith("/shim.lock")
 
-    monkeypatch.setattr(facts_of_folder, "locked", locked)
-    probe = looking.AttemptProbe(lambda _cell, _n: tmp_path, SystemClock(), lambda _attempt, _exit: ProofReading(True))
+    monkeypatch.setattr(attempt_probe, "is_lock_file_held", locked)
+    probe = attempt_probe.AttemptProbe(
+        lambda _cell, _n: tmp_path, SystemClock(), lambda _attempt, _exit: ProofReading(True)
+    )
     for _ in range(3):  # it is slow to write its exit down: its process is seen gone more than once
         seen = probe.look([ATTEMPT])[ATTEMPT.key]
         assert not judge_attempt(ATTEMPT, seen, JOB).final

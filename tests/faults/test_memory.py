@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from fault_world import World, kill, said, until
 
-from muster.observe.probes import cgroup
+from muster.hosts.local import kernel
 
 LIMIT = 256 << 20
 # what a run does with memory; a child dies of it and not the main process: it is by far the larger one
@@ -34,7 +34,7 @@ def child_eats():
 
 def why_not() -> str:
     """Why no group can be made here, if so."""
-    own = cgroup.group_of(os.getpid())
+    own = kernel.memory_group_of(os.getpid())
     if own is None:
         return "needs a memory cgroup that tells how often the kernel killed"
     folder = Path(own.folder) / f"muster-probe-{os.getpid()}"
@@ -49,7 +49,7 @@ def why_not() -> str:
     return ""
 
 
-def limits(own: cgroup.Group) -> tuple[str, ...]:
+def limits(own: kernel.MemoryGroup) -> tuple[str, ...]:
     return ("memory.max", "memory.swap.max") if own.v2 else ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes")
 
 
@@ -60,7 +60,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT
 @pytest.fixture
 def group(world: World) -> Iterator[Path]:
     """Asks for `world`, so that it is left before the world's processes are ended: they go back to our own group."""
-    own = cgroup.group_of(os.getpid())
+    own = kernel.memory_group_of(os.getpid())
     assert own is not None
     folder = Path(own.folder) / f"muster-{os.getpid()}"
     folder.mkdir()
@@ -85,15 +85,17 @@ def remove(folder: Path) -> bool:
 
 
 def kills(group: Path) -> int:
-    own = cgroup.group_of(os.getpid())
+    own = kernel.memory_group_of(os.getpid())
     assert own is not None
-    return cgroup.oom_kills(own._replace(folder=str(group))) or 0
+    return kernel.oom_kills_in_group(own._replace(folder=str(group))) or 0
 
 
 def begin(world: World, group: Path, body: str) -> None:
     world.trainer(WORDS + body)
     enter = 'echo $$ > "$0/cgroup.procs" && exec "$@"'
-    world.start("sh", "-c", enter, str(group), sys.executable, "-m", "muster.wiring.controller", str(world.root))
+    world.start(
+        "sh", "-c", enter, str(group), sys.executable, "-m", "muster.bootstrap.controller_process", str(world.root)
+    )
     until(world.holder, "the controller is in that group")
 
 

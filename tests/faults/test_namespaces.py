@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT
 
 
 def controller_words(world: World) -> list[str]:
-    return [sys.executable, "-m", "muster.wiring.controller", str(world.root)]
+    return [sys.executable, "-m", "muster.bootstrap.controller_process", str(world.root)]
 
 
 def container_words(world: World) -> list[str]:
@@ -50,7 +50,7 @@ import json, os, subprocess, sys, time
 root, python = sys.argv[1:3]
 state = root + "/.muster"
 folder = state + "/attempts/train/0/1"
-controller = [python, "-m", "muster.wiring.controller", root]
+controller = [python, "-m", "muster.bootstrap.controller_process", root]
 
 def until(true, what):
     deadline = time.monotonic() + 60

@@ -17,7 +17,7 @@ import pytest
 from fault_world import World, kill, letter, ticks, until
 from test_crash_points import shim_points
 
-from muster.ports.crash import POINTS
+from muster.files.crash_points import CRASH_POINTS
 
 JOBS = """\
   train: {axes: [seed], command: 'sh job.sh {cell} {attempt}'}
@@ -25,7 +25,9 @@ JOBS = """\
 """
 SEEDS = 12
 BODY = 'case "$1" in *[159]) sleep 0.15;; *[037]) sleep 0.04;; esac'
-CONTROLLER_POINTS = tuple(point for point in POINTS if point not in ("campaign.write", "env.write", "fold.intent"))
+CONTROLLER_POINTS = tuple(
+    point for point in CRASH_POINTS if point not in ("campaign.write", "env.write", "fold.intent")
+)
 SHIM_POINTS = shim_points()
 
 

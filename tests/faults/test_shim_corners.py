@@ -23,12 +23,13 @@ import msgspec
 import pytest
 from fault_world import SHIM, World, _json, _text, kill, letter, ticks, until
 
-from muster.domain.campaign import Slots
-from muster.domain.order import Order
-from muster.execute import shim as shim_module
-from muster.execute.local import LocalExecutor, read_order
-from muster.execute.slots import SlotHouse
-from muster.ports.executor import Slot
+from muster.engine.ports.executor import Slot
+from muster.hosts.local import shim as shim_module
+from muster.hosts.local.executor import LocalExecutor
+from muster.hosts.local.slot_leases import SlotLeases
+from muster.model.attempt import Order
+from muster.model.campaign import Slots
+from muster.readers.attempt_facts import read_order
 
 WAIT = "while [ ! -e go ]; do sleep 0.02; done"
 HELPER = "(setsid sh -c 'echo $$ > helper; while [ ! -e release_helper ]; do sleep 0.02; done' &); until [ -s helper ]; do sleep 0.01; done"
@@ -330,7 +331,7 @@ def test_a_run_on_twenty_slots_holds_twenty(world: World) -> None:
 
 def test_a_shim_whose_slot_was_deleted_on_its_way_executes_nothing(lone: Lone) -> None:
     """A request that waits in a socket is seen by nobody: another run may have taken the slot meanwhile."""
-    house = SlotHouse(lone.world.home / "slots")
+    house = SlotLeases(lone.world.home / "slots")
     lease = house.lease([Slot("cpu0", "cpu")])
     assert lease
     (lone.world.home / "slots" / "cpu0").unlink()
@@ -510,10 +511,10 @@ def test_a_tree_that_does_not_die(lone: Lone) -> None:
 def test_only_the_tree_is_signalled(lone: Lone) -> None:
     """A pid that has gone to somebody else since it was listed."""
     other = lone.world.start("sleep", "1000")
-    shim_module.signal_exactly([other.pid], list, signal.SIGKILL)
+    shim_module.signal_by_pidfd([other.pid], list, signal.SIGKILL)
     time.sleep(0.05)
     assert other.poll() is None
-    shim_module.signal_exactly([other.pid], lambda: [other.pid], signal.SIGKILL)
+    shim_module.signal_by_pidfd([other.pid], lambda: [other.pid], signal.SIGKILL)
     assert other.wait() == -signal.SIGKILL
 
 

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from fault_world import World, evidence, kill, letter, said, ticks, until
 
-from muster.domain.campaign import Job, Progress
-from muster.domain.reading import Mark, Readings, Vitals
-from muster.judge.floors import Floors
-from muster.judge.history import begin, note
-from muster.judge.living import Watch, confirm, find
+from muster.engine.judge.liveness import RunWatch, count_conviction, judge_liveness
+from muster.engine.judge.signal_history import Thresholds, begin_history, fold_readings
+from muster.model.attempt_snapshot import ProgressMark, RunReadings, TreeVitals
+from muster.model.campaign import DeclaredProgress, Job
 
 POLL_S = 0.1
 SLACK_S = 3.0  # two busy cores
@@ -151,19 +150,21 @@ deadlock()
 @pytest.mark.parametrize("every", [2, 3, 12, 24, 30])
 def test_20_a_heart_that_beats_between_idle_looks(every: int) -> None:
     """wandb's own process writes every 15 s, looks are 5 s apart: most show an idle tree, and none shows progress."""
-    floors = Floors()
-    job = Job("train", (), ("python",), progress=(Progress("jsonl", "metrics.jsonl", "step"),))
-    watch = Watch(begin(0.0, 0.0), floors=floors)
+    floors = Thresholds()
+    job = Job("train", (), ("python",), progress=(DeclaredProgress("jsonl", "metrics.jsonl", "step"),))
+    watch = RunWatch(begin_history(0.0, 0.0), floors=floors)
     written, used, found = 0.0, 0.0, []
     for look in range(1, 720 + 1):  # ten minutes of training, then 50 minutes of nothing but heartbeats
         now, trains = look * floors.poll_s, look <= 120
         written += 1000.0 * (trains or look % every == 0)
         used += 2.0 if trains else 0.1 * (look % every == 0)
         step = float(min(look, 120))
-        mark = Mark("metrics.jsonl", "jsonl", step, f"step {step:g}")
-        note(watch.history, Readings(now, (mark,), Vitals("S", used, written, 0, opens_gpu=False)), "S", floors)
-        confirm(watch, job, now)
-        found.append(find(watch, job, now).state)
+        mark = ProgressMark("metrics.jsonl", "jsonl", step, f"step {step:g}")
+        fold_readings(
+            watch.history, RunReadings(now, (mark,), TreeVitals("S", used, written, 0, opens_gpu=False)), "S", floors
+        )
+        count_conviction(watch, job, now)
+        found.append(judge_liveness(watch, job, now).state)
     assert found[119] == "RUNNING"
     assert set(found[-60:]) == {"STALLED"}  # and it stays so
 

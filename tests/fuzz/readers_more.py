@@ -27,25 +27,28 @@ from readers_runs import (
 )
 from readers_state import NAMES, _as, _logs
 
-from muster.acts import why
-from muster.acts.decisions import pointed_at
-from muster.acts.preflight import preflight
-from muster.domain.errors import MusterError
-from muster.execute.local import read_order
-from muster.execute.shim import read_object as shim_json
-from muster.observe import environments, facts, find_output, find_target, npz, remains, window
-from muster.observe.clocks import clocks
-from muster.observe.finding import end_of
-from muster.observe.origins import _by_the_way, _more
-from muster.observe.zips import DAMAGED, BadMember, open_member, zip_of
-from muster.ports import known_secrets
-from muster.ports.bounded_json import loads_bounded
-from muster.report.journal.flags import read_command
-from muster.store import old_database
-from muster.store.sqlite import SqliteStore
-from muster.wiring import pack_secrets, shutting
-from muster.wiring.finishing import _own_words
-from muster.wiring.tracing import _text_of
+from muster.app.campaign.preflight.missing_programs import find_preflight_mistakes
+from muster.app.campaign.verbs.act_on_cells import read_evidence_line
+from muster.app.finish import power_off
+from muster.app.finish.run_finish import _last_error_message
+from muster.app.journal.recorded_run import split_command_text
+from muster.app.overview import explain_cell, write_pack
+from muster.app.report.trace_files import _read_traced_line
+from muster.engine.store import database_checks
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import known_secrets
+from muster.files.json_codec import load_bounded_json
+from muster.hosts.local import living_runs, process_outputs, python_probe
+from muster.hosts.local.shim import read_object_or_none
+from muster.model.errors import MusterError
+from muster.readers import attempt_facts, run_times
+from muster.readers.attempt_facts import read_order
+from muster.readers.checkpoints import arrays
+from muster.readers.checkpoints.file_formats import DAMAGED_FILE_ERRORS, UnreadableMember, open_zip, open_zip_member
+from muster.readers.discovery import run_arguments
+from muster.readers.discovery.progress_files import read_log_end
+from muster.readers.discovery.run_arguments import declared_periods
+from muster.readers.result_origins import _first_result_object, _other_result_texts
 
 ORDER = {
     "muster": 1, "state": "/x/.muster", "cell": "train/a/0", "n": 1, "token": "t", "command": ["python", "train.py"], "cwd": "/x", "env": {"A": "b"}, "env_file": "/x/.muster/env/1.json",
@@ -65,8 +68,8 @@ IDENTITY = {
 
 def _attempt(folder: Path) -> object:
     return (
-        read_order(folder), find_output.supervised(str(folder)), find_output.own_process(str(folder)), shim_json(str(folder / "attempt.json")),
-        why._exit_facts(folder, "t"), remains.living_orphans(str(folder)), known_secrets.know_state(folder), known_secrets.mask("x"),
+        read_order(folder), process_outputs.find_supervising_campaign(str(folder)), process_outputs.process_of_attempt_folder(str(folder)), read_object_or_none(str(folder / "attempt.json")),
+        explain_cell._read_exit_facts(folder, "t"), living_runs.find_living_orphans(str(folder)), known_secrets.register_state_secrets(folder), known_secrets.mask_secrets("x"),
     )  # fmt: skip
 
 
@@ -78,10 +81,10 @@ def _all_facts(path: Path) -> object:
     folder = str(path.parent)
     found: list[object] = []
     for ask in (
-        lambda: facts.read_exit(f"{folder}/exit.json", "t"), lambda: facts.read_identity(f"{folder}/identity.json"), lambda: facts.stop_reason(folder),
-        lambda: facts.freed(folder), lambda: facts.shim(folder), lambda: facts.last_sign(folder, 0.0), lambda: remains.living_orphans(folder),
-        lambda: read_order(path.parent), lambda: window._text(f"{folder}/started"), lambda: why.tail(f"{folder}/stderr.log"), lambda: end_of(f"{folder}/stderr.log"),
-        lambda: _own_words(path.parent), lambda: find_output.supervised(folder), lambda: find_output.own_process(folder), lambda: shim_json(f"{folder}/exit.json"),
+        lambda: attempt_facts.read_exit_file(f"{folder}/exit.json", "t"), lambda: attempt_facts.read_identity_file(f"{folder}/identity.json"), lambda: attempt_facts.read_stop_reason(folder),
+        lambda: attempt_facts.read_freed_time(folder), lambda: attempt_facts.shim_state(folder), lambda: attempt_facts.last_sign_of_attempt(folder, 0.0), lambda: living_runs.find_living_orphans(folder),
+        lambda: read_order(path.parent), lambda: run_times._read_stripped_text(f"{folder}/started"), lambda: explain_cell.read_log_tail(f"{folder}/stderr.log"), lambda: read_log_end(f"{folder}/stderr.log"),
+        lambda: _last_error_message(path.parent), lambda: process_outputs.find_supervising_campaign(folder), lambda: process_outputs.process_of_attempt_folder(folder), lambda: read_object_or_none(f"{folder}/exit.json"),
     ):  # fmt: skip
         try:
             found.append(ask())
@@ -96,10 +99,10 @@ def _target(name: str) -> Callable[[Path], object]:
         folder = str(path.parent)
         argv = ["python", "train.py", "--steps", "5", "--seed=1"]
         return (
-            find_target.target_of(argv, folder, "step"),
-            find_target.repeat_of(folder),
-            find_target.other_run(argv, folder),
-            clocks(folder, argv),
+            run_arguments.target_of_run(argv, folder, "step"),
+            run_arguments.action_repeat_of_run(folder),
+            run_arguments.is_config_of_other_run(argv, folder),
+            declared_periods(folder, argv),
         )
 
     return read
@@ -108,24 +111,24 @@ def _target(name: str) -> Callable[[Path], object]:
 def _words(path: Path) -> object:
     argv = path.read_bytes().decode("utf-8", "surrogateescape").split("\n")
     return (
-        find_target.target_of(argv, "", "step"),
-        clocks(None, argv),
-        list(find_output.named_folders(argv, "/x")),
-        read_command("\n".join(argv)),
+        run_arguments.target_of_run(argv, "", "step"),
+        declared_periods(None, argv),
+        list(process_outputs.output_folders_in_command(argv, "/x")),
+        split_command_text("\n".join(argv)),
     )
 
 
 def _answer(path: Path) -> object:
-    return environments._heard(("python",), 0, path.read_bytes().decode("utf-8", "replace"), "")
+    return python_probe._parse_python_answer(("python",), 0, path.read_bytes().decode("utf-8", "replace"), "")
 
 
 def _by_way(path: Path) -> object:
-    found = _by_the_way([str(path)])
-    return _more(found, [1.5])
+    found = _first_result_object([str(path)])
+    return _other_result_texts(found, [1.5])
 
 
 def _database(path: Path) -> object:
-    return old_database.read_old(path)
+    return database_checks.read_old_database(path)
 
 
 def _databases() -> list[bytes]:
@@ -148,9 +151,9 @@ def _databases() -> list[bytes]:
 def _zip(path: Path) -> object:
     found: list[object] = []
     with path.open("rb") as file:
-        archive = zip_of(file)
+        archive = open_zip(file)
         for member in archive.infolist()[:50]:
-            with open_member(archive, member) as opened:
+            with open_zip_member(archive, member) as opened:
                 while data := opened.read(1 << 16):
                     found.append(len(data))
     return sum(found)  # type: ignore[arg-type]
@@ -161,7 +164,7 @@ class _State:
         self.env_file = str(file)
 
 
-ANSWER = "".join(f"{environments.MARK}{json.dumps(each)}\n" for each in (
+ANSWER = "".join(f"{python_probe.PROBE_MARK}{json.dumps(each)}\n" for each in (
     {"python": "3.11"}, {"packages": {"torch": "2.1"}}, {"begins": "torch"}, {"framework": {"name": "torch", "gpus": 1, "devices": ["x"], "kinds": ["cuda"], "trouble": ""}},
 )).encode()  # fmt: skip
 
@@ -169,10 +172,10 @@ ANSWER = "".join(f"{environments.MARK}{json.dumps(each)}\n" for each in (
 def _netrc(path: Path) -> object:
     from dataclasses import replace
 
-    from muster.domain.campaign import Wandb
+    from muster.model.campaign import WandbSettings
 
-    online = replace(CAMPAIGN, wandb=Wandb("/x", "online"))
-    return preflight(online, str(path.parent), {"NETRC": str(path), "HOME": str(path.parent), "PATH": ""})
+    online = replace(CAMPAIGN, wandb=WandbSettings("/x", "online"))
+    return find_preflight_mistakes(online, str(path.parent), {"NETRC": str(path), "HOME": str(path.parent), "PATH": ""})
 
 
 def _small() -> list[bytes]:
@@ -180,11 +183,11 @@ def _small() -> list[bytes]:
 
 
 def _all() -> Iterable[Reader]:
-    yield Reader("attempt", ("muster.execute.local", "muster.execute.shim", "muster.acts.why", "muster.observe.find_output", "muster.observe.remains", "muster.observe.window", "muster.observe.attempts", "muster.observe.aftermath", "muster.observe.finding", "muster.wiring.finishing"),
+    yield Reader("attempt", ("muster.hosts.local.executor", "muster.hosts.local.shim", "muster.app.overview.explain_cell", "muster.hosts.local.process_outputs", "muster.hosts.local.living_runs", "muster.readers.run_times", "muster.hosts.local.attempt_probe", "muster.hosts.local.attempt_observer", "muster.readers.discovery.progress_files", "muster.app.finish.run_finish"),
                  _small, _all_facts, words=(*JSON_WORDS, b'"pid": ', b'"ticks": ', b"revoked:", b'"orphans": [[1, 2]]', b"null"))  # fmt: skip
     yield Reader(
         "attempt.order",
-        ("muster.execute.local", "muster.observe.find_output", "muster.ports.known_secrets"),
+        ("muster.hosts.local.executor", "muster.hosts.local.process_outputs", "muster.files.known_secrets"),
         _small,
         _as("attempt.json", _attempt),
         (MusterError,),
@@ -192,7 +195,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "target.yaml",
-        ("muster.observe.find_target", "muster.observe.clocks"),
+        ("muster.readers.discovery.run_arguments", "muster.readers.discovery.run_arguments"),
         lambda: [
             CONFIGS_YAML,
             b"steps: 5e5\nrun: {log_every: 120, save_every: 1e3}\ntask: dmc_x\nenv: {dmc: {repeat: 2}}\n",
@@ -204,29 +207,33 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "target.json",
-        ("muster.observe.find_target", "muster.observe.clocks"),
+        ("muster.readers.discovery.run_arguments", "muster.readers.discovery.run_arguments"),
         lambda: [CONFIGS_JSON, b'{"steps": 5e5, "save_every": 1000}'],
         _target("config.json"),
         words=JSON_WORDS,
     )
     yield Reader(
         "target.words",
-        ("muster.observe.find_target", "muster.observe.clocks", "muster.report.journal.flags"),
+        (
+            "muster.readers.discovery.run_arguments",
+            "muster.readers.discovery.run_arguments",
+            "muster.app.journal.recorded_run",
+        ),
         lambda: [FLAGS.replace(b" ", b"\n"), SCRIPT, b"--steps\n5e5\n--log_every=7\nrun.save=8\n"],
         _words,
         words=(b"--steps", b"=", b"1e5", b".", b"--"),
     )
     yield Reader(
         "python.answer",
-        ("muster.observe.environments",),
+        ("muster.hosts.local.python_probe",),
         lambda: [ANSWER],
         _answer,
-        words=(environments.MARK.encode(), b'"framework":', b'"packages":', *JSON_WORDS),
+        words=(python_probe.PROBE_MARK.encode(), b'"framework":', b'"packages":', *JSON_WORDS),
         codec=LINES,
     )
     yield Reader(
         "origins",
-        ("muster.observe.origins", "muster.ports.bounded_json"),
+        ("muster.readers.result_origins", "muster.files.json_codec"),
         lambda: [json.dumps({"score": 1.5, "episodes": 5, "checkpoint": "x"}).encode()],
         _by_way,
         file="r.json",
@@ -234,58 +241,60 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "json.bounded",
-        ("muster.ports.bounded_json",),
+        ("muster.files.json_codec",),
         lambda: [CONFIGS_JSON],
-        lambda path: loads_bounded(path.read_bytes()),
+        lambda path: load_bounded_json(path.read_bytes()),
         (ValueError,),
         words=JSON_WORDS,
     )
     yield Reader(
         "zip",
-        ("muster.observe.zips",),
+        ("muster.readers.checkpoints.file_formats",),
         lambda: ZIP_SEEDS,
         _zip,
-        (BadMember, zipfile.BadZipFile, RuntimeError, *DAMAGED),
+        (UnreadableMember, zipfile.BadZipFile, RuntimeError, *DAMAGED_FILE_ERRORS),
         codec=ZIP,
     )
     yield Reader(
         "npz",
-        ("muster.observe.npz",),
+        ("muster.readers.checkpoints.arrays",),
         _npz,
-        lambda path: npz.read_arrays(str(path), lambda names: names),
-        (npz.NoArrays,),
+        lambda path: arrays.read_npz_arrays(str(path), lambda names: names),
+        (arrays.UnreadableArrays,),
         file="x.npz",
         codec=ZIP_OF_NPY,
     )
     yield Reader(
         "evidence",
-        ("muster.acts.decisions", "muster.wiring.tracing"),
+        ("muster.app.campaign.verbs.act_on_cells", "muster.app.report.trace_files"),
         lambda: [SCRIPT],
-        lambda path: (pointed_at(f"{path.name}:3", path.parent), _text_of(path, 2)),
+        lambda path: (read_evidence_line(f"{path.name}:3", path.parent), _read_traced_line(path, 2)),
         (MusterError,),
     )
     yield Reader(
         "netrc",
-        ("muster.acts.preflight",),
+        ("muster.app.campaign.preflight.missing_programs",),
         lambda: [b"machine api.wandb.ai\n  login user\n  password x\n"],
         _netrc,
         words=(b"machine ", b"wandb"),
     )
     yield Reader(
         "environment",
-        ("muster.wiring.shutting", "muster.ports.known_secrets"),
+        ("muster.app.finish.power_off", "muster.files.known_secrets"),
         lambda: [b'{"PATH": "/bin", "API_KEY": "abcdefgh"}'],
-        lambda path: shutting.environment_of(_State(path)),
+        lambda path: power_off.read_recorded_environment(_State(path)),
         words=JSON_WORDS,
     )  # type: ignore[arg-type]
     yield Reader(
         "pack.facts",
-        ("muster.wiring.pack_secrets",),
+        ("muster.app.overview.write_pack",),
         _small,
-        lambda path: pack_secrets._facts(path.read_bytes(), known_secrets.masker()),
+        lambda path: write_pack._mask_json_facts(path.read_bytes(), known_secrets.current_masker()),
         words=(*JSON_WORDS, b'"argv": ["--key", "x"]', b'"env": {"API_KEY": '),
     )
-    yield Reader("database", ("muster.store.old_database",), _databases, _database, (MusterError,), file="campaign.db")
+    yield Reader(
+        "database", ("muster.engine.store.database_checks",), _databases, _database, (MusterError,), file="campaign.db"
+    )
 
 
 ZIP_SEEDS = _npz()[:1]

@@ -30,38 +30,46 @@ from containers import (
 from harness import Reader
 from mutate import Codec
 
-from muster.acts import config_names, gate_trace, run_config, status_table
-from muster.acts.scripts import missing_in_shell
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Result
-from muster.domain.errors import MusterError
-from muster.judge.clues import final_of, last_lines, last_useful_line, last_words, read_clues
-from muster.judge.loglines import clean_lines, tells_progress
-from muster.observe import facts
-from muster.observe.checkpoint_steps import step_of
-from muster.observe.checkpoints import open_checkpoint
-from muster.observe.curves import Log
-from muster.observe.find_columns import sniff
-from muster.observe.gate_stream import stream_of
-from muster.observe.log_pieces import LogPiece
-from muster.observe.metrics.discover import discover
-from muster.observe.metrics.jsonl import JsonlReader
-from muster.observe.metrics.meter import Meter
-from muster.observe.metrics.reader import StepReader
-from muster.observe.metrics.record_steps import BoardSteps, WandbSteps
-from muster.observe.metrics.stdout import LogReader
-from muster.observe.metrics.table import TableReader
-from muster.observe.metrics.wandb_url import logged_url
-from muster.observe.pickles import NotPlain, read_pickle
-from muster.observe.results import NoResult, has_match, read_result
-from muster.observe.run_command import NoCommand, read_command_file, read_script
-from muster.observe.run_files import RunFolder
-from muster.observe.run_series import series_of
-from muster.observe.step_reads import read_records, read_step
-from muster.observe.steps import LogPattern
-from muster.report.figures.staged.artifacts import artifacts_of
-from muster.stages.errors import SpecError
-from muster.stages.tables import read_table
-from muster.wiring import gate_files, staged_files
+from muster.app.campaign.preflight import config_warnings
+from muster.app.campaign.preflight.missing_programs import find_missing_in_shell_text
+from muster.app.gates import replay_gates, staged_pictures
+from muster.app.gates.staged_artifacts import parse_staged_artifacts
+from muster.app.journal.run_files import (
+    RunFolderReader,
+    UnreadableCommand,
+    read_command_file,
+    read_script_of_command,
+    read_series_file,
+)
+from muster.engine.judge.log_clues import (
+    find_final_exception,
+    last_log_lines,
+    last_unsurvived_lines,
+    last_useful_line,
+    read_log_clues,
+)
+from muster.engine.judge.log_notices import clean_log_lines, lines_show_progress
+from muster.model.campaign import Axis, AxisValue, Campaign, DeclaredResult, Job
+from muster.model.errors import MusterError
+from muster.readers import attempt_facts, gate_traces
+from muster.readers.checkpoints.arrays import PickleNotPlain
+from muster.readers.checkpoints.checkpoint_steps import step_of_checkpoint
+from muster.readers.checkpoints.plain_pickles import read_plain_pickle
+from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
+from muster.readers.curves import CurveLog
+from muster.readers.discovery import axis_values
+from muster.readers.discovery.step_columns import find_step_column
+from muster.readers.gate_stream import open_gate_stream
+from muster.readers.log_rows import LogPiece
+from muster.readers.proof_steps import read_newest_record_step, read_newest_step
+from muster.readers.records.logged_runs import RunMeter, discover_runs
+from muster.readers.records.record_steps import TensorboardStepReader, WandbStepReader
+from muster.readers.records.row_steps import LogPattern
+from muster.readers.records.text_steps import JsonlStepReader, PrintedStepReader, StepReader, TableStepReader
+from muster.readers.records.wandb_runs import logged_wandb_url
+from muster.readers.results import NoResult, has_printed_match, read_cell_result
+from muster.stages.notation import SpecError
+from muster.stages.traces import parse_evaluation_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from history_files import board_bytes, hf_bytes, jsonl_bytes, stdout_bytes, wandb_bytes
@@ -201,7 +209,7 @@ def _history(path: Path) -> object:
     """In two looks, as it grows."""
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    meter = Meter(discover(str(path)).runs[0].feeds())
+    meter = RunMeter(discover_runs(str(path)).runs[0].feeds())
     meter.look()
     path.write_bytes(whole)
     meter.look()
@@ -238,14 +246,14 @@ def _each(*reads: Callable[[Path], object], refusals: tuple[type[BaseException],
 
 
 def _result(kind: str, key: str | None, where: str = "x", reduce: Any = "last") -> Callable[[Path], object]:
-    result = Result("r", kind, where, key, reduce)  # type: ignore[arg-type]
-    return lambda path: read_result(result, str(path), path.name, {"r": result})
+    result = DeclaredResult("r", kind, where, key, reduce)  # type: ignore[arg-type]
+    return lambda path: read_cell_result(result, str(path), path.name, {"r": result})
 
 
 def _curves(kind: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
         names = {"score": ["eval.score", "score"], "loss": ["train/loss", "loss"]}
-        log = Log(kind, [LogPiece((1,), str(path))], "step", 1.0, names)
+        log = CurveLog(kind, [LogPiece((1,), str(path))], "step", 1.0, names)
         log.read()
         return log.curves(), log.tested(), log.logged()
 
@@ -253,12 +261,12 @@ def _curves(kind: str) -> Callable[[Path], object]:
 
 
 def _sniffs(path: Path) -> object:
-    return [sniff(str(path), kind) for kind in ("jsonl", "csv", "log")]
+    return [find_step_column(str(path), kind) for kind in ("jsonl", "csv", "log")]
 
 
 def _gate(kind: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
-        stream = stream_of({kind: path.name, "step": "iteration"}, "stage", str(path.parent))
+        stream = open_gate_stream({kind: path.name, "step": "iteration"}, "stage", str(path.parent))
         return stream.look(), stream.rest(), stream.look()
 
     return read
@@ -271,36 +279,42 @@ CAMPAIGN = Campaign(
 
 
 def _configs(path: Path) -> object:
-    found = run_config.load(path)
+    found = axis_values.load_run_config(path)
     if found is not None:
-        list(run_config.leaves(found))
-        return run_config.claims([(path.name, found)], CAMPAIGN.axes[1])
+        list(axis_values.config_leaves(found))
+        return axis_values.axis_values_in_configs([(path.name, found)], CAMPAIGN.axes[1])
     return None
 
 
 def _log_words(path: Path) -> object:
     text = path.read_bytes().decode("utf-8", "replace")[-(64 << 10) :]
-    clues = read_clues(text)
-    lines = clean_lines(text)
+    clues = read_log_clues(text)
+    lines = clean_log_lines(text)
     half = lines[: len(lines) // 2]
-    return final_of(clues), last_useful_line(clues), last_words(clues), last_lines(clues), tells_progress(lines, half)
+    return (
+        find_final_exception(clues),
+        last_useful_line(clues),
+        last_unsurvived_lines(clues),
+        last_log_lines(clues),
+        lines_show_progress(lines, half),
+    )
 
 
 def _staged(path: Path) -> object:
-    found = staged_files.read_staged([path.parent])
-    return artifacts_of(found.texts, found.hashes, found.thinned, found.notes)
+    found = staged_pictures.read_staged_files([path.parent])
+    return parse_staged_artifacts(found.texts, found.hashes, found.thinned, found.notes)
 
 
 def _run_folder(path: Path) -> object:
-    return RunFolder(path.parent, path.parent).read(lambda _: "0" * 64)
+    return RunFolderReader(path.parent, path.parent).read(lambda _: "0" * 64)
 
 
 def _facts(path: Path) -> object:
     return (
-        facts.read_exit(str(path), "t"),
-        facts.read_identity(str(path)),
-        facts.freed(str(path.parent)),
-        facts.stop_reason(str(path.parent)),
+        attempt_facts.read_exit_file(str(path), "t"),
+        attempt_facts.read_identity_file(str(path)),
+        attempt_facts.read_freed_time(str(path.parent)),
+        attempt_facts.read_stop_reason(str(path.parent)),
     )
 
 
@@ -377,11 +391,11 @@ def honest_yaml(size: int) -> bytes:
 
 
 def _runs() -> Iterable[Reader]:
-    yield Reader("history.jsonl", ("muster.observe.metrics.history_jsonl", "muster.observe.metrics.lines", "muster.observe.metrics.row_type", "muster.observe.metrics.discover", "muster.observe.metrics.numbers", "muster.observe.metrics.growing"), _jsonl, _history,
+    yield Reader("history.jsonl", ("muster.readers.records.json_history", "muster.readers.records.history_parts", "muster.readers.records.json_history", "muster.readers.records.logged_runs", "muster.readers.records.row_steps", "muster.readers.records.growing_file"), _jsonl, _history,
                  file="metrics.jsonl", words=JSON_WORDS, codec=LINES)  # fmt: skip
     yield Reader(
         "history.csv",
-        ("muster.observe.metrics.history_csv", "muster.observe.metrics.lines"),
+        ("muster.readers.records.text_history", "muster.readers.records.history_parts"),
         _csv,
         _history,
         file="progress.csv",
@@ -390,7 +404,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "history.log",
-        ("muster.observe.metrics.history_stdout",),
+        ("muster.readers.records.text_history",),
         _logs,
         _history,
         file="train.log",
@@ -400,11 +414,11 @@ def _runs() -> Iterable[Reader]:
     yield Reader(
         "history.wandb",
         (
-            "muster.observe.metrics.wandb",
-            "muster.observe.metrics.wandb_frames",
-            "muster.observe.metrics.wandb_walk",
-            "muster.observe.metrics.wire",
-            "muster.observe.metrics.keys",
+            "muster.readers.records.wandb_records",
+            "muster.readers.records.record_frames",
+            "muster.readers.records.bulk_decoding",
+            "muster.readers.records.record_frames",
+            "muster.readers.records.bulk_decoding",
         ),
         _wandb,
         _history,
@@ -412,63 +426,67 @@ def _runs() -> Iterable[Reader]:
         codec=WANDB,
         share=2,
     )
-    yield Reader("history.tfevents", ("muster.observe.metrics.tfevents", "muster.observe.metrics.tfevents_frames", "muster.observe.metrics.tfevents_walk", "muster.observe.metrics.crc32c", "muster.observe.metrics.wire"), _board, _history,
+    yield Reader("history.tfevents", ("muster.readers.records.tensorboard", "muster.readers.records.record_frames", "muster.readers.records.bulk_decoding", "muster.readers.records.record_frames", "muster.readers.records.record_frames"), _board, _history,
                  file="events.out.tfevents.17.x", codec=TFEVENTS, share=2)  # fmt: skip
     yield Reader(
         "history.trainer_state",
-        ("muster.observe.metrics.whole_json",),
+        ("muster.readers.records.json_history",),
         _states,
         _history,
         file="trainer_state.json",
         words=JSON_WORDS,
     )
-    yield Reader("history.discovered", ("muster.observe.metrics.discover", "muster.observe.metrics.wandb_runs"), lambda: [*_jsonl(), *_csv()],
-                 lambda path: [run.feeds() for run in discover(str(path.parent)).runs], file="odd.jsonl", words=JSON_WORDS)  # fmt: skip
+    yield Reader("history.discovered", ("muster.readers.records.logged_runs", "muster.readers.records.wandb_runs"), lambda: [*_jsonl(), *_csv()],
+                 lambda path: [run.feeds() for run in discover_runs(str(path.parent)).runs], file="odd.jsonl", words=JSON_WORDS)  # fmt: skip
     yield Reader(
         "steps.jsonl",
-        ("muster.observe.metrics.jsonl", "muster.observe.metrics.tailing", "muster.observe.steps"),
+        (
+            "muster.readers.records.text_steps",
+            "muster.readers.records.growing_file",
+            "muster.readers.records.row_steps",
+        ),
         _jsonl,
-        _steps(lambda path: JsonlReader(path, "step", stage_key="stage")),
+        _steps(lambda path: JsonlStepReader(path, "step", stage_key="stage")),
         words=JSON_WORDS,
         codec=LINES,
     )
     yield Reader(
         "steps.csv",
-        ("muster.observe.metrics.table", "muster.observe.steps"),
+        ("muster.readers.records.text_steps", "muster.readers.records.row_steps"),
         _csv,
-        _steps(lambda path: TableReader(path, "step", stage_key="stage")),
+        _steps(lambda path: TableStepReader(path, "step", stage_key="stage")),
         codec=LINES,
     )
     yield Reader(
         "steps.log",
-        ("muster.observe.metrics.stdout", "muster.observe.steps"),
+        ("muster.readers.records.text_steps", "muster.readers.records.row_steps"),
         _logs,
-        _steps(lambda path: LogReader(path, LogPattern.of(REGEX))),
+        _steps(lambda path: PrintedStepReader(path, LogPattern.of(REGEX))),
         codec=LINES,
     )
     yield Reader(
         "steps.wandb",
-        ("muster.observe.metrics.record_steps",),
+        ("muster.readers.records.record_steps",),
         _wandb,
-        _steps(WandbSteps),
+        _steps(WandbStepReader),
         file="run-x.wandb",
         codec=WANDB,
     )
     yield Reader(
         "steps.tfevents",
-        ("muster.observe.metrics.record_steps",),
+        ("muster.readers.records.record_steps",),
         _board,
-        _steps(BoardSteps),
+        _steps(TensorboardStepReader),
         file="events.out.tfevents.17.x",
         codec=TFEVENTS,
     )
-    yield Reader("steps.last", ("muster.observe.steps", "muster.observe.step_reads"), lambda: [*_jsonl(), *_csv(), *_logs()],
-                 _each(*(lambda path, kind=kind, key=key: read_step(str(path), kind, key, 1.0, "it") for kind, key in (("jsonl", "step"), ("csv", "step"), ("stdout", REGEX)))), words=JSON_WORDS)  # fmt: skip
-    yield Reader("steps.records", ("muster.observe.step_reads", "muster.observe.metrics.record_steps"), _wandb,
-                 _each(lambda path: read_records(str(path), "wandb", None, 1.0, "it"), lambda path: read_records(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
+    yield Reader("steps.last", ("muster.readers.records.row_steps", "muster.readers.proof_steps"), lambda: [*_jsonl(), *_csv(), *_logs()],
+                 _each(*(lambda path, kind=kind, key=key: read_newest_step(str(path), kind, key, 1.0, "it") for kind, key in (("jsonl", "step"), ("csv", "step"), ("stdout", REGEX)))), words=JSON_WORDS)  # fmt: skip
+    yield Reader("steps.records", ("muster.readers.proof_steps", "muster.readers.records.record_steps"), _wandb,
+                 _each(lambda path: read_newest_record_step(str(path), "wandb", None, 1.0, "it"), lambda path: read_newest_record_step(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
     yield Reader(
         "result.json",
-        ("muster.observe.results",),
+        ("muster.readers.results",),
         _results,
         _each(_result("json", "score"), _result("json", "nested.score", reduce="mean"), refusals=(NoResult,)),
         file="r.json",
@@ -476,7 +494,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.jsonl",
-        ("muster.observe.results", "muster.observe.sweep"),
+        ("muster.readers.results", "muster.readers.log_rows"),
         _jsonl,
         _result("jsonl", "eval.score", reduce="max"),
         (NoResult,),
@@ -486,7 +504,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.csv",
-        ("muster.observe.results",),
+        ("muster.readers.results",),
         _csv,
         _result("csv", "loss", reduce="mean"),
         (NoResult,),
@@ -495,7 +513,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.npz",
-        ("muster.observe.results",),
+        ("muster.readers.results",),
         _npz,
         _result("npz", "score", reduce="min"),
         (NoResult,),
@@ -505,62 +523,72 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "result.log",
-        ("muster.observe.results",),
+        ("muster.readers.results",),
         _logs,
         _each(
-            _result("stdout", None, r"loss[=:] ?(\S+)"), lambda path: has_match(str(path), REGEX), refusals=(NoResult,)
+            _result("stdout", None, r"loss[=:] ?(\S+)"),
+            lambda path: has_printed_match(str(path), REGEX),
+            refusals=(NoResult,),
         ),
         codec=LINES,
     )
     yield Reader(
         "curves.jsonl",
-        ("muster.observe.curves", "muster.observe.sweep"),
+        ("muster.readers.curves", "muster.readers.log_rows"),
         _jsonl,
         _curves("jsonl"),
         words=JSON_WORDS,
         codec=LINES,
     )
-    yield Reader("curves.csv", ("muster.observe.curves",), _csv, _curves("csv"), codec=LINES)
-    yield Reader("curves.wandb", ("muster.observe.curves",), _wandb, _curves("wandb"), file="r.wandb", codec=WANDB)
+    yield Reader("curves.csv", ("muster.readers.curves",), _csv, _curves("csv"), codec=LINES)
+    yield Reader("curves.wandb", ("muster.readers.curves",), _wandb, _curves("wandb"), file="r.wandb", codec=WANDB)
     yield Reader(
         "series.pickle",
-        ("muster.observe.run_series", "muster.observe.pickles", "muster.observe.pickle_arrays"),
+        (
+            "muster.app.journal.run_files",
+            "muster.readers.checkpoints.plain_pickles",
+            "muster.readers.checkpoints.arrays",
+        ),
         _pickles,
-        lambda path: series_of(str(path)),
+        lambda path: read_series_file(str(path)),
         file="stats.pkl",
         codec=PICKLE,
         words=PICKLED,
     )
     yield Reader(
         "series.npz",
-        ("muster.observe.run_series",),
+        ("muster.app.journal.run_files",),
         _npz,
-        lambda path: series_of(str(path)),
+        lambda path: read_series_file(str(path)),
         file="stats.npz",
         codec=ZIP_OF_NPY,
     )
     yield Reader(
         "pickle",
-        ("muster.observe.pickles", "muster.observe.pickle_arrays"),
+        ("muster.readers.checkpoints.plain_pickles", "muster.readers.checkpoints.arrays"),
         _pickles,
-        lambda path: read_pickle(str(path)),
-        (NotPlain,),
+        lambda path: read_plain_pickle(str(path)),
+        (PickleNotPlain,),
         file="x.pkl",
         codec=PICKLE,
         words=PICKLED,
         share=2,
     )
-    opened = _each(lambda path: open_checkpoint(str(path)), lambda path: step_of(str(path)))
+    opened = _each(lambda path: check_checkpoint(str(path)), lambda path: step_of_checkpoint(str(path)))
     yield Reader(
         "checkpoint",
-        ("muster.observe.checkpoints", "muster.observe.checkpoint_steps", "muster.observe.containers"),
+        (
+            "muster.readers.checkpoints.whole_checkpoints",
+            "muster.readers.checkpoints.checkpoint_steps",
+            "muster.readers.checkpoints.file_formats",
+        ),
         _checkpoints,
         opened,
         file="model_100.pt",
     )
     yield Reader(
         "checkpoint.zip",
-        ("muster.observe.containers", "muster.observe.checkpoint_steps"),
+        ("muster.readers.checkpoints.file_formats", "muster.readers.checkpoints.checkpoint_steps"),
         lambda: [torch_zip(), sb3_zip()],
         opened,
         file="model.pt",
@@ -569,7 +597,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.npy",
-        ("muster.observe.containers",),
+        ("muster.readers.checkpoints.file_formats",),
         lambda: [npy([1.0, 2.0]), npy(np.ones((3, 4), "<i2"))],
         opened,
         file="model.npy",
@@ -577,7 +605,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.safetensors",
-        ("muster.observe.containers",),
+        ("muster.readers.checkpoints.file_formats",),
         lambda: [safetensors()],
         opened,
         file="model.safetensors",
@@ -586,7 +614,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.pickle",
-        ("muster.observe.containers", "muster.observe.checkpoint_steps"),
+        ("muster.readers.checkpoints.file_formats", "muster.readers.checkpoints.checkpoint_steps"),
         _pickles,
         opened,
         file="model.pkl",
@@ -595,54 +623,54 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "checkpoint.folder",
-        ("muster.observe.checkpoints", "muster.observe.checkpoint_steps"),
+        ("muster.readers.checkpoints.whole_checkpoints", "muster.readers.checkpoints.checkpoint_steps"),
         _states,
-        lambda path: (open_checkpoint(str(path.parent)), step_of(str(path.parent))),
+        lambda path: (check_checkpoint(str(path.parent)), step_of_checkpoint(str(path.parent))),
         file="trainer_state.json",
         words=JSON_WORDS,
     )
     yield Reader(
         "found.columns",
-        ("muster.observe.find_columns",),
+        ("muster.readers.discovery.step_columns",),
         lambda: [*_jsonl(), *_csv(), *_logs()],
         _sniffs,
         words=(*JSON_WORDS, b"2026-01-01 10:00:00,123"),
     )
-    yield Reader("gate.jsonl", ("muster.observe.gate_stream",), _jsonl, _gate("jsonl"), words=JSON_WORDS, codec=LINES)
-    yield Reader("gate.csv", ("muster.observe.gate_stream",), _csv, _gate("csv"), codec=LINES)
-    yield Reader("gate.trace", ("muster.acts.gate_trace",), _jsonl, _gate_trace, words=JSON_WORDS, codec=LINES)
-    yield Reader("gate.evals", ("muster.wiring.gate_files", "muster.stages.tables", "muster.stages.traces"), lambda: [*_jsonl(), *_csv(), TABLE_MD],
-                 gate_files.read_evals, (MusterError,), words=(*JSON_WORDS, b"|", b"---", b"**", b"iteration"))  # fmt: skip
+    yield Reader("gate.jsonl", ("muster.readers.gate_stream",), _jsonl, _gate("jsonl"), words=JSON_WORDS, codec=LINES)
+    yield Reader("gate.csv", ("muster.readers.gate_stream",), _csv, _gate("csv"), codec=LINES)
+    yield Reader("gate.trace", ("muster.readers.gate_traces",), _jsonl, _gate_trace, words=JSON_WORDS, codec=LINES)
+    yield Reader("gate.evals", ("muster.app.gates.replay_gates", "muster.stages.traces", "muster.stages.traces"), lambda: [*_jsonl(), *_csv(), TABLE_MD],
+                 replay_gates.read_evaluation_file, (MusterError,), words=(*JSON_WORDS, b"|", b"---", b"**", b"iteration"))  # fmt: skip
     yield Reader(
         "gate.table",
-        ("muster.stages.tables",),
+        ("muster.stages.traces",),
         lambda: [TABLE_MD, *_csv()],
-        lambda path: read_table(path.read_text("utf-8", "replace")),
+        lambda path: parse_evaluation_table(path.read_text("utf-8", "replace")),
         (SpecError,),
         words=(b"|", b"---", b"\n|", b"iteration"),
     )
-    yield Reader("gate.flags", ("muster.wiring.gate_files", "muster.stages.flags", "muster.stages.notation"), lambda: [FLAGS, b"```\n" + FLAGS + b"\n```\n"], gate_files.read_flags, (MusterError,),
+    yield Reader("gate.flags", ("muster.app.gates.replay_gates", "muster.stages.training_flags", "muster.stages.notation"), lambda: [FLAGS, b"```\n" + FLAGS + b"\n```\n"], replay_gates.read_facts_of_flags, (MusterError,),
                  words=(b"--penalty_gate_", b"--curriculum", b"--tail_seed_stage_spec", b"=", b":", b";", b"|type=", b",", b"'", b"\\\n", b"ne:0.13"))  # fmt: skip
     yield Reader(
         "run.command",
-        ("muster.observe.run_command",),
+        ("muster.app.journal.run_files",),
         lambda: [COMMANDS],
         read_command_file,
-        (NoCommand,),
+        (UnreadableCommand,),
         file="command.json",
         words=(b'"argv":', b'"command":', b'["a"]'),
     )
     yield Reader(
         "run.command_text",
-        ("muster.observe.run_command",),
+        ("muster.app.journal.run_files",),
         lambda: [SCRIPT],
-        _each(read_command_file, _script, refusals=(NoCommand,)),
+        _each(read_command_file, _script, refusals=(UnreadableCommand,)),
         file="command.txt",
         words=(b"'", b'"', b"\\\n", b"$ "),
     )
     yield Reader(
         "run.folder",
-        ("muster.observe.run_files",),
+        ("muster.app.journal.run_files",),
         _jsonl,
         _run_folder,
         file="eval_history.jsonl",
@@ -651,7 +679,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.gate_trace",
-        ("muster.observe.run_files",),
+        ("muster.app.journal.run_files",),
         _jsonl,
         _each(_run_folder, _staged),
         file="gate_trace.jsonl",
@@ -660,7 +688,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.schedule",
-        (*("muster.observe.run_files",), "muster.wiring.staged_files", "muster.report.figures.staged.artifacts"),
+        (*("muster.app.journal.run_files",), "muster.app.gates.staged_pictures", "muster.app.gates.staged_artifacts"),
         lambda: [SCHEDULE],
         _each(_run_folder, _staged),
         file="stage_schedule_trace.json",
@@ -668,7 +696,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.stats",
-        ("muster.observe.run_files", "muster.observe.run_series"),
+        ("muster.app.journal.run_files", "muster.app.journal.run_files"),
         _pickles,
         _run_folder,
         file="training_stats.pkl",
@@ -677,7 +705,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.exit",
-        ("muster.observe.facts",),
+        ("muster.readers.attempt_facts",),
         _exits,
         _each(_facts),
         file="freed",
@@ -685,9 +713,9 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.config.yaml",
-        ("muster.acts.run_config", "muster.acts.config_names"),
+        ("muster.readers.discovery.axis_values", "muster.app.campaign.preflight.config_warnings"),
         lambda: [CONFIGS_YAML],
-        _each(_configs, config_names.load_parts),
+        _each(_configs, config_warnings.load_config_parts),
         file="config.yaml",
         most=YAML_BYTES,
         honest=honest_yaml,
@@ -695,7 +723,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.config.json",
-        ("muster.acts.run_config",),
+        ("muster.readers.discovery.axis_values",),
         lambda: [CONFIGS_JSON],
         _configs,
         file="config.json",
@@ -703,7 +731,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.config.toml",
-        ("muster.acts.run_config",),
+        ("muster.readers.discovery.axis_values",),
         lambda: [CONFIGS_TOML],
         _configs,
         file="config.toml",
@@ -711,7 +739,7 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.log_words",
-        ("muster.judge.clues", "muster.judge.loglines", "muster.judge.tracebacks"),
+        ("muster.engine.judge.log_clues", "muster.engine.judge.log_notices", "muster.engine.judge.tracebacks"),
         _logs,
         _log_words,
         words=LOG_WORDS,
@@ -720,32 +748,32 @@ def _runs() -> Iterable[Reader]:
     )
     yield Reader(
         "run.wandb_url",
-        ("muster.observe.metrics.wandb_url",),
+        ("muster.readers.records.wandb_runs",),
         _logs,
-        lambda path: logged_url(str(path.parent)),
+        lambda path: logged_wandb_url(str(path.parent)),
         file="stderr.log",
         words=(b"wandb: ", b"https://wandb.ai/", b"View run at "),
     )
-    yield Reader("run.script", ("muster.acts.scripts",), lambda: [SCRIPT], lambda path: missing_in_shell(path.read_text("utf-8", "replace"), str(path.parent)),
+    yield Reader("run.script", ("muster.app.campaign.preflight.missing_programs",), lambda: [SCRIPT], lambda path: find_missing_in_shell_text(path.read_text("utf-8", "replace"), str(path.parent)),
                  words=(b"python ", b"|", b"&&", b";", b"$(", b")", b"<<EOF\n", b"'", b'"', b"${", b"}", b"if ", b"then", b"fi", b"case", b"\\\n"))  # fmt: skip
     yield Reader(
         "adopt.status",
-        ("muster.acts.status_table",),
+        ("muster.readers.discovery.axis_values",),
         lambda: [STATUS, STATUS.replace(b"\t", b",")],
-        lambda path: status_table.read_table(path, CAMPAIGN),
+        lambda path: axis_values.read_status_table(path, CAMPAIGN),
         (MusterError,),
         words=(b"\t", b'"', b"DONE", b"2026-01-01", b"seed"),
     )
 
 
 def _script(path: Path) -> object:
-    return read_script(["python", path.name], [path.parent], None)
+    return read_script_of_command(["python", path.name], [path.parent], None)
 
 
 def _gate_trace(path: Path) -> object:
     (path.parent / "gates").mkdir()
     path.rename(path.parent / "gates" / "g.jsonl")
-    return gate_trace.newest_rows(path.parent)
+    return gate_traces.newest_gate_rows(path.parent)
 
 
 SCHEDULE = json.dumps({

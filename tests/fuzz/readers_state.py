@@ -12,24 +12,26 @@ from containers import LINES, TAR_GZ
 from harness import Reader
 from readers_runs import JSON_WORDS
 
-from muster.acts import left_checkpoints, report_verdict, stamping
-from muster.acts.pack import Source, describe, write_pack
-from muster.acts.pack_manifest import FORMAT, LogRevision, PackManifest, decode
-from muster.acts.unpack import unpack
-from muster.domain.errors import MusterError
-from muster.execute.guards import guard_pid, read_words
-from muster.execute.launches import LaunchBook
-from muster.execute.slots import SlotHouse
-from muster.observe.hashes import HashCache
-from muster.ports.clock import SystemClock
-from muster.ports.outside import outside_paths
-from muster.store import campaigns, fsck, place, register
-from muster.store.lock import ControllerLock
-from muster.store.log import FileLog
-from muster.store.newer import refuse_newer_state
-from muster.store.sqlite import SqliteStore
-from muster.store.watches import WatchFile
-from muster.wiring.codes import load_book
+from muster.app.campaign import last_report, stamp_files
+from muster.app.campaign.campaign_code import load_code_book
+from muster.app.facts import stamp_basis
+from muster.app.overview.pack_format import PACK_FORMAT, LogRevision, PackManifest, decode_manifest
+from muster.app.overview.unpack_campaign import unpack_campaign
+from muster.app.overview.write_pack import PackSource, describe_pack_files, write_pack
+from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.store import RebuildRequest
+from muster.engine.store import database_rebuild
+from muster.engine.store.controller_files import ControllerLock, WatchBookFile
+from muster.engine.store.database_checks import refuse_newer_state
+from muster.engine.store.decision_log import FileDecisionLog
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import campaign_register, campaign_snapshots, state_folder
+from muster.files.state_folder import read_outside_paths
+from muster.hosts.local.guard_keeper import living_guard_pid, read_guard_report
+from muster.hosts.local.launch_orders import LaunchBook
+from muster.hosts.local.slot_leases import SlotLeases
+from muster.model.errors import MusterError
+from muster.readers.file_hashes import HashCache
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 NAMES = ("adopt-0.1", "budget-0.1", "demo-0.1", "gates-0.1", "loop-0.1", "words-0.1")
@@ -60,10 +62,10 @@ def _state(path: Path) -> Path:
 
 def _log(path: Path) -> object:
     path = path.rename(path.with_name("decisions.jsonl"))
-    log = FileLog(path)
+    log = FileDecisionLog(path)
     return (
-        register.campaign_id(path.parent),
-        place.former_folders(path.parent),
+        campaign_register.read_campaign_id(path.parent),
+        state_folder.former_campaign_folders(path.parent),
         log.size(),
         refuse_newer_state(path.parent),
     )
@@ -81,8 +83,13 @@ def _fold(path: Path) -> object:
 
 def _fsck(path: Path) -> object:
     state = _state(path)
-    found = fsck.rebuild(state, fsck.Asked("me", "2026-01-01T00:00:00+08:00", 1.0))
-    return found, fsck.missing_snapshots(state), fsck.knows_decisions(state), fsck.old_hashes(state)
+    found = database_rebuild.rebuild_database(state, RebuildRequest("me", "2026-01-01T00:00:00+08:00", 1.0))
+    return (
+        found,
+        database_rebuild.list_missing_snapshots(state),
+        database_rebuild.has_known_decisions(state),
+        database_rebuild.old_cell_hashes(state),
+    )
 
 
 def _snapshots() -> list[bytes]:
@@ -97,8 +104,8 @@ def _snapshots() -> list[bytes]:
 def _snapshot(path: Path) -> object:
     (path.parent / "campaigns").mkdir()
     path.rename(path.parent / "campaigns" / "abc.json")
-    found = campaigns.load(path.parent, "abc")
-    campaigns.cell_rows(path.parent, "abc")
+    found = campaign_snapshots.load_snapshotted_campaign(path.parent, "abc")
+    campaign_snapshots.snapshot_cell_rows(path.parent, "abc")
     return found
 
 
@@ -128,12 +135,16 @@ def _launched(state: Path) -> object:
 
 
 def _slot(folder: Path) -> object:
-    house = SlotHouse(folder)
+    house = SlotLeases(folder)
     return house.holder("gpu0.0"), house.signed_for_s("gpu0.0")
 
 
 def _stamp(root: Path) -> object:
-    return stamping.load(root, "report"), list(stamping.stamps(root)), report_verdict.last_verdict(root)
+    return (
+        stamp_files.read_stamp(root, "report"),
+        list(stamp_files.read_all_stamps(root)),
+        last_report.read_last_verdict(root),
+    )
 
 
 STAMP = {
@@ -152,7 +163,7 @@ def _stamps() -> list[bytes]:
 def _real_stamps() -> list[bytes]:
     import msgspec
 
-    from muster.report.stamp import Basis, CellStamp, CheckpointStamp, FileStamp, Stamp
+    from muster.app.campaign.stamp import CellStamp, CheckpointStamp, FileStamp, Stamp, StampBasis
 
     def made(kind: type) -> object:
         values = {"str": "x", "int": 1, "float": 0.5, "bool": True}
@@ -164,7 +175,7 @@ def _real_stamps() -> list[bytes]:
         return fields
 
     cell = {**made(CellStamp), "checkpoint": None}  # type: ignore[dict-item]
-    basis = {**made(Basis), "cells": {"train/a/0": cell}}  # type: ignore[dict-item]
+    basis = {**made(StampBasis), "cells": {"train/a/0": cell}}  # type: ignore[dict-item]
     whole = {**made(Stamp), "basis": basis, "files": {"reports/main.md": made(FileStamp)}}  # type: ignore[dict-item]
     with_checkpoint = json.loads(json.dumps(whole))
     with_checkpoint["basis"]["cells"]["train/a/0"]["checkpoint"] = made(CheckpointStamp)
@@ -181,9 +192,9 @@ def _packs() -> list[bytes]:
         folder, sources = Path(name), []
         for at, (path, data) in enumerate(files.items()):
             (folder / f"source-{at}").write_bytes(data)
-            sources.append(Source(path, str(folder / f"source-{at}")))
-        listed = describe(sources, lambda *_: None)
-        manifest = PackManifest(FORMAT, "0", "c", LogRevision(1, "now"), tuple(listed))
+            sources.append(PackSource(path, str(folder / f"source-{at}")))
+        listed = describe_pack_files(sources, lambda *_: None)
+        manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(1, "now"), tuple(listed))
         write_pack(folder / "made.tar.gz", manifest, sources, lambda *_: None)
         return [(folder / "made.tar.gz").read_bytes()]
 
@@ -197,7 +208,7 @@ def _manifests() -> list[bytes]:
 
 
 def _unpacked(path: Path) -> object:
-    return unpack(path, path.parent / "there", lambda *_: None, lambda *_: None)
+    return unpack_campaign(path, path.parent / "there", lambda *_: None, lambda *_: None)
 
 
 REMEMBERED = b'{"boot_id": "b", "histories": {}, "siblings": {}, "readings": {}}'
@@ -216,7 +227,12 @@ DECISION_WORDS = (*JSON_WORDS, b'"kind": "start"', b'"kind": "settle"', b'"kind"
 def _all() -> Iterable[Reader]:
     yield Reader(
         "log",
-        ("muster.store.log", "muster.store.register", "muster.store.place", "muster.store.newer"),
+        (
+            "muster.engine.store.decision_log",
+            "muster.files.campaign_register",
+            "muster.files.state_folder",
+            "muster.engine.store.database_checks",
+        ),
         _logs,
         _log,
         (MusterError,),
@@ -225,7 +241,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "log.folded",
-        ("muster.store.sqlite", "muster.store.fold", "muster.store.log"),
+        ("muster.engine.store.sqlite_store", "muster.engine.store.fold", "muster.engine.store.decision_log"),
         _logs,
         _fold,
         (MusterError,),
@@ -236,7 +252,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "log.fsck",
-        ("muster.store.fsck", "muster.store.log_mending"),
+        ("muster.engine.store.database_rebuild", "muster.engine.store.decision_log"),
         _logs,
         _fsck,
         (MusterError,),
@@ -244,32 +260,41 @@ def _all() -> Iterable[Reader]:
         codec=LINES,
         most=256 << 10,
     )
-    yield Reader("snapshot", ("muster.store.campaigns",), _snapshots, _snapshot, (MusterError,), words=JSON_WORDS)
+    yield Reader(
+        "snapshot", ("muster.files.campaign_snapshots",), _snapshots, _snapshot, (MusterError,), words=JSON_WORDS
+    )
     yield Reader(
         "register",
-        ("muster.store.register",),
+        ("muster.files.campaign_register",),
         lambda: [ENTRY],
-        _as("campaigns/x.json", register.entries),
+        _as("campaigns/x.json", campaign_register.list_register_entries),
         words=JSON_WORDS,
     )
     yield Reader(
         "place",
-        ("muster.store.place",),
+        ("muster.files.state_folder",),
         lambda: [MARK],
-        _as("place", lambda state: (place.standing(state), place.whereabouts(state), place.brought_from(state))),
+        _as(
+            "place",
+            lambda state: (
+                state_folder.state_folder_standing(state),
+                state_folder.locate_campaign(state),
+                state_folder.original_campaign_folder(state),
+            ),
+        ),
         (MusterError,),
         words=JSON_WORDS,
     )
     yield Reader(
         "watch",
-        ("muster.store.watches",),
+        ("muster.engine.store.controller_files",),
         lambda: [REMEMBERED],
-        _as("watch.json", lambda state: WatchFile(state, "b").load()),
+        _as("watch.json", lambda state: WatchBookFile(state, "b").load()),
         words=JSON_WORDS,
     )
     yield Reader(
         "launched",
-        ("muster.execute.launches",),
+        ("muster.hosts.local.launch_orders",),
         lambda: [LINE],
         _as("launched", _launched),
         words=JSON_WORDS,
@@ -277,44 +302,50 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "guard.words",
-        ("muster.execute.guards",),
+        ("muster.hosts.local.guard_keeper",),
         lambda: [b'{"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}'],
-        _as("guard.json", lambda state: (read_words(state), guard_pid(state))),
+        _as("guard.json", lambda state: (read_guard_report(state), living_guard_pid(state))),
         words=JSON_WORDS,
     )
     yield Reader(
         "lock",
-        ("muster.store.lock",),
+        ("muster.engine.store.controller_files",),
         lambda: [LOCK],
         _as("controller.lock", _lock),
         words=(*JSON_WORDS, b'"pid": 1', b'"ticks": '),
     )
-    yield Reader("slot", ("muster.execute.slots",), lambda: [HOLDER], _as("gpu0.0", _slot), words=JSON_WORDS)
+    yield Reader("slot", ("muster.hosts.local.slot_leases",), lambda: [HOLDER], _as("gpu0.0", _slot), words=JSON_WORDS)
     yield Reader(
         "hashes",
-        ("muster.observe.hashes",),
+        ("muster.readers.file_hashes",),
         lambda: [HASHES],
         _as("hashes.json", lambda state: HashCache(state).sha256(state / "hashes.json")),
         words=JSON_WORDS,
     )
-    yield Reader("codes", ("muster.wiring.codes",), lambda: [BOOK], _as("code.json", load_book), words=JSON_WORDS)
+    yield Reader(
+        "codes",
+        ("muster.app.campaign.campaign_code",),
+        lambda: [BOOK],
+        _as("code.json", load_code_book),
+        words=JSON_WORDS,
+    )
     yield Reader(
         "left_out",
-        ("muster.acts.left_checkpoints",),
+        ("muster.app.facts.stamp_basis",),
         lambda: [LEFT],
-        _as("left_out.json", lambda state: left_checkpoints.read_left_out(state, str)),
+        _as("left_out.json", lambda state: stamp_basis.read_omitted_checkpoints(state, str)),
         words=JSON_WORDS,
     )
     yield Reader(
         "outside",
-        ("muster.ports.outside",),
+        ("muster.files.state_folder",),
         lambda: [b'["/a", "/b"]'],
-        _as("outside.json", outside_paths),
+        _as("outside.json", read_outside_paths),
         words=JSON_WORDS,
     )
     yield Reader(
         "stamp",
-        ("muster.acts.stamping", "muster.acts.report_verdict"),
+        ("muster.app.campaign.stamp_files", "muster.app.campaign.last_report"),
         _stamps,
         _as("reports/stamps/report.json", _stamp),
         (MusterError,),
@@ -322,7 +353,11 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "pack",
-        ("muster.acts.unpack", "muster.acts.tar_reader", "muster.acts.compressed"),
+        (
+            "muster.app.overview.unpack_campaign",
+            "muster.app.overview.unpack_campaign",
+            "muster.app.overview.pack_format",
+        ),
         _packs,
         _unpacked,
         (MusterError,),
@@ -333,9 +368,9 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "pack.manifest",
-        ("muster.acts.pack_manifest",),
+        ("muster.app.overview.pack_format",),
         _manifests,
-        lambda path: decode(path.read_bytes(), "x"),
+        lambda path: decode_manifest(path.read_bytes(), "x"),
         (MusterError,),
         words=(*JSON_WORDS, b'"../x"', b'"path":', b'".muster/"'),
     )

@@ -21,36 +21,33 @@ from readers_runs import (
     honest_yaml,
 )
 
-from muster.acts import docs, docs_files, entry_point, interpreter, journal_audit, journal_files, masking
-from muster.acts.bases import base_variants
-from muster.acts.edit import make_variant, read_variants
-from muster.acts.journal_fill import Work, fill_journal
-from muster.acts.journal_new import Asked, new
-from muster.domain.errors import MusterError
-from muster.domain.secrets import Masker
-from muster.domain.template import placeholders, render, split_words
-from muster.report.documents.names import Vocabulary
-from muster.report.documents.quantity import Book as Quantities
-from muster.report.documents.sidecar import Damaged
-from muster.report.documents.sidecar import read as read_sidecar
-from muster.report.escape import latex, markdown, one_line
-from muster.report.journal.book import Book
-from muster.report.journal.placing import Filling
-from muster.rounds.config import UnreadableConfig
-from muster.rounds.edits import EditError, parse_edit
-from muster.rounds.expressions import keys_of, parse
-from muster.rounds.paths import PathError, find, parse_path
-from muster.rounds.texts import EditsRefused, edit_text, read_config
-from muster.rounds.tokens import ExpressionError
-from muster.spec import read as read_module
-from muster.spec import rules
-from muster.spec.renaming import rename_value
-from muster.stages.curriculum import Curriculum
-from muster.stages.errors import SpecError
-from muster.stages.flags import settings_of
-from muster.stages.overrides import parse_counts, parse_numbers
-from muster.stages.schedule import Schedule
-from muster.stages.windows import Window
+from muster.app.campaign import proposer_function
+from muster.app.campaign.preflight import launched_command
+from muster.app.campaign.run_configs import find_base_variants, read_variant_records
+from muster.app.documents import bind_update_audit, document_files
+from muster.app.documents.number_bindings import DamagedSidecar, parse_sidecar
+from muster.app.documents.result_names import NameReader, QuantityIndex
+from muster.app.journal import journal_audit, journal_versions
+from muster.app.journal.fill_and_audit import FillRequest, fill_opened_journal
+from muster.app.journal.generated_blocks import RunBlocks
+from muster.app.journal.journal_versions import NewJournalRequest, create_journal
+from muster.app.journal.metric_index import MetricIndex
+from muster.app.loop.edit_variant import write_edited_variant
+from muster.model.errors import MusterError
+from muster.rules.config_paths import PathError, UnreadableConfig, find_config_places, parse_config_path
+from muster.rules.edit_config import EditsRefused, edit_config_text, parse_config
+from muster.rules.edits import EditError, parse_edit
+from muster.rules.expressions import ExpressionError, keys_in_expression, parse_expression
+from muster.spec import campaign_reader, gate_rules
+from muster.spec.rename_in_text import rename_value_in_text
+from muster.stages.criteria import Window
+from muster.stages.notation import SpecError, parse_counts_by_stage, parse_numbers_by_stage
+from muster.stages.schedule import Curriculum, Schedule
+from muster.stages.training_flags import parse_training_flags
+from muster.text import hide_secrets
+from muster.text.command_template import list_placeholders, render_template, split_shell_words
+from muster.text.escape_markup import as_one_safe_line, escape_latex, escape_markdown
+from muster.text.secret_masking import SecretMasker
 
 TESTS = Path(__file__).parents[1]
 sys.path.insert(0, str(TESTS / "unit" / "report" / "documents"))
@@ -87,20 +84,20 @@ def _campaigns() -> list[bytes]:
 
 
 def _campaign(text: str) -> object:
-    return read_module.read(text, file="campaign.yaml", folder="/nowhere")
+    return campaign_reader.read_campaign_text(text, file="campaign.yaml", folder="/nowhere")
 
 
 def _taken(path: Path) -> object:
     """As `check` does."""
-    from muster.wiring.taking import read
+    from muster.app.campaign.load_campaign import read_campaign_file
 
-    return read(path)
+    return read_campaign_file(path)
 
 
 def _renamed(text: str) -> object:
     """Only what can be read is renamed in."""
     _campaign(text)
-    return rename_value(text, "config", "v2_full", "v3") + rename_value(text, "seed", "1", "9")
+    return rename_value_in_text(text, "config", "v2_full", "v3") + rename_value_in_text(text, "seed", "1", "9")
 
 
 def _honest_campaign(size: int) -> bytes:
@@ -172,10 +169,10 @@ EXPRESSION_WORDS = (
 
 def _config(kind: str) -> Callable[[str], object]:
     def read(text: str) -> object:
-        found: list[object] = [read_config(text, kind)]
+        found: list[object] = [parse_config(text, kind)]
         for edit in ("lr@mul=2", "seed@set=3", "model.lr@set=0.5", "**@set=1", 'a.lr@set="x"'):
             try:
-                found.append(edit_text(text, kind, [edit]))
+                found.append(edit_config_text(text, kind, [edit]))
             except EditsRefused as refused:
                 found.append(str(refused))
         return found
@@ -184,7 +181,7 @@ def _config(kind: str) -> Callable[[str], object]:
 
 
 def _edited(text: str) -> object:
-    return edit_text(
+    return edit_config_text(
         '{"lr": 1e-4, "nested": {"a": [1, 2]}, "model": {"layers": [{"n": 1}, {"n": 2}]}, "text": "x"}',
         "json",
         text.split("\n"),
@@ -192,22 +189,22 @@ def _edited(text: str) -> object:
 
 
 def _path(text: str) -> object:
-    pattern = parse_path(text)
-    return find(pattern, {"a": {"b.c": [1, {"lr": 2}]}, "lr": 3, "x": [[[1]]]}), str(pattern)
+    pattern = parse_config_path(text)
+    return find_config_places(pattern, {"a": {"b.c": [1, {"lr": 2}]}, "lr": 3, "x": [[[1]]]}), str(pattern)
 
 
 def _expression(text: str) -> object:
-    node = parse(text)
-    return list(keys_of(node))
+    node = parse_expression(text)
+    return list(keys_in_expression(node))
 
 
 def _made(path: Path) -> object:
-    return make_variant(path, ["lr@mul=2"], "why", "2026-01-01")
+    return write_edited_variant(path, ["lr@mul=2"], "why", "2026-01-01")
 
 
 def _bases(path: Path) -> object:
     (path.parent / "a.yaml").write_text("lr: 1\n")
-    return base_variants({"base": [f"@{path.name}", path.name]}, path.parent)
+    return find_base_variants({"base": [f"@{path.name}", path.name]}, path.parent)
 
 
 # -- command lines
@@ -215,7 +212,7 @@ def _bases(path: Path) -> object:
 
 def _notations(text: str) -> object:
     found: list[object] = []
-    for read in (Schedule.parse, Curriculum.parse, parse_numbers, parse_counts, Window.parse):
+    for read in (Schedule.parse, Curriculum.parse, parse_numbers_by_stage, parse_counts_by_stage, Window.parse):
         try:
             found.append(read(text))
         except (SpecError, ValueError) as error:
@@ -224,10 +221,10 @@ def _notations(text: str) -> object:
 
 
 def _words(text: str) -> object:
-    list(placeholders(text))
+    list(list_placeholders(text))
     values = {"seed": "1", "config": "a"}
-    with_values = render(text, values) if all(name in values for name in placeholders(text)) else ""
-    return with_values, split_words(text)
+    with_values = render_template(text, values) if all(name in values for name in list_placeholders(text)) else ""
+    return with_values, split_shell_words(text)
 
 
 NOTATIONS = (
@@ -246,7 +243,11 @@ SECRETS = b"env:\n  API_KEY: abcdefgh\n  list:\n    - password: x\n    - --token
 
 
 def _masked(text: str) -> object:
-    return masking.hidden_text(text), masking.hidden_lines(text.split("\n")), masking.hidden_words(text.split(" "))
+    return (
+        hide_secrets.hide_secrets_in_text(text),
+        hide_secrets.hide_secrets_in_yaml(text.split("\n")),
+        hide_secrets.hide_secrets_in_words(text.split(" ")),
+    )
 
 
 MASKED = (
@@ -264,7 +265,7 @@ SECRET_WORDS = (
     b"\x1b[0m",
     b"?key=",
 )
-MASKER = Masker(
+MASKER = SecretMasker(
     ["hunter22hunter22", "p@ss word/with:signs", "1234567890", "-----BEGIN\nlong line of a key 1\n-----END"]
 )
 
@@ -284,11 +285,13 @@ def _texts() -> list[bytes]:
 
 def _document(path: Path) -> object:
     """Bound; a small one is looked through and written anew, too, which are commands of their own."""
-    bound = docs.bind(path, KNOWN)
+    bound = bind_update_audit.bind_document(path, KNOWN)
     if path.stat().st_size > 1 << 20:
         return bound
-    docs.audit(path, KNOWN)
-    return bound, docs.update([path], KNOWN, None, path.parent, datetime(2026, 2, 23), dry_run=True)
+    bind_update_audit.audit_document(path, KNOWN)
+    return bound, bind_update_audit.update_documents(
+        [path], KNOWN, None, path.parent, datetime(2026, 2, 23), dry_run=True
+    )
 
 
 def _sidecars() -> list[bytes]:
@@ -299,8 +302,8 @@ def _sidecars() -> list[bytes]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, name)
             path.write_bytes((TESTS / "unit" / "report" / "documents" / "texts" / name).read_bytes())
-            docs.bind(path, KNOWN)
-            found.append(docs_files.read_document(path).sidecar.read_bytes())
+            bind_update_audit.bind_document(path, KNOWN)
+            found.append(document_files.read_text_document(path).sidecar.read_bytes())
     return found
 
 
@@ -308,25 +311,25 @@ def _with_sidecar(path: Path) -> object:
     """Bindings from elsewhere beside an honest text."""
     text = path.with_name("report.md")
     text.write_bytes((TESTS / "unit" / "report" / "documents" / "texts" / "report.md").read_bytes())
-    path.rename(docs_files.read_document(text).sidecar)
-    docs.audit(text, KNOWN)
-    return docs.update([text], KNOWN, None, text.parent, datetime(2026, 2, 23))
+    path.rename(document_files.read_text_document(text).sidecar)
+    bind_update_audit.audit_document(text, KNOWN)
+    return bind_update_audit.update_documents([text], KNOWN, None, text.parent, datetime(2026, 2, 23))
 
 
 def _vocabulary(text: str) -> object:
-    return Vocabulary(Quantities(KNOWN)).read(text)
+    return NameReader(QuantityIndex(KNOWN)).read(text)
 
 
 def _journals() -> list[bytes]:
     import tempfile
 
-    from muster.acts.journal_files import open_journal
+    from muster.app.journal.journal_versions import open_journal
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "dev_v40.md")
         path.write_text(REFERENCE, encoding="utf-8")
         bodies = {"evaluation": "| a | 1 |", "artifacts": "- `runs/v40/x.json` (sha256 abc)"}
-        fill_journal(open_journal(path), Work([Filling("runs/v40", "v40", bodies)], "zh"))
+        fill_opened_journal(open_journal(path), FillRequest([RunBlocks("runs/v40", "v40", bodies)], "zh"))
         filled = path.read_bytes()
     return [filled, REFERENCE.encode()[:8000], POINTS.encode()]
 
@@ -347,18 +350,18 @@ POINTS = """# v41
 
 
 def _journal(path: Path) -> object:
-    opened = journal_files.open_journal(path)
-    audited = journal_audit.audit(opened, {opened.version: JOURNAL}, lambda _: None)
-    work = Work([Filling("runs/v40", "v40", {"evaluation": "| a | 2 |"})], "en")
-    filled = fill_journal(opened, work, dry_run=True)
-    return journal_audit.as_json(audited), filled
+    opened = journal_versions.open_journal(path)
+    audited = journal_audit.audit_opened_journal(opened, {opened.version: JOURNAL}, lambda _: None)
+    work = FillRequest([RunBlocks("runs/v40", "v40", {"evaluation": "| a | 2 |"})], "en")
+    filled = fill_opened_journal(opened, work, dry_run=True)
+    return journal_audit.audited_journal_as_json(audited), filled
 
 
 def _next_journal(path: Path) -> object:
-    return new(Asked(path.parent, datetime(2026, 2, 23), 41))
+    return create_journal(NewJournalRequest(path.parent, datetime(2026, 2, 23), 41))
 
 
-JOURNAL = Book("40", [journal_run()])
+JOURNAL = MetricIndex("40", [journal_run()])
 TEXT_WORDS = (b"| ", b"|---|", b"\n\n", b"# ", b"- ", b"```\n", b"~~~", b"<!-- ", b"-->", b"$", b"\\begin{tabular}{ll}", b"\\end{tabular}", b"&", b"\\\\", b"\\hline", b"%", b"v2_full", b"ood", b"score",
               b"1.684\xc2\xb10.741", "±".encode(), "，".encode(), "。".encode(), "种子".encode(), b"seed 0", b"1,234.5", b"**", b"_", b"[", b"](", b"`", b"\\(", b"\\textbf{", b"{", b"}", b"<b>", b"&nbsp;", b"  ", b"\t", b"0.000")  # fmt: skip
 JOURNAL_WORDS = (*TEXT_WORDS, b"- [ ] P40.1 ", b"(carried 3 times, since v40)", b"(dropped: ", b"<!-- muster:begin ", b"<!-- muster:end -->", b"<!-- muster", b"## ", "## 学习".encode(), b"iter 56", b"first_death_p10", b"3x", b"P999999.9999",
@@ -368,21 +371,21 @@ PYTHON_WORDS = (b"-", b"not ", b"a.", b"(", b")", b"[", b"]", b"{", b"}", b"lamb
 
 
 def _entry(path: Path) -> object:
-    return entry_point.EntryPoint(f"{path.name}:propose", path.parent).mistake()
+    return proposer_function.ProposerFunction(f"{path.name}:propose", path.parent).mistake()
 
 
 def _escaped(text: str) -> object:
-    return one_line(text), markdown(text), latex(text)
+    return as_one_safe_line(text), escape_markdown(text), escape_latex(text)
 
 
 def _shebang(path: Path) -> object:
-    return interpreter.shebang_in(str(path.parent), path.name)
+    return launched_command.make_shebang_reader(str(path.parent), path.name)
 
 
 def _all() -> Iterable[Reader]:
     yield Reader(
         "campaign",
-        ("muster.spec.read", "muster.spec.syntax", "muster.spec.document", "muster.spec.scalars"),
+        ("muster.spec.campaign_reader", "muster.spec.read_yaml", "muster.spec.yaml_tree", "muster.spec.yaml_tree"),
         _campaigns,
         _text(_campaign),
         (MusterError,),
@@ -394,7 +397,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "campaign.file",
-        ("muster.wiring.taking",),
+        ("muster.app.campaign.load_campaign",),
         _campaigns,
         _taken,
         (MusterError,),
@@ -406,7 +409,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "campaign.renamed",
-        ("muster.spec.renaming",),
+        ("muster.spec.rename_in_text",),
         _campaigns,
         _text(_renamed),
         (MusterError, ValueError),
@@ -417,9 +420,9 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "gate.rules",
-        ("muster.spec.rules",),
+        ("muster.spec.gate_rules",),
         lambda: [GATE_RULES],
-        _text(lambda text: rules.read_rules(text, file="f")),
+        _text(lambda text: gate_rules.read_gate_file(text, file="f")),
         (MusterError, SpecError),
         most=YAML_BYTES,
         honest=honest_yaml,
@@ -433,7 +436,7 @@ def _all() -> Iterable[Reader]:
     ):
         yield Reader(
             f"config.{kind}",
-            (f"muster.rounds.text_{kind}", "muster.rounds.texts"),
+            (f"muster.rules.text_{kind}", "muster.rules.edit_config"),
             lambda seed=seed: [seed],
             _text(_config(kind)),
             (UnreadableConfig, EditsRefused),
@@ -444,7 +447,7 @@ def _all() -> Iterable[Reader]:
         )
         yield Reader(
             f"variant.{kind}",
-            ("muster.acts.edit", "muster.acts.bases"),
+            ("muster.app.loop.edit_variant", "muster.app.campaign.run_configs"),
             lambda seed=seed: [seed],
             _made,
             (MusterError,),
@@ -455,16 +458,16 @@ def _all() -> Iterable[Reader]:
         )
     yield Reader(
         "variants",
-        ("muster.acts.edit",),
+        ("muster.app.loop.edit_variant",),
         lambda: [b'{"file": "a.yaml", "base": "b.yaml", "edits": ["lr@mul=2"], "reason": "x", "at": "2026"}\n' * 3],
-        lambda path: list(read_variants(path)),
+        lambda path: list(read_variant_records(path)),
         (MusterError,),
         words=JSON_WORDS,
         codec=LINES,
     )
     yield Reader(
         "bases",
-        ("muster.acts.bases",),
+        ("muster.app.campaign.run_configs",),
         lambda: [b"a.yaml\n# c\nb*.yaml\n"],
         _bases,
         (MusterError,),
@@ -474,7 +477,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "edit",
-        ("muster.rounds.edits", "muster.rounds.paths", "muster.rounds.texts"),
+        ("muster.rules.edits", "muster.rules.config_paths", "muster.rules.edit_config"),
         lambda: list(EDITS),
         _words_of(_edited),
         (EditsRefused, UnreadableConfig),
@@ -483,7 +486,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "edit.alone",
-        ("muster.rounds.edits",),
+        ("muster.rules.edits",),
         lambda: list(EDITS),
         _words_of(parse_edit),
         (EditError,),
@@ -492,7 +495,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "path",
-        ("muster.rounds.paths",),
+        ("muster.rules.config_paths",),
         lambda: [each.partition(b"@")[0] for each in EDITS],
         _words_of(_path),
         (PathError,),
@@ -501,7 +504,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "expression",
-        ("muster.rounds.expressions", "muster.rounds.tokens"),
+        ("muster.rules.expressions", "muster.rules.expressions"),
         lambda: list(EXPRESSIONS),
         _text(_expression),
         (ExpressionError,),
@@ -510,27 +513,27 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "expression.number",
-        ("muster.rounds.expressions",),
+        ("muster.rules.expressions",),
         lambda: list(EXPRESSIONS),
-        _text(lambda text: parse(text, "number")),
+        _text(lambda text: parse_expression(text, "number")),
         (ExpressionError,),
         words=EXPRESSION_WORDS,
         most=ONE_WORD,
     )
-    yield Reader("notations", ("muster.stages.notation", "muster.stages.schedule", "muster.stages.curriculum", "muster.stages.overrides", "muster.stages.windows"), lambda: list(NOTATIONS), _text(_notations),
+    yield Reader("notations", ("muster.stages.notation", "muster.stages.schedule", "muster.stages.schedule", "muster.stages.notation", "muster.stages.criteria"), lambda: list(NOTATIONS), _text(_notations),
                  words=(b":", b";", b",", b"|type=", b"mean ", b"p10 ", b"|"), most=ONE_WORD)  # fmt: skip
     yield Reader(
         "flags",
-        ("muster.stages.flags",),
+        ("muster.stages.training_flags",),
         lambda: [FLAGS],
-        _words_of(settings_of),
+        _words_of(parse_training_flags),
         (SpecError,),
         words=(b"--penalty_gate_", b"--curriculum", b"=", b":", b";", b",", b"'", b"\\\n"),
         most=ONE_WORD,
     )
     yield Reader(
         "template",
-        ("muster.domain.template",),
+        ("muster.text.command_template",),
         lambda: list(TEMPLATES),
         _text(_words),
         (ValueError,),
@@ -538,11 +541,15 @@ def _all() -> Iterable[Reader]:
         most=ONE_WORD,
     )
     yield Reader(
-        "secrets", ("muster.domain.secrets",), lambda: [SECRETS, *MASKED], _text(_masked_output), words=SECRET_WORDS
+        "secrets",
+        ("muster.text.secret_masking",),
+        lambda: [SECRETS, *MASKED],
+        _text(_masked_output),
+        words=SECRET_WORDS,
     )
     yield Reader(
         "masking",
-        ("muster.acts.masking",),
+        ("muster.text.hide_secrets",),
         lambda: [SECRETS, SECRETS.replace(b"\n", b" ")],
         _text(_masked),
         words=(
@@ -564,11 +571,11 @@ def _all() -> Iterable[Reader]:
         codec=LINES,
         share=2,
     )
-    yield Reader("document.md", ("muster.report.documents.source", "muster.report.documents.numbers", "muster.report.documents.places", "muster.report.documents.tables", "muster.report.documents.bind", "muster.acts.docs", "muster.acts.docs_files"),
+    yield Reader("document.md", ("muster.app.documents.text_layout", "muster.app.documents.find_numbers", "muster.app.documents.text_layout", "muster.app.documents.text_tables", "muster.app.documents.bind_numbers", "muster.app.documents.bind_update_audit", "muster.app.documents.document_files"),
                  _texts, _document, (MusterError,), file="text.md", words=TEXT_WORDS, codec=LINES, share=3)  # fmt: skip
     yield Reader(
         "document.tex",
-        ("muster.report.documents.tables", "muster.report.documents.source"),
+        ("muster.app.documents.text_tables", "muster.app.documents.text_layout"),
         _texts,
         _document,
         (MusterError,),
@@ -577,28 +584,32 @@ def _all() -> Iterable[Reader]:
         codec=LINES,
         share=2,
     )
-    yield Reader("document.names", ("muster.report.documents.names",), _texts, _text(_vocabulary), words=TEXT_WORDS)
+    yield Reader("document.names", ("muster.app.documents.result_names",), _texts, _text(_vocabulary), words=TEXT_WORDS)
     yield Reader(
         "document.sidecar",
-        ("muster.report.documents.sidecar",),
+        ("muster.app.documents.number_bindings",),
         _sidecars,
-        lambda path: read_sidecar(path.read_bytes()),
-        (Damaged,),
+        lambda path: parse_sidecar(path.read_bytes()),
+        (DamagedSidecar,),
         words=JSON_WORDS,
     )
     yield Reader(
         "document.bound",
-        ("muster.acts.docs_files", "muster.report.documents.sidecar", "muster.report.documents.update"),
+        (
+            "muster.app.documents.document_files",
+            "muster.app.documents.number_bindings",
+            "muster.app.documents.number_bindings",
+        ),
         _sidecars,
         _with_sidecar,
         (MusterError,),
         words=(b'"start":', b'"token":', b'"line":', *JSON_WORDS),
     )
-    yield Reader("journal", ("muster.acts.journal_files", "muster.acts.journal_audit", "muster.report.journal.scan", "muster.report.journal.blocks", "muster.report.journal.sections", "muster.report.journal.claims", "muster.report.journal.points", "muster.report.journal.listed"),
+    yield Reader("journal", ("muster.app.journal.journal_versions", "muster.app.journal.journal_audit", "muster.app.journal.journal_text", "muster.app.journal.generated_blocks", "muster.app.journal.journal_text", "muster.app.journal.number_audit", "muster.app.journal.journal_points", "muster.app.journal.journal_audit"),
                  _journals, _journal, (MusterError,), file="dev_v40.md", words=JOURNAL_WORDS, codec=LINES, share=3)  # fmt: skip
     yield Reader(
         "journal.next",
-        ("muster.acts.journal_new",),
+        ("muster.app.journal.journal_versions",),
         _journals,
         _next_journal,
         (MusterError,),
@@ -608,7 +619,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "proposer",
-        ("muster.acts.entry_point",),
+        ("muster.app.campaign.proposer_function",),
         lambda: [PROPOSER],
         _entry,
         file="my_rules.py",
@@ -618,13 +629,13 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "shebang",
-        ("muster.acts.interpreter",),
+        ("muster.app.campaign.preflight.launched_command",),
         lambda: [b"#!/usr/bin/env -S python3 -u\nx\n"],
         _shebang,
         file="train",
         words=(b"#!", b"'", b'"', b"\\", b" "),
     )
-    yield Reader("escapes", ("muster.report.escape",), _texts, _text(_escaped), words=TEXT_WORDS)
+    yield Reader("escapes", ("muster.text.escape_markup",), _texts, _text(_escaped), words=TEXT_WORDS)
 
 
 TEXTS = tuple(_all())

@@ -15,8 +15,8 @@ from typing import Any
 from fault_world import World
 from run_plans import Plan
 
-from muster.acts.status import CellStatus
-from muster.wiring.survey import look
+from muster.app.campaign.campaign_status import CellStatus
+from muster.app.campaign.observe_campaign import observe_campaign
 
 Key = tuple[str, int]
 
@@ -141,7 +141,7 @@ class Observer:
         """One look; whether the campaign goes on."""
         before = boot()
         with self.world.desk() as desk:
-            status = look(desk)
+            status = observe_campaign(desk)
         after = boot()
         self.looks += 1
         self.look_s.append(after - before)

@@ -13,10 +13,14 @@ import numpy.typing as npt
 import pytest
 from scipy import special
 
-from muster.stats.decision import Procedure, compare_all, decide
+from muster.stats.decision_procedure import (
+    DecisionProcedure,
+    compare_with_baseline,
+    decide_by_procedure,
+    judge_feasibility,
+)
 from muster.stats.quantiles import lognormal_shift
-from muster.stats.safety import feasibility
-from muster.stats.sample import Sample
+from muster.stats.samples import Sample
 
 pytestmark = pytest.mark.slow
 Array = npt.NDArray[np.float64]
@@ -132,17 +136,17 @@ def test_the_rules_for_arrays_are_those_of_the_procedure(kind: str, m: int) -> N
     costs = costs * rng.uniform(0.1, 1.2, (runs, m, 1))  # so that some are feasible
     scores = scores + rng.uniform(0.0, 1.5, (runs, m, 1))
     found = qualify(scores, base, costs, lower_breaks(dear))
-    procedure = Procedure("base", limit=LIMIT, delta=DELTA, alpha=ALPHA, looks=LOOKS)
+    procedure = DecisionProcedure("base", limit=LIMIT, delta=DELTA, alpha=ALPHA, looks=LOOKS)
     said = 0
     for run in range(runs):
         primary = [named("base", base[run]), *(named(f"c{c}", scores[run, c]) for c in range(m))]
         cost = [named("base", dear[run]), *(named(f"c{c}", costs[run, c]) for c in range(m))]
-        decision = decide(procedure, primary, cost)
+        decision = decide_by_procedure(procedure, primary, cost)
         qualified = {decision.config, *decision.rivals} - {None}
         arrays = {f"c{c}" for c in range(m) if found[run, c]}
         said += bool(qualified)
         assert qualified <= arrays
-        if not any(each.vetoed for each in compare_all(procedure, primary)):
+        if not any(each.vetoed for each in compare_with_baseline(procedure, primary)):
             assert bool(qualified) == bool(arrays)
     assert 0 < said < runs
 
@@ -186,6 +190,6 @@ def test_bounds_for_arrays_are_those_of_feasibility(shape: str) -> None:
     rng = np.random.default_rng(5)
     for n in SEEDS:
         costs = costs_of(rng, shape, 0.4, n, 100)
-        uppers = [feasibility(named("a", row), 1.0).upper for row in costs]
+        uppers = [judge_feasibility(named("a", row), 1.0).upper for row in costs]
         logs = np.log(np.array(uppers, dtype=float))
         np.testing.assert_allclose(np.log(upper_bounds(costs, ALPHA)), logs, atol=1e-3)

@@ -19,8 +19,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from muster.stages import GateSettings
-from muster.stages.replay import opened_at, replay
-from muster.stages.traces import Trace, read_trace
+from muster.stages.replay import first_opening, replay_gate
+from muster.stages.traces import ParsedGateTrace, parse_gate_trace
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ class Run:
         self.seconds = seconds
         self.train = [json.loads(line) for line in (out / "train.jsonl").read_text().splitlines()]
         self.evaluations = [json.loads(line) for line in (out / "eval_history.jsonl").read_text().splitlines()]
-        self.trace: Trace = read_trace((out / "gate_trace.jsonl").read_text())
+        self.trace: ParsedGateTrace = parse_gate_trace((out / "gate_trace.jsonl").read_text())
         self.events: dict[str, int] = json.loads((out / "stage_summary.json").read_text())["events"]
 
     def survival(self, part: slice) -> float:
@@ -106,7 +106,7 @@ def test_the_gate_of_the_reference_stays_shut_because_failure_covers_success(run
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_better_setting_opens_it_on_the_same_trace_and_in_a_run_of_its_own(runs: Runs, seed: int) -> None:
-    found = opened_at(replay(second(), runs["v1", seed].trace.rows))
+    found = first_opening(replay_gate(second(), runs["v1", seed].trace.rows))
     assert found is not None
     run = runs["v2", seed]
     assert run.opened() == found, "until the gate opens the two runs are the same"

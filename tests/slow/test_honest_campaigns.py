@@ -9,14 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from muster.acts.made import how_made
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.cell import Cell, all_cells
-from muster.domain.origins import Origins
-from muster.domain.verdict import State
+from muster.app.facts.cell_provenance import find_cell_making
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.cell import Cell, list_campaign_cells
+from muster.model.provenance import ResultOrigins
+from muster.model.verdict import VerdictState
 from muster.spec import read_campaign
-from muster.stats.flags import Made, Measured, of_making, of_values
-from muster.stats.sample import Sample
+from muster.stats.flags_of_provenance import flag_making
+from muster.stats.flags_of_values import flag_values
+from muster.stats.red_flags import CellMaking, MeasuredCell
+from muster.stats.samples import Sample
 
 pytestmark = pytest.mark.slow
 
@@ -77,8 +79,8 @@ def samples_of(values: Numbers) -> list[Sample]:
     ]
 
 
-def is_invalid(samples: list[Sample], measured: list[Measured] | None = None) -> bool:
-    return any(flag.level == "ERROR" for flag in of_values(samples, measured or []))
+def is_invalid(samples: list[Sample], measured: list[MeasuredCell] | None = None) -> bool:
+    return any(flag.level == "ERROR" for flag in flag_values(samples, measured or []))
 
 
 @pytest.mark.parametrize("seeds", [5, 10])
@@ -131,10 +133,10 @@ def test_one_checkpoint_under_three_configs_is_caught(name: str) -> None:
         values[:, 1] = values[:, 2] = values[:, 0]
         by_value += is_invalid(samples_of(values))
         made = [
-            Made(f"train/c{c}/{seed}", f"c{c}", str(seed), checkpoint=f"{0 if c < 3 else c}/{seed}")
+            CellMaking(f"train/c{c}/{seed}", f"c{c}", str(seed), checkpoint=f"{0 if c < 3 else c}/{seed}")
             for c in range(CONFIGS) for seed in range(5)
         ]  # fmt: skip
-        by_hash += any(flag.level == "ERROR" for flag in of_making(made))
+        by_hash += any(flag.level == "ERROR" for flag in flag_making(made))
     print(f"\n| one checkpoint for three   | {name:<18} | by hash {by_hash} | by value {by_value} of 100 |")
     assert by_hash == 100
     assert by_value >= 90, "on a lattice of 408 examples chance is not always excluded"
@@ -162,7 +164,7 @@ def test_a_copied_row_is_caught(name: str) -> None:
             other = (other + 1) % 5
         values[0, d, other], loss[0, d, other] = values[0, c, seed], loss[0, c, seed]
         measured = [
-            Measured(f"eval/c{k}/{s}", f"c{k}", str(s), "s0", {"acc": float(values[0, k, s]), "loss": float(loss[0, k, s])})
+            MeasuredCell(f"eval/c{k}/{s}", f"c{k}", str(s), "s0", {"acc": float(values[0, k, s]), "loss": float(loss[0, k, s])})
             for k in range(CONFIGS) for s in range(5)
         ]  # fmt: skip
         losses = [
@@ -188,26 +190,26 @@ def test_a_copied_result_file_is_caught(name: str) -> None:
     caught = 0
     for at in range(100):
         rng, values = drawn(name, at)
-        cells = {cell.id: done(cell) for cell in all_cells(CAMPAIGN)}
+        cells = {cell.id: done(cell) for cell in list_campaign_cells(CAMPAIGN)}
         numbers = zip(cells, values.reshape(-1), strict=True)
         texts = {cell: {"acc": float(v), "took": rng.uniform(100, 200), "n": 277} for cell, v in numbers}
         a, b = rng.choice(list(texts), 2, replace=False)
         texts[b] = texts[a]
-        made = how_made(CAMPAIGN, cells, origins_of(texts), {})
-        codes = {(flag.level, flag.code) for flag in of_making(list(made))}
+        made = find_cell_making(CAMPAIGN, cells, origins_of(texts), {})
+        codes = {(flag.level, flag.code) for flag in flag_making(list(made))}
         caught += ("ERROR", "one_result") in codes
     print(f"\n| a copied result file       | {name:<18} | {caught} of 100 |")
     assert caught == 100
 
 
 def done(cell: Cell) -> CellRecord:
-    outcome = Outcome(State.DONE, started=0.0, ended=1.0, duration_s=1.0)
+    outcome = Outcome(VerdictState.DONE, started=0.0, ended=1.0, duration_s=1.0)
     return CellRecord(cell, 0, attempts=(Attempt(cell.id, 1, "t", 1, (), "h", "", 0.0, "", outcome=outcome),))
 
 
-def origins_of(texts: dict[str, dict[str, float]]) -> dict[str, Origins]:
+def origins_of(texts: dict[str, dict[str, float]]) -> dict[str, ResultOrigins]:
     return {
-        name: Origins(
+        name: ResultOrigins(
             results={"acc": f"{name}/r.json"},
             values={"acc": found["acc"]},
             files={f"{name}/r.json": json.dumps(found)},

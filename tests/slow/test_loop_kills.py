@@ -76,7 +76,9 @@ def outcome(root: Path, home: Path) -> tuple[dict[str, str], list[tuple[int, lis
 def controller(root: Path) -> int | None:
     with contextlib.suppress(OSError, ValueError, KeyError):
         pid = int(json.loads((root / ".muster" / "controller.lock").read_text().strip("\0 \n"))["pid"])
-        return pid if f"muster.wiring.controller\0{root}" in Path(f"/proc/{pid}/cmdline").read_text() else None
+        return (
+            pid if f"muster.bootstrap.controller_process\0{root}" in Path(f"/proc/{pid}/cmdline").read_text() else None
+        )
     return None
 
 

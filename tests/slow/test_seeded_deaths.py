@@ -20,7 +20,7 @@ import pytest
 from death_cases import DEATHS, Case, Means, cases
 from fault_world import World, kill, until
 
-from muster.observe.probes.cgroup import group_of
+from muster.hosts.local.kernel import memory_group_of
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +94,7 @@ class Groups:
 
     @staticmethod
     def own() -> Path | None:
-        found = group_of(os.getpid())
+        found = memory_group_of(os.getpid())
         return Path(found.folder) if found and not found.v2 else None  # v2 has no processes in inner groups
 
     @classmethod

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from muster.sim.campaign import figures, simulate_many
-from muster.sim.campaign_faults import FAULTS
+from simulator.campaign import figures, simulate_many
+from simulator.campaign_faults import FAULTS
 
 CAMPAIGNS = 2000
 

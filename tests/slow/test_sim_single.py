@@ -2,8 +2,8 @@
 
 import pytest
 
-from muster.sim.broken_judges import BROKEN, Broken, seeds_until_caught
-from muster.sim.many import run_many
+from simulator.broken_judges import BROKEN, Broken, seeds_until_caught
+from simulator.many import run_many
 
 pytestmark = pytest.mark.slow
 

@@ -11,14 +11,19 @@ from typing import Any
 
 import pytest
 
-from muster.acts.adopt import Adoption, decisions, find_runs, known_spend, refusals
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Axis, AxisValue, Campaign, CheckpointProof, Job, Progress, Proof, StepProof
-from muster.domain.cell import all_cells
-from muster.domain.refused import RefusedRun
-from muster.domain.state import CampaignState, Intent
-from muster.domain.verdict import Cause, State
-from muster.observe.proof import FileProofReader
+from muster.app.adopt.find_runs import (
+    Adoption,
+    adoption_decisions,
+    find_adoptable_runs,
+    refusal_decisions,
+    unrecorded_spend,
+)
+from muster.model.attempt import Attempt, CellRecord, Outcome, UnadoptedRun
+from muster.model.campaign import Axis, AxisValue, Campaign, CheckpointProof, DeclaredProgress, Job, Proof, StepProof
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.verdict import Cause, VerdictState
+from muster.readers.proof import FileProofReader
 
 CONFIGS = ("v2_baseline", "v2_u_only", "v2_cert_only", "v2_full")
 MISSING = {("v2_u_only", 2), ("v2_cert_only", 2), ("v2_full", 2)}
@@ -38,13 +43,13 @@ def campaign(proof: Proof, output: str = "runs/*_{config}_*_{seed}") -> Campaign
     )
     train = Job(
         "train", ("config", "seed"), ("train",), steps=120_000, output=output, proof=proof,
-        progress=(Progress("jsonl", "metrics.jsonl", "step"),),
+        progress=(DeclaredProgress("jsonl", "metrics.jsonl", "step"),),
     )  # fmt: skip
     return Campaign("paper", axes, (train, Job("eval", ("config", "seed", "split"), ("eval",), needs=("train",))))
 
 
 def state_of(campaign: Campaign) -> CampaignState:
-    cells = {c.id: CellRecord(c, at, hash=f"h{at}") for at, c in enumerate(all_cells(campaign))}
+    cells = {c.id: CellRecord(c, at, hash=f"h{at}") for at, c in enumerate(list_campaign_cells(campaign))}
     return CampaignState(campaign, "hash", "", Intent(), 0, cells=cells)
 
 
@@ -102,12 +107,12 @@ def everything(story: Story, **change: Any) -> list[tuple[object, ...]]:
 def adopt(
     story: Story, proof: Proof, *patterns: str, table: Path | None = None, state: CampaignState | None = None
 ) -> Adoption:
-    return find_runs(state or state_of(campaign(proof)), story.folder, patterns, table, FileProofReader())
+    return find_adoptable_runs(state or state_of(campaign(proof)), story.folder, patterns, table, FileProofReader())
 
 
 def test_what_lives_is_refused_and_its_time_is_not_over(story: Story) -> None:
     alive, over = story.run("v2_full", 0), story.run("v2_full", 1)
-    found = find_runs(
+    found = find_adoptable_runs(
         state_of(campaign(STEPPED)), story.folder, (), None, FileProofReader(),
         lives=lambda path: "it is still running: pid 7" if path == str(alive) else "",
     )  # fmt: skip
@@ -121,28 +126,30 @@ def test_what_is_refused_is_known_spend_once(story: Story) -> None:
     dead, newer = story.run("v2_full", 0, last=3005), story.run("v2_full", 0)
     state = state_of(campaign(STEPPED))
     found = adopt(story, STEPPED, state=state)
-    (spent,) = known_spend(found, state)
+    (spent,) = unrecorded_spend(found, state)
     assert (spent.what, spent.cell) == (str(dead), "train/v2_full/0")
     assert spent.ended is not None
     assert spent.started is not None
     assert spent.ended - spent.started == pytest.approx(58)
     assert newer.name in str(found.proved[0].outcome.output)
-    (decision,) = refusals([spent], "me", "at", 1.0)
+    (decision,) = refusal_decisions([spent], "me", "at", 1.0)
     assert (decision.kind, decision.data["path"]) == ("refuse", str(dead))
-    state.refused = (RefusedRun(spent.cell, str(dead), spent.started, spent.ended, spent.reason),)
-    assert known_spend(adopt(story, STEPPED, state=state), state) == []
+    state.refused = (UnadoptedRun(spent.cell, str(dead), spent.started, spent.ended, spent.reason),)
+    assert unrecorded_spend(adopt(story, STEPPED, state=state), state) == []
 
 
 def test_a_folder_that_an_attempt_made_is_in_the_ledger_already(story: Story) -> None:
     dead = story.run("v2_full", 0, last=3005)
     state = state_of(campaign(STEPPED))
     began = datetime(2026, 2, 21, 1, 0, 0).timestamp()
-    ended = Outcome(State.DEAD, Cause("signal"), started=began, ended=began + 60)  # where it wrote was never known
+    ended = Outcome(
+        VerdictState.DEAD, Cause("signal"), started=began, ended=began + 60
+    )  # where it wrote was never known
     attempt = Attempt("train/v2_full/0", 1, "t", 1, (), "h", "", 0.0, "b", outcome=ended)
     state.cells["train/v2_full/0"] = replace(state.cells["train/v2_full/0"], attempts=(attempt,))
     found = adopt(story, STEPPED, state=state)
     assert [each.what for each in found.refused] == [str(dead)]
-    assert known_spend(found, state) == []
+    assert unrecorded_spend(found, state) == []
 
 
 def test_a_step_in_another_unit_proves_nothing(story: Story) -> None:
@@ -152,7 +159,7 @@ def test_a_step_in_another_unit_proves_nothing(story: Story) -> None:
         file.write("env:\n  safetygymcoor:\n    repeat: 5\n  dmc:\n    repeat: 2\n")
     for scale in (1.0, 0.5):
         made = campaign(STEPPED)
-        job = replace(made.jobs[0], progress=(Progress("jsonl", "metrics.jsonl", "step", scale=scale),))
+        job = replace(made.jobs[0], progress=(DeclaredProgress("jsonl", "metrics.jsonl", "step", scale=scale),))
         found = adopt(story, STEPPED, state=state_of(replace(made, jobs=(job, made.jobs[1]))))
         assert found.proved == ()
         assert "`env.safetygymcoor.repeat` in config.yaml is 5: `scale: 0.2`" in reasons(found)
@@ -190,7 +197,7 @@ def test_seventeen_runs_are_adopted_and_three_are_missing(story: Story, patterns
         for each in adoption.refused
     )
     one = next(proved for proved in adoption.proved if proved.cell == "train/v2_baseline/3")
-    assert one.outcome.verdict == State.DONE
+    assert one.outcome.verdict == VerdictState.DONE
     assert one.outcome.duration_s == pytest.approx(DURATION, abs=5)
     assert one.outcome.output is not None
     assert one.outcome.exit_code is None
@@ -202,7 +209,7 @@ def test_one_that_may_run_is_named_only_where_nobody_can_tell(story: Story) -> N
     for path in run.rglob("*"):
         os.utime(path)
     for blind in (True, False):
-        found = find_runs(
+        found = find_adoptable_runs(
             state_of(campaign(STEPPED)), story.folder, (), None, FileProofReader(), lives=lambda _: "", blind=blind
         )
         (one,) = (proved for proved in found.proved if proved.cell == "train/v2_full/0")
@@ -238,7 +245,7 @@ def test_untrained_checkpoints_are_noted_where_nobody_asked(story: Story) -> Non
 
 def test_decisions_carry_what_the_store_needs(story: Story) -> None:
     story.run("v2_full", 4)
-    made = decisions(adopt(story, STEPPED), "ada", "now", 12.0, "boot")
+    made = adoption_decisions(adopt(story, STEPPED), "ada", "now", 12.0, "boot")
     (decision,) = made
     assert (decision.kind, decision.cell, decision.attempt) == ("adopt", "train/v2_full/4", 1)
     data = decision.data
@@ -260,9 +267,9 @@ def attempt(outcome: Outcome | None, n: int = 1) -> Attempt:
 
 def test_after_a_dead_attempt_the_cause_is_recorded(story: Story) -> None:
     story.run("v2_full", 4)
-    dead = attempt(Outcome(State.DEAD, Cause("signal", "9")))
+    dead = attempt(Outcome(VerdictState.DEAD, Cause("signal", "9")))
     state = _with(state_of(campaign(STEPPED)), "train/v2_full/4", attempts=(dead,))
-    (decision,) = decisions(adopt(story, STEPPED, state=state), "ada", "now", 1.0, "b")
+    (decision,) = adoption_decisions(adopt(story, STEPPED, state=state), "ada", "now", 1.0, "b")
     assert decision.attempt == 2
     assert decision.data["retry_cause"] == "adopted after attempt 1 ended: signal(9)"
 
@@ -270,7 +277,7 @@ def test_after_a_dead_attempt_the_cause_is_recorded(story: Story) -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"attempts": (attempt(Outcome(State.DONE)),)}, "is DONE already (attempt 1)"),
+        ({"attempts": (attempt(Outcome(VerdictState.DONE)),)}, "is DONE already (attempt 1)"),
         ({"attempts": (attempt(None),)}, "is running (attempt 1): stop it first"),
         ({"given_up": "no money"}, "is given up: no money"),
     ],
@@ -344,17 +351,17 @@ def test_jobs_with_the_same_axes(story: Story) -> None:
     adoption = adopt(story, STEPPED, pattern, state=state)
     assert not adoption.proved
     assert "it fits 2 cells: train/v2_full/4, check/v2_full/4; name the job with --job train" in reasons(adoption)
-    one = find_runs(state, story.folder, [pattern], None, FileProofReader(), "train")
+    one = find_adoptable_runs(state, story.folder, [pattern], None, FileProofReader(), "train")
     assert [proved.cell for proved in one.proved] == ["train/v2_full/4"], reasons(one)
     table = story.table([("v2_full", 4, "success", one.proved[0].outcome.output, "")])
-    by_row = find_runs(state, story.folder, [], table, FileProofReader(), "train")
+    by_row = find_adoptable_runs(state, story.folder, [], table, FileProofReader(), "train")
     assert [proved.cell for proved in by_row.proved] == ["train/v2_full/4"], reasons(by_row)
 
 
 def test_the_same_folder_again_is_no_refusal(story: Story) -> None:
     run = story.run("v2_full", 4)
     other = story.run("v2_full", 4)
-    adopted = replace(attempt(Outcome(State.DONE, output=str(run))), adopted=True)
+    adopted = replace(attempt(Outcome(VerdictState.DONE, output=str(run))), adopted=True)
     state = _with(state_of(campaign(STEPPED)), "train/v2_full/4", attempts=(adopted,))
     adoption = adopt(story, STEPPED, state=state)
     assert [(known.cell, known.path) for known in adoption.already] == [("train/v2_full/4", str(run))]

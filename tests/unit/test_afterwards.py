@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.afterwards import afterwards
-from muster.acts.check import locate
-from muster.domain.errors import CampaignInvalid
+from muster.app.campaign.preflight.missing_programs import warn_of_missing_finish_inputs
+from muster.model.errors import CampaignInvalid
 from muster.spec import read_campaign
+from muster.spec.read_yaml import locate_mistakes
 
 HEAD = 'muster: 1\ncampaign: c\njobs: {t: {axes: [], command: "true"}}\n'
 
@@ -17,7 +17,9 @@ HEAD = 'muster: 1\ncampaign: c\njobs: {t: {axes: [], command: "true"}}\n'
 def noticed(root: Path, text: str, path: str = "/usr/bin:/bin") -> list[tuple[str, str]]:
     """Each with its place and its hint; all of them warnings."""
     parsed = read_campaign(HEAD + text, file="campaign.yaml", folder=str(root))
-    found = locate([*parsed.warnings, *afterwards(parsed.campaign, str(root), {"PATH": path})], HEAD + text)
+    found = locate_mistakes(
+        [*parsed.warnings, *warn_of_missing_finish_inputs(parsed.campaign, str(root), {"PATH": path})], HEAD + text
+    )
     assert {each.level for each in found} <= {"warning"}
     return [(f"{each.line}:{each.column} {each.message}", each.hint) for each in found]
 

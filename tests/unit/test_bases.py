@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.bases import base_variants, kept, unmendable
-from muster.acts.edit import make_variant
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import AxisValue, Campaign
-from muster.domain.cell import Cell
-from muster.domain.state import CampaignState, Intent
-from muster.domain.variants import LoopRecord, Variant
-from muster.domain.verdict import State
-from muster.rounds.names import digest_of
+from muster.app.campaign.run_configs import copy_base_variants, explain_fixed_variants, find_base_variants
+from muster.app.loop.edit_variant import write_edited_variant
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.campaign import AxisValue, Campaign
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import Cell
+from muster.model.variant import LoopRecord, Variant
+from muster.model.verdict import VerdictState
+from muster.rules.edit_config import digest_config
 
 
 @pytest.fixture
@@ -27,28 +27,28 @@ def root(tmp_path: Path) -> Path:
 
 
 def names(root: Path, *written: str) -> list[str]:
-    found, mistakes = base_variants({"base": list(written)}, root)
+    found, mistakes = find_base_variants({"base": list(written)}, root)
     assert mistakes == []
     return [each.name for each in found]
 
 
 def said(root: Path, *written: str) -> list[str]:
-    found = base_variants({"base": list(written)}, root)[1]
+    found = find_base_variants({"base": list(written)}, root)[1]
     return [f"{each.path}: {each.message} ({each.hint})" for each in found]
 
 
 def test_files_globs_and_lists_each_once(root: Path) -> None:
     (root / "next.txt").write_text("# round 2\n\nconfigs/b.json\nbase.yaml\n")
     assert names(root, "configs/b.json", "configs/*.json", "@next.txt") == ["b", "a", "base"]
-    (found,), _ = base_variants({"base": ["base.yaml"]}, root)
+    (found,), _ = find_base_variants({"base": ["base.yaml"]}, root)
     assert (found.config, found.round, found.parent) == (str(root / "base.yaml"), 1, None)
-    assert found.digest == digest_of({"lr": 0.1})
+    assert found.digest == digest_config({"lr": 0.1})
 
 
 def test_two_files_of_one_name_stay_apart(root: Path) -> None:
     (root / "a.json").write_text("{}")
     first, second = names(root, "configs/a.json", "a.json")
-    assert (first, second) == ("a", f"a-{digest_of({})[:6]}")
+    assert (first, second) == ("a", f"a-{digest_config({})[:6]}")
 
 
 def test_every_mistake_is_told_at_once(root: Path) -> None:
@@ -105,12 +105,12 @@ def test_a_file_that_is_no_config_is_none(root: Path) -> None:
 
 
 def taken(root: Path, *written: str) -> LoopRecord:
-    found, _ = base_variants({"base": list(written)}, root)
-    return LoopRecord(kept(found, LoopRecord(), root).variants, 1)
+    found, _ = find_base_variants({"base": list(written)}, root)
+    return LoopRecord(copy_base_variants(found, LoopRecord(), root).variants, 1)
 
 
 def test_what_a_person_made_by_an_edit_keeps_its_reason_and_its_parent(root: Path) -> None:
-    made = make_variant(root / "configs/a.json", ["lr@mul=2"], "too slow", "2026-01-01T00:00:00Z")
+    made = write_edited_variant(root / "configs/a.json", ["lr@mul=2"], "too slow", "2026-01-01T00:00:00Z")
     found = {each.name: each for each in taken(root, "configs/*.json").variants}[made.path.stem]
     assert (found.parent, found.edits, found.reason, found.by) == ("a", ("lr@mul=2",), "too slow", "base")
     made.path.write_text('{"lr": 0.7}')  # changed by hand since: the edits no longer tell what it is
@@ -122,9 +122,9 @@ def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
     record = taken(root, "configs/*.json")
     for name in ("a", "b"):
         (root / "configs" / f"{name}.json").write_text(f'{{"lr": 0.3, "name": "{name}"}}')
-    bases, _ = base_variants({"base": ["configs/*.json"]}, root)
-    found = kept(bases, record, root, {"a": "it has a good run"})
-    assert [(each.name, each.digest) for each in found.mended] == [("b", digest_of({"lr": 0.3, "name": "b"}))]
+    bases, _ = find_base_variants({"base": ["configs/*.json"]}, root)
+    found = copy_base_variants(bases, record, root, {"a": "it has a good run"})
+    assert [(each.name, each.digest) for each in found.mended] == [("b", digest_config({"lr": 0.3, "name": "b"}))]
     assert list(found.texts) == [found.mended[0].config]
     assert found.mended[0].config != record.variant("b").config
     stays, mended = sorted(each.message for each in found.warnings)
@@ -136,8 +136,8 @@ def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
 def test_a_base_that_was_mended_into_another_is_not_run_again(root: Path) -> None:
     record = taken(root, "configs/*.json")
     (root / "configs/b.json").write_text((root / "configs/a.json").read_text())
-    bases, _ = base_variants({"base": ["configs/*.json"]}, root)
-    found = kept(bases, record, root, {})
+    bases, _ = find_base_variants({"base": ["configs/*.json"]}, root)
+    found = copy_base_variants(bases, record, root, {})
     assert (found.mended, found.variants) == ((), ())
     assert [each.message for each in found.warnings] == [
         "configs/b.json is the same config as a now, and b stays as it was"
@@ -148,16 +148,18 @@ def test_what_keeps_a_base_as_it_is() -> None:
     variants = [Variant(name, f"/{name}", 1, name, source=f"/{name}.json") for name in ("dead", "done", "open", "root")]
     child = Variant("child", "/child", 2, "child", parent="root")
 
-    def run(name: str, verdict: State | None) -> CellRecord:
+    def run(name: str, verdict: VerdictState | None) -> CellRecord:
         attempt = Attempt(
             f"train/{name}", 1, "t", 1, (), "h", "", 0.0, "b", outcome=Outcome(verdict) if verdict else None
         )
         return CellRecord(Cell(f"train/{name}", "train", (("variant", AxisValue(name, name)),)), 0, attempts=(attempt,))
 
-    ran = {"dead": State.DEAD, "done": State.DONE, "open": None, "root": State.DEAD}
+    ran = {"dead": VerdictState.DEAD, "done": VerdictState.DONE, "open": None, "root": VerdictState.DEAD}
     cells = {name: run(name, verdict) for name, verdict in ran.items()}
     loop = LoopRecord((*variants, child), 2)
-    assert unmendable(CampaignState(Campaign("c", (), ()), "", "", Intent(), 0, cells=cells, loop=loop)) == {
+    assert explain_fixed_variants(
+        CampaignState(Campaign("c", (), ()), "", "", Intent(), 0, cells=cells, loop=loop)
+    ) == {
         "done": "it has a good run",
         "open": "a run of it is not over",
         "root": "others were made from it",

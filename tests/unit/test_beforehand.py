@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 
-from muster.acts.accepted import accepted_cells
-from muster.acts.beforehand import decision_changed_at
-from muster.acts.past import Snapshot, past_of
-from muster.acts.report_facts import Found, facts_of
-from muster.acts.status import ControllerStatus, Status, survey
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Campaign
-from muster.domain.cell import all_cells
-from muster.domain.decision import Decision
-from muster.domain.state import CampaignState, Intent
-from muster.domain.verdict import State
-from muster.ports.store import Event
-from muster.report.facts import Accepted
+from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
+from muster.app.facts.build_report_facts import ReportInputs, build_report_facts, find_accepted_cells
+from muster.app.facts.past_campaigns import CampaignSnapshot, count_done_at_decision_change, read_past_campaigns
+from muster.app.facts.report_facts import AcceptedCell
+from muster.engine.ports.store import LoggedDecision
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.campaign import Campaign
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.decision import Decision
+from muster.model.verdict import VerdictState
 from muster.spec import read_campaign
 
 TEXT = """\
@@ -54,7 +52,7 @@ KNOWN = {
 }
 
 
-def events(*told: str) -> list[Event]:
+def events(*told: str) -> list[LoggedDecision]:
     """`=now`: that campaign was taken in; `eval/base/0`: that cell ended as DONE; `-` before it: as DEAD."""
     found = []
     for each in told:
@@ -63,7 +61,7 @@ def events(*told: str) -> list[Event]:
         else:
             verdict = "DEAD" if each.startswith("-") else "DONE"
             decision = Decision("settle", "controller", cell=each.lstrip("-"), data={"outcome": {"verdict": verdict}})
-        found.append(Event(decision))
+        found.append(LoggedDecision(decision))
     return found
 
 
@@ -84,8 +82,10 @@ def test_cells_that_were_done_when_the_decision_changed(told: list[str], changed
     assert changed_at(KNOWN["none"], events(*told)) == 0
 
 
-def changed_at(now: Campaign, told: list[Event]) -> int:
-    return decision_changed_at(now, told, past_of(told, lambda name: Snapshot(KNOWN[name]) if name in KNOWN else None))
+def changed_at(now: Campaign, told: list[LoggedDecision]) -> int:
+    return count_done_at_decision_change(
+        now, told, read_past_campaigns(told, lambda name: CampaignSnapshot(KNOWN[name]) if name in KNOWN else None)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,33 +98,35 @@ def changed_at(now: Campaign, told: list[Event]) -> int:
 def test_a_name_that_was_changed_changes_no_decision(axis: str, old: str, new: str, text: str) -> None:
     told = events("=split", "eval/base/0", "eval/base/1")
     data = {"axis": axis, "old": old, "new": new, "hash": "renamed", "same": {}}
-    told.append(Event(Decision("rename", "me", data=data)))
+    told.append(LoggedDecision(Decision("rename", "me", data=data)))
     assert changed_at(campaign(text), told) == 0
     assert changed_at(campaign(text.replace("0.3", "0.1")), told) == 2
 
 
 def status(accepted: dict[str, str]) -> Status:
     cells = {}
-    for at, cell in enumerate(all_cells(NOW)):
+    for at, cell in enumerate(list_campaign_cells(NOW)):
         word = accepted.get(cell.id)
         results: Any = {"score": 1.0 + at / 7} if cell.job == "eval" else {}
-        outcome = Outcome(State.DEAD if word else State.DONE, results=results)
+        outcome = Outcome(VerdictState.DEAD if word else VerdictState.DONE, results=results)
         tries = (Attempt(cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=outcome, accepted=word),)
         cells[cell.id] = CellRecord(cell, at, attempts=tries)
     state = CampaignState(NOW, "h", "", Intent(), 1, (), cells)
-    return survey(state, {}, ControllerStatus(False), wall=0.0, boot=0.0, boot_id="")
+    return build_status(state, {}, ControllerStatus(False), wall=0.0, boot=0.0, boot_id="")
 
 
 def test_what_a_person_vouched_for_is_among_the_facts() -> None:
     found = status({"eval/new/1": "exit 1 came from the logger", "train/base/0": "seen", "plots": "no matter"})
     said = [
-        Event(Decision("accept", "me@box", "exit 1 came from the logger", "eval/new/1", 1)),
-        Event(Decision("accept", "you@box", "later", "train/base/0", 1), void="it is DONE"),
+        LoggedDecision(Decision("accept", "me@box", "exit 1 came from the logger", "eval/new/1", 1)),
+        LoggedDecision(Decision("accept", "you@box", "later", "train/base/0", 1), void="it is DONE"),
     ]
-    told = tuple(accepted_cells(found, said))
+    told = tuple(find_accepted_cells(found, said))
     assert told == (
-        Accepted("train/base/0", 1, "", "seen"),
-        Accepted("eval/new/1", 1, "me@box", "exit 1 came from the logger"),
-        Accepted("plots", 1, "", "no matter"),
+        AcceptedCell("train/base/0", 1, "", "seen"),
+        AcceptedCell("eval/new/1", 1, "me@box", "exit 1 came from the logger"),
+        AcceptedCell("plots", 1, "", "no matter"),
     )
-    assert facts_of(found, Found({}, accepted=told)).accepted == told[:2]  # plots are no part of the matrix
+    assert (
+        build_report_facts(found, ReportInputs({}, accepted=told)).accepted == told[:2]
+    )  # plots are no part of the matrix

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.cell import Cell
-from muster.domain.verdict import State
-from muster.wiring.cleaning import _Names, linked_places, needed_places, own_files
+from muster.app.campaign.verbs.clean_leftovers import (
+    _KnownDigests,
+    find_linked_places,
+    find_needed_attempts,
+    find_own_files,
+)
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.cell import Cell
+from muster.model.verdict import VerdictState
 
 
-def attempt(n: int, verdict: State) -> Attempt:
+def attempt(n: int, verdict: VerdictState) -> Attempt:
     return Attempt("train/0", n, f"t{n}", 1, (), "", "", 0.0, "", outcome=Outcome(verdict))
 
 
@@ -27,7 +32,7 @@ def test_where_links_of_kept_outputs_lead_stays(tmp_path: Path) -> None:
     (three / "out" / "first.json").symlink_to("../../1/out/latest/result.json")
     (two / "out" / "unused").symlink_to("../../1/stdout.log")
     (three / "out" / "elsewhere").symlink_to(tmp_path)
-    found = linked_places(tmp_path, {str(one), str(two)}, [])
+    found = find_linked_places(tmp_path, {str(one), str(two)}, [])
     assert str(one / "out" / "ckpt5" / "result.json") in found
     assert str(one / "out" / "latest") in found
     assert not any(path.startswith(str(two)) or path == str(one / "stdout.log") for path in found)
@@ -39,12 +44,12 @@ def test_a_link_outside_the_attempts_counts_too(tmp_path: Path) -> None:
     (one / "out").mkdir(parents=True)
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "best").symlink_to(one / "out")
-    assert str(one / "out") in linked_places(tmp_path, {str(one)}, [str(tmp_path / "runs")])
+    assert str(one / "out") in find_linked_places(tmp_path, {str(one)}, [str(tmp_path / "runs")])
 
 
 def test_what_the_next_order_will_name_is_named(tmp_path: Path) -> None:
     (tmp_path / "code.json").write_text('{"/c": {"code": {"dirty": "0123456789ab", "files": {"a.py": "ff00ff00ff"}}}}')
-    names = _Names(tmp_path, tmp_path)
+    names = _KnownDigests(tmp_path, tmp_path)
     assert "0123456789ab" in names
     assert "ff00ff00ff" in names
 
@@ -58,10 +63,12 @@ def test_files_of_runs_are_none_of_ours(tmp_path: Path) -> None:
         if left:
             (out.parent / left).write_text("{}")
             (out.parent / ".exit.json.4194300").write_text("{}")
-    found = [str(path.relative_to(tmp_path)) for path in own_files(tmp_path)]
+    found = [str(path.relative_to(tmp_path)) for path in find_own_files(tmp_path)]
     assert sorted(map(os.path.basename, found)) == [".exit.json.4194300", "exit.json"]
 
 
 def test_without_an_order_nobody_knows_what_it_went_on_from(tmp_path: Path) -> None:
-    record = CellRecord(Cell("train/0", "train", {}), 0, attempts=(attempt(1, State.DEAD), attempt(2, State.DONE)))
-    assert needed_places(tmp_path, record, ()) == {("train/0", 1), ("train/0", 2)}
+    record = CellRecord(
+        Cell("train/0", "train", {}), 0, attempts=(attempt(1, VerdictState.DEAD), attempt(2, VerdictState.DONE))
+    )
+    assert find_needed_attempts(tmp_path, record, ()) == {("train/0", 1), ("train/0", 2)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muster.acts.code_changes import changed_sources, differing
+from muster.app.facts.definition_changes import differing_source_files, find_changed_sources
 
 BLOBS = {("c1", "train.py"): "a", ("c2", "train.py"): "b", ("c1", "model.py"): "m", ("c2", "model.py"): "m",
          ("c2", "new.py"): "n"}  # fmt: skip
@@ -24,7 +24,7 @@ def code(commit: str | None = "c1", dirty: str | None = None, **files: str) -> d
 
 
 def told(a: dict[str, Any], b: dict[str, Any]) -> tuple[str, ...]:
-    return differing(a, b, blob, between)
+    return differing_source_files(a, b, blob, between)
 
 
 def test_commits_that_differ_in_a_file_of_source() -> None:
@@ -50,4 +50,4 @@ def test_an_older_record_that_names_no_files_tells_nothing() -> None:
 
 def test_the_cells_that_are_unlike_most() -> None:
     cells = {f"train/a/{seed}": code("c2" if seed == 4 else "c1") for seed in range(5)} | {"train/b/0": {}}
-    assert dict(changed_sources(cells, blob, between)) == {"train/a/4": ("train.py",)}
+    assert dict(find_changed_sources(cells, blob, between)) == {"train/a/4": ("train.py",)}

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.observe.code import Seen, see_code
-from muster.ports.executor import NotYet
-from muster.wiring import codes
-from muster.wiring.code_scope import Scopes
-from muster.wiring.codes import CodeReader, CodeWatch
+from muster.app.campaign import campaign_code
+from muster.app.campaign.campaign_code import CodeReader, CodeScopes, CodeWatch
+from muster.engine.ports.executor import OrderNotReady
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.readers.source_code import CodeState, read_code_state
 
 JOB = Job("train", ("seed",), ("python", "t.py", "--seed", "{seed}"), output="runs/{seed}_*")
 
@@ -50,11 +49,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The folders that git was asked about."""
     found: list[str] = []
 
-    def see(cwd: str, *rest: object, **more: object) -> Seen:
+    def see(cwd: str, *rest: object, **more: object) -> CodeState:
         found.append(cwd)
-        return see_code(cwd, *rest, **more)  # type: ignore[arg-type]
+        return read_code_state(cwd, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(codes, "see_code", see)
+    monkeypatch.setattr(campaign_code, "read_code_state", see)
     return found
 
 
@@ -79,22 +78,22 @@ def answer(watch: CodeWatch, cwd: str) -> dict[str, object]:
     while True:
         try:
             return dict(watch(cwd))
-        except NotYet:
+        except OrderNotReady:
             threading.Event().wait(0.01)
 
 
 def test_a_start_waits_for_git_and_the_loop_does_not(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = threading.Event()
 
-    def slow(cwd: str, *rest: object, **more: object) -> Seen:
+    def slow(cwd: str, *rest: object, **more: object) -> CodeState:
         answers.wait(30)
-        return see_code(cwd, *rest, **more)  # type: ignore[arg-type]
+        return read_code_state(cwd, *rest, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(codes, "see_code", slow)
-    monkeypatch.setattr(codes, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(campaign_code, "read_code_state", slow)
+    monkeypatch.setattr(campaign_code, "GIT_PATIENCE_S", 0.01)
     watch = CodeWatch(campaign(), root, Boot())  # type: ignore[arg-type]
     for _ in range(3):
-        with pytest.raises(NotYet):
+        with pytest.raises(OrderNotReady):
             watch(str(root))
     answers.set()
     assert answer(watch, str(root))["state"] == "no_commit"
@@ -104,7 +103,7 @@ def test_a_git_that_does_not_answer_does_not_change_the_hashes(root: Path, monke
     before = CodeReader(campaign(), root)
     known = before(str(root))
     before.save()
-    monkeypatch.setattr(codes, "see_code", lambda *_: Seen({"state": "unknown", "why": "x"}))
+    monkeypatch.setattr(campaign_code, "read_code_state", lambda *_: CodeState({"state": "unknown", "why": "x"}))
     reader = CodeReader(campaign(), root)
     assert reader(str(root)) == known
     assert reader.see(str(root)).code["state"] == "unknown"
@@ -124,5 +123,5 @@ def test_what_commands_name_and_where_they_write(root: Path, job: Job, scripts: 
     (root / "pkg").mkdir()
     (root / "pkg" / "go.py").touch()
     below: Callable[[list[str]], tuple[str, ...]] = lambda names: tuple(str(root / name) for name in names)  # noqa: E731
-    scope = Scopes(campaign(job), str(root))(str(root))
+    scope = CodeScopes(campaign(job), str(root))(str(root))
     assert (scope.scripts, scope.outputs) == (below(scripts), below(outputs))

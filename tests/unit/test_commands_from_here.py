@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.cli.words import from_here
+from muster.faces.cli.common.terminal_output import command_from_here
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_path_that_leads_there(
     document = tmp_path / "text" / "cite.md"
     document.write_text("")
     monkeypatch.chdir(tmp_path / stands)
-    told = from_here(Path(folder), "docs update", document)
+    told = command_from_here(Path(folder), "docs update", document)
     assert told == expected
     assert (Path(folder) / shlex.split(told)[-1]).resolve() == document
 
@@ -36,5 +36,5 @@ def test_a_path_that_leads_there(
 def test_names_that_a_shell_would_take_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "my campaign").mkdir()
     monkeypatch.chdir(tmp_path)
-    told = from_here(Path("my campaign"), "docs bind", tmp_path / "my campaign" / "a b.md")
+    told = command_from_here(Path("my campaign"), "docs bind", tmp_path / "my campaign" / "a b.md")
     assert shlex.split(told) == ["muster", "-C", "my campaign", "docs", "bind", "a b.md"]

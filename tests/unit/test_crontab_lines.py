@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.errors import MusterError
-from muster.wiring.at_boot import Crontab, Wanted
+from muster.hosts.local.start_at_boot import BootEntry, CrontabKeeper
+from muster.model.errors import MusterError
 
 
 def test_percent_after_a_backslash_is_refused() -> None:
-    plain = Wanted(Path("/c/50%"), ("/bin/true", "/c/50%"), {})
-    assert "/c/50\\%" in Crontab().shown(plain)
+    plain = BootEntry(Path("/c/50%"), ("/bin/true", "/c/50%"), {})
+    assert "/c/50\\%" in CrontabKeeper().shown(plain)
     with pytest.raises(MusterError, match="backslash before a percent sign"):
-        Crontab().shown(Wanted(Path("/c/50\\%"), ("/bin/true", "/c/50\\%"), {}))
+        CrontabKeeper().shown(BootEntry(Path("/c/50\\%"), ("/bin/true", "/c/50\\%"), {}))

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from muster.acts.definitions import changed_words, mixtures, outdated_cells
-from muster.acts.past import Begun, Past, Snapshot, past_of
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.cell import Cell, all_cells
-from muster.domain.decision import Decision
-from muster.domain.verdict import State
-from muster.ports.store import Event
-from muster.report.flag_words import flag_text
+from muster.app.facts.definition_changes import changed_command_words, find_definition_mixtures, find_outdated_cells
+from muster.app.facts.past_campaigns import BegunAttempt, CampaignSnapshot, PastCampaigns, read_past_campaigns
+from muster.app.report.red_flag_text import describe_flag
+from muster.engine.ports.store import LoggedDecision
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.cell import Cell, list_campaign_cells
+from muster.model.decision import Decision
+from muster.model.verdict import VerdictState
 from muster.spec import read_campaign
-from muster.stats.flags_rows import of_definitions
+from muster.stats.flags_of_provenance import flag_definitions
 
 TEXT = """\
 muster: 1
@@ -26,14 +26,16 @@ jobs:
 """
 
 
-def snapshot(text: str, root: str = "/home/me/c", hashes: Mapping[str, str] | None = None) -> Snapshot:
-    return Snapshot(read_campaign(text, file="campaign.yaml", folder=root).campaign, hashes or {}, root)
+def snapshot(text: str, root: str = "/home/me/c", hashes: Mapping[str, str] | None = None) -> CampaignSnapshot:
+    return CampaignSnapshot(read_campaign(text, file="campaign.yaml", folder=root).campaign, hashes or {}, root)
 
 
 def record(cell: Cell, attempts: int = 1) -> CellRecord:
-    dead = Outcome(State.DEAD)
+    dead = Outcome(VerdictState.DEAD)
     made = [
-        Attempt(cell.id, n, f"t{n}", 1, (), "", "", 0.0, "", outcome=Outcome(State.DONE) if n == attempts else dead)
+        Attempt(
+            cell.id, n, f"t{n}", 1, (), "", "", 0.0, "", outcome=Outcome(VerdictState.DONE) if n == attempts else dead
+        )
         for n in range(1, attempts + 1)
     ]
     return CellRecord(cell, 0, attempts=tuple(made))
@@ -42,18 +44,18 @@ def record(cell: Cell, attempts: int = 1) -> CellRecord:
 class Story:
     """Cells, each DONE under one of two campaigns."""
 
-    def __init__(self, then: Snapshot, now: Snapshot, before: Sequence[str]) -> None:
-        cells = {cell.id: cell for at in (then, now) for cell in all_cells(at.campaign)}
+    def __init__(self, then: CampaignSnapshot, now: CampaignSnapshot, before: Sequence[str]) -> None:
+        cells = {cell.id: cell for at in (then, now) for cell in list_campaign_cells(at.campaign)}
         self.now = now
         self.records = [record(cell) for cell in cells.values()]
-        begun = [Begun(name, 1, "then" if name in before else "now") for name in cells]
+        begun = [BegunAttempt(name, 1, "then" if name in before else "now") for name in cells]
         begun.sort(key=lambda each: each.campaign != "then")
-        self.past = Past(tuple(begun), {"then": then, "now": now}.get)
+        self.past = PastCampaigns(tuple(begun), {"then": then, "now": now}.get)
 
     def told(self) -> list[str]:
-        mixed = list(mixtures(self.records, self.past, {}))
+        mixed = list(find_definition_mixtures(self.records, self.past, {}))
         cells = frozenset((cell, each.part) for each in mixed if not each.as_run for cell in each.cells)
-        found = of_definitions(mixed, outdated_cells(self.records, self.past, self.now, cells))
+        found = flag_definitions(mixed, find_outdated_cells(self.records, self.past, self.now, cells))
         return [f"{flag.level} {flag.message}" for flag in found]
 
 
@@ -184,35 +186,37 @@ def test_a_config_file_that_was_rewritten() -> None:
 
 def test_a_run_that_was_resumed_under_another_definition() -> None:
     then, now = snapshot(TEXT), snapshot(TEXT.replace("--lr 1", "--lr 7"))
-    cell = next(iter(all_cells(then.campaign)))
-    past = Past((Begun(cell.id, 1, "then"), Begun(cell.id, 2, "now")), {"then": then, "now": now}.get)
-    assert not list(mixtures([record(cell, 2)], past, {}))
-    (found,) = mixtures([record(cell, 2)], past, {cell.id: (1, 2)})
+    cell = next(iter(list_campaign_cells(then.campaign)))
+    past = PastCampaigns(
+        (BegunAttempt(cell.id, 1, "then"), BegunAttempt(cell.id, 2, "now")), {"then": then, "now": now}.get
+    )
+    assert not list(find_definition_mixtures([record(cell, 2)], past, {}))
+    (found,) = find_definition_mixtures([record(cell, 2)], past, {cell.id: (1, 2)})
     assert (found.old, found.new, found.cells, found.others) == ("--lr 1", "--lr 7", (cell.id,), (cell.id,))
 
 
 def test_it_is_told_in_chinese_too() -> None:
     then, now = snapshot(TEXT), snapshot(TEXT.replace("--lr 2", "'--lr 3, 4'"))
     made = Story(then, now, [*BASE, *NEW[:2]])
-    (flag,) = of_definitions(mixtures(made.records, made.past, {}), ())
-    assert flag_text(flag, "zh") == (
+    (flag,) = flag_definitions(find_definition_mixtures(made.records, made.past, {}), ())
+    assert describe_flag(flag, "zh") == (
         "train 的命令不一致：new 0、1 用的是 `--lr 2`，new 2 用的是 `--lr 3, 4`；"
         "`muster redo --outdated --because ...` 可按新定义重跑旧的单元"
     )
 
 
 def test_only_the_words_that_differ() -> None:
-    assert changed_words("a --x 1 b c", "a --x 2 b d") == ("--x 1 ... c", "--x 2 ... d")
-    assert changed_words("a b", "a b --fast") == ("", "--fast")
+    assert changed_command_words("a --x 1 b c", "a --x 2 b d") == ("--x 1 ... c", "--x 2 ... d")
+    assert changed_command_words("a b", "a b --fast") == ("", "--fast")
 
 
 def test_the_campaign_that_was_in_force_by_the_log() -> None:
     def event(
         kind: str, cell: str | None = None, attempt: int | None = None, void: str | None = None, **data: str
-    ) -> Event:
-        return Event(Decision(kind, "me", cell=cell, attempt=attempt, data=data), void)
+    ) -> LoggedDecision:
+        return LoggedDecision(Decision(kind, "me", cell=cell, attempt=attempt, data=data), void)
 
-    found = past_of(
+    found = read_past_campaigns(
         [
             event("campaign", hash="one", env_file="/home/me/c/.muster/env/1.json"),
             event("start", "train/base/0", 1),

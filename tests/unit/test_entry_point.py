@@ -13,9 +13,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from proposer_scenes import board, config, tried
 
-from muster.acts.entry_point import EntryPoint
-from muster.acts.propose_entry import EntryPointProposer
-from muster.domain.errors import MusterError
+from muster.app.campaign.proposer_function import ProposerFunction
+from muster.app.loop.proposers import FunctionProposer
+from muster.model.errors import MusterError
 
 WRITING = """\
 import json
@@ -27,7 +27,7 @@ def propose(run):
 
 def propose(root: Path, body: str, *all_tried: Any, name: str = "mine.py:propose") -> Any:
     (root / "mine.py").write_text(body)
-    return EntryPointProposer(EntryPoint(name, root)).propose(board(*(all_tried or (tried("a", 0.5),))))
+    return FunctionProposer(ProposerFunction(name, root)).propose(board(*(all_tried or (tried("a", 0.5),))))
 
 
 def returning(what: str) -> str:
@@ -131,12 +131,12 @@ def test_a_module_beside_the_campaign(tmp_path: Path) -> None:
     (tmp_path / "rules_of_mine" / "__init__.py").write_text("")
     (tmp_path / "rules_of_mine" / "first.py").write_text("from .second import propose\n")
     (tmp_path / "rules_of_mine" / "second.py").write_text("def propose(run):\n    return 1 / len(run['variant'][1:])\n")
-    entry = EntryPoint("rules_of_mine.first:propose", tmp_path)
+    entry = ProposerFunction("rules_of_mine.first:propose", tmp_path)
     before = list(sys.path)
     try:
         assert entry.mistake() == ("", "")
         with pytest.raises(MusterError) as caught:
-            EntryPointProposer(entry).propose(board(tried("a", 0.5)))
+            FunctionProposer(entry).propose(board(tried("a", 0.5)))
         assert caught.value.where == "rules_of_mine/second.py, line 2"
     finally:
         for name in [name for name in sys.modules if name.startswith("rules_of_mine")]:
@@ -156,5 +156,5 @@ def test_chance_is_the_same_again_and_everybody_elses_is_left_alone(tmp_path: Pa
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert EntryPoint("none.py:f", tmp_path).mistake()[0] == "none.py can't be read: No such file or directory"
-    assert EntryPoint("no_such_package.x:f", tmp_path).mistake()[0] == "there is no module no_such_package.x"
+    assert ProposerFunction("none.py:f", tmp_path).mistake()[0] == "none.py can't be read: No such file or directory"
+    assert ProposerFunction("no_such_package.x:f", tmp_path).mistake()[0] == "there is no module no_such_package.x"

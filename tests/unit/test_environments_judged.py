@@ -6,9 +6,16 @@ from typing import Any
 
 import pytest
 
-from muster.acts.environments import Environment, as_record, environments, gpu_variable, judge, visible
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Slots, Uses
-from muster.observe.environments import Answer
+from muster.app.campaign.preflight.python_environments import (
+    PythonEnvironment,
+    choose_visible_gpus,
+    environment_as_json,
+    find_environment_mistakes,
+    find_gpu_variable,
+    find_python_environments,
+)
+from muster.hosts.local.python_probe import PythonAnswer
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Slots, SlotUse
 
 ONE = Axis("seed", (AxisValue("0", 0), AxisValue("1", 1)))
 GPUS = ({"index": 0, "busy": True}, {"index": 1, "busy": False}, {"index": 2, "busy": False})
@@ -25,28 +32,28 @@ def job(name: str = "train", command: str = "python train.py", **more: Any) -> J
 
 def found(
     *jobs: Job, gpus: tuple[int, ...] | None = None, here: Any = GPUS, env: dict[str, str] | None = None
-) -> list[Environment]:
-    return environments(campaign(*jobs, gpus=gpus, env=env), "/c", here, {"PATH": "/nowhere"})
+) -> list[PythonEnvironment]:
+    return find_python_environments(campaign(*jobs, gpus=gpus, env=env), "/c", here, {"PATH": "/nowhere"})
 
 
-def asked(**more: Any) -> Environment:
+def asked(**more: Any) -> PythonEnvironment:
     facts = {
         "jobs": ("train",), "words": ("python",), "cwd": "/c", "added": {"CUDA_VISIBLE_DEVICES": "0"}, "certain": True,
         "gpus": 1, "required": True, **more,
     }  # fmt: skip
-    return Environment(**facts)
+    return PythonEnvironment(**facts)
 
 
 def framework(name: str = "jax", gpus: int = 0, **more: Any) -> dict[str, Any]:
     return {"name": name, "version": "1.0", "gpus": gpus, "devices": ["cpu:0"] * (not gpus), "kinds": [], **more}
 
 
-def answer(*frameworks: dict[str, Any], **more: Any) -> Answer:
-    return Answer(("python",), **{"exit": 0, "python": PYTHON, "frameworks": frameworks, **more})
+def answer(*frameworks: dict[str, Any], **more: Any) -> PythonAnswer:
+    return PythonAnswer(("python",), **{"exit": 0, "python": PYTHON, "frameworks": frameworks, **more})
 
 
-def levels(one: Environment, said: Answer) -> list[str]:
-    return [each.level for each in judge(one, said)]
+def levels(one: PythonEnvironment, said: PythonAnswer) -> list[str]:
+    return [each.level for each in find_environment_mistakes(one, said)]
 
 
 # -- which there are
@@ -59,14 +66,14 @@ def test_one_for_each_that_differs() -> None:
     assert len(found(job(), job("eval", within=conda))) == 2
     assert len(found(job(), job("eval", env={"A": "1"}))) == 2
     assert len(found(job(), job("eval", cwd="/elsewhere"))) == 2
-    assert len(found(job(), job("plots", uses=Uses(gpu=0)))) == 2, "one sees GPUs, the other none"
+    assert len(found(job(), job("plots", uses=SlotUse(gpu=0)))) == 2, "one sees GPUs, the other none"
     (none,) = found(job(command="bash run.sh"))
     assert none.words == ()
-    assert as_record(none, None)["command"] is None
+    assert environment_as_json(none, None)["command"] is None
 
 
 def test_what_a_cell_takes_and_what_is_asked_for() -> None:
-    (each,) = found(job(uses=Uses(gpu=2)))
+    (each,) = found(job(uses=SlotUse(gpu=2)))
     assert (each.gpus, each.required) == (2, True)
     (each,) = found(job(), gpus=(1,))
     assert (each.gpus, each.required) == (1, True)
@@ -76,15 +83,15 @@ def test_what_a_cell_takes_and_what_is_asked_for() -> None:
     assert (each.gpus, each.required, each.framework) == (1, True, "jax")
     (each,) = found(job(), here=())
     assert (each.gpus, each.required) == (0, False)
-    (each,) = found(job(uses=Uses(gpu=0)), gpus=(1,), env={"JAX_PLATFORM_NAME": "gpu"})
+    (each,) = found(job(uses=SlotUse(gpu=0)), gpus=(1,), env={"JAX_PLATFORM_NAME": "gpu"})
     assert (each.gpus, each.required, each.added["CUDA_VISIBLE_DEVICES"]) == (0, False, "")
 
 
 def test_nobodys_gpus_are_looked_at_if_any_is_idle() -> None:
-    assert visible(campaign(job()), GPUS) == (1, 2)
-    assert visible(campaign(job(), gpus=(0, 1)), GPUS) == (1,)
-    assert visible(campaign(job(), gpus=(0,)), GPUS) == (0,), "all are in use: one look costs little"
-    assert visible(campaign(job()), ()) == ()
+    assert choose_visible_gpus(campaign(job()), GPUS) == (1, 2)
+    assert choose_visible_gpus(campaign(job(), gpus=(0, 1)), GPUS) == (1,)
+    assert choose_visible_gpus(campaign(job(), gpus=(0,)), GPUS) == (0,), "all are in use: one look costs little"
+    assert choose_visible_gpus(campaign(job()), ()) == ()
 
 
 def test_frameworks_that_the_words_give_away() -> None:
@@ -105,7 +112,7 @@ def test_frameworks_that_the_words_give_away() -> None:
     ],
 )
 def test_variables_that_ask_for_a_gpu(env: dict[str, str], said: str | None) -> None:
-    assert gpu_variable(env) == said
+    assert find_gpu_variable(env) == said
 
 
 # -- what follows
@@ -118,12 +125,14 @@ def test_a_framework_that_sees_what_is_needed_is_no_news() -> None:
 
 
 def test_one_that_sees_none_is_a_failure_where_a_gpu_is_asked_for() -> None:
-    (said,) = judge(asked(), answer(framework()))
+    (said,) = find_environment_mistakes(asked(), answer(framework()))
     assert said.message == "job train needs a GPU, and jax 1.0 in `python` sees none (cpu:0)"
     assert "CUDA" in said.hint
     assert (said.level, said.path) == ("failure", "jobs.train.command")
     assert levels(asked(required=False), answer(framework())) == ["warning"]
-    (said,) = judge(asked(jobs=("train", "eval")), answer(framework(trouble="RuntimeError: no backend")))
+    (said,) = find_environment_mistakes(
+        asked(jobs=("train", "eval")), answer(framework(trouble="RuntimeError: no backend"))
+    )
     assert said.message.startswith(
         "jobs train, eval need a GPU, and jax 1.0 in `python` fails: RuntimeError: no backend"
     )
@@ -131,7 +140,7 @@ def test_one_that_sees_none_is_a_failure_where_a_gpu_is_asked_for() -> None:
 
 def test_fewer_than_a_cell_takes() -> None:
     two = asked(gpus=2, added={"CUDA_VISIBLE_DEVICES": "0,1"})
-    (said,) = judge(two, answer(framework(gpus=1, devices=["cuda:0"])))
+    (said,) = find_environment_mistakes(two, answer(framework(gpus=1, devices=["cuda:0"])))
     assert said.message == "job train needs 2 GPUs, and jax 1.0 in `python` sees 1 (cuda:0)"
     assert levels(asked(gpus=2), answer(framework(gpus=1))) == [], "only one was shown to it"
 
@@ -147,12 +156,12 @@ def test_of_two_frameworks_the_one_that_is_used_counts() -> None:
 
 def test_an_environment_that_does_not_start() -> None:
     gone = answer(exit=1, python=None, stderr="warning\nEnvironmentLocationNotFound: x\n")
-    (said,) = judge(asked(), gone)
+    (said,) = find_environment_mistakes(asked(), gone)
     assert said.message == "job train: `python` can't be started: exit 1: EnvironmentLocationNotFound: x"
     assert said.level == "failure"
     assert levels(asked(certain=False), gone) == ["warning"]
     assert levels(asked(), answer(exit=None, python=None, timed_out=True)) == ["warning"], "slow is not missing"
-    (said,) = judge(asked(), answer(exit=None, python=None, trouble="No such file or directory"))
+    (said,) = find_environment_mistakes(asked(), answer(exit=None, python=None, trouble="No such file or directory"))
     assert said.message.endswith("can't be started: No such file or directory")
 
 
@@ -162,6 +171,6 @@ def test_one_that_is_slow_to_answer() -> None:
 
 
 def test_values_of_variables_are_not_saved_twice() -> None:
-    record = as_record(asked(added={"TOKEN": "s3cret", "CUDA_VISIBLE_DEVICES": "0"}), answer(framework()))
+    record = environment_as_json(asked(added={"TOKEN": "s3cret", "CUDA_VISIBLE_DEVICES": "0"}), answer(framework()))
     assert "s3cret" not in str(record)
     assert record["env"] == ["CUDA_VISIBLE_DEVICES", "TOKEN"]

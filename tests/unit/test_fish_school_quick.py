@@ -14,8 +14,8 @@ import pytest
 from ruamel.yaml import YAML
 
 from muster.stages import GateSettings
-from muster.stages.replay import replay
-from muster.stages.traces import read_trace
+from muster.stages.replay import replay_gate
+from muster.stages.traces import parse_gate_trace
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fish_school"
 SMALL = (
@@ -89,9 +89,9 @@ def test_first_step_deaths_are_counted_by_stage(whole: Path) -> None:
 
 
 def test_the_gate_in_the_script_decides_what_a_replay_of_its_trace_decides(whole: Path) -> None:
-    trace = read_trace((whole / "gate_trace.jsonl").read_text())
+    trace = parse_gate_trace((whole / "gate_trace.jsonl").read_text())
     assert trace.settings is not None
-    assert [each.row() for each in replay(trace.settings, trace.rows)] == trace.decided
+    assert [each.row() for each in replay_gate(trace.settings, trace.rows)] == trace.decided
     assert "advance" in [row["state"] for row in trace.decided]
     phases = {row["iteration"]: row["phase"] for row in trace.decided}
     opened = min(iteration for iteration, phase in phases.items() if phase)
@@ -151,10 +151,10 @@ def test_wrong_settings_are_told_before_anything_runs(tmp_path: Path, flags: tup
 
 
 def test_the_campaign_mirrors_the_gate_of_its_flags() -> None:
-    from muster.stages.flags import settings_of
+    from muster.stages.training_flags import parse_training_flags
 
     campaign = YAML(typ="safe").load(EXAMPLE / "campaign.yaml")
-    flags = settings_of(campaign["jobs"]["train"]["command"].replace("{steps}", "60"))
+    flags = parse_training_flags(campaign["jobs"]["train"]["command"].replace("{steps}", "60"))
     gate = campaign["gates"]["penalty"]
     assert GateSettings.of(gate).mapping() == (flags.gate.mapping() if flags.gate else None)
     assert flags.schedule is not None

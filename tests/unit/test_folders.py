@@ -12,12 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.manifest import _files
-from muster.observe.checkpoints import open_checkpoint
-from muster.observe.matches import newest_first, time_of
-from muster.observe.outputs import artifacts
-from muster.observe.probes.checkpoint import CheckpointWatch
-from muster.ports.folders import DEEPEST, TooDeep, glob_paths, remove_tree, walk
+from muster.app.campaign.file_manifest import _walk_files
+from muster.files.bounded_walk import DEEPEST_FOLDER, FoldersTooDeep, glob_paths, remove_tree, walk_folders
+from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
+from muster.readers.file_watches import CheckpointWatch
+from muster.readers.output_files import artifact_paths, newest_paths_first, path_time
 
 PATTERNS = (
     "**",
@@ -58,22 +57,22 @@ def nested(top: Path, levels: int, name: str = "d") -> None:
 
 
 def test_a_deep_checkpoint_is_none_for_certain(deep: Path) -> None:
-    found = open_checkpoint(str(deep))
+    found = check_checkpoint(str(deep))
     assert (found.valid, found.unread) == (False, False)
-    assert found.reason == f"it can't be read: its folders are nested more than {DEEPEST} deep"
-    assert time_of(str(deep)) == float("-inf")
+    assert found.reason == f"it can't be read: its folders are nested more than {DEEPEST_FOLDER} deep"
+    assert path_time(str(deep)) == float("-inf")
 
 
 def test_deep_outputs_are_looked_at_as_far_as_they_make_sense(deep: Path) -> None:
     assert CheckpointWatch(f"{deep.parent}/**").look().whole is None
-    assert newest_first(f"{deep}/**/model.pt") == []
-    assert newest_first(f"{deep.parent}/*") == [str(deep)]
-    assert artifacts(("**/*.pt",), str(deep)) == ()
-    assert next(entry.path for entry in _files(deep, "output")).endswith("/d/model.pt")
-    assert len(list(walk(deep))) == DEEPEST + 1
+    assert newest_paths_first(f"{deep}/**/model.pt") == []
+    assert newest_paths_first(f"{deep.parent}/*") == [str(deep)]
+    assert artifact_paths(("**/*.pt",), str(deep)) == ()
+    assert next(entry.path for entry in _walk_files(deep, "output")).endswith("/d/model.pt")
+    assert len(list(walk_folders(deep))) == DEEPEST_FOLDER + 1
     heard: list[OSError] = []
-    list(walk(deep, heard.append))
-    assert [type(each) for each in heard] == [TooDeep]
+    list(walk_folders(deep, heard.append))
+    assert [type(each) for each in heard] == [FoldersTooDeep]
 
 
 @pytest.mark.parametrize("name", ["d", "d" * 250])
@@ -100,7 +99,7 @@ def test_links_that_go_round_in_circles_are_not_followed(tmp_path: Path) -> None
     began = time.process_time()
     assert glob_paths(f"{tmp_path}/**/model.pt") == [str(tmp_path / "model.pt")]
     assert glob_paths(f"{tmp_path}/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*") == []
-    assert newest_first(f"{tmp_path}/**/*.pt") == [str(tmp_path / "model.pt")]
+    assert newest_paths_first(f"{tmp_path}/**/*.pt") == [str(tmp_path / "model.pt")]
     assert CheckpointWatch(f"{tmp_path}/**/*.pt").look().trouble == ""
     assert time.process_time() - began < 1
 
@@ -143,7 +142,7 @@ def test_other_folders_are_walked_and_globbed_as_python_does(tmp_path: Path) -> 
                     folders.append(path)
                 else:
                     path.touch()
-        assert _sorted(walk(top)) == _sorted(os.walk(top))
+        assert _sorted(walk_folders(top)) == _sorted(os.walk(top))
         for pattern in PATTERNS:
             for asked, root in ((f"{top}/{pattern}", None), (pattern, top)):
                 expected = set(glob.glob(asked, root_dir=root, recursive=True))  # noqa: PTH207

@@ -7,8 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from muster.observe.metrics.discover import run_of
-from muster.observe.metrics.meter import Meter
+from muster.readers.records.logged_runs import RunMeter, newest_run_in
 from muster.stages import Gate, GateSettings
 
 SETTINGS = {"success": [{"key": "survival", "min": 0.5}], "failure": [{"key": "survival", "below": 0.3}], "required": 2}
@@ -30,10 +29,10 @@ def test_scalars_come_back_as_they_were_decided(tmp_path: Path) -> None:
         env={**os.environ, "HOME": str(tmp_path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    run = run_of(str(tmp_path)).run
+    run = newest_run_in(str(tmp_path)).run
     assert run is not None
     series: dict[str, list[float]] = {}
-    meter = Meter(run.feeds())
+    meter = RunMeter(run.feeds())
     meter.look()
     found = meter.measured()
     assert found.troubles == ()

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from muster.controller.loop import Loop
-from muster.controller.news import News
-from muster.domain.gates import GateEvent, GateNews, GateRecord
-from muster.observe.gate_stream import stream_of
-from muster.stages.rows import Row
-from muster.stages.settings import GateSettings
-from muster.wiring.gating import Standing, Watched, untold
+from muster.app.gates.gate_watcher import GateProgress, WatchedGate, unrecorded_gate_events
+from muster.engine.controller.action_runner import EventQueue
+from muster.engine.controller.loop import ControllerLoop
+from muster.model.campaign_state import GateEvent, GateRecord, GateUpdate
+from muster.readers.gate_stream import open_gate_stream
+from muster.stages.gate_settings import GateSettings
+from muster.stages.traces import EvaluationRow
 
 SETTINGS = GateSettings.of(
     {"success": [{"key": "x", "min": 1}], "failure": [{"key": "x", "below": 0.5}], "required": 2, "tolerance": 1}
@@ -24,9 +24,9 @@ SETTINGS = GateSettings.of(
 READ: Mapping[str, Any] = {"jsonl": "evals.jsonl", "step": "iter"}
 
 
-def watch(folder: Path, earlier: Callable[[], list[Row]] = list) -> Watched:
-    stream = stream_of(READ, None, str(folder))
-    return Watched("rise", SETTINGS, None, stream, folder / "gates" / "rise.jsonl", str(folder), earlier)
+def watch(folder: Path, earlier: Callable[[], list[EvaluationRow]] = list) -> WatchedGate:
+    stream = open_gate_stream(READ, None, str(folder))
+    return WatchedGate("rise", SETTINGS, None, stream, folder / "gates" / "rise.jsonl", str(folder), earlier)
 
 
 def put(folder: Path, *rows: tuple[int, float], **more: object) -> None:
@@ -34,11 +34,11 @@ def put(folder: Path, *rows: tuple[int, float], **more: object) -> None:
         file.writelines(json.dumps({"iter": at, "x": value, **more}) + "\n" for at, value in rows)
 
 
-def told(found: Standing) -> list[tuple[int, str, int]]:
+def told(found: GateProgress) -> list[tuple[int, str, int]]:
     return [(each.iteration, each.state, each.phase) for each in found.events]
 
 
-def known(found: Standing, attempt: int = 1) -> GateRecord:
+def known(found: GateProgress, attempt: int = 1) -> GateRecord:
     last = found.events[-1]
     return GateRecord(attempt, last.iteration, last.state, last.phase, last.why)
 
@@ -49,16 +49,16 @@ def test_what_was_told_and_counts_no_more_is_taken_back(tmp_path: Path) -> None:
     before = watched.look(False)
     assert told(before) == [(2, "advance", 1)]
     put(tmp_path, (1, 0.7))
-    assert untold("rise", 1, watched.look(False), known(before)) == ()  # it may still come to it
+    assert unrecorded_gate_events("rise", 1, watched.look(False), known(before)) == ()  # it may still come to it
     put(tmp_path, (2, 0.7), (3, 0.7))
     found = watched.look(False)
-    (event,) = untold("rise", 1, found, known(before))
+    (event,) = unrecorded_gate_events("rise", 1, found, known(before))
     assert (event.iteration, event.state, event.phase) == (3, "hold", 0)
     assert "advance at iteration 2 counts no more" in event.why
     recorded = GateRecord(1, event.iteration, event.state, event.phase)
-    assert untold("rise", 1, found, recorded) == ()
+    assert unrecorded_gate_events("rise", 1, found, recorded) == ()
     put(tmp_path, (4, 1), (5, 1))
-    assert [each.iteration for each in untold("rise", 1, watched.look(True), recorded)] == [5]
+    assert [each.iteration for each in unrecorded_gate_events("rise", 1, watched.look(True), recorded)] == [5]
 
 
 @pytest.mark.parametrize("restarted", [False, True])
@@ -68,7 +68,7 @@ def test_a_run_that_went_back_and_opens_elsewhere_stands_there(tmp_path: Path, r
     before = watched.look(False)
     put(tmp_path, (1, 1), (2, 1), (3, 0.7), (4, 0.7))
     found = (watch(tmp_path) if restarted else watched).look(True)
-    (event,) = untold("rise", 1, found, known(before))
+    (event,) = unrecorded_gate_events("rise", 1, found, known(before))
     assert (event.iteration, event.phase) == (2, 1)
 
 
@@ -78,22 +78,22 @@ def test_files_that_are_gone_take_nothing_back(tmp_path: Path) -> None:
     (tmp_path / "evals.jsonl").unlink()
     found = watch(tmp_path).look(True)
     assert found.over
-    assert untold("rise", 1, found, recorded) == ()
+    assert unrecorded_gate_events("rise", 1, found, recorded) == ()
 
 
 def test_each_event_is_told_once_and_none_of_an_older_attempt(tmp_path: Path) -> None:
     put(tmp_path, (1, 1), (2, 1), (3, 0.1), (4, 0.1))
     found = watch(tmp_path).look(True)
     assert told(found) == [(2, "advance", 1), (4, "fall_back", 0)]
-    assert untold("rise", 1, found, None) == found.events
-    assert untold("rise", 1, found, GateRecord(1, 2, "advance", 1)) == found.events[1:]
-    assert untold("rise", 1, found, known(found)) == ()
-    assert untold("rise", 1, found, GateRecord(2, 1, "advance", 1)) == ()
-    assert untold("rise", 2, found, known(found)) == found.events
+    assert unrecorded_gate_events("rise", 1, found, None) == found.events
+    assert unrecorded_gate_events("rise", 1, found, GateRecord(1, 2, "advance", 1)) == found.events[1:]
+    assert unrecorded_gate_events("rise", 1, found, known(found)) == ()
+    assert unrecorded_gate_events("rise", 1, found, GateRecord(2, 1, "advance", 1)) == ()
+    assert unrecorded_gate_events("rise", 2, found, known(found)) == found.events
 
 
-def earlier(*rows: tuple[int, float]) -> Callable[[], list[Row]]:
-    return lambda: [Row(at, {"x": value}) for at, value in rows]
+def earlier(*rows: tuple[int, float]) -> Callable[[], list[EvaluationRow]]:
+    return lambda: [EvaluationRow(at, {"x": value}) for at, value in rows]
 
 
 def test_a_run_that_was_resumed_at_its_very_end_stands_where_it_was_left(tmp_path: Path) -> None:
@@ -123,12 +123,12 @@ def test_a_run_that_goes_on_failing_is_stopped_again(tmp_path: Path) -> None:
 
 
 def test_rows_of_earlier_attempts_are_read_apart_from_the_loop(tmp_path: Path) -> None:
-    def unreadable() -> list[Row]:
+    def unreadable() -> list[EvaluationRow]:
         raise RuntimeError("whatever an earlier attempt left")
 
     put(tmp_path, (1, 1), (2, 1))
     watched = watch(tmp_path, unreadable)
-    assert watched.look(False) == Standing()
+    assert watched.look(False) == GateProgress()
     assert watched.look(True).over
     watched.earlier = list
     assert told(watched.look(True)) == [(2, "advance", 1)]  # nothing of the run itself was lost
@@ -169,18 +169,18 @@ def test_on_a_full_disk_an_event_is_told_once_all_the_same() -> None:
     attempt = SimpleNamespace(cell="train/0", n=1)
     carrier = SimpleNamespace(decision=lambda kind, reason, **_: SimpleNamespace(kind=kind, reason=reason))
     loop: Any = SimpleNamespace(
-        gates=lambda _: GateNews(() if disk.log else [("train/0", 1, event)]),
+        gates=lambda _: GateUpdate(() if disk.log else [("train/0", 1, event)]),
         state=SimpleNamespace(cells={"train/0": SimpleNamespace(attempts=[attempt])}),
-        news=News(carrier),  # type: ignore[arg-type]
+        news=EventQueue(carrier),  # type: ignore[arg-type]
         ports=SimpleNamespace(store=disk),
         _absorb=lambda _: None,
         _notify=lambda decisions: heard.extend(each for each in decisions if each.kind == "notice"),
     )
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
-            Loop._hear_gates(loop)
+            ControllerLoop._hear_gates(loop)
     disk.full = False
-    Loop._hear_gates(loop)
-    Loop._hear_gates(loop)
+    ControllerLoop._hear_gates(loop)
+    ControllerLoop._hear_gates(loop)
     assert [each.kind for each in disk.log] == ["gate", "notice"]
     assert (len(heard), loop.news.take()) == (1, [])

@@ -7,10 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.decision import Decision
-from muster.execute.guard import AT_ONCE_S, LONG_S, LONGEST_FAILED_S, LONGEST_KILLED_S, Guard, Losses, next_step
-from muster.execute.guards import GuardWords, read_words, take_words
-from muster.store.log import FileLog
+from muster.engine.store.decision_log import FileDecisionLog
+from muster.hosts.local.guard import (
+    AT_ONCE_S,
+    LONG_S,
+    LONGEST_FAILED_S,
+    LONGEST_KILLED_S,
+    ControllerLosses,
+    Guard,
+    next_guard_step,
+)
+from muster.hosts.local.guard_keeper import GuardReport, pop_guard_notice, read_guard_report
+from muster.model.decision import Decision
 
 
 @pytest.mark.parametrize(
@@ -29,11 +37,11 @@ from muster.store.log import FileLog
 )
 def test_next_step(seen: dict[str, object], step: str) -> None:
     usual = {"here": True, "intent": "running", "attended": False, "at_rest": False, "pause_s": 0.0}
-    assert next_step(**{**usual, **seen}) == step  # type: ignore[arg-type]
+    assert next_guard_step(**{**usual, **seen}) == step  # type: ignore[arg-type]
 
 
 def test_killed_controllers_come_back_soon_and_failing_ones_late() -> None:
-    killed, failing = Losses(), Losses()
+    killed, failing = ControllerLosses(), ControllerLosses()
     pauses = []
     for _ in range(40):
         killed.add(1.0, None)
@@ -53,7 +61,7 @@ def decision(kind: str) -> Decision:
 
 
 def test_at_rest_is_what_the_log_says_last(tmp_path: Path) -> None:
-    guard, log = Guard(str(tmp_path), []), FileLog(tmp_path / "decisions.jsonl")
+    guard, log = Guard(str(tmp_path), []), FileDecisionLog(tmp_path / "decisions.jsonl")
     assert guard._at_rest(), "there is nothing to be done"
     for kind, rests in (("start", False), ("end", True), ("notice", False), ("end", True)):
         log.append([decision(kind)])
@@ -63,8 +71,8 @@ def test_at_rest_is_what_the_log_says_last(tmp_path: Path) -> None:
     assert not guard._at_rest()
 
 
-def words(times: int, failed: int, code: int | None = None) -> GuardWords:
-    return GuardWords(times, failed, code, "no room" if code else "", 0.0)
+def words(times: int, failed: int, code: int | None = None) -> GuardReport:
+    return GuardReport(times, failed, code, "no room" if code else "", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -79,19 +87,19 @@ def words(times: int, failed: int, code: int | None = None) -> GuardWords:
         (words(4, 4, 1), "it failed 4 times in a row, with exit code 1: no room"),
     ],
 )
-def test_words_for_the_next_controller_are_told_once(tmp_path: Path, told: GuardWords, heard: str) -> None:
+def test_words_for_the_next_controller_are_told_once(tmp_path: Path, told: GuardReport, heard: str) -> None:
     text = {"times": told.times, "failed": told.failed, "code": told.code, "said": told.said, "next": told.next}
     (tmp_path / "guard.json").write_text(json.dumps(text))
-    assert read_words(tmp_path) == told
-    assert take_words(tmp_path) == (f"the guard started the controller again; {heard}" if heard else "")
-    assert read_words(tmp_path) is None
+    assert read_guard_report(tmp_path) == told
+    assert pop_guard_notice(tmp_path) == (f"the guard started the controller again; {heard}" if heard else "")
+    assert read_guard_report(tmp_path) is None
 
 
 @pytest.mark.parametrize("damage", ["", "[]", "{}", '{"times": "many"}'])
 def test_damaged_words_say_nothing(tmp_path: Path, damage: str) -> None:
     (tmp_path / "guard.json").write_text(damage)
-    assert read_words(tmp_path) is None
-    assert take_words(tmp_path) == ""
+    assert read_guard_report(tmp_path) is None
+    assert pop_guard_notice(tmp_path) == ""
 
 
 def test_a_guard_that_is_refused_looks_less_often_and_says_so_once(
@@ -110,8 +118,8 @@ def test_a_guard_that_is_refused_looks_less_often_and_says_so_once(
         if len(pauses) == 12:
             (tmp_path / "intent").write_text("down\n")
 
-    monkeypatch.setattr("muster.execute.guard.locked", refuse)
-    monkeypatch.setattr("muster.execute.guard.time.sleep", sleep)
+    monkeypatch.setattr("muster.hosts.local.guard.is_lock_held", refuse)
+    monkeypatch.setattr("muster.hosts.local.guard.time.sleep", sleep)
     assert Guard(str(tmp_path), []).run() == 0, "it leaves when it is not wanted any more"
     assert pauses == sorted(pauses)
     assert (pauses[0], pauses[-1]) == (0.5, 60.0)

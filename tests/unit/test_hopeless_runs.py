@@ -14,41 +14,40 @@ from typing import Any
 
 import pytest
 
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Campaign, Job
-from muster.domain.cell import all_cells
-from muster.domain.state import CampaignState, Intent
-from muster.domain.variants import LoopRecord, Variant
-from muster.domain.verdict import State
-from muster.observe.metrics.chain import Chain
-from muster.plan.grow import grown
-from muster.rounds.pruning import PruneRule
-from muster.wiring import histories as module
-from muster.wiring.histories import Trace
-from muster.wiring.pruning import EVERY_S, PATIENCE_S, Followed, Pruning
+from muster.app.loop.run_pruning import FIND_PATIENCE_S, PRUNE_EVERY_S, FollowedRun, RunPruner
+from muster.app.metrics import cell_history
+from muster.app.metrics.cell_history import AttemptTrace
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.campaign import Campaign, Job
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
+from muster.model.verdict import VerdictState
+from muster.readers.records.history_parts import HistoryChain
+from muster.rules.rank_variants import PruneRule
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from history_files import board_bytes, wandb_bytes
 
 RULE = PruneRule("eval/loss", "lower", after=0, least=1)
-DONE = Outcome(State.DONE)
+DONE = Outcome(VerdictState.DONE)
 
 
 def rows(*losses: float, key: str = "eval/loss") -> str:
     return "".join(json.dumps({"step": at, key: loss}) + "\n" for at, loss in enumerate(losses))
 
 
-def traces(places: Sequence[Path]) -> list[Trace]:
-    return [Trace(1, tuple(map(str, places)))]
+def traces(places: Sequence[Path]) -> list[AttemptTrace]:
+    return [AttemptTrace(1, tuple(map(str, places)))]
 
 
-def follow(folder: Path, rule: PruneRule = RULE) -> Followed:
-    followed = Followed("a", rule)
+def follow(folder: Path, rule: PruneRule = RULE) -> FollowedRun:
+    followed = FollowedRun("a", rule)
     followed.look(lambda: traces([folder]), ended=False)
     return followed
 
 
-def seen(followed: Followed, *places: Path, ended: bool = False) -> tuple[list[float], list[float]]:
+def seen(followed: FollowedRun, *places: Path, ended: bool = False) -> tuple[list[float], list[float]]:
     trail = followed.look(lambda: traces(places), ended=ended)
     return trail.steps, trail.bests
 
@@ -60,14 +59,14 @@ def seen(followed: Followed, *places: Path, ended: bool = False) -> tuple[list[f
 @pytest.mark.parametrize("logged", [{"eval/loss": 3.0}, {"eval": {"loss": 3.0}}], ids=["slash", "nested"])
 def test_a_key_is_found_as_the_rules_find_it(tmp_path: Path, key: str, logged: dict[str, Any]) -> None:
     (tmp_path / "metrics.jsonl").write_text(json.dumps({"step": 1, **logged}) + "\n")
-    assert seen(Followed("a", replace(RULE, key=key)), tmp_path) == ([1], [3])
+    assert seen(FollowedRun("a", replace(RULE, key=key)), tmp_path) == ([1], [3])
 
 
 def test_the_key_itself_counts_before_one_that_is_alike_and_two_that_are_alike_mean_nothing(tmp_path: Path) -> None:
     log = tmp_path / "metrics.jsonl"
     log.write_text('{"step": 1, "eval": {"loss": 9.0}, "eval/loss": 3.0}\n')
-    assert seen(Followed("a", RULE), tmp_path) == ([1], [3])
-    odd = Followed("a", replace(RULE, key="a/b/c"))
+    assert seen(FollowedRun("a", RULE), tmp_path) == ([1], [3])
+    odd = FollowedRun("a", replace(RULE, key="a/b/c"))
     log.write_text('{"step": 1, "a.b/c": 1.0, "a/b.c": 2.0}\n')
     assert seen(odd, tmp_path) == ([], [])
     with log.open("a") as file:
@@ -79,13 +78,13 @@ def test_folders_of_one_run_are_told_apart_by_their_names(tmp_path: Path) -> Non
     for name, loss in (("train", 1.0), ("eval", 5.0)):
         (tmp_path / name).mkdir()
         (tmp_path / name / "events.out.tfevents.1.host").write_bytes(board_bytes([{"step": 2, "loss": loss}]))
-    assert seen(Followed("a", RULE), tmp_path) == ([2], [5])
+    assert seen(FollowedRun("a", RULE), tmp_path) == ([2], [5])
 
 
 def test_where_two_formats_hold_the_key_the_one_that_is_trusted_more_counts(tmp_path: Path) -> None:
     (tmp_path / "run-x.wandb").write_bytes(wandb_bytes([{"step": at, "eval/loss": 1.0} for at in range(9)]))
     (tmp_path / "metrics.jsonl").write_text(rows(4, 3))
-    assert seen(Followed("a", RULE), tmp_path) == ([0, 1], [4, 3])
+    assert seen(FollowedRun("a", RULE), tmp_path) == ([0, 1], [4, 3])
 
 
 def test_metrics_that_appear_after_the_log(tmp_path: Path) -> None:
@@ -104,18 +103,20 @@ def test_files_are_looked_for_until_the_key_was_found_and_once_a_look(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[float] = []
-    found = module.run_of
-    monkeypatch.setattr(module, "run_of", lambda place, patience: asked.append(patience) or found(place, patience))
+    found = cell_history.newest_run_in
+    monkeypatch.setattr(
+        cell_history, "newest_run_in", lambda place, patience: asked.append(patience) or found(place, patience)
+    )
     (tmp_path / "metrics.jsonl").write_text('{"step": 1, "other": 1.0}\n')
     followed = follow(tmp_path)
     seen(followed, tmp_path)
-    assert asked == [PATIENCE_S] * 2
+    assert asked == [FIND_PATIENCE_S] * 2
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"step": 2, "eval/loss": 1.0}\n')
     for _ in range(3):
         assert seen(followed, tmp_path) == ([2], [1])
     assert len(asked) == 3
-    assert PATIENCE_S <= 1
+    assert FIND_PATIENCE_S <= 1
 
 
 def test_what_is_printed_counts_where_nothing_else_does(tmp_path: Path) -> None:
@@ -125,7 +126,7 @@ def test_what_is_printed_counts_where_nothing_else_does(tmp_path: Path) -> None:
     followed = follow(out)
     assert seen(followed, out, tmp_path) == ([3], [0.5])
     (out / "metrics.jsonl").write_text('{"step": 1, "other": 1.0}\n')
-    assert seen(Followed("a", RULE), out, tmp_path) == ([], []), "as for whoever ranks the runs"
+    assert seen(FollowedRun("a", RULE), out, tmp_path) == ([], []), "as for whoever ranks the runs"
 
 
 def test_a_file_that_was_replaced_counts_alone(tmp_path: Path) -> None:
@@ -142,10 +143,10 @@ def test_a_broken_file_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "metrics.jsonl").write_text(rows(4))
     followed = follow(tmp_path)
 
-    def fail(_: Chain) -> None:
+    def fail(_: HistoryChain) -> None:
         raise error
 
-    monkeypatch.setattr(Chain, "read", fail)
+    monkeypatch.setattr(HistoryChain, "read", fail)
     assert seen(followed, tmp_path) == ([0], [4])
     assert not followed.over
     seen(followed, tmp_path, ended=True)
@@ -157,8 +158,8 @@ def test_a_run_that_was_resumed_is_followed_from_its_first_attempt_on(tmp_path: 
     (tmp_path / "1").mkdir()
     (tmp_path / "2").mkdir()
     (tmp_path / "1" / "metrics.jsonl").write_text(rows(9, 8, 7, 6))
-    chain = [Trace(1, (str(tmp_path / "1"),)), Trace(2, (str(tmp_path / "2"),))]
-    followed = Followed("a", RULE)
+    chain = [AttemptTrace(1, (str(tmp_path / "1"),)), AttemptTrace(2, (str(tmp_path / "2"),))]
+    followed = FollowedRun("a", RULE)
     assert followed.look(lambda: chain, ended=False).bests == [9, 8, 7, 6]
     late = "".join(json.dumps({"step": at, "eval/loss": loss}) + "\n" for at, loss in ((2, 7.5), (3, 5)))
     (tmp_path / "2" / "metrics.jsonl").write_text(late)
@@ -171,13 +172,13 @@ def test_a_run_that_was_resumed_is_followed_from_its_first_attempt_on(tmp_path: 
 
 
 def test_a_walk_that_fails_ends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    followed = Followed("a", RULE)
+    followed = FollowedRun("a", RULE)
     for error, over in ((OSError("stale"), False), (ValueError("odd"), True)):
 
         def fail(*_: object, error: Exception = error) -> None:
             raise error
 
-        monkeypatch.setattr(module, "run_of", fail)
+        monkeypatch.setattr(cell_history, "newest_run_in", fail)
         seen(followed, tmp_path, ended=True)
         assert followed.over is over
 
@@ -187,7 +188,7 @@ def test_what_can_not_be_read_now_is_read_at_the_next_look_and_holds_up_no_other
     log.mkdir()
     (tmp_path / "progress.csv").write_text("step,eval/loss\n1,2.5\n")
     (tmp_path / "scores.jsonl").symlink_to("metrics.jsonl")
-    assert seen(Followed("a", RULE), tmp_path) == ([1], [2.5])
+    assert seen(FollowedRun("a", RULE), tmp_path) == ([1], [2.5])
     log.rmdir()
     log.write_text(rows(4))
     followed = follow(tmp_path)
@@ -220,7 +221,7 @@ class World:
     def __init__(self, root: Path, **prune: Any) -> None:
         self.root = root
         self.clock = Hands()
-        self.pruning = Pruning(self.places, self.clock)
+        self.pruning = RunPruner(self.places, self.clock)
         self.prune = {"least": 1, **prune}
         self.ended: dict[str, Outcome] = {}
         self.steps: int | None = None
@@ -234,7 +235,7 @@ class World:
         if ended:
             self.ended[f"train/{name}"] = DONE
 
-    def places(self, _: CellRecord, attempt: Attempt) -> Sequence[Trace]:
+    def places(self, _: CellRecord, attempt: Attempt) -> Sequence[AttemptTrace]:
         folder = self.root / attempt.cell.partition("/")[2]
         return traces([folder / "out", folder])
 
@@ -243,16 +244,16 @@ class World:
         job = Job("train", (), ("x",), steps=self.steps)
         plain = Campaign("c", (), (job,), loop={"job": "train", "keep": keep, "prune": self.prune})
         record = LoopRecord(tuple(Variant(name, f"/c/{name}.json", 1, name) for name in self.names), 1)
-        campaign = grown(plain, record.variants)
+        campaign = add_variants_to_campaign(plain, record.variants)
         cells = {}
-        for at, cell in enumerate(all_cells(campaign)):
+        for at, cell in enumerate(list_campaign_cells(campaign)):
             tries = (Attempt(cell.id, 1, "t", 1, (), "", "", 0.0, "", outcome=self.ended.get(cell.id)),)
             cells[cell.id] = CellRecord(cell, at, attempts=tries)
         return CampaignState(campaign, "h", "", Intent(), 1, (), cells, loop=record)
 
     def look(self) -> Mapping[tuple[str, int], str]:
         """The next one, and what came of it."""
-        self.clock.now += EVERY_S
+        self.clock.now += PRUNE_EVERY_S
         self.pruning(self.state())
         deadline = time.monotonic() + 30
         while any(thread.name == "files" for thread in threading.enumerate()):
@@ -291,7 +292,7 @@ def test_a_run_whose_files_hang_holds_up_neither_the_controller_nor_the_others(
     world = World(tmp_path)
     for name, text in (("a", rows(9, 8)), ("b", rows(1, 1)), ("c", rows(9, 9))):
         world.run(name, text)
-    gate, found = threading.Event(), module.run_of
+    gate, found = threading.Event(), cell_history.newest_run_in
     entered = threading.Event()
 
     def hang(place: str, patience: float) -> Any:
@@ -300,10 +301,10 @@ def test_a_run_whose_files_hang_holds_up_neither_the_controller_nor_the_others(
             gate.wait(30)
         return found(place, patience)
 
-    monkeypatch.setattr(module, "run_of", hang)
+    monkeypatch.setattr(cell_history, "newest_run_in", hang)
     try:
         for _ in range(4):
-            world.clock.now += EVERY_S
+            world.clock.now += PRUNE_EVERY_S
             began = time.monotonic()
             told = world.pruning(world.state())
             assert time.monotonic() - began < 5
@@ -323,12 +324,12 @@ def test_a_broken_run_prunes_nobody_and_the_others_go_on(tmp_path: Path, monkeyp
     world.run("a", rows(9, 8))
     world.run("b", rows(1, 1))
     world.run("c", rows(9, 9))
-    read = Chain.read
+    read = HistoryChain.read
 
-    def fail(self: Chain) -> Any:
+    def fail(self: HistoryChain) -> Any:
         if f"{os.sep}a{os.sep}" in self.path:
             raise ValueError("what is this?")
         return read(self)
 
-    monkeypatch.setattr(Chain, "read", fail)
+    monkeypatch.setattr(HistoryChain, "read", fail)
     assert list(world.look()) == [("train/c", 1)]

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.acts.interpreter import Interpreter, interpreter, shebang_in
+from muster.app.campaign.preflight.launched_command import Interpreter, find_interpreter, make_shebang_reader
 
 
 def found(command: str, within: str = "", *, shell: bool = False, script: str | None = None) -> Interpreter:
     words = ["/bin/sh", "-c", command] if shell else shlex.split(command)
-    return interpreter(
+    return find_interpreter(
         shlex.split(within), words, shell=shell, shebang=lambda _: shlex.split(script) if script else None
     )
 
@@ -73,7 +73,7 @@ def test_shebangs_are_read_where_the_command_would_be_found(tmp_path: Path) -> N
     script.write_text("#!/opt/env/bin/python\nimport x\n")
     script.chmod(0o755)
     (tmp_path / "binary").write_bytes(b"\x7fELF")
-    read = shebang_in(str(tmp_path), str(tmp_path))
+    read = make_shebang_reader(str(tmp_path), str(tmp_path))
     assert read("accelerate") == ["/opt/env/bin/python"]
     assert read("./accelerate") == ["/opt/env/bin/python"]
     assert read("./binary") is None
@@ -84,7 +84,7 @@ def test_shebangs_are_read_where_the_command_would_be_found(tmp_path: Path) -> N
 @pytest.mark.parametrize("line", [b"#!/usr/bin/env python -c 'open\n", b'#!"\n', b"#!a\\", b"#!", b"#!\xff\x00'", b""])
 def test_a_first_line_that_is_none_tells_nothing(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "train").write_bytes(line)
-    assert not shebang_in(str(tmp_path), "")("./train")
+    assert not make_shebang_reader(str(tmp_path), "")("./train")
 
 
 words = st.text() | st.sampled_from(
@@ -98,7 +98,7 @@ def test_no_command_and_no_script_is_an_error(
     tmp_path: Path, within: list[str], command: list[str], shell: bool, first: bytes
 ) -> None:
     (tmp_path / "script").write_bytes(b"#!" + first)
-    read = shebang_in(str(tmp_path), str(tmp_path))
+    read = make_shebang_reader(str(tmp_path), str(tmp_path))
     for told in (command, ["./script", *command]):
-        got = interpreter(within, told, shell=shell, shebang=read)
+        got = find_interpreter(within, told, shell=shell, shebang=read)
         assert not got.words or any("py" in word for word in got.words)

@@ -6,8 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.launched import launched
-from muster.acts.scripts import UNKNOWN, missing, missing_in_shell
+from muster.app.campaign.preflight.launched_command import find_launched_target
+from muster.app.campaign.preflight.missing_programs import (
+    UNKNOWN_VALUE,
+    find_missing_in_shell_text,
+    find_missing_target,
+)
 
 PATH = "/usr/bin:/bin"
 
@@ -40,7 +44,7 @@ PATH = "/usr/bin:/bin"
     ],
 )  # fmt: skip
 def test_launchers_are_seen_through(line: str, kind: str, name: str, sure: bool) -> None:
-    found = launched(line.split())
+    found = find_launched_target(line.split())
     assert found is not None
     assert (found.kind, found.name, found.sure) == (kind, name, sure)
     assert line.split()[found.at] == name
@@ -54,11 +58,11 @@ def test_launchers_are_seen_through(line: str, kind: str, name: str, sure: bool)
     ],
 )  # fmt: skip
 def test_what_the_words_do_not_tell(line: str) -> None:
-    assert launched(line.split()) is None
+    assert find_launched_target(line.split()) is None
 
 
 def told(line: str, cwd: Path) -> str:
-    found = missing(line.split(), str(cwd), PATH)
+    found = find_missing_target(line.split(), str(cwd), PATH)
     return f"{'error' if found[2] else 'warning'}: {found[0]}; {found[1]}" if found else ""
 
 
@@ -69,7 +73,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     (tmp_path / "pkg" / "train.py").touch()
     (tmp_path / "src").mkdir()
     (tmp_path / "src" / "only_here.py").touch()
-    for line in ("python3 train.py", "python3 -m pkg.train", "nice python3 train.py", f"python3 {UNKNOWN}/x.py",
+    for line in ("python3 train.py", "python3 -m pkg.train", "nice python3 train.py", f"python3 {UNKNOWN_VALUE}/x.py",
                  "env torchrunx", "python3 -m lerobot.scripts.lerobot_train"):  # fmt: skip
         assert told(line, tmp_path).endswith("PATH and in " + str(tmp_path)) is (line == "env torchrunx"), line
     assert told("python3 trian.py", tmp_path) == "error: there is no file trian.py; did you mean 'train.py'?"
@@ -92,16 +96,16 @@ def test_a_shell_text_is_only_doubted(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "train.py").touch()
     here = str(tmp_path)
-    for text in ("cd a && python train.py", f"cd {UNKNOWN} && python train.py", "cd $X && python train.py",
+    for text in ("cd a && python train.py", f"cd {UNKNOWN_VALUE} && python train.py", "cd $X && python train.py",
                  "python $F/train.py", "for i in 1 2; do echo $i; done", "python 'a"):  # fmt: skip
-        assert missing_in_shell(text, here) is None, text
+        assert find_missing_in_shell_text(text, here) is None, text
     for text in (
         "python train.py",
-        f'cd "{UNKNOWN}" && python "$OLDPWD/train.py"',
+        f'cd "{UNKNOWN_VALUE}" && python "$OLDPWD/train.py"',
         "A=1 python train.py > log 2>&1",
-        f"cd {UNKNOWN} && python /nowhere/train.py",
+        f"cd {UNKNOWN_VALUE} && python /nowhere/train.py",
     ):
-        found = missing_in_shell(text, here)
+        found = find_missing_in_shell_text(text, here)
         assert found is not None, text
         assert found[0].startswith("there is no file ")
         assert not found[2]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muster.cli.live import _text
-from muster.domain.secrets import HIDDEN
-from muster.ports import known_secrets
+from muster.faces.cli.common.live_view import _rich_text
+from muster.files import known_secrets
+from muster.text.secret_masking import HIDDEN_VALUE
 
 S = "s3cr3tVALUE99"
 
@@ -14,5 +14,5 @@ S = "s3cr3tVALUE99"
 def test_a_line_of_the_live_view_has_no_secret_and_no_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known_secrets, "_learned", {})
     monkeypatch.setattr(known_secrets, "_known", None)
-    known_secrets.learn({"MY_TOKEN": S})
-    assert _text(f"train/{S}/1 \x1b]0;title\x07 12345").plain == f"train/{HIDDEN}/1 \\x1b]0;title\\x07 12345"
+    known_secrets.learn_secrets({"MY_TOKEN": S})
+    assert _rich_text(f"train/{S}/1 \x1b]0;title\x07 12345").plain == f"train/{HIDDEN_VALUE}/1 \\x1b]0;title\\x07 12345"

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from muster.acts.masking import HIDDEN, hidden_lines, hidden_text, hidden_words, is_secret
+from muster.text.hide_secrets import hide_secrets_in_text, hide_secrets_in_words, hide_secrets_in_yaml
+from muster.text.secret_masking import HIDDEN_VALUE, is_secret_name
 
 S = "s3cr3t"
 
@@ -49,9 +50,9 @@ S = "s3cr3t"
 )
 def test_in_a_campaign_file(text: str) -> None:
     lines = text.split("\n")
-    shown = hidden_lines(lines)
+    shown = hide_secrets_in_yaml(lines)
     assert S not in "\n".join(shown)
-    assert HIDDEN in "\n".join(shown)
+    assert HIDDEN_VALUE in "\n".join(shown)
     assert len(shown) == len(lines)
 
 
@@ -69,14 +70,22 @@ def test_in_a_campaign_file(text: str) -> None:
     ],
 )
 def test_what_is_none_stays(text: str) -> None:
-    assert hidden_lines(text.split("\n")) == text.split("\n")
+    assert hide_secrets_in_yaml(text.split("\n")) == text.split("\n")
 
 
 def test_what_stands_beside_it_stays() -> None:
-    assert hidden_lines(["env: {A: 1, HF_TOKEN: x, B: 2}"]) == [f"env: {{A: 1, HF_TOKEN: {HIDDEN}, B: 2}}"]
-    assert hidden_text("env HF_TOKEN=x python t.py") == f"env HF_TOKEN={HIDDEN} python t.py"
+    assert hide_secrets_in_yaml(["env: {A: 1, HF_TOKEN: x, B: 2}"]) == [
+        f"env: {{A: 1, HF_TOKEN: {HIDDEN_VALUE}, B: 2}}"
+    ]
+    assert hide_secrets_in_text("env HF_TOKEN=x python t.py") == f"env HF_TOKEN={HIDDEN_VALUE} python t.py"
     lines = ["env:", "  HF_TOKEN: |", "    x", "  A: 1", "slots: {}"]
-    assert hidden_lines(lines) == ["env:", f"  HF_TOKEN: {HIDDEN}", f"    {HIDDEN}", "  A: 1", "slots: {}"]
+    assert hide_secrets_in_yaml(lines) == [
+        "env:",
+        f"  HF_TOKEN: {HIDDEN_VALUE}",
+        f"    {HIDDEN_VALUE}",
+        "  A: 1",
+        "slots: {}",
+    ]
 
 
 def test_in_words() -> None:
@@ -91,10 +100,10 @@ def test_in_words() -> None:
         "--seed",
         "3",
     ]
-    assert hidden_words(words) == [
-        "env", f"HF_TOKEN={HIDDEN}", "python", "--api-key", HIDDEN, f"--password={HIDDEN}", "--use-token", "--seed", "3",
+    assert hide_secrets_in_words(words) == [
+        "env", f"HF_TOKEN={HIDDEN_VALUE}", "python", "--api-key", HIDDEN_VALUE, f"--password={HIDDEN_VALUE}", "--use-token", "--seed", "3",
     ]  # fmt: skip
-    assert S not in hidden_words(["/bin/sh", "-c", "python t.py --api-key \\\n  s3cr3t"])[2]
+    assert S not in hide_secrets_in_words(["/bin/sh", "-c", "python t.py --api-key \\\n  s3cr3t"])[2]
 
 
 names = st.sampled_from(["WANDB_API_KEY", "hf-token", "db.password", "CREDENTIALS", "MY_SECRET_1"])
@@ -108,15 +117,15 @@ def test_in_whatever_way_yaml_writes_it(name: str, value: str, flow: bool, first
     written.default_flow_style, written.width, written.allow_unicode = flow, width, True
     file = io.StringIO()
     written.dump({"env": env, "jobs": {"t": {"env": env}}}, file)
-    assert S not in "\n".join(hidden_lines(file.getvalue().split("\n"))), file.getvalue()
+    assert S not in "\n".join(hide_secrets_in_yaml(file.getvalue().split("\n"))), file.getvalue()
 
 
 @given(st.lists(st.text(st.sampled_from("ab \t'\"{}[],:=-#|>\\&*KEYkey_\n"), max_size=30), max_size=8))
 def test_any_text_is_read_to_its_end(lines: list[str]) -> None:
-    assert len(hidden_lines(lines)) == len(lines)
-    hidden_words(lines)
+    assert len(hide_secrets_in_yaml(lines)) == len(lines)
+    hide_secrets_in_words(lines)
 
 
 def test_names() -> None:
-    assert all(map(is_secret, ["HF_TOKEN", "OPENAI_APIKEY", "aws_secret", "PGPASSWORD", "key"]))
-    assert not any(map(is_secret, ["TOKENIZERS_PARALLELISM", "max_new_tokens", "n_tokens", "keypoints", "SEED"]))
+    assert all(map(is_secret_name, ["HF_TOKEN", "OPENAI_APIKEY", "aws_secret", "PGPASSWORD", "key"]))
+    assert not any(map(is_secret_name, ["TOKENIZERS_PARALLELISM", "max_new_tokens", "n_tokens", "keypoints", "SEED"]))

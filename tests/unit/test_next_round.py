@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from muster.acts.loop_settings import LoopSettings, loop_settings
-from muster.acts.next_round import gains, next_round
-from muster.acts.propose_rules import RuleProposer
-from muster.acts.tried import Run, Score, Tried, averaged, beats, score
-from muster.domain.variants import LoopRecord, Variant
-from muster.rounds.names import digest_of
-from muster.rounds.rules import Default, Rule
-from muster.rounds.summary import Summarizer, Summary
+from muster.app.loop.next_round import beats_beyond_noise, best_after_each_round, plan_next_round
+from muster.app.loop.proposers import RuleProposer
+from muster.model.variant import LoopRecord, Variant
+from muster.rules.edit_config import digest_config
+from muster.rules.loop_settings import LoopSettings, parse_loop_settings
+from muster.rules.metric_summary import Summarizer, Summary
+from muster.rules.proposal_rules import DefaultEdits, Rule
+from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, average_summaries, score_variant
 
 LITTLE = Rule('last("ot.pi_sum") < 0.05', ("reg@mul=1.5",), "mass too small", name="little")
 LARGE = Rule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradients too large", name="large")
 SETTINGS = LoopSettings(
-    "train", 3, rules=(LITTLE, LARGE), default=Default(("lam@mul=0.9",), "mild"), by='last("eval.success")'
+    "train", 3, rules=(LITTLE, LARGE), default=DefaultEdits(("lam@mul=0.9",), "mild"), by='last("eval.success")'
 )
 CONFIG = {"reg": 0.1, "lr": 0.01, "lam": 1.0}
 
@@ -33,26 +33,30 @@ def summary(key: str, *values: float) -> Summary:
     return found.summary()
 
 
-def run(cell: str, mass: float = 0.5, norm: float = 1.0, success: float = 0.5) -> Run:
+def run(cell: str, mass: float = 0.5, norm: float = 1.0, success: float = 0.5) -> VariantRun:
     made = {"ot.pi_sum": (0.1, mass), "grad_norm": (0.5, norm), "eval.success": (0.0, success)}
-    return Run(cell, "DONE", summaries={key: summary(key, *values) for key, values in made.items()})
+    return VariantRun(cell, "DONE", summaries={key: summary(key, *values) for key, values in made.items()})
 
 
 def variant(name: str, number: int = 1, config: dict[str, Any] | None = None, **more: Any) -> Variant:
-    return Variant(name, f"/{name}.json", number, digest_of(config or {**CONFIG, "name": name}), **more)
+    return Variant(name, f"/{name}.json", number, digest_config(config or {**CONFIG, "name": name}), **more)
 
 
-def tried(name: str, *runs: Run, number: int = 1, config: dict[str, Any] | None = None, **more: Any) -> Tried:
+def tried(
+    name: str, *runs: VariantRun, number: int = 1, config: dict[str, Any] | None = None, **more: Any
+) -> TriedVariant:
     made = config or {**CONFIG, "name": name}
-    return Tried(variant(name, number, made, **more), runs, json.dumps(made))
+    return TriedVariant(variant(name, number, made, **more), runs, json.dumps(made))
 
 
-def record(*all_tried: Tried, stopped: str = "") -> LoopRecord:
+def record(*all_tried: TriedVariant, stopped: str = "") -> LoopRecord:
     return LoopRecord(tuple(each.variant for each in all_tried), max(each.variant.round for each in all_tried), stopped)
 
 
-def step(*all_tried: Tried, settings: LoopSettings = SETTINGS, most: int = 3) -> Any:
-    return next_round(record(*all_tried), all_tried, settings, most, RuleProposer(settings.rules, settings.default))
+def step(*all_tried: TriedVariant, settings: LoopSettings = SETTINGS, most: int = 3) -> Any:
+    return plan_next_round(
+        record(*all_tried), all_tried, settings, most, RuleProposer(settings.rules, settings.default)
+    )
 
 
 def test_each_run_gets_a_variant_by_the_rule_that_fires() -> None:
@@ -76,13 +80,13 @@ def test_names_come_from_the_base_and_do_not_chain() -> None:
 
 def test_a_run_without_a_history_stops_nobody_else() -> None:
     found = step(
-        tried("a", Run("train/a", "DEAD", "exit_code(1)", unread="no metrics in it")), tried("b", run("train/b"))
+        tried("a", VariantRun("train/a", "DEAD", "exit_code(1)", unread="no metrics in it")), tried("b", run("train/b"))
     )
     assert [each.variant.parent for each in found.proposed] == ["b"]
 
 
 def test_no_proposals_are_explained() -> None:
-    silent = [tried(name, Run(f"train/{name}", "DONE", unread="no .wandb file")) for name in "abc"]
+    silent = [tried(name, VariantRun(f"train/{name}", "DONE", unread="no .wandb file")) for name in "abc"]
     found = step(*silent, tried("d", run("train/d")), settings=replace(SETTINGS, default=None))
     assert found.proposed == ()
     assert found.stopped.startswith(
@@ -97,13 +101,13 @@ def test_what_was_tried_is_not_tried_again() -> None:
     found = step(base, same)
     assert [(each.variant.parent, each.variant.by) for each in found.proposed] == [("a", "default"), ("x", "default")]
     only = step(
-        base, replace(same, runs=(Run("train/x", "DEAD", "oom_kill"),)), settings=replace(SETTINGS, default=None)
+        base, replace(same, runs=(VariantRun("train/x", "DEAD", "oom_kill"),)), settings=replace(SETTINGS, default=None)
     )
     assert "the config that its edits give was tried before, as x" in only.stopped
 
 
 def test_where_the_best_have_nothing_new_the_next_ones_get_their_turn() -> None:
-    settings = replace(SETTINGS, top=1, rules=(), default=Default(("reg@set=0.15",), "one value"))
+    settings = replace(SETTINGS, top=1, rules=(), default=DefaultEdits(("reg@set=0.15",), "one value"))
     best = tried("a", run("train/a", success=0.9), config={**CONFIG, "reg": 0.15})
     other = tried("b", run("train/b", success=0.1), config={**CONFIG, "lam": 7})
     assert [each.variant.parent for each in step(best, other, settings=settings).proposed] == ["b"]
@@ -116,17 +120,17 @@ def test_a_loop_without_rules_says_that_nothing_proposes() -> None:
 
 def test_what_a_run_had_reached_when_it_died_is_no_score() -> None:
     died = replace(run("train/a", success=0.99), verdict="DEAD", why="exit_code(3)")
-    assert score(tried("a", died), SETTINGS.by) == Score((), "train/a is DEAD: exit_code(3)")
-    assert score(tried("a", died, run("train/a/1", success=0.5)), SETTINGS.by).values == (0.5,)
+    assert score_variant(tried("a", died), SETTINGS.by) == VariantScore((), "train/a is DEAD: exit_code(3)")
+    assert score_variant(tried("a", died, run("train/a/1", success=0.5)), SETTINGS.by).values == (0.5,)
     assert [each.variant.parent for each in step(tried("a", died)).proposed] == ["a"], "rules may still answer to it"
 
 
 def test_seeds_that_diverge_in_both_directions_have_no_mean() -> None:
     up, down = summary("x", 1.0, math.inf), summary("x", 1.0, -math.inf)
-    assert math.isnan(averaged([up, down]).tail[-1])
+    assert math.isnan(average_summaries([up, down]).tail[-1])
     huge = [summary("x", 1.7e308) for _ in range(3)]
-    assert averaged(huge).last == pytest.approx(1.7e308)
-    assert math.isnan(Score((math.inf, -math.inf)).mean)
+    assert average_summaries(huge).last == pytest.approx(1.7e308)
+    assert math.isnan(VariantScore((math.inf, -math.inf)).mean)
 
 
 def test_figures_over_seeds_are_means() -> None:
@@ -134,7 +138,7 @@ def test_figures_over_seeds_are_means() -> None:
     for at in range(1, 11):
         fast.add(at, float(at))
         slow.add(10 * at, float(10 * at))
-    found = averaged([fast.summary(), slow.summary()])
+    found = average_summaries([fast.summary(), slow.summary()])
     assert (found.count, found.nan, found.slope) == (10, 0, 1.0)
     rise = (found.tail[-1] - found.tail[0]) / (found.tail_steps[-1] - found.tail_steps[0])
     assert rise == 1.0, "a window has the slope that each of them has"
@@ -188,15 +192,18 @@ def test_no_gain_in_k_rounds() -> None:
 
 
 def test_a_gain_must_be_beyond_the_noise_of_the_seeds() -> None:
-    def seeds(name: str, number: int, *values: float) -> Tried:
+    def seeds(name: str, number: int, *values: float) -> TriedVariant:
         runs = [run(f"train/{name}/{at}", success=value) for at, value in enumerate(values)]
         return tried(name, *runs, number=number)
 
     first = seeds("a", 1, 0.50, 0.55, 0.45)
     lucky, real = seeds("b", 2, 0.70, 0.40, 0.52), seeds("c", 2, 0.80, 0.82, 0.78)
     settings = replace(SETTINGS, repeats=3)
-    assert [gain.gained for gain in gains(record(first, lucky), [first, lucky], settings)] == [True, False]
-    best = gains(record(first, real), [first, real], settings)[-1]
+    assert [gain.gained for gain in best_after_each_round(record(first, lucky), [first, lucky], settings)] == [
+        True,
+        False,
+    ]
+    best = best_after_each_round(record(first, real), [first, real], settings)[-1]
     assert (best.best, best.gained) == ("c", True)
 
 
@@ -208,17 +215,19 @@ def test_a_gain_must_be_beyond_the_noise_of_the_seeds() -> None:
     ],
 )  # fmt: skip
 def test_what_beats_what(one: tuple[float, ...], other: tuple[float, ...], better: str, expected: bool) -> None:
-    assert beats(Score(one), Score(other), better) is expected
+    assert beats_beyond_noise(VariantScore(one), VariantScore(other), better) is expected
 
 
 def test_a_score_that_is_none_says_why() -> None:
-    assert score(tried("a", Run("train/a", "DEAD", unread="no history")), 'last("x")').why == "no history"
-    assert 'nothing logged "x"' in score(tried("a", run("train/a")), 'last("x")').why
-    assert score(tried("a", run("train/a")), "").why == "nothing is declared to rank by"
+    assert (
+        score_variant(tried("a", VariantRun("train/a", "DEAD", unread="no history")), 'last("x")').why == "no history"
+    )
+    assert 'nothing logged "x"' in score_variant(tried("a", run("train/a")), 'last("x")').why
+    assert score_variant(tried("a", run("train/a")), "").why == "nothing is declared to rank by"
 
 
 def test_settings_of_a_campaign() -> None:
-    found = loop_settings(
+    found = parse_loop_settings(
         {"job": "train", "rounds": 3, "use": "act_ot", "keep": {"top": 4, "by": 'last("x")', "better": "lower"},
          "rules": [{"when": 'last("x") > 1', "edit": ["a@mul=2"], "reason": "r", "priority": 2, "limit": 1}],
          "stop": {"no_gain": 2, "target": 'last("x") < 1'}}

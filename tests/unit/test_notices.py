@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from muster.domain.decision import Decision
-from muster.domain.state import CampaignState
-from muster.wiring.notifying import LONGEST, notify
+from muster.app.finish.run_finish import LONGEST_NOTICE, notify_people
+from muster.model.campaign_state import CampaignState
+from muster.model.decision import Decision
 
 TELL = 'sh -c \'printf %s "$MUSTER_NOTICE" > text; printf %s "$MUSTER_CELL" > cell; cat > told.json\''
 
@@ -19,7 +19,7 @@ TELL = 'sh -c \'printf %s "$MUSTER_NOTICE" > text; printf %s "$MUSTER_CELL" > ce
 def told(root: Path, reason: str, cell: str = "a/b/1") -> tuple[str, str, dict[str, Any]]:
     state = cast(CampaignState, SimpleNamespace(campaign=SimpleNamespace(notify=[{"run": TELL}], name="c")))
     decision = Decision("notice", "controller", reason, cell=cell, data={"what": "death"})
-    assert [each.result(20) for each in notify(state, str(root), decision)] == [""]
+    assert [each.result(20) for each in notify_people(state, str(root), decision)] == [""]
     return (root / "text").read_text(), (root / "cell").read_text(), json.loads((root / "told.json").read_text())
 
 
@@ -37,5 +37,5 @@ def test_no_control_character_is_in_a_notice(tmp_path: Path, sign: str) -> None:
 
 def test_an_endless_notice_is_cut_and_told(tmp_path: Path) -> None:
     text, _, facts = told(tmp_path, "x" * 300_000)
-    assert len(text) == LONGEST + 3
+    assert len(text) == LONGEST_NOTICE + 3
     assert facts["text"] == text

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.environments import Environment
-from muster.wiring.asking import own_words
+from muster.app.campaign.ask_environments import trusted_command_words
+from muster.app.campaign.preflight.python_environments import PythonEnvironment
 
 CONDA = "/opt/conda/bin/conda"
 
 
 def asked(root: Path, *words: str, cwd: Path | None = None, env: str = "") -> tuple[str, ...]:
-    each = Environment(
+    each = PythonEnvironment(
         ("train",), words, str(cwd or root), {env: "0"} if env else {}, certain=True, gpus=0, required=False
     )
-    return own_words(each, str(root))
+    return trusted_command_words(each, str(root))
 
 
 @pytest.fixture

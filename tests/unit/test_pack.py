@@ -17,11 +17,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.acts.compressed import kind_of_name
-from muster.acts.pack import Source, describe, refuse_target, write_pack
-from muster.acts.pack_manifest import FORMAT, LogRevision, PackManifest, encode
-from muster.acts.unpack import folder_for, unpack
-from muster.domain.errors import MusterError, UsageError
+from muster.app.overview.pack_format import PACK_FORMAT, LogRevision, PackManifest, compression_of_name, encode_manifest
+from muster.app.overview.unpack_campaign import default_unpack_folder, unpack_campaign
+from muster.app.overview.write_pack import PackSource, describe_pack_files, refuse_pack_target, write_pack
+from muster.model.errors import MusterError, UsageError
 
 LONG = "/".join(["a folder with a long name 中文"] * 8) + "/metrics.jsonl"
 FILES = {
@@ -42,9 +41,9 @@ def make(folder: Path, files: dict[str, bytes] = FILES, **more: Any) -> Path:
         place = folder / f"source-{at}"
         place.write_bytes(data)
         os.utime(place, ns=(10**18 + at, 10**18 + at))
-        sources.append(Source(path, str(place)))
-    listed = describe(sources, quiet)
-    manifest = PackManifest(FORMAT, "0", "c", LogRevision(1, "now"), tuple(listed), **more)
+        sources.append(PackSource(path, str(place)))
+    listed = describe_pack_files(sources, quiet)
+    manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(1, "now"), tuple(listed), **more)
     write_pack(folder / "made.tar.gz", manifest, sources, quiet)
     return folder / "made.tar.gz"
 
@@ -56,7 +55,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def refused(pack: Path, folder: Path) -> MusterError:
     before = sorted(folder.parent.iterdir())
     with pytest.raises(MusterError) as caught:
-        unpack(pack, folder, quiet, quiet)
+        unpack_campaign(pack, folder, quiet, quiet)
     assert sorted(folder.parent.iterdir()) == before
     assert caught.value.hint
     return caught.value
@@ -64,7 +63,7 @@ def refused(pack: Path, folder: Path) -> MusterError:
 
 def test_what_was_packed_is_there_again_with_its_times_and_closed_to_others(tmp_path: Path) -> None:
     pack = make(tmp_path / "a", folders=("outputs/x",))
-    found = unpack(pack, tmp_path / "there", quiet, quiet)
+    found = unpack_campaign(pack, tmp_path / "there", quiet, quiet)
     assert contents(found.folder) == dict(sorted(FILES.items()))
     assert (found.folder / "campaign.yaml").stat().st_mtime_ns == 10**18
     assert (found.folder / "outputs" / "x").is_dir()
@@ -95,7 +94,7 @@ def test_the_manifest_is_the_first_member_and_names_every_file(tmp_path: Path) -
 def test_an_empty_folder_may_be_unpacked_into_and_no_other(tmp_path: Path) -> None:
     pack = make(tmp_path / "a")
     (tmp_path / "empty").mkdir()
-    unpack(pack, tmp_path / "empty", quiet, quiet)
+    unpack_campaign(pack, tmp_path / "empty", quiet, quiet)
     assert "is not empty" in refused(pack, tmp_path / "empty").message
     (tmp_path / "file").write_text("")
     assert "is no folder" in refused(pack, tmp_path / "file").message
@@ -254,7 +253,7 @@ def test_a_pack_that_was_cut_or_changed_anywhere_is_refused_or_holds_the_same(
     other.write_bytes(bad)
     there = tmp_path / "there"
     try:
-        unpack(other, there, quiet, quiet)
+        unpack_campaign(other, there, quiet, quiet)
     except MusterError:
         assert sorted(path.name for path in tmp_path.iterdir()) == ["other.tar.gz", "whole"]
         return
@@ -270,12 +269,12 @@ def test_a_pack_that_was_cut_or_changed_anywhere_is_refused_or_holds_the_same(
 def test_a_file_that_changes_while_it_is_packed_leaves_no_pack(tmp_path: Path) -> None:
     source = tmp_path / "log.txt"
     source.write_bytes(b"before")
-    listed = describe([Source("campaign.yaml", str(source))], quiet)
-    manifest = PackManifest(FORMAT, "0", "c", LogRevision(0, ""), tuple(listed))
+    listed = describe_pack_files([PackSource("campaign.yaml", str(source))], quiet)
+    manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(0, ""), tuple(listed))
     for changed in (b"behind", b"be", b""):
         source.write_bytes(changed)
         with pytest.raises(MusterError, match="changed while it was packed"):
-            write_pack(tmp_path / "x.tar.gz", manifest, [Source("campaign.yaml", str(source))], quiet)
+            write_pack(tmp_path / "x.tar.gz", manifest, [PackSource("campaign.yaml", str(source))], quiet)
         assert [path.name for path in tmp_path.iterdir()] == ["log.txt"]
 
 
@@ -287,8 +286,8 @@ def test_an_interrupted_pack_leaves_nothing_and_the_old_one_whole(tmp_path: Path
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    source = Source("campaign.yaml", data=b"x")
-    manifest = PackManifest(FORMAT, "0", "c", LogRevision(0, ""), tuple(describe([source], quiet)))
+    source = PackSource("campaign.yaml", data=b"x")
+    manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(0, ""), tuple(describe_pack_files([source], quiet)))
     with pytest.raises(KeyboardInterrupt):
         write_pack(pack, manifest, [source], interrupted)
     assert pack.read_bytes() == before
@@ -298,32 +297,32 @@ def test_an_interrupted_pack_leaves_nothing_and_the_old_one_whole(tmp_path: Path
 def test_only_so_much_of_the_log_as_is_told(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"1\n2\n3\n")
-    source = Source(".muster/decisions.jsonl", str(log), limit=4)
-    manifest = PackManifest(FORMAT, "0", "c", LogRevision(4, ""), tuple(describe([source], quiet)))
+    source = PackSource(".muster/decisions.jsonl", str(log), limit=4)
+    manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(4, ""), tuple(describe_pack_files([source], quiet)))
     log.write_bytes(b"1\n2\n3\n4\n")  # somebody decides meanwhile
     write_pack(tmp_path / "x.tgz", manifest, [source], quiet)
-    unpack(tmp_path / "x.tgz", tmp_path / "there", quiet, quiet)
+    unpack_campaign(tmp_path / "x.tgz", tmp_path / "there", quiet, quiet)
     assert (tmp_path / "there" / ".muster" / "decisions.jsonl").read_bytes() == b"1\n2\n"
 
 
 def test_names_of_packs(tmp_path: Path) -> None:
-    assert kind_of_name(Path("a.b.tar.gz")) == ("a.b", "gz")
-    assert kind_of_name(Path("a.tar.zst")) == ("a", "zst")
-    assert folder_for(Path("/x/a.tgz"), tmp_path) == tmp_path / "a"
+    assert compression_of_name(Path("a.b.tar.gz")) == ("a.b", "gz")
+    assert compression_of_name(Path("a.tar.zst")) == ("a", "zst")
+    assert default_unpack_folder(Path("/x/a.tgz"), tmp_path) == tmp_path / "a"
     for name in ("a.zip", "a", ".tar.gz", "a.tar"):
         with pytest.raises(UsageError, match="does not end as a pack does"):
-            kind_of_name(Path(name))
+            compression_of_name(Path(name))
     (tmp_path / "old.tar.gz").write_bytes(b"")
     with pytest.raises(UsageError, match="exists"):
-        refuse_target(tmp_path / "old.tar.gz", force=False)
-    refuse_target(tmp_path / "old.tar.gz", force=True)
+        refuse_pack_target(tmp_path / "old.tar.gz", force=False)
+    refuse_pack_target(tmp_path / "old.tar.gz", force=True)
     with pytest.raises(UsageError, match="there is no folder"):
-        refuse_target(tmp_path / "none" / "a.tar.gz", force=False)
+        refuse_pack_target(tmp_path / "none" / "a.tar.gz", force=False)
 
 
 def test_zstandard_where_its_package_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = Source("campaign.yaml", data=b"x")
-    manifest = PackManifest(FORMAT, "0", "c", LogRevision(0, ""), tuple(describe([source], quiet)))
+    source = PackSource("campaign.yaml", data=b"x")
+    manifest = PackManifest(PACK_FORMAT, "0", "c", LogRevision(0, ""), tuple(describe_pack_files([source], quiet)))
     target = tmp_path / "x.tar.zst"
     try:
         import zstandard  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
@@ -331,7 +330,7 @@ def test_zstandard_where_its_package_is_there(tmp_path: Path, monkeypatch: pytes
         pass
     else:
         write_pack(target, manifest, [source], quiet)
-        unpack(target, tmp_path / "there", quiet, quiet)
+        unpack_campaign(target, tmp_path / "there", quiet, quiet)
         assert contents(tmp_path / "there") == {"campaign.yaml": b"x"}
         target.unlink()
     monkeypatch.setitem(__import__("sys").modules, "zstandard", None)
@@ -340,13 +339,17 @@ def test_zstandard_where_its_package_is_there(tmp_path: Path, monkeypatch: pytes
     assert not target.exists()
     target.write_bytes(b"\x28\xb5\x2f\xfd")
     with pytest.raises(MusterError, match="needs the package zstandard"):
-        unpack(target, tmp_path / "elsewhere", quiet, quiet)
+        unpack_campaign(target, tmp_path / "elsewhere", quiet, quiet)
 
 
 def test_a_manifest_is_what_it_was(tmp_path: Path) -> None:
-    from muster.acts.pack_manifest import decode
+    from muster.app.overview.pack_format import decode_manifest
 
     manifest = PackManifest(
-        FORMAT, "0", "c", LogRevision(4, "t"), tuple(describe([Source("campaign.yaml", data=b"x")], quiet))
+        PACK_FORMAT,
+        "0",
+        "c",
+        LogRevision(4, "t"),
+        tuple(describe_pack_files([PackSource("campaign.yaml", data=b"x")], quiet)),
     )
-    assert decode(encode(manifest), str(tmp_path)) == manifest
+    assert decode_manifest(encode_manifest(manifest), str(tmp_path)) == manifest

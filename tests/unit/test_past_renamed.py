@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from muster.acts.past import Snapshot, past_of
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.decision import Decision
-from muster.ports.store import Event
+from muster.app.facts.past_campaigns import CampaignSnapshot, read_past_campaigns
+from muster.engine.ports.store import LoggedDecision
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.decision import Decision
 
 JOB = Job("train", ("config",), ("t", "{config}"), exclude=({"config": "x"},), configs={"config large": "/c/1.json"})
 
@@ -14,8 +14,8 @@ def campaign(*names: str) -> Campaign:
     return Campaign("c", (Axis("config", tuple(AxisValue(name, name) for name in names)),), (JOB,))
 
 
-def events(*decisions: Decision) -> list[Event]:
-    return [Event(each) for each in decisions]
+def events(*decisions: Decision) -> list[LoggedDecision]:
+    return [LoggedDecision(each) for each in decisions]
 
 
 def test_campaigns_before_a_rename_have_the_new_name_and_the_same_definition() -> None:
@@ -27,10 +27,10 @@ def test_campaigns_before_a_rename_have_the_new_name_and_the_same_definition() -
         Decision("start", "c", cell="train/big", attempt=2),
     )
     known = {
-        "one": Snapshot(campaign("base", "large"), {"train/large": "aaa-code", "train/base": "ccc-code"}),
-        "two": Snapshot(campaign("base", "big"), {"train/big": "bbb-code", "train/base": "ccc-code"}),
+        "one": CampaignSnapshot(campaign("base", "large"), {"train/large": "aaa-code", "train/base": "ccc-code"}),
+        "two": CampaignSnapshot(campaign("base", "big"), {"train/big": "bbb-code", "train/base": "ccc-code"}),
     }
-    past = past_of(told, known.get)
+    past = read_past_campaigns(told, known.get)
     assert past.in_force() == {("train/big", 1): "one", ("train/big", 2): "two"}
     before, after = past.snapshots("one"), past.snapshots("two")
     assert before is not None

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.acts.periods import period_warnings
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Campaign
-from muster.domain.cell import all_cells
-from muster.domain.errors import Mistake
-from muster.domain.verdict import State
-from muster.plan.periods import period
+from muster.app.campaign.preflight.config_warnings import warn_of_long_periods
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.campaign import Campaign
+from muster.model.cell import list_campaign_cells
+from muster.model.errors import Mistake
+from muster.model.verdict import VerdictState
 from muster.spec import read_campaign
-from muster.spec.templates import names, template
+from muster.spec.campaign_templates import template_names, template_text
+from muster.spec.training_periods import parse_period
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = (
@@ -51,16 +51,16 @@ def campaign(command: str, *more: str, folder: str = "/c", base: str = SPRINT) -
 
 def finished(of: Campaign, count: int, seconds: float, job: str = "train", *, adopted: bool = True) -> list[CellRecord]:
     """The first `count` cells of a job are DONE."""
-    outcome = Outcome(State.DONE, duration_s=seconds)
+    outcome = Outcome(VerdictState.DONE, duration_s=seconds)
     found = []
-    for number, cell in enumerate(each for each in all_cells(of) if each.job == job):
+    for number, cell in enumerate(each for each in list_campaign_cells(of) if each.job == job):
         done = Attempt(cell.id, 1, "t", 1, (), "h-c", "", 0.0, "b", adopted=adopted, outcome=outcome)
         found.append(CellRecord(cell, number, hash="h-c", attempts=(done,) if number < count else ()))
     return found
 
 
 def told(of: Campaign, records: Sequence[CellRecord] = (), root: str = "/c") -> list[str]:
-    found = period_warnings(of, root, records)
+    found = warn_of_long_periods(of, root, records)
     assert all(isinstance(each, Mistake) and each.level == "warning" for each in found)
     return [each.message for each in found]
 
@@ -71,7 +71,7 @@ def told(of: Campaign, records: Sequence[CellRecord] = (), root: str = "/c") -> 
 def test_the_reference_command_word_for_word() -> None:
     """17 runs of about 5,940 s, whose only checkpoint was saved at their start."""
     of = campaign(REFERENCE, "shell: true", "cwd: ../SafeDreamer_v2")
-    (found,) = period_warnings(of, "/c", finished(of, 17, 5940))
+    (found,) = warn_of_long_periods(of, "/c", finished(of, 17, 5940))
     assert found.message == (
         "job train: SAVE_EVERY 10000 (seconds, in its command) is longer than a run (about 5,940 s, from 17 finished ones): "
         "the only checkpoint would be the one saved at the start, with untrained weights"
@@ -115,7 +115,7 @@ def test_a_last_checkpoint_before_the_proof_would_have_it() -> None:
     """4,000 s fit once into 5,940 s: what is saved last is two thirds of a training."""
     declared = "proof: {checkpoint: {path: checkpoint.ckpt, saved_after: 90%}}"
     of = campaign(DREAMER.replace("10000", "4000"), declared)
-    (found,) = period_warnings(of, "/c", finished(of, 17, 5940))
+    (found,) = warn_of_long_periods(of, "/c", finished(of, 17, 5940))
     assert (
         "the last checkpoint would be saved after 4,000 s, 67% of it; the proof asks for 90% and would fail"
         in found.message
@@ -140,7 +140,7 @@ def test_a_run_of_the_same_definition_that_was_done_is_better_evidence() -> None
 
 def test_lerobot_counts_steps() -> None:
     of = campaign(LEROBOT.replace("{steps}", "2000"), base=SPRINT.replace("120000", "2000"))
-    (found,) = period_warnings(of, "/c", finished(of, 5, 300))
+    (found,) = warn_of_long_periods(of, "/c", finished(of, 5, 300))
     assert found.message == (
         "job train: save_freq 20000 (steps, in its command) is more than the run has (2,000): "
         "no checkpoint would be saved between the start and the end; what dies loses all its work"
@@ -156,7 +156,7 @@ def test_lerobot_without_an_environment_evaluates_nothing(tmp_path: Path) -> Non
         config.write_text(json.dumps({"eval_freq": 20000, "env": env}))
         made = campaign(f"lerobot-train --config_path={config} --steps={{steps}} --out {{out}}", folder=str(tmp_path))
         made = replace(made, jobs=tuple(replace(job, steps=100) for job in made.jobs))
-        assert len([each for each in period_warnings(made, str(tmp_path)) if "eval_freq" in each.message]) == count
+        assert len([each for each in warn_of_long_periods(made, str(tmp_path)) if "eval_freq" in each.message]) == count
 
 
 def test_an_unknown_unit_is_tried_both_ways_and_it_says_so() -> None:
@@ -226,7 +226,7 @@ def test_what_a_long_log_period_costs() -> None:
     ],
 )
 def test_names(name: str, value: object, kind: str | None, amount: float, unit: str | None) -> None:
-    found = period(name, value, "")
+    found = parse_period(name, value, "")
     if kind is None:
         assert found is None
     else:
@@ -236,7 +236,7 @@ def test_names(name: str, value: object, kind: str | None, amount: float, unit: 
 
 @given(st.text(max_size=30), st.one_of(st.text(max_size=12), st.floats(), st.integers(), st.none(), st.booleans()))
 def test_any_words_are_read_without_a_fall(name: str, value: object) -> None:
-    found = period(name, value, "")
+    found = parse_period(name, value, "")
     assert found is None or found.value > 0
 
 
@@ -280,9 +280,9 @@ def test_the_configs_that_a_dreamer_names(tmp_path: Path) -> None:
 # -- no false alarm
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_templates_are_right(name: str) -> None:
-    of = read_campaign(template(name), file="campaign.yaml", folder="/c").campaign
+    of = read_campaign(template_text(name), file="campaign.yaml", folder="/c").campaign
     assert told(of) == []
     for job in of.jobs:
         assert told(of, finished(of, 4, 5940, job.name)) == []

@@ -5,16 +5,14 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import Any
 
-from muster.acts.finish import PowerOff, Step
-from muster.acts.powering import Powering, Ran, Switch
-from muster.acts.shutdown import Looked
-from muster.domain.campaign import Campaign
-from muster.domain.decision import Decision
-from muster.domain.finish import Stage
-from muster.domain.state import CampaignState, Intent
+from muster.app.campaign.finish_steps import FinishStep, PowerOff
+from muster.app.finish.power_off_rules import PowerOffCheck, PowerOffOutcome, PowerOffStep, PowerSwitch
+from muster.model.campaign import Campaign
+from muster.model.campaign_state import CampaignState, Intent, ShutdownProgress
+from muster.model.decision import Decision
 
 STRANGER = "uid 4242 works here: python train.py (pid 7)"
-DUE = PowerOff(Step("shutdown", "shutdown", "off", 60.0))
+DUE = PowerOff(FinishStep("shutdown", "shutdown", "off", 60.0))
 
 
 class Machine:
@@ -22,12 +20,12 @@ class Machine:
 
     def __init__(self, others: str = "wait") -> None:
         self.now = 0.0
-        self.found = Looked(())
+        self.found = PowerOffCheck(())
         self.said: list[Decision] = []
         self.ran: list[str] = []
         campaign = Campaign("c", (), (), finish={"shutdown": True, "others": others})
         self.state = CampaignState(campaign, "h", "", Intent(), 1)
-        self.powering = Powering(Switch(self._look, self._run, 60.0), self, self._decide)
+        self.powering = PowerOffStep(PowerSwitch(self._look, self._run, 60.0), self, self._decide)
 
     def boot(self) -> float:
         return self.now
@@ -35,12 +33,12 @@ class Machine:
     def wall(self) -> float:
         raise AssertionError("nothing here goes by the wall clock")
 
-    def _look(self) -> Future[Looked]:
+    def _look(self) -> Future[PowerOffCheck]:
         return done(self.found)
 
-    def _run(self, command: str, _: CampaignState) -> Future[Ran]:
+    def _run(self, command: str, _: CampaignState) -> Future[PowerOffOutcome]:
         self.ran.append(command)
-        return done(Ran(True, "it did"))
+        return done(PowerOffOutcome(True, "it did"))
 
     def _decide(self, kind: str, reason: str, **more: Any) -> Decision:
         return Decision(kind, "controller", reason, data=more.get("data", {}))
@@ -66,16 +64,16 @@ def done(value: Any) -> Future[Any]:
 
 def test_others_are_waited_for_and_told_of_once() -> None:
     machine = Machine()
-    machine.found = Looked((STRANGER,), (STRANGER,))
+    machine.found = PowerOffCheck((STRANGER,), (STRANGER,))
     (told,) = machine.pass_time(30)
     assert told.startswith(f"the machine stays on for others: {STRANGER}")
     assert "others: ignore" in told
     assert machine.stages == ["refused"]
-    machine.found = Looked(())
+    machine.found = PowerOffCheck(())
     (counting,) = machine.pass_time(2)
     assert counting.startswith("the machine is powered off in 60 s")
     assert machine.stages == ["refused", "clear", "counting"]
-    machine.found = Looked((STRANGER,), (STRANGER,))  # in the last look
+    machine.found = PowerOffCheck((STRANGER,), (STRANGER,))  # in the last look
     (told,) = machine.pass_time(1)
     assert "stays on for others" in told
     assert machine.stages[-1] == "refused"
@@ -83,7 +81,7 @@ def test_others_are_waited_for_and_told_of_once() -> None:
 
 def test_ignored_others_are_named_before_the_countdown() -> None:
     machine = Machine("ignore")
-    machine.found = Looked((), (STRANGER,))
+    machine.found = PowerOffCheck((), (STRANGER,))
     (told,) = machine.pass_time(2)
     assert told.endswith(f"It does not wait for others: {STRANGER}")
     assert machine.stages == ["clear", "counting"]
@@ -91,7 +89,7 @@ def test_ignored_others_are_named_before_the_countdown() -> None:
 
 def test_what_else_stands_against_it_is_no_word_about_others() -> None:
     machine = Machine()
-    machine.found = Looked(("train@1: pid 7, which it left behind, lives on",))
+    machine.found = PowerOffCheck(("train@1: pid 7, which it left behind, lives on",))
     assert machine.pass_time(5) == []
     assert machine.stages == ["refused"]
 
@@ -103,6 +101,8 @@ def test_the_command_is_never_taken_from_the_log() -> None:
         machine.pass_time(1)
     mark = str(machine.said[-1].data["mark"])
     for other, expected in (("?", []), (mark, ["off"])):
-        stage = Stage("began", "2026-01-01T00:00:00+00:00", 100.0, "me", "k", command="touch PWNED", mark=other)
-        machine.powering(PowerOff(Step("shutdown", "shutdown", stage.command), stage), machine.state)
+        stage = ShutdownProgress(
+            "began", "2026-01-01T00:00:00+00:00", 100.0, "me", "k", command="touch PWNED", mark=other
+        )
+        machine.powering(PowerOff(FinishStep("shutdown", "shutdown", stage.command), stage), machine.state)
         assert machine.ran == expected

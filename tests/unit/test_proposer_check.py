@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from muster.acts.bases import base_variants
-from muster.acts.check import locate
-from muster.acts.proposer_check import proposer_mistakes
+from muster.app.campaign.check_gates_and_loop import find_proposer_mistakes
+from muster.app.campaign.run_configs import find_base_variants
 from muster.spec import read_campaign
+from muster.spec.read_yaml import locate_mistakes
 
 HEAD = "muster: 1\ncampaign: c\njobs: {t: {axes: [], command: run}}\nloop:\n  job: t\n  base: ['*.json', '*.yaml']\n"
 NEW = "an edit changes what is there: add a new key to the config first"
@@ -28,8 +28,8 @@ def told(root: Path, loop: str, **bases: Any) -> list[str]:
     for name, values in bases.items():
         (root / f"{name}.json").write_text(json.dumps(values))
     parsed = read_campaign(HEAD + loop, file="campaign.yaml", folder=str(root))
-    found, mistakes = base_variants(parsed.campaign.loop or {}, root)
-    noticed = locate(list(proposer_mistakes(parsed.campaign.loop, found, root)), HEAD + loop)
+    found, mistakes = find_base_variants(parsed.campaign.loop or {}, root)
+    noticed = locate_mistakes(list(find_proposer_mistakes(parsed.campaign.loop, found, root)), HEAD + loop)
     assert [each for each in mistakes if "that fits" not in each.message] == []
     return [f"{each.line}:{each.column} {each.level}: {each.message} [{each.hint}]" for each in noticed]
 

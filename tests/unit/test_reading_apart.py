@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from muster.observe.checkpoints import open_checkpoint
-from muster.ports.clock import SystemClock
-from muster.wiring.apart import apart
-from muster.wiring.looking import _answered
-from muster.wiring.shift import Shift
+from muster.engine.ports.clock import SystemClock
+from muster.hosts.local.attempt_observer import _answer_if_ready
+from muster.readers.background_reader import BackgroundReader, run_in_daemon_thread
+from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
 
 
 @pytest.fixture
@@ -25,8 +24,8 @@ def no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_thread")
 def test_a_system_without_a_thread_for_us() -> None:
     with pytest.raises(OSError, match="can't start new thread"):
-        apart(lambda: 1).result(1)
-    shift: Shift[int, int] = Shift(SystemClock())
+        run_in_daemon_thread(lambda: 1).result(1)
+    shift: BackgroundReader[int, int] = BackgroundReader(SystemClock())
     shift.read({0: lambda: 1})
     assert shift.newest == {}
 
@@ -34,13 +33,13 @@ def test_a_system_without_a_thread_for_us() -> None:
 def test_who_asks_again_does_not_wait_again() -> None:
     gate = threading.Event()
     asked: dict[str, Any] = {}
-    assert _answered(asked, "a", gate.wait) is None
+    assert _answer_if_ready(asked, "a", gate.wait) is None
     waiting = asked["a"]
-    assert _answered(asked, "a", gate.wait) is None
+    assert _answer_if_ready(asked, "a", gate.wait) is None
     assert asked["a"] is waiting
     gate.set()
     waiting.result(10)
-    found = _answered(asked, "a", gate.wait)
+    found = _answer_if_ready(asked, "a", gate.wait)
     assert found is not None
     assert found.result() is True
     assert asked == {}
@@ -48,7 +47,7 @@ def test_who_asks_again_does_not_wait_again() -> None:
 
 def test_the_oldest_answer_is_asked_for_first() -> None:
     order: list[int] = []
-    shift: Shift[int, int] = Shift(SystemClock(), patience_s=10)
+    shift: BackgroundReader[int, int] = BackgroundReader(SystemClock(), patience_s=10)
     shift.read({key: lambda key=key: order.append(key) or key for key in (1, 2)})  # type: ignore[misc]
     shift.read({key: lambda key=key: order.append(key) or key for key in (1, 2, 3)})  # type: ignore[misc]
     assert order == [1, 2, 3, 1, 2]
@@ -62,4 +61,4 @@ def test_no_damage_to_a_zip_directory_escapes(tmp_path: Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\x01\x02") + 4 + at] ^= 0xFF
     path.write_bytes(data)
-    open_checkpoint(str(path))  # whole or not: it answers
+    check_checkpoint(str(path))  # whole or not: it answers

@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 
-from muster.acts.cost import price_of
-from muster.acts.masking import HIDDEN
-from muster.acts.record import Sources, record_facts, record_text, words
-from muster.acts.record_story import Story, shortened
-from muster.acts.status import ControllerStatus, Status, survey
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
-from muster.domain.cell import all_cells
-from muster.domain.decision import Decision
-from muster.domain.order import Order
-from muster.domain.state import CampaignState, Intent, Only
-from muster.domain.verdict import Cause, Evidence, State
-from muster.ports.store import Event
-from muster.report.record_facts import Absent, RecordFacts, Seen
+from muster.app.campaign.campaign_cost import expected_price
+from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
+from muster.app.facts.record_facts import AbsentCells, Observation, RecordFacts
+from muster.app.record.event_story import EventStory, shorten_story
+from muster.app.record.gather_record import RecordSources, command_as_typed, gather_record_facts, record_text
+from muster.engine.ports.store import LoggedDecision
+from muster.model.attempt import Attempt, CellRecord, Order, Outcome
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
+from muster.model.campaign_state import CampaignState, CellFilter, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.decision import Decision
+from muster.model.verdict import Cause, Evidence, VerdictState
+from muster.text.secret_masking import HIDDEN_VALUE
 
 ME = "me@here"
 CONFIGS = ("baseline", "u_only", "cert_only", "full")
@@ -42,12 +41,12 @@ ORDER = Order("c", 1, "t", 1, (), "/code", {}, "", (), "", "", "", "", 0.0, "", 
 
 
 def event(kind: str, cell: str | None = None, reason: str = "", *, n: int | None = None, who: str = ME, void: str | None = None,
-          epoch: int | None = None, minute: int = 0, **data: Any) -> Event:  # fmt: skip
+          epoch: int | None = None, minute: int = 0, **data: Any) -> LoggedDecision:  # fmt: skip
     at = f"2026-02-22T02:{minute:02}:00.000+08:00"
-    return Event(Decision(kind, who, reason, cell, n, epoch, at, 0.0, data), void)
+    return LoggedDecision(Decision(kind, who, reason, cell, n, epoch, at, 0.0, data), void)
 
 
-def outcome(verdict: State = State.DONE, cause: Cause | None = None, **more: Any) -> Outcome:
+def outcome(verdict: VerdictState = VerdictState.DONE, cause: Cause | None = None, **more: Any) -> Outcome:
     return Outcome(verdict, cause, **{"duration_s": 3600.0, "reason": "why", **more})
 
 
@@ -63,11 +62,11 @@ class Scene:
     """Cells that are DONE, dead or given up; everything else has not run."""
 
     def __init__(self, done: Sequence[str] = (), dead: Sequence[str] = (), adopted: Sequence[str] = (),
-                 given_up: Sequence[str] = (), only: Only = (), intent: Intent = DOWN,
+                 given_up: Sequence[str] = (), only: CellFilter = (), intent: Intent = DOWN,
                  campaign: Campaign = CAMPAIGN, ended: Outcome | None = None) -> None:  # fmt: skip
-        died = ended or outcome(State.DEAD, OOM, advice="use a smaller batch", lines=("CUDA out of memory",))
+        died = ended or outcome(VerdictState.DEAD, OOM, advice="use a smaller batch", lines=("CUDA out of memory",))
         cells = {}
-        for position, cell in enumerate(all_cells(campaign)):
+        for position, cell in enumerate(list_campaign_cells(campaign)):
             attempts: tuple[Attempt, ...] = ()
             if cell.id in (*done, *adopted):
                 attempts = (attempt(cell.id, ended=outcome(output=f"/runs/{cell.id}"), adopted=cell.id in adopted),)
@@ -76,21 +75,21 @@ class Scene:
             reason = "no budget" if cell.id in given_up else None
             cells[cell.id] = CellRecord(cell, position, True, "h-c", attempts, given_up=reason)
         self.state = CampaignState(campaign, "hash", "/secret/env.json", intent, 3, only, cells)
-        self.events: list[Event] = []
+        self.events: list[LoggedDecision] = []
         self.texts: dict[str, str] = {}
 
     @property
     def status(self) -> Status:
-        return survey(self.state, {}, ControllerStatus(False), wall=1771900000.0, boot=9.0, boot_id="b")
+        return build_status(self.state, {}, ControllerStatus(False), wall=1771900000.0, boot=9.0, boot_id="b")
 
-    def sources(self, **more: Any) -> Sources:
-        return Sources("/c", "/c/.muster", lambda cell, n: f"/c/.muster/attempts/{cell}/{n}", lambda *_: ORDER,
+    def sources(self, **more: Any) -> RecordSources:
+        return RecordSources("/c", "/c/.muster", lambda cell, n: f"/c/.muster/attempts/{cell}/{n}", lambda *_: ORDER,
                        self.texts.get, lambda _: True, **more)  # fmt: skip
 
     def facts(self, **more: Any) -> RecordFacts:
-        return record_facts(self.status, self.events, self.sources(), **more)
+        return gather_record_facts(self.status, self.events, self.sources(), **more)
 
-    def why(self, cell: str) -> Absent:
+    def why(self, cell: str) -> AbsentCells:
         (found,) = [each for each in self.facts().absent if cell in each.cells]
         return found
 
@@ -102,8 +101,8 @@ def names(job: str, *configs: str, seeds: str = "01234") -> list[str]:
 # -- the story
 
 
-def told(scene: Scene, events: Sequence[Event]) -> list[Seen]:
-    return Story(scene.state, lambda each: (f"/log/{each.cell}",)).tell(events)
+def told(scene: Scene, events: Sequence[LoggedDecision]) -> list[Observation]:
+    return EventStory(scene.state, lambda each: (f"/log/{each.cell}",)).tell(events)
 
 
 def test_the_routine_is_one_line() -> None:
@@ -122,7 +121,7 @@ def test_a_death_stands_out_with_its_cause_its_evidence_and_its_log() -> None:
     exited = Evidence("exit", "exit", "exit 1 after 60 s", "died")
     proof = Evidence("step", "proof", "none", "fails")
     died = outcome(
-        State.DEAD, OOM, reason="no memory", evidence=(exited, proof), lines=("CUDA out of memory", "  at x.py")
+        VerdictState.DEAD, OOM, reason="no memory", evidence=(exited, proof), lines=("CUDA out of memory", "  at x.py")
     )
     scene = Scene(done=["train/full/0", "train/full/1"], dead=["train/full/2"], ended=died)
     found = told(scene, [
@@ -147,7 +146,7 @@ def test_a_death_stands_out_with_its_cause_its_evidence_and_its_log() -> None:
 
 def test_what_is_missing_is_the_evidence_where_the_exit_was_fine() -> None:
     proof = Evidence("checkpoint", "proof", "saved at 1 % of the run", "fails")
-    died = outcome(State.DEAD, Cause("early_exit"), evidence=(proof,))
+    died = outcome(VerdictState.DEAD, Cause("early_exit"), evidence=(proof,))
     scene = Scene(dead=["train/full/2"], ended=died)
     (death,) = told(scene, [event("settle", "train/full/2", n=1, epoch=1)])
     assert death.evidence == ("checkpoint: saved at 1 % of the run",)
@@ -203,7 +202,7 @@ def test_controllers_that_ended_without_a_word() -> None:
 
 def test_quiet_is_counted_and_trouble_is_told() -> None:
     scene = Scene()
-    story = Story(scene.state, lambda _: ())
+    story = EventStory(scene.state, lambda _: ())
     turn = {"n": 1, "epoch": 1}
     found = story.tell([
         event("verdict", "train/full/0", "RUNNING -> QUIET: log silent", **turn, **{"from": "RUNNING", "to": "QUIET"}),
@@ -240,10 +239,10 @@ def test_people_are_quoted_and_refusals_told() -> None:
 
 
 def test_of_too_many_the_first_and_the_last_are_shown() -> None:
-    many = [Seen("note", str(number)) for number in range(11)]
-    shown, unseen = shortened(many, 4)
+    many = [Observation("note", str(number)) for number in range(11)]
+    shown, unseen = shorten_story(many, 4)
     assert ([each.at for each in shown], unseen) == (["0", "1", "9", "10"], 7)
-    assert shortened(many, 11) == (many, 0)
+    assert shorten_story(many, 11) == (many, 0)
 
 
 # -- why cells are missing
@@ -316,7 +315,7 @@ def test_what_is_missing_is_run_and_spelled_out() -> None:
     assert fix.parts["same"] == "muster up --only config=u_only,cert_only,full --only seed=2"
     assert len(fix.cells) == 6
     assert (fix.hours, fix.wall_hours, fix.money) == (6.0, 6.0, 12.0)
-    assert record_facts(scene.status, [], scene.sources(slots=4)).fixes[0].wall_hours == 2.0, (
+    assert gather_record_facts(scene.status, [], scene.sources(slots=4)).fixes[0].wall_hours == 2.0, (
         "an eval follows its train"
     )
 
@@ -325,9 +324,9 @@ def test_the_price_of_a_fix_is_the_one_that_cost_reckons() -> None:
     done = [*names("train", seeds="0134"), "train/baseline/2", *names("eval", seeds="0134"), "eval/baseline/2"]
     scene = Scene(done=done, campaign=replace(CAMPAIGN, money=Money(2.0, "CNY", "machine")))
     status, sources = scene.status, scene.sources(slots=4)
-    (fix,) = record_facts(status, [], sources).fixes
+    (fix,) = gather_record_facts(status, [], sources).fixes
     assert status.spending is not None
-    assert fix.money == price_of(status.spending, fix.cells, 4) == 3.0, "six hours on four slots, two each hour"
+    assert fix.money == expected_price(status.spending, fix.cells, 4) == 3.0, "six hours on four slots, two each hour"
     free = Scene(done=done, campaign=replace(CAMPAIGN, money=None))
     assert (free.facts().fixes[0].hours, free.facts().fixes[0].money) == (6.0, None)
 
@@ -346,7 +345,9 @@ def test_the_dead_are_retried_by_their_cause_after_it_is_mended() -> None:
 
 
 def test_complete_artifacts_are_accepted_not_retried() -> None:
-    scene = Scene(dead=["train/full/0"], ended=outcome(State.DEAD, Cause("exit_code", "1"), note="artifacts complete"))
+    scene = Scene(
+        dead=["train/full/0"], ended=outcome(VerdictState.DEAD, Cause("exit_code", "1"), note="artifacts complete")
+    )
     assert [each for each in commands(scene) if "train/full/0" in each] == ["muster accept train/full/0"]
 
 
@@ -402,7 +403,7 @@ def test_a_secret_that_was_changed_is_not_shown() -> None:
     old, new = (f'env: {{A: 1, WANDB_API_KEY: "abc-{which}"}}\n-- x\n' for which in ("OLD", "NEW"))
     scene.texts = {"a": old, "b": new}
     scene.events = [event("campaign", hash=name, minute=at) for at, name in enumerate("ab")]
-    assert scene.facts().texts[1].lines == tuple(f"{sign}env: {{A: 1, WANDB_API_KEY: {HIDDEN}}}" for sign in "-+")
+    assert scene.facts().texts[1].lines == tuple(f"{sign}env: {{A: 1, WANDB_API_KEY: {HIDDEN_VALUE}}}" for sign in "-+")
     text = record_text(scene.status, scene.events, scene.sources())
     assert "abc-" not in text
     assert "--lr 1" in text
@@ -414,7 +415,7 @@ def test_the_code_of_the_attempts() -> None:
     scene = Scene(done=["train/full/0", "train/full/1"], adopted=["train/full/2"])
     orders = {"train/full/0": {"commit": "aaa", "dirty": None}, "train/full/1": {"commit": "aaa", "dirty": "ddd"}}
     sources = replace(scene.sources(), order_of=lambda cell, _: replace(ORDER, code=orders[cell]))
-    found = record_facts(scene.status, [], sources).code
+    found = gather_record_facts(scene.status, [], sources).code
     assert [(each.commit, each.dirty, each.attempts, each.diff) for each in found] == [
         ("aaa", None, 1, None), ("aaa", "ddd", 1, "/c/.muster/diffs/ddd.diff"),
     ]  # fmt: skip
@@ -422,7 +423,7 @@ def test_the_code_of_the_attempts() -> None:
 
 def test_words_are_shown_as_a_person_would_type_them() -> None:
     assert (
-        words(["python", "t.py", "{config.args}", "--x", "a b", "it's"])
+        command_as_typed(["python", "t.py", "{config.args}", "--x", "a b", "it's"])
         == "python t.py {config.args} --x 'a b' 'it'\"'\"'s'"
     )
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from muster.domain.order import Order
-from muster.execute.paths import attempt_folder
-from muster.execute.resumed import orders_before, resume_chain
+from muster.files.state_folder import attempt_folder
+from muster.model.attempt import Order
+from muster.readers.resume import orders_before, resume_chain
 
 CELL = "train/a/0"
 

@@ -14,11 +14,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from proposer_scenes import board, config, tried
 
-from muster.acts import study
-from muster.acts.propose_search import SearchProposer
-from muster.acts.study import Trial
-from muster.domain.errors import UsageError
-from muster.rounds.space import Dimension, Knob, Point, Search
+from muster.app.loop import search_proposer
+from muster.app.loop.search_proposer import SearchProposer, SearchTrial
+from muster.model.errors import UsageError
+from muster.rules.search_space import Dimension, FittedDimension, SearchSettings, SpacePoint, find_missing_package
 
 LR = Dimension("optimizer.lr", 1e-5, 1e-1, log=True)
 ACT = Dimension("act", values=("relu", "gelu"))
@@ -30,18 +29,18 @@ class Sampler:
     """Gives what it is told to give, and remembers what it was asked with."""
 
     given: list[Any]
-    asked: list[tuple[list[Trial], str, int]] = field(default_factory=list)
+    asked: list[tuple[list[SearchTrial], str, int]] = field(default_factory=list)
 
     def __call__(
-        self, _: Search, knobs: Sequence[Knob], trials: Sequence[Trial], better: str, seed: int
-    ) -> Iterator[Point]:
+        self, _: SearchSettings, knobs: Sequence[FittedDimension], trials: Sequence[SearchTrial], better: str, seed: int
+    ) -> Iterator[SpacePoint]:
         self.asked.append((list(trials), better, seed))
         for values in itertools.cycle(self.given):
             yield dict(zip((knob.path for knob in knobs), values, strict=True))
 
 
 def propose(sampler: Sampler, space: tuple[Dimension, ...], *all_tried: Any, trials: int = 2, **more: Any) -> Any:
-    return SearchProposer(Search(space, trials=trials), sampler).propose(board(*all_tried, **more))
+    return SearchProposer(SearchSettings(space, trials=trials), sampler).propose(board(*all_tried, **more))
 
 
 def edits(found: Any) -> list[tuple[str, ...]]:
@@ -123,7 +122,7 @@ def test_it_explains_how_a_variant_stands() -> None:
     first, dead = tried("a", 0.5, 0.7), tried("b", None, number=2, made=config(lr=0.01))
     far = tried("c", 0.1, number=2, made=config(lr=0.5))
     asked = board(first, dead, far)
-    proposer = SearchProposer(Search((LR,)))
+    proposer = SearchProposer(SearchSettings((LR,)))
     told = [proposer.explain(asked, each)[0] for each in asked.tried]
     assert [each.outcome for each in told] == ["scored", "failed", "scored"]
     assert told[0].because == 'last("loss") = 0.6, the mean of 2 seeds, rank 2 of 2'
@@ -134,8 +133,8 @@ def test_it_explains_how_a_variant_stands() -> None:
 def test_a_package_that_is_missing(sampler: str, lacks: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == lacks else object())
     with pytest.raises(UsageError, match=f"loop.search needs the package {lacks}, which is not installed"):
-        next(study.asked(Search((LR,), sampler), (), (), "lower", 0))
-    assert study.missing(sampler) == (
+        next(search_proposer.ask_sampler(SearchSettings((LR,), sampler), (), (), "lower", 0))
+    assert find_missing_package(sampler) == (
         lacks,
         {"optuna": "pip install 'optuna>=4.2,<6'", "torch": "pip install torch"}[lacks],
     )
@@ -149,7 +148,7 @@ def test_the_journal_is_one_that_optuna_reads(tmp_path: Path) -> None:
     first, dead = tried("a", 0.5, 0.7), tried("b", None, number=2, made=config(lr=0.01, act="gelu"))
     other = tried("z", 0.2, made=config(batch_size=64))
     fresh = tried("c", made=config(lr=0.02), number=3, parent="a")
-    proposer = SearchProposer(Search((LR, ACT)))
+    proposer = SearchProposer(SearchSettings((LR, ACT)))
     data = proposer.journal(board(first, dead, other), {"a": [(fresh.variant, config(lr=0.02))]})
     (tmp_path / "optuna.log").write_bytes(data)
     storage = JournalStorage(JournalFileBackend(str(tmp_path / "optuna.log")))

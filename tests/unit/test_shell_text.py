@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.domain.campaign import AxisValue, Job
-from muster.domain.cell import Cell
-from muster.domain.shell_text import is_plain, render_shell, spots
-from muster.plan.commands import Place, command, values
+from muster.engine.plan.cell_command import AttemptContext, build_command, cell_placeholder_values
+from muster.model.campaign import AxisValue, Job
+from muster.model.cell import Cell
+from muster.text.shell_quoting import find_shell_placeholders, is_plain_shell_word, render_shell_text
 
 SHELLS = [shell for shell in ("/bin/sh", shutil.which("dash"), shutil.which("bash")) if shell]
 SHELLS = list({os.path.realpath(shell): shell for shell in SHELLS}.values())  # each once
@@ -78,7 +78,7 @@ def expected(place: str, value: str) -> bytes:
 @pytest.mark.parametrize("place", PLACES)
 def test_a_hostile_value_arrives_as_it_is(place: str, shell: str, tmp_path: Path) -> None:
     """All values in one process: each text in a subshell of its own."""
-    texts = [render_shell(PLACES[place], {"v": value}) for value in HOSTILE]
+    texts = [render_shell_text(PLACES[place], {"v": value}) for value in HOSTILE]
     got = run(shell, "\n".join(f"(\n{text}\n)" for text in texts), tmp_path)
     assert got == b"".join(expected(place, value) for value in HOSTILE)
 
@@ -93,7 +93,7 @@ NASTY = st.text("'\"`$\\(){}[]<>;&|#*?~!=-+.,:/ \n\t\raE019é", max_size=12) | s
 def test_any_value_arrives_as_it_is(tmp_path: Path, chosen: list[tuple[str, str]]) -> None:
     """One text with a placeholder of its own at each place: what stands before one must not change how it is read."""
     template = "\n".join(PLACES[place].replace("{v}", f"{{v{at}}}") for at, (place, _) in enumerate(chosen))
-    text = render_shell(template, {f"v{at}": value for at, (_, value) in enumerate(chosen)})
+    text = render_shell_text(template, {f"v{at}": value for at, (_, value) in enumerate(chosen)})
     for shell in SHELLS:
         assert run(shell, text, tmp_path) == b"".join(expected(place, value) for place, value in chosen)
 
@@ -109,7 +109,7 @@ POLYGLOT = "'\"`;touch PWNED;$(touch PWNED)\ntouch PWNED\nE\ntouch PWNED\n)));};
 
 def accepted(template: str) -> str | None:
     try:
-        return render_shell(template, {"v": POLYGLOT})
+        return render_shell_text(template, {"v": POLYGLOT})
     except ValueError:
         return None
 
@@ -150,18 +150,18 @@ def test_no_text_that_is_taken_lets_a_value_out(tmp_path: Path, template: str) -
     ],
 )
 def test_where_no_value_is_safe_it_is_refused(text: str, why: str) -> None:
-    assert [spot.context for spot in spots(text)] == ["refused"]
-    assert why in spots(text)[0].why
-    assert spots(text)[0].hint
+    assert [spot.context for spot in find_shell_placeholders(text)] == ["refused"]
+    assert why in find_shell_placeholders(text)[0].why
+    assert find_shell_placeholders(text)[0].hint
     with pytest.raises(ValueError, match="can't be put in safely"):
-        render_shell(text, {"v": "1"})
+        render_shell_text(text, {"v": "1"})
 
 
 def test_in_arithmetic_only_a_whole_number_is_put_in() -> None:
-    assert render_shell("echo $((6000 + {v}))", {"v": "12"}) == "echo $((6000 + 12))"
+    assert render_shell_text("echo $((6000 + {v}))", {"v": "12"}) == "echo $((6000 + 12))"
     for value in ("a", "a[$(touch PWNED)]", "", "-1", "010", "1 2", "1\n", "١"):
         with pytest.raises(ValueError, match="only a whole number"):
-            render_shell("echo $((6000 + {v}))", {"v": value})
+            render_shell_text("echo $((6000 + {v}))", {"v": value})
 
 
 @pytest.mark.parametrize(
@@ -175,15 +175,15 @@ def test_in_arithmetic_only_a_whole_number_is_put_in() -> None:
     ],
 )  # fmt: skip
 def test_plain_values_stand_there_as_before(text: str, rendered: str) -> None:
-    assert render_shell(text, {"out": "/c/.muster/out", "config": "PPO", "seed": "3"}) == rendered
-    assert is_plain("/c/.muster/attempts/train@v2%2F1/1/out")
+    assert render_shell_text(text, {"out": "/c/.muster/out", "config": "PPO", "seed": "3"}) == rendered
+    assert is_plain_shell_word("/c/.muster/attempts/train@v2%2F1/1/out")
 
 
 def test_a_nul_byte_is_refused() -> None:
     with pytest.raises(ValueError, match="NUL byte"):
-        render_shell("run {v}", {"v": "a\0b"})
+        render_shell_text("run {v}", {"v": "a\0b"})
     with pytest.raises(ValueError, match="NUL byte"):
-        render_shell("run\0 {v}", {"v": "a"})
+        render_shell_text("run\0 {v}", {"v": "a"})
 
 
 def job(text: str, **more: object) -> Job:
@@ -192,8 +192,8 @@ def job(text: str, **more: object) -> Job:
 
 def words_of(job: Job, shell: str, cwd: Path, *, args: str = "", **place: object) -> list[str]:
     cell = Cell("train/x", "train", (("config", AxisValue("v 2", "v 2", args=args)),))
-    at = Place(n=2, out="/o u't", **place)  # type: ignore[arg-type]
-    argv = command(job, values(job, cell, at))
+    at = AttemptContext(n=2, out="/o u't", **place)  # type: ignore[arg-type]
+    argv = build_command(job, cell_placeholder_values(job, cell, at))
     assert argv[-3:-1] == ["/bin/sh", "-c"]
     told = run(shell, argv[-1], cwd)
     return os.fsdecode(told).split("\0")[:-1]
@@ -224,5 +224,5 @@ def test_what_trainings_chose_and_other_jobs_wrote_is_quoted_too(shell: str, tmp
 def test_words_before_the_shell_are_words() -> None:
     within = job("run {config}", within=("conda", "run", "-n", "{config}"))
     cell = Cell("train/x", "train", (("config", AxisValue("a; b", "a; b")),))
-    argv = command(within, values(within, cell, Place(n=1, out="/o")))
+    argv = build_command(within, cell_placeholder_values(within, cell, AttemptContext(n=1, out="/o")))
     assert argv == ["conda", "run", "-n", "a; b", "/bin/sh", "-c", "run 'a; b'"]

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.acts.scripts import missing_in_shell
-from muster.domain.shell_words import split, split_commands
-from muster.domain.template import split_words
+from muster.app.campaign.preflight.missing_programs import find_missing_in_shell_text
+from muster.text.command_template import split_shell_words
+from muster.text.shell_words import split, split_commands
 
 texts = st.text(st.sampled_from("ab=$/ \t\r\n'\"\\#;()<>|&é\x0b\xa0"), max_size=24)
 
@@ -51,7 +51,9 @@ SHAPES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("split", [split_words, split_commands, lambda text: missing_in_shell(text, "/")])
+@pytest.mark.parametrize(
+    "split", [split_shell_words, split_commands, lambda text: find_missing_in_shell_text(text, "/")]
+)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_they_take_time_in_proportion(split: Callable[[str], object], shape: str) -> None:
     """A word of a megabyte once took 16 s."""

@@ -5,7 +5,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from muster.wiring.tsv import write_status_tsv
+from muster.app.overview.status_tsv import write_status_tsv
 
 
 def test_a_campaign_that_was_moved_away_is_not_made_anew(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.open_files import OpenFile
-from muster.wiring import remains
+from muster.app.finish import living_remains
+from muster.hosts.local.living_runs import OpenFile
 
 WAITS = (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()")
 
@@ -24,7 +24,7 @@ def test_a_living_one_counts_if_it_is_of_our_home(ours: bool, tmp_path: Path, mo
     ) as process:
         assert process.stdout
         process.stdout.readline()
-        assert remains._is_stray(held_by(process.pid), ()) is ours
+        assert living_remains._is_stray_shim(held_by(process.pid), ()) is ours
         process.kill()
 
 
@@ -35,12 +35,12 @@ def test_one_that_has_ended_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert process.stdin
     assert process.stdout
     process.stdout.readline()
-    assert remains._is_stray(held_by(process.pid), ()), "it lives, and its home is the usual one"
+    assert living_remains._is_stray_shim(held_by(process.pid), ()), "it lives, and its home is the usual one"
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not remains._is_stray(held_by(process.pid), ())
+    assert not living_remains._is_stray_shim(held_by(process.pid), ())
     process.communicate()
-    assert not remains._is_stray(held_by(process.pid), ())
+    assert not living_remains._is_stray_shim(held_by(process.pid), ())
 
 
 def held_by(pid: int) -> OpenFile:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.acts.edit import LARGEST, VARIANTS, Made, as_json, make_variant, read_variants
-from muster.domain.errors import MusterError, UsageError
+from muster.app.campaign.run_configs import VARIANTS_FILE, read_variant_records
+from muster.app.loop.edit_variant import LARGEST_BASE, MadeVariant, made_variant_as_json, write_edited_variant
+from muster.model.errors import MusterError, UsageError
 
 AT = "2026-02-23T17:23:01.000+08:00"
 BASE = '{"ot": {"reg": 1e-3, "window": 8}, "name": "x"}\n'
@@ -23,15 +24,15 @@ def base(tmp_path: Path) -> Path:
     return path
 
 
-def make(base: Path, *changes: str, out: Path | None = None) -> Made:
-    return make_variant(base, changes, "mass too small", AT, out)
+def make(base: Path, *changes: str, out: Path | None = None) -> MadeVariant:
+    return write_edited_variant(base, changes, "mass too small", AT, out)
 
 
 def refused(base: Path, *changes: str, out: Path | None = None, reason: str = "r") -> UsageError:
     """Nothing is written."""
     before = {path: path.read_bytes() for path in base.parent.rglob("*") if path.is_file()}
     with pytest.raises(UsageError) as told:
-        make_variant(base, changes, reason, AT, out)
+        write_edited_variant(base, changes, reason, AT, out)
     assert {path: path.read_bytes() for path in base.parent.rglob("*") if path.is_file()} == before
     return told.value
 
@@ -41,12 +42,12 @@ def test_a_variant_and_its_record(base: Path) -> None:
     assert base.read_text() == BASE
     assert made.path.read_text() == '{"ot": {"reg": 0.002, "window": 10}, "name": "x"}\n'
     assert made.path.name == f"base_{made.digest[:6]}.json"
-    (line,) = read_variants(base.parent / VARIANTS)
+    (line,) = read_variant_records(base.parent / VARIANTS_FILE)
     assert line == {
-        **as_json(made), "path": made.path.name, "parent": "base.json", "at": AT, "reason": "mass too small",
+        **made_variant_as_json(made), "path": made.path.name, "parent": "base.json", "at": AT, "reason": "mass too small",
     }  # fmt: skip
     assert [change["note"] for change in line["changes"]] == ["held at 10", ""]
-    assert sorted(path.name for path in base.parent.iterdir()) == ["base.json", made.path.name, VARIANTS]
+    assert sorted(path.name for path in base.parent.iterdir()) == ["base.json", made.path.name, VARIANTS_FILE]
 
 
 def test_generations_keep_short_names_and_their_parents(base: Path) -> None:
@@ -54,7 +55,7 @@ def test_generations_keep_short_names_and_their_parents(base: Path) -> None:
     for _ in range(3):
         made = make(made.path, "ot.reg@mul=2")
         assert made.path.name == f"base_{made.digest[:6]}.json"
-    lines = list(read_variants(base.parent / VARIANTS))
+    lines = list(read_variant_records(base.parent / VARIANTS_FILE))
     assert [line["parent"] for line in lines] == ["base.json", *(line["path"] for line in lines[:-1])]
 
 
@@ -67,11 +68,11 @@ def test_the_same_config_is_not_made_twice(base: Path) -> None:
 
 def test_a_variant_that_a_crash_left_without_its_record_gets_one(base: Path) -> None:
     made = make(base, "ot.reg@mul=2")
-    record = base.parent / VARIANTS
+    record = base.parent / VARIANTS_FILE
     record.write_bytes(b'{"torn": ')
     again = make(base, "ot.reg@mul=2")
     assert again.path == made.path
-    assert [line["path"] for line in read_variants(record)] == [made.path.name]
+    assert [line["path"] for line in read_variant_records(record)] == [made.path.name]
 
 
 def test_a_name_that_something_else_has_gets_more_digits(base: Path) -> None:
@@ -86,7 +87,7 @@ def test_out(base: Path, tmp_path: Path) -> None:
     (tmp_path / "more").mkdir()
     made = make(base, "ot.reg@mul=2", out=tmp_path / "more" / "mine.json")
     assert made.path.exists()
-    (line,) = read_variants(tmp_path / "more" / VARIANTS)
+    (line,) = read_variant_records(tmp_path / "more" / VARIANTS_FILE)
     assert (line["path"], line["parent"]) == ("mine.json", "../base.json")
     assert "exists already; nothing is overwritten" in refused(base, "ot.reg@mul=3", out=made.path).message
     assert "exists already; nothing is overwritten" in refused(base, "ot.reg@mul=3", out=base).message
@@ -126,7 +127,7 @@ def test_bases_that_are_none(base: Path, tmp_path: Path) -> None:
     assert "byte 4 is no UTF-8" in refused(tmp_path / "bytes.yaml", "a@set=1").message
     (tmp_path / "torn.json").write_text('{"a": 1')
     assert "line 1, column 8: a comma or } is missing" in refused(tmp_path / "torn.json", "a@set=1").message
-    (tmp_path / "large.json").write_bytes(b" " * (LARGEST + 1))
+    (tmp_path / "large.json").write_bytes(b" " * (LARGEST_BASE + 1))
     assert "that is no config" in refused(tmp_path / "large.json", "a@set=1").message
 
 
@@ -137,7 +138,7 @@ def test_a_file_system_without_links(base: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(os, "link", link)
     made = make(base, "ot.reg@mul=2")
     assert json.loads(made.path.read_text())["ot"]["reg"] == 0.002
-    assert sorted(path.name for path in base.parent.iterdir()) == ["base.json", made.path.name, VARIANTS]
+    assert sorted(path.name for path in base.parent.iterdir()) == ["base.json", made.path.name, VARIANTS_FILE]
 
 
 def test_somebody_else_was_faster(base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +151,7 @@ def test_somebody_else_was_faster(base: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(os, "link", link)
     with pytest.raises(UsageError, match="nothing is overwritten"):
         make(base, "ot.reg@mul=2")
-    assert not (base.parent / VARIANTS).exists()
+    assert not (base.parent / VARIANTS_FILE).exists()
     assert sorted(path.suffix for path in base.parent.iterdir()) == [".json", ".json"]
 
 
@@ -175,5 +176,5 @@ def test_what_json_can_not_say_is_told_as_text(tmp_path: Path) -> None:
     path = tmp_path / "base.toml"
     path.write_text("clip = inf\nborn = 2024-01-01\n")
     made = make(path, "clip@set=1")
-    assert as_json(made)["changes"][0]["old"] == "inf"
-    json.dumps(as_json(made), allow_nan=False)
+    assert made_variant_as_json(made)["changes"][0]["old"] == "inf"
+    json.dumps(made_variant_as_json(made), allow_nan=False)

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from muster.domain.whereabouts import Whereabouts, data_here, data_inside, former_folder
+from muster.model.campaign_location import (
+    CampaignLocation,
+    campaign_folder_in_path,
+    relativize_decision_paths,
+    resolve_decision_paths,
+)
 
-HERE = Whereabouts("/now/camp", ("/old/camp", "/old"), ("/real/camp",))
+HERE = CampaignLocation("/now/camp", ("/old/camp", "/old"), ("/real/camp",))
 
 
 @pytest.mark.parametrize(
@@ -44,13 +49,13 @@ def test_what_was_recorded_is_found_here(recorded: str, path: str) -> None:
 
 
 def test_a_folder_that_moved_into_its_own_parent_or_child() -> None:
-    assert Whereabouts("/a", ("/a/b",)).here("/a/b/out") == "/a/out"
-    assert Whereabouts("/a/b", ("/a",)).here("/a/b/out") == "/a/b/out"
-    assert Whereabouts("/a/b", ("/a",)).here("/a/out") == "/a/b/out"
+    assert CampaignLocation("/a", ("/a/b",)).here("/a/b/out") == "/a/out"
+    assert CampaignLocation("/a/b", ("/a",)).here("/a/b/out") == "/a/b/out"
+    assert CampaignLocation("/a/b", ("/a",)).here("/a/out") == "/a/b/out"
 
 
 def test_words_that_hold_such_paths() -> None:
-    moved = Whereabouts("/now", ("/old/camp",))
+    moved = CampaignLocation("/now", ("/old/camp",))
     assert moved.text("--out=/old/camp/x") == "--out=/now/x"
     assert moved.text("took /old/camp/x: fits") == "took /now/x: fits"
     assert moved.text("/old/camp") == "/now"
@@ -66,25 +71,25 @@ def test_the_data_of_a_decision() -> None:
         "path": "/data/run",
         "root": "/now/camp",
     }
-    recorded = data_inside(data, HERE)
+    recorded = relativize_decision_paths(data, HERE)
     assert recorded["outcome"] == {"output": "out", "reason": "/now/camp", "results": {"output": 3.0}}
     assert recorded["variants"] == [{"config": "loop/a.json", "source": ""}]
     assert (recorded["path"], recorded["root"]) == ("/data/run", "/now/camp")
-    assert data_here(recorded, HERE) == data
+    assert resolve_decision_paths(recorded, HERE) == data
 
 
 def test_the_folder_that_a_path_into_the_state_names() -> None:
-    assert former_folder("/a b/c/.muster/env/x.json") == "/a b/c"
-    assert former_folder("/a/.muster") == "/a"
-    assert former_folder("/.muster/env/x") == "/"
-    assert former_folder(".muster/env/x.json") is None
-    assert former_folder("/a/b") is None
-    assert former_folder("") is None
+    assert campaign_folder_in_path("/a b/c/.muster/env/x.json") == "/a b/c"
+    assert campaign_folder_in_path("/a/.muster") == "/a"
+    assert campaign_folder_in_path("/.muster/env/x") == "/"
+    assert campaign_folder_in_path(".muster/env/x.json") is None
+    assert campaign_folder_in_path("/a/b") is None
+    assert campaign_folder_in_path("") is None
 
 
 def test_what_a_pack_brought_along_from_elsewhere() -> None:
     """By the longest name that fits: an output may lie around the campaign's folder, or in it."""
-    here = Whereabouts("/now", ("/home/me/camp",), outside=("/data/runs", "/home/me"))
+    here = CampaignLocation("/now", ("/home/me/camp",), outside=("/data/runs", "/home/me"))
     assert here.here("/data/runs/a/b.json") == "/now/.muster/outside/data/runs/a/b.json"
     assert here.here("/home/me/x") == "/now/.muster/outside/home/me/x"
     assert here.here("/home/me/camp/x") == "/now/x"
@@ -95,4 +100,4 @@ def test_what_a_pack_brought_along_from_elsewhere() -> None:
     )
     assert here.text(here.text("/data/runs/a")) == here.text("/data/runs/a")
     assert here.inside("/now/.muster/outside/data/runs/a") == ".muster/outside/data/runs/a"
-    assert Whereabouts("/data/runs/now", outside=("/data/runs",)).text("/data/runs/now/x") == "/data/runs/now/x"
+    assert CampaignLocation("/data/runs/now", outside=("/data/runs",)).text("/data/runs/now/x") == "/data/runs/now/x"

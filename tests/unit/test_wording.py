@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.domain.wording import counted, filled, full_stop, measured, span, unstopped
-from muster.report import cost_en, record_en
-from muster.report.record_wording import Wording
-from muster.report.words import TEXTS, Words
+from muster.text.catalogue import TEXTS, Catalogue
+from muster.text.locales import cost_and_journal_en, record_en
+from muster.text.report_catalogues import RecordCatalogue
+from muster.text.sentences import (
+    end_with_full_stop,
+    fill_sentence,
+    format_count,
+    format_duration,
+    split_duration,
+    strip_full_stop,
+)
 
-ENGLISH = {**TEXTS["en"], **record_en.TEXTS, **cost_en.TEXTS}
+ENGLISH = {**TEXTS["en"], **record_en.RECORD_EN_EN, **cost_and_journal_en.COST_EN_EN}
 PLURAL = re.compile(r"\{\w+\} (seeds|cells|attempts|runs|rows|files|lines|commits|flags|configs)\b")
 # never about one: ranges, limits of a rule, sample sizes that a test needs
 MANY = {"seeds.unequal", "seeds.unequal_no_plan", "fit.few", "reading.few", "dominates.few", "change.seeds", "next.over",
@@ -21,28 +28,28 @@ MANY = {"seeds.unequal", "seeds.unequal_no_plan", "fit.few", "reading.few", "dom
 
 
 def test_counts() -> None:
-    assert [counted(0), counted(1), counted(2)] == ["0 cells", "1 cell", "2 cells"]
-    assert [counted(n, "process uses", "processes use") for n in (1, 2)] == ["1 process uses", "2 processes use"]
+    assert [format_count(0), format_count(1), format_count(2)] == ["0 cells", "1 cell", "2 cells"]
+    assert [format_count(n, "process uses", "processes use") for n in (1, 2)] == ["1 process uses", "2 processes use"]
 
 
 def test_a_text_chooses_between_one_and_many() -> None:
     text = "{n} {n:seed is|seeds are} missing; {n:the one|all {n}} of {name}; {share:.1f}"
     parts: dict[str, object] = {"name": "a|b", "share": 0.25}
-    assert filled(text, {**parts, "n": 1}) == "1 seed is missing; the one of a|b; 0.2"
-    assert filled(text, {**parts, "n": 3}) == "3 seeds are missing; all 3 of a|b; 0.2"
+    assert fill_sentence(text, {**parts, "n": 1}) == "1 seed is missing; the one of a|b; 0.2"
+    assert fill_sentence(text, {**parts, "n": 3}) == "3 seeds are missing; all 3 of a|b; 0.2"
 
 
 def test_durations() -> None:
     told = [0, 0.04, 3.21, 11.6, 119, 120, 3599, 3600, 3600 * 99, 3600 * 762.4]
-    assert [span(each) for each in told] == [
+    assert [format_duration(each) for each in told] == [
         "0 s", "0.0 s", "3.2 s", "12 s", "119 s", "2 min", "60 min", "1.0 h", "99.0 h", "762 h",
     ]  # fmt: skip
-    assert Words("zh").span(600) == "10 分钟"
+    assert Catalogue("zh").span(600) == "10 分钟"
 
 
 @given(st.floats(min_value=0.1, max_value=1e9))
 def test_no_duration_reads_as_nothing(seconds: float) -> None:
-    number, unit = measured(seconds)
+    number, unit = split_duration(seconds)
     told = float(number) * {"s": 1, "min": 60, "h": 3600}[unit]
     assert told == pytest.approx(seconds, rel=0.5)
 
@@ -53,7 +60,7 @@ def test_no_english_sentence_speaks_of_one_as_many() -> None:
 
 
 def test_one_seed_and_one_cell() -> None:
-    w, say = Words("en"), Wording("en")
+    w, say = Catalogue("en"), RecordCatalogue("en")
     assert w("seeds.at_no_look", n=1, looks="5", last=5) == "1 seed is no declared look (looks at 5 seeds)."
     assert w("seeds.looks", n=1, looks="1", last=1) == "1 seed is a declared look (looks at 1 seed)."
     few = w("safety.sentence_few", config="a", standing="undetermined", rule="cost ≤ 2", keep=1, n=1)
@@ -72,4 +79,4 @@ def test_one_seed_and_one_cell() -> None:
     ],
 )  # fmt: skip
 def test_one_full_stop(text: str, sentence: str, part: str) -> None:
-    assert (full_stop(text), unstopped(text)) == (sentence, part)
+    assert (end_with_full_stop(text), strip_full_stop(text)) == (sentence, part)

@@ -11,32 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.errors import UsageError
-from muster.execute.launches import LaunchBook
-from muster.observe.waker import LocalWaker, ring
-from muster.ports import write_files
-from muster.ports.clock import SystemClock
-from muster.ports.write_files import (
+from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.probe import WatchBookState
+from muster.engine.store.controller_files import ControllerLock, FileBallast, WatchBookFile
+from muster.engine.store.decision_log import FileDecisionLog
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import atomic_write
+from muster.files.atomic_write import (
     PUBLIC_FILE,
-    create_partial,
+    create_partial_file,
     make_private_folder,
-    no_more_open_than,
+    mode_no_wider_than,
     open_to_append,
     recorded_umask,
     write_atomically,
 )
-from muster.store.ballast import Ballast
-from muster.store.lock import ControllerLock
-from muster.store.log import FileLog
-from muster.store.private_state import mend_modes, refuse_links
-from muster.store.sqlite import SqliteStore
-from muster.store.watches import Remembered, WatchFile
+from muster.files.state_folder import close_state_permissions, refuse_links_in_state, ring_bell
+from muster.hosts.local.launch_orders import LaunchBook
+from muster.hosts.local.waker import LocalWaker
+from muster.model.errors import UsageError
 
-SOURCE = Path(write_files.__file__).parents[1]
+SOURCE = Path(atomic_write.__file__).parents[1]
 WRITES = re.compile(
     r"""write_text\(|write_bytes\(|\.touch\(|getpid\(\)\}"\)|\bopen\((?!fd)[^()\n]*["'][wa]b?\+?["']|O_TRUNC|, 0o6[46]4"""
 )
-OWN_COPIES = {"execute/shim.py", "execute/guard.py"}  # they import nothing of Muster
+OWN_COPIES = {"hosts/local/shim.py", "hosts/local/guard.py"}  # they import nothing of Muster
 
 
 def mode_of(path: Path) -> int:
@@ -62,7 +61,7 @@ def test_names_that_could_be_guessed_are_not_used(tmp_path: Path, victim: Path) 
         (tmp_path / name).symlink_to(victim)
     write_atomically(tmp_path / "there", b"new", sync=True)
     assert victim.read_text() == "mine"
-    (fd, first), (other, second) = create_partial(tmp_path / "there"), create_partial(tmp_path / "there")
+    (fd, first), (other, second) = create_partial_file(tmp_path / "there"), create_partial_file(tmp_path / "there")
     os.close(fd)
     os.close(other)
     assert first != second
@@ -83,8 +82,8 @@ def test_modes_whatever_the_umask(tmp_path: Path) -> None:
     script = """
 import os, sys
 from pathlib import Path
-from muster.ports.write_files import *
-from muster.ports.write_files import PUBLIC_FILE
+from muster.files.atomic_write import *
+from muster.files.atomic_write import PUBLIC_FILE
 os.chdir(sys.argv[1])
 os.umask(0)
 write_atomically(Path("private"), "")
@@ -93,11 +92,11 @@ write_atomically(Path("exact"), "", mode=0o640, exact=True)
 os.umask(0o027)
 write_atomically(Path("people"), "", mode=PUBLIC_FILE)
 make_public_folder(Path("for/people"), parents=True)
-work_privately(0o002)
+use_private_umask(0o002)
 assert umask_of_caller() == 0o002 and os.umask(0o077) == 0o077
 write_atomically(Path("asked"), "", mode=PUBLIC_FILE)
 make_public_folder(Path("asked-folder"))
-work_privately(None)
+use_private_umask(None)
 assert umask_of_caller() == 0o002
 """
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=True)
@@ -133,23 +132,23 @@ def test_the_recorded_umask() -> None:
 
 def test_a_copy_is_no_more_open(tmp_path: Path, victim: Path) -> None:
     victim.chmod(0o640)
-    assert no_more_open_than(victim) == 0o640
-    assert no_more_open_than(victim, tmp_path / "gone") == 0o640
-    assert no_more_open_than() == PUBLIC_FILE
+    assert mode_no_wider_than(victim) == 0o640
+    assert mode_no_wider_than(victim, tmp_path / "gone") == 0o640
+    assert mode_no_wider_than() == PUBLIC_FILE
 
 
 PLANTED = {
-    "decisions.jsonl": lambda state: FileLog(state / "decisions.jsonl").open_locked(),
+    "decisions.jsonl": lambda state: FileDecisionLog(state / "decisions.jsonl").open_locked(),
     "controller.lock": lambda state: ControllerLock(state, SystemClock()).take(),
     "launched": lambda state: LaunchBook(state / "launched").note("token"),
-    "ballast": lambda state: Ballast(state / "ballast").lay(),
-    "watch.json": lambda state: WatchFile(state, "boot").save(Remembered("boot")),
-    "bell": lambda state: (ring(state / "bell"), LocalWaker(state / "bell")),
+    "ballast": lambda state: FileBallast(state / "ballast").lay(),
+    "watch.json": lambda state: WatchBookFile(state, "boot").save(WatchBookState("boot")),
+    "bell": lambda state: (ring_bell(state / "bell"), LocalWaker(state / "bell")),
     "controller.log": lambda state: open_to_append(state / "controller.log"),
-    "campaign.db": lambda state: (refuse_links(state), SqliteStore(state)),
+    "campaign.db": lambda state: (refuse_links_in_state(state), SqliteStore(state)),
     "campaigns": lambda state: make_private_folder(state / "campaigns"),
     "attempts": lambda state: make_private_folder(state / "attempts"),
-    "anything": refuse_links,
+    "anything": refuse_links_in_state,
 }
 
 
@@ -166,14 +165,14 @@ def test_a_link_planted_in_the_state_leads_nowhere(tmp_path: Path, victim: Path,
     (state / name).unlink(missing_ok=True)
     (state / name).symlink_to(victim)
     with pytest.raises(UsageError, match=f"{name} in .muster is a link to '{victim}'.*nothing was changed"):
-        refuse_links(state)
+        refuse_links_in_state(state)
 
 
 def test_only_ones_own_state_is_mended_and_none_that_all_could_write(tmp_path: Path) -> None:
     told = []
     for before in (0o755, 0o775, 0o777, 0o700):
         tmp_path.chmod(before)
-        mend_modes(tmp_path)
+        close_state_permissions(tmp_path)
         told.append(mode_of(tmp_path))
     tmp_path.chmod(0o700)
     assert told == [0o700, 0o700, 0o777, 0o700]
@@ -184,7 +183,7 @@ def test_everything_is_written_by_this_helper() -> None:
     found = {}
     for path in SOURCE.rglob("*.py"):
         name = str(path.relative_to(SOURCE))
-        if name not in {*OWN_COPIES, "ports/write_files.py"} and not name.startswith("sim/"):
+        if name not in {*OWN_COPIES, "files/atomic_write.py"} and not name.startswith("sim/"):
             found[name] = [line for line in path.read_text().splitlines() if WRITES.search(line)]
     found = {name: lines for name, lines in found.items() if lines}
     assert found == {}

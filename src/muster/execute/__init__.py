@@ -1,1 +1,1 @@
-"""Shim, slot leases and the local executor."""
+"""Doors for processes of 0.1, whose commands name these files. Nothing else imports them."""

@@ -5,27 +5,25 @@ Nothing is imported until it is used: `init` needs only the templates, and pydan
 
 from __future__ import annotations
 
-from muster.spec.parsed import Parsed
-
-__all__ = ["Parsed", "json_schema", "read_campaign", "reference_markdown"]
+from muster.spec.parsed_campaign import Parsed
 
 
 def read_campaign(text: str, *, file: str, folder: str) -> Parsed:
     """The campaign of a text; raises CampaignInvalid with all mistakes. `folder` is where the file lies, absolute."""
-    from muster.spec.read import read
+    from muster.spec.campaign_reader import read_campaign_text
 
-    return read(text, file=file, folder=folder)
+    return read_campaign_text(text, file=file, folder=folder)
 
 
 def json_schema() -> dict[str, object]:
     """JSON schema (draft 2020-12) of the campaign file, for editors."""
-    from muster.spec.schema import json_schema as build
+    from muster.spec.reference import build_json_schema
 
-    return build()
+    return build_json_schema()
 
 
 def reference_markdown() -> str:
     """Every key of the campaign file with type, default, meaning and example."""
-    from muster.spec.reference import reference_markdown as build
+    from muster.spec.reference import build_reference_markdown
 
-    return build()
+    return build_reference_markdown()

@@ -5,45 +5,43 @@ from __future__ import annotations
 import math
 import re
 
-from muster.domain.cell import LONGEST_VALUE, escape
-from muster.domain.template import for_shell
-from muster.spec.document import Path, Scalar, shorten
-from muster.spec.lint import Lint, WrittenValue, written_values
-from muster.spec.placeholders import RESERVED
-from muster.spec.scalars import leading_zero, other_reading
+from muster.model.cell import LONGEST_VALUE, escape_cell_value
+from muster.spec.lint_context import RESERVED_NAMES, LintContext, WrittenValue, written_values
+from muster.spec.yaml_tree import NodePath, Scalar, has_leading_zero, shorten_text, yaml11_reading
+from muster.text.command_template import find_shell_expansion
 
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+NAME_PATTERN = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPEAKS_OF_PROXY = re.compile(r"(?<!not a )(?<!no )\bprox(?:y|ies)\b|(?<!不是)(?<!非)代理", re.IGNORECASE)
 _NAME_HINT = "letters, digits, '_' and '-', and a letter first"
 
 
-def lint_axes(lint: Lint) -> None:
+def lint_axes(lint: LintContext) -> None:
     for key in lint.whole.keys(("axes",)):
-        _name(lint, key.text)
+        _lint_axis_name(lint, key.text)
     for name in lint.model.axes:
         values = written_values(lint.model, lint.document, name)
         if not values and not lint.wrong_below(("axes", name)):
             lint.add(("axes", name), f"axis '{name}' has no values", "give it one value at least", key=True)
         for value in values:
-            _value(lint, name, value)
+            _lint_axis_value(lint, name, value)
             if value.settings.env:
                 lint_env(lint, (*value.path, "env"))
-            if value.settings.edits and not _edited(lint, name):
+            if value.settings.edits and not _has_config_to_edit(lint, name):
                 what = f"the edits of {name} {value.scalar.text} change nothing: no job with this axis has a config"
                 hint = "add `config: FILE` to the job, and {config_file} to its command"
                 lint.add((*value.path, "edits"), what, hint, key=True)
-            _proxy(lint, name, value)
-        _same(lint, values)
+            _lint_proxy(lint, name, value)
+        _lint_equal_values(lint, values)
         if not any(name in (job.axes or ()) for job in lint.model.jobs.values()) and not lint.wrong_below(("jobs",)):
             lint.warn(("axes", name), f"axis '{name}' is used by no job", "add it to the axes of a job", key=True)
 
 
-def _name(lint: Lint, name: str) -> None:
-    path: Path = ("axes", name)
-    if not NAME.fullmatch(name):
-        lint.add(path, f"{shorten(name)} can't be the name of an axis", _NAME_HINT, key=True)
-    elif name in RESERVED:
+def _lint_axis_name(lint: LintContext, name: str) -> None:
+    path: NodePath = ("axes", name)
+    if not NAME_PATTERN.fullmatch(name):
+        lint.add(path, f"{shorten_text(name)} can't be the name of an axis", _NAME_HINT, key=True)
+    elif name in RESERVED_NAMES:
         lint.add(
             path, f"an axis can't be named '{name}': {{{name}}} means something else", "choose another name", key=True
         )
@@ -53,7 +51,7 @@ def _name(lint: Lint, name: str) -> None:
         lint.add(path, "the loop makes the axis 'variant' itself", "rename this axis", key=True)
 
 
-def _proxy(lint: Lint, axis: str, value: WrittenValue) -> None:
+def _lint_proxy(lint: LintContext, axis: str, value: WrittenValue) -> None:
     """A split that stands for something else says for what; nothing else can be a proxy."""
     path, named = (*value.path, "proxy"), f"{axis} {value.scalar.text}"
     if lint.document.has(path) and not lint.wrong_below(path):
@@ -68,14 +66,14 @@ def _proxy(lint: Lint, axis: str, value: WrittenValue) -> None:
         lint.warn((*value.path, "note"), what, "write `proxy:` instead of `note:`", key=True)
 
 
-def _edited(lint: Lint, axis: str) -> bool:
+def _has_config_to_edit(lint: LintContext, axis: str) -> bool:
     jobs = lint.model.jobs.items()
     return any(axis in (job.axes or ()) and lint.whole.has(("jobs", name, "config")) for name, job in jobs) or (
         lint.wrong_below(("jobs",))
     )
 
 
-def _value(lint: Lint, axis: str, value: WrittenValue) -> None:
+def _lint_axis_value(lint: LintContext, axis: str, value: WrittenValue) -> None:
     scalar, text = value.scalar, value.scalar.text
     key = isinstance(value.path[-1], str)
     if scalar.value is None:
@@ -84,23 +82,31 @@ def _value(lint: Lint, axis: str, value: WrittenValue) -> None:
         lint.add(value.path, "an axis value is empty", "a value becomes a part of the cell's name", key=key)
     elif not text.isprintable():
         lint.add(
-            value.path, f"axis value {shorten(text)} has a control character or line break", _short_hint(), key=key
+            value.path,
+            f"axis value {shorten_text(text)} has a control character or line break",
+            _hint_for_short_name(),
+            key=key,
         )
-    elif len(escape(text).encode()) > LONGEST_VALUE:
-        size = len(escape(text).encode())
-        lint.add(value.path, f"an axis value of {size} bytes is too long, {LONGEST_VALUE} fit", _short_hint(), key=key)
+    elif len(escape_cell_value(text).encode()) > LONGEST_VALUE:
+        size = len(escape_cell_value(text).encode())
+        lint.add(
+            value.path,
+            f"an axis value of {size} bytes is too long, {LONGEST_VALUE} fit",
+            _hint_for_short_name(),
+            key=key,
+        )
     elif not scalar.quoted:
-        _reading(lint, axis, value, key)
+        _lint_other_reading(lint, axis, value, key)
 
 
-def _short_hint() -> str:
+def _hint_for_short_name() -> str:
     return "give it a short name and put the long text in its `args`"
 
 
-def _reading(lint: Lint, axis: str, value: WrittenValue, key: bool) -> None:
+def _lint_other_reading(lint: LintContext, axis: str, value: WrittenValue, key: bool) -> None:
     """Unquoted values that are not what they look like."""
     number, text = value.scalar.value, value.scalar.text
-    if leading_zero(text) or (text.startswith(("0o", "0x")) and isinstance(number, int)):
+    if has_leading_zero(text) or (text.startswith(("0o", "0x")) and isinstance(number, int)):
         hint = f'write {number}, or "{text}" in quotes to keep it as it is'
         lint.add(
             value.path, f"axis value {text} is read as {number} here and otherwise by other readers", hint, key=key
@@ -110,12 +116,12 @@ def _reading(lint: Lint, axis: str, value: WrittenValue, key: bool) -> None:
     elif axis in ("seed", "seeds") and isinstance(number, float | bool):
         hint = f"write {int(number)}" if number == int(number) else "write a whole number"
         lint.add(value.path, f"seed {text} is not a whole number", hint, key=key)
-    elif isinstance(number, str) and (other := other_reading(text)):
+    elif isinstance(number, str) and (other := yaml11_reading(text)):
         what = f"axis value {text} is read as the text '{text}'; YAML 1.1 readers take it for {other}"
         lint.warn(value.path, what, f'write "{text}" in quotes', key=key)
 
 
-def _same(lint: Lint, values: list[WrittenValue]) -> None:
+def _lint_equal_values(lint: LintContext, values: list[WrittenValue]) -> None:
     names: dict[str, Scalar] = {}
     numbers: dict[object, Scalar] = {}
     for value in values:
@@ -125,7 +131,9 @@ def _same(lint: Lint, values: list[WrittenValue]) -> None:
         number = None if isinstance(scalar.value, str) else (type(scalar.value) is bool, scalar.value)
         if first := names.get(scalar.text):
             alike = "is written twice" if first.quoted == scalar.quoted else "gives the same cell name twice"
-            lint.add(value.path, f"axis value {shorten(scalar.text)} {alike}, first on line {first.line}", "keep one")
+            lint.add(
+                value.path, f"axis value {shorten_text(scalar.text)} {alike}, first on line {first.line}", "keep one"
+            )
         elif first := numbers.get(number) if number else None:
             lint.add(value.path, f"axis value {scalar.text} is the same as {first.text}", "keep one")
         names.setdefault(scalar.text, scalar)
@@ -133,22 +141,22 @@ def _same(lint: Lint, values: list[WrittenValue]) -> None:
             numbers.setdefault(number, scalar)
 
 
-def lint_env(lint: Lint, path: Path) -> None:
+def lint_env(lint: LintContext, path: NodePath) -> None:
     for key in lint.document.keys(path):
         here = (*path, key.text)
         node = lint.document.get(here)
         if not _ENV_NAME.fullmatch(key.text):
-            lint.add(here, f"{shorten(key.text)} can't be the name of an environment variable", key=True)
+            lint.add(here, f"{shorten_text(key.text)} can't be the name of an environment variable", key=True)
         elif key.text.startswith("MUSTER_"):
             lint.add(here, f"{key.text} is Muster's own", "names that begin with MUSTER_ are set by Muster", key=True)
         elif key.text == "CUDA_VISIBLE_DEVICES":
             what = "CUDA_VISIBLE_DEVICES is set from the slot that a cell gets; this value has no effect"
             lint.warn(here, what, "name the GPUs in `slots: {gpus: [0, 1]}`", key=True)
         elif isinstance(node, Scalar) and not node.quoted and isinstance(node.value, str):
-            other = other_reading(node.text)
+            other = yaml11_reading(node.text)
             if other in ("true", "false"):
                 what = f"{node.text} is read as the text '{node.text}'; YAML 1.1 readers take it for {other}"
                 lint.warn(here, what, f'write "{node.text}" in quotes')
-        if isinstance(node, Scalar) and (part := for_shell(node.text)):
+        if isinstance(node, Scalar) and (part := find_shell_expansion(node.text)):
             what = f"no shell reads this: {part} in {key.text} stays as it is"
             lint.warn(here, what, "write the value itself; what `muster up` is called with is passed on anyway")

@@ -4,40 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from muster.domain.template import placeholders, split_words
-from muster.domain.variants import BASE, DEFAULT, PERSON, SEARCH
-from muster.rounds.edits import EditError, parse_edit
-from muster.rounds.expressions import Metric, parse
-from muster.rounds.paths import PathError, parse_path
-from muster.rounds.pruning import key_of
-from muster.rounds.summary import direction_of
-from muster.spec.document import Path, shorten
-from muster.spec.lint import Lint, written_values
+from muster.model.variant import BASE, DEFAULT, PERSON, SEARCH
+from muster.rules.config_paths import PathError, parse_config_path
+from muster.rules.edits import EditError, parse_edit
+from muster.rules.expressions import MetricNode, parse_expression
+from muster.rules.metric_summary import better_direction_of_key
+from muster.rules.rank_variants import single_key_of_expression
+from muster.spec.lint_context import LintContext, written_values
 from muster.spec.lint_jobs import SHELL_WORDS
-from muster.spec.model_after import Limit, Loop, Primary, Prune
-from muster.spec.model_search import Search
+from muster.spec.model_decision_loop_finish import Limit, Loop, Primary, Prune, Search
+from muster.spec.yaml_tree import NodePath, shorten_text
+from muster.text.command_template import list_placeholders, split_shell_words
 
-KEEP = 'add `keep: {by: last("eval/loss"), better: lower}`'
-PROPOSERS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
-
-
-def lint_sections(lint: Lint) -> None:
-    _money(lint)
-    _logs(lint)
-    _decision(lint)
-    _report(lint)
-    _loop(lint)
-    _finish(lint)
+KEEP_HINT = 'add `keep: {by: last("eval/loss"), better: lower}`'
+PROPOSER_KEYS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
 
 
-def _money(lint: Lint) -> None:
+def lint_sections(lint: LintContext) -> None:
+    _lint_money(lint)
+    _lint_logs(lint)
+    _lint_decision(lint)
+    _lint_report_columns(lint)
+    _lint_loop(lint)
+    _lint_finish(lint)
+
+
+def _lint_money(lint: LintContext) -> None:
     money = lint.model.money
     if money and money.budget == 0:
         hint = "write what may be spent, or leave `budget` out"
         lint.warn(("money", "budget"), "with a budget of 0 no cell can ever start", hint)
 
 
-def _logs(lint: Lint) -> None:
+def _lint_logs(lint: LintContext) -> None:
     """A mean over a log whose middle may be gone would be a mean of something else."""
     for name, job in lint.model.jobs.items() if lint.model.logs else ():
         for result, asked in job.results.items():
@@ -46,27 +45,27 @@ def _logs(lint: Lint) -> None:
                 lint.add(("jobs", name, "results", result), "`logs: {max: ...}` may cut what this is read from", hint)
 
 
-def _job(lint: Lint, path: Path, name: str) -> None:
+def _lint_named_job(lint: LintContext, path: NodePath, name: str) -> None:
     if name not in lint.jobs:
         lint.unknown(path, f"there is no job '{name}'", name, lint.jobs)
 
 
-def _decision(lint: Lint) -> None:
+def _lint_decision(lint: LintContext) -> None:
     decision = lint.model.decision
     if decision is None:
         return
-    _metric(lint, ("decision", "primary"), decision.primary)
+    _lint_metric(lint, ("decision", "primary"), decision.primary)
     if decision.limit:
-        _metric(lint, ("decision", "limit"), decision.limit)
-    _config(lint, ("decision", "baseline"), decision.baseline)
+        _lint_metric(lint, ("decision", "limit"), decision.limit)
+    _lint_config_value(lint, ("decision", "baseline"), decision.baseline)
     for config in decision.factors:
-        _config(lint, ("decision", "factors", config), config, key=True)
+        _lint_config_value(lint, ("decision", "factors", config), config, key=True)
     best = None if isinstance(decision.checkpoint, str) else decision.checkpoint.best
     if best is not None and best not in lint.results():
         lint.unknown(("decision", "checkpoint", "best"), f"no job has a result '{best}'", best, list(lint.results()))
 
 
-def _metric(lint: Lint, path: Path, asked: Primary | Limit) -> None:
+def _lint_metric(lint: LintContext, path: NodePath, asked: Primary | Limit) -> None:
     metric, split = asked.metric, asked.split
     jobs = lint.results().get(metric)
     if jobs is None:
@@ -76,7 +75,7 @@ def _metric(lint: Lint, path: Path, asked: Primary | Limit) -> None:
         lint.unknown((*path, "job"), f"no job '{asked.job}' has a result '{metric}'", asked.job, jobs)
         return
     jobs = [job for job in jobs if asked.job in (None, job)]
-    if other := _other_axes(lint, jobs):
+    if other := _axes_besides_usual(lint, jobs):
         what = f"'{metric}' has the axes {', '.join(other)} beside config, seed and split"
         lint.add((*path, "metric"), what, "the decision compares configs on one split: give each its own job")
         return
@@ -90,35 +89,35 @@ def _metric(lint: Lint, path: Path, asked: Primary | Limit) -> None:
             hint = f"add `split:`, one of {', '.join(lint.values('split'))}"
             lint.add(path, f"say on which split '{metric}' counts", hint, key=True)
     elif split not in lint.values("split"):
-        lint.unknown((*path, "split"), f"axis 'split' has no value {shorten(split)}", split, lint.values("split"))
+        lint.unknown((*path, "split"), f"axis 'split' has no value {shorten_text(split)}", split, lint.values("split"))
     elif not with_split and not any(lint.wrong_below(("jobs", job)) for job in jobs):
         what = f"'{metric}' is a result of '{jobs[0]}', which has no axis 'split'"
         lint.add((*path, "split"), what, "remove `split`, or add the axis to the job")
 
 
-def _other_axes(lint: Lint, jobs: Sequence[str]) -> list[str]:
+def _axes_besides_usual(lint: LintContext, jobs: Sequence[str]) -> list[str]:
     axes = [axis for job in jobs if job in lint.model.jobs for axis in lint.model.jobs[job].axes or ()]
     return [axis for axis in dict.fromkeys(axes) if axis not in ("config", "seed", "split")]
 
 
-def _config(lint: Lint, path: Path, name: str, *, key: bool = False) -> None:
+def _lint_config_value(lint: LintContext, path: NodePath, name: str, *, key: bool = False) -> None:
     if "config" not in lint.axes:
         lint.add(path, "there is no axis 'config' to compare", "name the axis of what is compared `config`", key=key)
     elif name not in lint.values("config"):
-        lint.unknown(path, f"axis 'config' has no value {shorten(name)}", name, lint.values("config"), key=key)
+        lint.unknown(path, f"axis 'config' has no value {shorten_text(name)}", name, lint.values("config"), key=key)
 
 
-def _report(lint: Lint) -> None:
+def _lint_report_columns(lint: LintContext) -> None:
     for index, column in enumerate(lint.model.report.columns if lint.model.report else ()):
-        path: Path = ("report", "columns", index)
+        path: NodePath = ("report", "columns", index)
         head, slash, metric = column.rpartition("/")
         jobs = lint.results().get(metric)
         splits = lint.values("split")
         if not slash:
-            lint.add(path, f"expected SPLIT/RESULT or JOB/RESULT, found {shorten(column)}", "as in ood/score")
+            lint.add(path, f"expected SPLIT/RESULT or JOB/RESULT, found {shorten_text(column)}", "as in ood/score")
         elif head not in lint.jobs and head not in splits:
             lint.unknown(
-                path, f"{shorten(head)} is neither a job nor a value of axis 'split'", head, [*splits, *lint.jobs]
+                path, f"{shorten_text(head)} is neither a job nor a value of axis 'split'", head, [*splits, *lint.jobs]
             )
         elif jobs is None:
             lint.unknown(path, f"no job has a result '{metric}'", metric, list(lint.results()))
@@ -128,35 +127,38 @@ def _report(lint: Lint) -> None:
             lint.add(path, f"job '{head}' has no result '{metric}'", f"'{metric}' is a result of {', '.join(jobs)}")
 
 
-def _loop(lint: Lint) -> None:
+def _lint_loop(lint: LintContext) -> None:
     loop = lint.model.loop
     if loop is None:
         return
-    _job(lint, ("loop", "job"), loop.job)
+    _lint_named_job(lint, ("loop", "job"), loop.job)
     if loop.repeats > 1:
-        _seeds(lint, loop)
-    _proposer(lint, loop)
-    _better(lint, loop)
-    _rule_names(lint, loop)
+        _lint_repeats(lint, loop)
+    _lint_proposer(lint, loop)
+    _lint_better(lint, loop)
+    _lint_rule_names(lint, loop)
     if loop.stop.no_gain is not None and loop.keep is None and not lint.wrong_below(("loop", "keep")):
         what = "a gain can't be told: nothing says which of two runs is better"
-        lint.add(("loop", "stop", "no_gain"), what, KEEP)
+        lint.add(("loop", "stop", "no_gain"), what, KEEP_HINT)
     if loop.prune:
-        _prune(lint, loop, loop.prune)
+        _lint_prune(lint, loop, loop.prune)
     if loop.search:
-        _search(lint, loop, loop.search)
+        _lint_search(lint, loop, loop.search)
 
 
-def _rule_names(lint: Lint, loop: Loop) -> None:
+def _lint_rule_names(lint: LintContext, loop: Loop) -> None:
     for index, rule in enumerate(loop.rules):
         if rule.name is not None and (rule.name in (BASE, DEFAULT, PERSON) or rule.name.startswith(SEARCH)):
-            what = f"{shorten(rule.name)} can't be the name of a rule: the lineage calls variants so that no rule made"
+            what = (
+                f"{shorten_text(rule.name)} can't be the name of a rule: the lineage calls variants so that "
+                "no rule made"
+            )
             lint.add(("loop", "rules", index, "name"), what, "choose another name")
 
 
-def _seeds(lint: Lint, loop: Loop) -> None:
+def _lint_repeats(lint: LintContext, loop: Loop) -> None:
     """Runs of one config with nothing to tell them apart are one run, paid several times."""
-    place: Path = ("loop", "repeats")
+    place: NodePath = ("loop", "repeats")
     if "seed" in lint.model.axes:
         lint.add(place, "there is an axis 'seed' already", "give it as many values, and leave `repeats` out")
         return
@@ -166,41 +168,51 @@ def _seeds(lint: Lint, loop: Loop) -> None:
     texts = [text for words in (job.command, job.resume, job.within) if words for text in words.texts]
     axes = [axis for axis in job.axes or () if axis in lint.model.axes]
     texts += [each.settings.args for axis in axes for each in written_values(lint.model, lint.document, axis)]
-    names = {name for text in texts for name in placeholders(text)}
-    if names & {"seed", "cell"} or "seed" in placeholders(job.output) or any("MUSTER_CELL" in text for text in texts):
+    names = {name for text in texts for name in list_placeholders(text)}
+    if (
+        names & {"seed", "cell"}
+        or "seed" in list_placeholders(job.output)
+        or any("MUSTER_CELL" in text for text in texts)
+    ):
         return
     what = f"all {loop.repeats} runs of a variant would be the same run: job '{loop.job}' has no {{seed}}"
     hint = "put {seed} where the trainer takes its seed, as in `--seed {seed}`; or leave `repeats` out"
     lint.add(place, what, hint)
 
 
-def _better(lint: Lint, loop: Loop) -> None:
+def _lint_better(lint: LintContext, loop: Loop) -> None:
     """`higher` is the default, and what is called a loss is better low."""
     if loop.keep is None or lint.whole.has(("loop", "keep", "better")):
         return
-    node = parse(loop.keep.by, "number")
-    if isinstance(node, Metric) and node.function not in ("count", "nan") and direction_of(node.key) == "lower":
+    node = parse_expression(loop.keep.by, "number")
+    if (
+        isinstance(node, MetricNode)
+        and node.function not in ("count", "nan")
+        and better_direction_of_key(node.key) == "lower"
+    ):
         what = f"`better` is not said, so higher counts as better; by its name {loop.keep.by} is better low"
         lint.warn(("loop", "keep", "by"), what, "add `better: lower`, or `better: higher` if that is meant")
 
 
-def _prune(lint: Lint, loop: Loop, prune: Prune) -> None:
+def _lint_prune(lint: LintContext, loop: Loop, prune: Prune) -> None:
     if loop.keep is None:
         if not lint.wrong_below(("loop", "keep")):
-            lint.add(("loop", "prune"), "which of two runs is better is not said", KEEP, key=True)
-    elif prune.key is None and key_of(loop.keep.by) is None:
+            lint.add(("loop", "prune"), "which of two runs is better is not said", KEEP_HINT, key=True)
+    elif prune.key is None and single_key_of_expression(loop.keep.by) is None:
         what = f"{loop.keep.by} is not about one metric alone: say by which to prune"
         lint.add(("loop", "prune"), what, "add `key: eval/loss`", key=True)
 
 
-def _proposer(lint: Lint, loop: Loop) -> None:
+def _lint_proposer(lint: LintContext, loop: Loop) -> None:
     """Rules, a search or a function: one of them."""
-    written = [kind for kind in PROPOSERS if any(lint.whole.has(("loop", key)) for key in PROPOSERS[kind])]
+    written = [kind for kind in PROPOSER_KEYS if any(lint.whole.has(("loop", key)) for key in PROPOSER_KEYS[kind])]
     if len(written) > 1:
-        keys = [key for kind in written for key in PROPOSERS[kind] if lint.whole.has(("loop", key))]
-        what = f"a loop proposes by {' or by '.join(written)}, not by both" if len(written) == 2 else (
-            "a loop proposes by rules, by a search or by a function, not by all of them"
-        )  # fmt: skip
+        keys = [key for kind in written for key in PROPOSER_KEYS[kind] if lint.whole.has(("loop", key))]
+        what = (
+            f"a loop proposes by {' or by '.join(written)}, not by both"
+            if len(written) == 2
+            else ("a loop proposes by rules, by a search or by a function, not by all of them")
+        )
         lint.add(("loop", keys[-1]), what, f"keep one of {', '.join(f'`{key}`' for key in keys)}", key=True)
     proposed = loop.rules or loop.use or loop.default or loop.search or loop.propose
     if loop.rounds > 1 and not proposed and not lint.wrong_below(("loop",)):
@@ -208,11 +220,11 @@ def _proposer(lint: Lint, loop: Loop) -> None:
         lint.add(("loop", "rounds"), f"{loop.rounds} rounds, and the loop has neither rules nor a default", hint)
 
 
-def _search(lint: Lint, loop: Loop, search: Search) -> None:
-    place: Path = ("loop", "search")
+def _lint_search(lint: LintContext, loop: Loop, search: Search) -> None:
+    place: NodePath = ("loop", "search")
     if loop.keep is None:
         if not lint.wrong_below(("loop", "keep")):
-            lint.add(place, "a search needs a score to go by", KEEP, key=True)
+            lint.add(place, "a search needs a score to go by", KEEP_HINT, key=True)
     elif loop.keep.top is not None:
         lint.warn(("loop", "keep", "top"), "a search learns from every run: `top` has no effect", "leave it out")
     if lint.whole.has(("loop", "variants_per_run")):
@@ -223,17 +235,17 @@ def _search(lint: Lint, loop: Loop, search: Search) -> None:
     for path in search.space:
         try:
             parse_edit(f"{path}@set=1")
-            parse_path(path)
+            parse_config_path(path)
         except (EditError, PathError) as error:
             lint.add((*place, "space", path), str(error).partition("; ")[0], "as in optimizer.lr", key=True)
 
 
-def _finish(lint: Lint) -> None:
+def _lint_finish(lint: LintContext) -> None:
     finish = lint.model.finish
     for index, command in enumerate(finish.run if finish else ()):
-        path: Path = ("finish", "run", index)
+        path: NodePath = ("finish", "run", index)
         try:
-            words = split_words(command)
+            words = split_shell_words(command)
         except ValueError:
             lint.add(path, "a quote is opened and never closed", "close it")
             continue

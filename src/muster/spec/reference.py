@@ -1,4 +1,7 @@
-"""The reference of the campaign file, made from the models: `python -m muster.spec.reference > docs/campaign.md`."""
+"""The reference of the campaign file, made from the models: `python -m muster.spec.reference > docs/campaign.md`.
+
+JSON schema of the campaign file.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,11 @@ from collections.abc import Iterator
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
 
-from muster.spec.base import Model
-from muster.spec.fields import Shown
-from muster.spec.model import CampaignFile
-from muster.spec.shape import models_in
+from muster.spec.field_kinds import FileModel, KindName
+from muster.spec.model_campaign import CampaignFile
+from muster.spec.validate_model import models_in_kind
 
 _HEAD = """# campaign.yaml
 
@@ -35,80 +38,112 @@ names as they are written: `1e-4` stays `1e-4`.
 """
 
 
-def reference_markdown() -> str:
+def build_reference_markdown() -> str:
     parts = [_HEAD]
-    for model in _sections(CampaignFile):
-        parts.append(_section(model))
+    for model in _models_in_order(CampaignFile):
+        parts.append(_reference_section(model))
     return "\n".join(parts)
 
 
-def _sections(model: type[Model], seen: list[type[Model]] | None = None) -> list[type[Model]]:
+def _models_in_order(model: type[FileModel], seen: list[type[FileModel]] | None = None) -> list[type[FileModel]]:
     """The models in the order in which the file mentions them."""
     seen = [] if seen is None else seen
     if model not in seen:
         seen.append(model)
         for info in model.model_fields.values():
             for inner in _models_below(info.annotation):
-                _sections(inner, seen)
+                _models_in_order(inner, seen)
     return seen
 
 
-def _models_below(kind: Any) -> Iterator[type[Model]]:
-    yield from models_in(kind)
+def _models_below(kind: Any) -> Iterator[type[FileModel]]:
+    yield from models_in_kind(kind)
     for argument in get_args(kind):
         if not isinstance(argument, str):
             yield from _models_below(argument)
 
 
-def _section(model: type[Model]) -> str:
-    title = "The file" if model is CampaignFile else model.__name__
-    rows = [_row(info.alias or name, info) for name, info in model.model_fields.items()]
+def _reference_section(model: type[FileModel]) -> str:
+    title = "The file" if model is CampaignFile else _heading(model)
+    rows = [_reference_row(info.alias or name, info) for name, info in model.model_fields.items()]
     intro = f"{model.__doc__}\n\n" if model.__doc__ else ""
     table = "\n".join(["| key | type | default | meaning | example |", "| --- | --- | --- | --- | --- |", *rows])
     return f"## {title}\n\n{intro}{table}\n"
 
 
-def _row(name: str, info: FieldInfo) -> str:
-    shown = next((item.words for item in info.metadata if isinstance(item, Shown)), None) or _type(info.annotation)
+def _reference_row(name: str, info: FieldInfo) -> str:
+    shown = next((item.words for item in info.metadata if isinstance(item, KindName)), None) or _kind_words(
+        info.annotation
+    )
     example = str((info.examples or [""])[0])
-    cells = [f"`{name}`", shown, _default(info), info.description or "", f"`{example}`" if example else ""]
+    cells = [f"`{name}`", shown, _default_text(info), info.description or "", f"`{example}`" if example else ""]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _type(kind: Any) -> str:
-    shown = next((item.words for item in getattr(kind, "__metadata__", ()) if isinstance(item, Shown)), None)
+def _kind_words(kind: Any) -> str:
+    shown = next((item.words for item in getattr(kind, "__metadata__", ()) if isinstance(item, KindName)), None)
     if shown:
         return shown
     if hasattr(kind, "__metadata__"):
-        return _type(kind.__origin__)
+        return _kind_words(kind.__origin__)
     origin, arguments = get_origin(kind), get_args(kind)
-    if isinstance(kind, type) and origin is None and issubclass(kind, Model):
-        return f"[{kind.__name__}](#{kind.__name__.lower()})"
+    if isinstance(kind, type) and origin is None and issubclass(kind, FileModel):
+        return f"[{_heading(kind)}](#{_heading(kind).lower()})"
     if origin is list:
-        return f"list of {_type(arguments[0])}"
+        return f"list of {_kind_words(arguments[0])}"
     if origin is dict:
-        return f"mapping name -> {_type(arguments[1])}"
+        return f"mapping name -> {_kind_words(arguments[1])}"
     if origin is Literal:
         return ", ".join(f"`{argument}`" for argument in arguments)
     inner = [argument for argument in arguments if argument is not type(None)]
-    return " or ".join(_type(argument) for argument in inner) if inner else "value"
+    return " or ".join(_kind_words(argument) for argument in inner) if inner else "value"
 
 
-def _default(info: FieldInfo) -> str:
+def _default_text(info: FieldInfo) -> str:
     """As it would be written in the file: `60s`, `"{out}"`."""
     value = info.default
     if info.is_required():
         return "required"
     if info.alias is None and value is None and info.description and info.description.startswith("`auto`"):
         return "`auto`"
-    if value is None or isinstance(value, Model) or value == "":
+    if value is None or isinstance(value, FileModel) or value == "":
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
     if isinstance(value, float):
-        return f"`{value:g}s`" if any(item == Shown("duration") for item in info.metadata) else f"`{value:g}`"
+        return f"`{value:g}s`" if any(item == KindName("duration") for item in info.metadata) else f"`{value:g}`"
     return f'`"{value}"`' if str(value).startswith("{") and value != {} else f"`{value}`"
 
 
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def build_json_schema() -> dict[str, object]:
+    schema: dict[str, Any] = CampaignFile.model_json_schema(by_alias=True, schema_generator=_FileSchemaGenerator)
+    schema["properties"]["muster"] |= {"const": 1}
+    return {"$schema": DIALECT, **schema, "title": "Muster campaign"}
+
+
+def _heading(model: type[Any]) -> str:
+    """A section is called `JobSection` beside the campaign's `Job`; its page speaks of jobs."""
+    return model.__name__.removesuffix("Section")
+
+
+class _FileSchemaGenerator(GenerateJsonSchema):
+    """Optional keys are left out of a campaign, never null; and titles made from key names only repeat them."""
+
+    def nullable_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])
+
+    def default_schema(self, schema: Any) -> dict[str, Any]:
+        return self.generate_inner(schema["schema"])  # defaults are inner values (seconds, tuples), not as written
+
+    def get_title_from_name(self, name: str) -> str:
+        return name
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 pydantic's signature
+        return False
+
+
 if __name__ == "__main__":
-    sys.stdout.write(reference_markdown())
+    sys.stdout.write(build_reference_markdown())

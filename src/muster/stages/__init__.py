@@ -9,15 +9,22 @@ if decision.state == "advance":
 """
 
 from muster.stages.alarms import Alarm, Watch
-from muster.stages.curriculum import Curriculum
-from muster.stages.cycler import Cycler
-from muster.stages.decision import Decision
-from muster.stages.errors import GateError, SpecError
 from muster.stages.gate import Gate
-from muster.stages.schedule import Schedule, Stage
-from muster.stages.settings import GateSettings
+from muster.stages.gate_decision import Decision
+from muster.stages.gate_settings import GateSettings
+from muster.stages.notation import GateError, SpecError
+from muster.stages.schedule import Curriculum, Cycler, Schedule, Stage
 
 __all__ = [
-    "Alarm", "Curriculum", "Cycler", "Decision", "Gate", "GateError", "GateSettings", "Schedule", "SpecError", "Stage",
+    "Alarm",
+    "Curriculum",
+    "Cycler",
+    "Decision",
+    "Gate",
+    "GateError",
+    "GateSettings",
+    "Schedule",
+    "SpecError",
+    "Stage",
     "Watch",
-]  # fmt: skip
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from muster.stages.errors import GateError, Problem, SpecError
+from muster.stages.notation import GateError, SettingProblem, SpecError
 from muster.stages.schedule import Schedule
 
 
@@ -18,15 +18,15 @@ class Watch(NamedTuple):
     def checked(self) -> Watch:
         problems = []
         if not 0 < self.ratio <= 1:
-            problems.append(Problem(f"the ratio must lie between 0 and 1, found {self.ratio:g}"))
+            problems.append(SettingProblem(f"the ratio must lie between 0 and 1, found {self.ratio:g}"))
         if self.patience < 1:
-            problems.append(Problem(f"the patience must be 1 at least, found {self.patience}"))
+            problems.append(SettingProblem(f"the patience must be 1 at least, found {self.patience}"))
         if problems:
             raise SpecError("warning", problems)
         return self
 
 
-class Warned(NamedTuple):
+class StageWarning(NamedTuple):
     """One spell of a warning, as of its last iteration."""
 
     type: str
@@ -37,8 +37,15 @@ class Warned(NamedTuple):
     total: int  # of all spells of this type
 
     def row(self, threshold: float) -> dict[str, Any]:
-        return {"type": self.type, "onset": self.onset, "iteration": self.iteration, "ratio": round(self.ratio, 6),
-                "threshold": threshold, "duration": self.duration, "total": self.total}  # fmt: skip
+        return {
+            "type": self.type,
+            "onset": self.onset,
+            "iteration": self.iteration,
+            "ratio": round(self.ratio, 6),
+            "threshold": threshold,
+            "duration": self.duration,
+            "total": self.total,
+        }
 
 
 class Alarm:
@@ -46,13 +53,13 @@ class Alarm:
 
     def __init__(self, watch: Watch) -> None:
         self.watch = watch.checked()
-        self.events: list[Warned] = []
+        self.events: list[StageWarning] = []
         self._iteration = -1  # the last one that was observed; -1: none yet
         self._below: dict[str, int] = {}  # onset of the spell, told or not
         self._last: dict[str, int] = {}  # where the spell's event is
         self._total: dict[str, int] = {}
 
-    def observe(self, iteration: int, ratios: Mapping[str, float]) -> list[Warned]:
+    def observe(self, iteration: int, ratios: Mapping[str, float]) -> list[StageWarning]:
         """Those that are told at this iteration for the first time."""
         if iteration <= self._iteration:
             raise GateError(
@@ -73,7 +80,7 @@ class Alarm:
             else:
                 self._total[name] = self._total.get(name, 0) + 1
                 self._last[name] = len(self.events)
-                self.events.append(Warned(name, onset, iteration, ratio, 1, self._total[name]))
+                self.events.append(StageWarning(name, onset, iteration, ratio, 1, self._total[name]))
                 told.append(self.events[-1])
         return told
 
@@ -90,16 +97,21 @@ class Alarm:
 
     def state(self) -> dict[str, Any]:
         """For the checkpoint."""
-        return {"iteration": self._iteration, "events": [list(each) for each in self.events],
-                "below": dict(self._below), "last": dict(self._last), "total": dict(self._total)}  # fmt: skip
+        return {
+            "iteration": self._iteration,
+            "events": [list(each) for each in self.events],
+            "below": dict(self._below),
+            "last": dict(self._last),
+            "total": dict(self._total),
+        }
 
     def load(self, state: Mapping[str, Any]) -> None:
         self._iteration = int(state["iteration"])
-        self.events = [Warned(*each) for each in state["events"]]
+        self.events = [StageWarning(*each) for each in state["events"]]
         self._below, self._last, self._total = dict(state["below"]), dict(state["last"]), dict(state["total"])
 
 
-def early_notices(schedule: Schedule, within: int) -> Iterator[str]:
+def describe_early_exhaustion(schedule: Schedule, within: int) -> Iterator[str]:
     """What can be told before the run: `ne is exhausted at iteration 35 of 60`."""
     for name, last in schedule.runs_out(within).items():
         if last:

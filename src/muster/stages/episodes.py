@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 DRAWS = 1000
-_DRAWS = 400  # for each size, when the needed one is looked for
+_DRAWS_PER_SIZE = 400  # for each size, when the needed one is looked for
 _SIZES = sorted({round(1.1**power) for power in range(146)})  # 1 to a million; the bootstrap is no finer
 
 
@@ -35,10 +35,15 @@ class Statistics(NamedTuple):
 
     def row(self) -> dict[str, float]:
         return {
-            "episodes": self.episodes, "mean": self.mean, "min": self.min, "p10": self.p10,
-            "p10_low": self.p10_interval.low, "p10_high": self.p10_interval.high,
-            "early_death_rate": self.early_death_rate, "first_step_ratio": self.first_step_ratio,
-        }  # fmt: skip
+            "episodes": self.episodes,
+            "mean": self.mean,
+            "min": self.min,
+            "p10": self.p10,
+            "p10_low": self.p10_interval.low,
+            "p10_high": self.p10_interval.high,
+            "early_death_rate": self.early_death_rate,
+            "first_step_ratio": self.first_step_ratio,
+        }
 
 
 class Plan(NamedTuple):
@@ -60,13 +65,17 @@ def quantile(values: Sequence[float], share: float) -> float:
     """Between two values in proportion, as numpy has it; infinity is a value: an episode without a death."""
     if not values:
         raise ValueError("there is no quantile of nothing")
-    return _smooth(sorted(values), share)
+    return _interpolated_quantile(sorted(values), share)
 
 
 def statistics_of(
-    first_deaths: Sequence[float], *, early: float = 100, seed: int = 0, first_steps: int | None = None,
+    first_deaths: Sequence[float],
+    *,
+    early: float = 100,
+    seed: int = 0,
+    first_steps: int | None = None,
     starts: int | None = None,
-) -> Statistics:  # fmt: skip
+) -> Statistics:
     """`first_deaths`: the step of the first death in each episode. `first_steps` of `starts` died in the first step;
     without them it is counted over the episodes."""
     values = [float(each) for each in first_deaths]
@@ -78,9 +87,14 @@ def statistics_of(
         raise ValueError(f"first-step deaths need both, how many and of how many: found {first_steps} of {starts}")
     ratio = first_steps / starts if first_steps is not None and starts else sum(v <= 1 for v in values) / len(values)
     return Statistics(
-        len(values), sum(values) / len(values), min(values), quantile(values, 0.1),
-        quantile_interval(values, 0.1, seed=seed), sum(each < early for each in values) / len(values), ratio,
-    )  # fmt: skip
+        len(values),
+        sum(values) / len(values),
+        min(values),
+        quantile(values, 0.1),
+        quantile_interval(values, 0.1, seed=seed),
+        sum(each < early for each in values) / len(values),
+        ratio,
+    )
 
 
 def quantile_interval(
@@ -94,12 +108,12 @@ def quantile_interval(
     if not values:
         raise ValueError("there is no quantile of nothing")
     rng, order = random.Random(seed), sorted(values)
-    pick = _nearest if size is None else _smooth
-    found = sorted(_redrawn(order, size or len(order), share, rng, pick) for _ in range(draws))
-    return Interval(_smooth(found, 0.025), _smooth(found, 0.975))
+    pick = _pick_nearest_value if size is None else _interpolated_quantile
+    found = sorted(_redraw_quantile(order, size or len(order), share, rng, pick) for _ in range(draws))
+    return Interval(_interpolated_quantile(found, 0.025), _interpolated_quantile(found, 0.975))
 
 
-def _redrawn(
+def _redraw_quantile(
     order: Sequence[float], many: int, share: float, rng: random.Random, pick: Callable[[Sequence[float], float], float]
 ) -> float:
     """The quantile of so many values drawn anew, without drawing them all: two numbers decide it.
@@ -107,31 +121,31 @@ def _redrawn(
     The k-th smallest of n uniform numbers is distributed as Beta(k, n - k + 1), and the next one as the least of those
     that are left above it.
     """
-    below, part = _place(many, share)
+    below, part = _quantile_position(many, share)
     low = rng.betavariate(below + 1, many - below)
     if not part:
         return pick(order, low)
     high = 1 - (1 - low) * rng.random() ** (1 / (many - below - 1))
-    return _between(pick(order, low), pick(order, high), part)
+    return _interpolate_between(pick(order, low), pick(order, high), part)
 
 
-def _nearest(order: Sequence[float], share: float) -> float:
+def _pick_nearest_value(order: Sequence[float], share: float) -> float:
     """One of the values, each as likely as the other."""
     return order[min(int(share * len(order)), len(order) - 1)]
 
 
-def _smooth(order: Sequence[float], share: float) -> float:
-    below, part = _place(len(order), share)
-    return _between(order[below], order[min(below + 1, len(order) - 1)], part)
+def _interpolated_quantile(order: Sequence[float], share: float) -> float:
+    below, part = _quantile_position(len(order), share)
+    return _interpolate_between(order[below], order[min(below + 1, len(order) - 1)], part)
 
 
-def _place(many: int, share: float) -> tuple[int, float]:
+def _quantile_position(many: int, share: float) -> tuple[int, float]:
     """Of a quantile among so many values in order: the one below it, and how far to the next."""
     below = math.floor(share * (many - 1))
     return below, share * (many - 1) - below
 
 
-def _between(low: float, high: float, part: float) -> float:
+def _interpolate_between(low: float, high: float, part: float) -> float:
     return low if low == high or not part else low + part * (high - low)
 
 
@@ -147,7 +161,7 @@ def episodes_needed(values: Sequence[float], width: float, *, share: float = 0.1
         raise ValueError(f"the width must be above 0, found {width:g}")
     needed = 0
     for size in reversed(_SIZES):
-        if not quantile_interval(values, share, size=size, seed=seed, draws=_DRAWS).width <= width:
+        if not quantile_interval(values, share, size=size, seed=seed, draws=_DRAWS_PER_SIZE).width <= width:
             break
         needed = size
     if not needed:

@@ -10,8 +10,8 @@ from math import isnan
 from operator import ge, gt, le, lt
 from typing import Any, NamedTuple
 
-from muster.stages.criteria import Criterion
-from muster.stages.decision import (
+from muster.stages.criteria import LAST, NAN, Criterion, ValueRing, make_ring
+from muster.stages.gate_decision import (
     ADVANCE,
     BOTH,
     FAILURE,
@@ -23,21 +23,20 @@ from muster.stages.decision import (
     NO_NUMBER,
     SUCCESS,
     UNKNOWN,
-    Check,
+    BoundCheck,
     Decision,
-    plain,
+    json_safe_value,
 )
-from muster.stages.errors import GateError
-from muster.stages.settings import GateSettings
-from muster.stages.windows import LAST, NAN, Ring, ring_of
+from muster.stages.gate_settings import GateSettings
+from muster.stages.notation import GateError
 
 _NOTHING: Mapping[int, int] = {}
 
 
-class _Side:
+class _CheckSide:
     """The checks of success or of failure: least values first, greatest ones behind them."""
 
-    def __init__(self, checks: list[tuple[Check, Ring]]) -> None:
+    def __init__(self, checks: list[tuple[BoundCheck, ValueRing]]) -> None:
         lower = [each for each in checks if each[0].bound in ("min", "above")]
         upper = [each for each in checks if each[0].bound in ("max", "below")]
         self.checks = [check for check, _ in (*lower, *upper)]
@@ -48,13 +47,13 @@ class _Side:
         self.most = [check.reach for check, _ in upper]
 
 
-class _Program(NamedTuple):
+class _StageChecks(NamedTuple):
     """All that is checked in a stage."""
 
-    wins: _Side
-    fails: _Side
-    checks: list[Check]
-    rings: list[Ring]
+    wins: _CheckSide
+    fails: _CheckSide
+    checks: list[BoundCheck]
+    rings: list[ValueRing]
 
 
 class Gate:
@@ -71,20 +70,20 @@ class Gate:
         self.spent = 0  # failures of this phase, in all
         self.iteration = -1  # the last one that was observed; -1: none yet
         self.frozen_until = -1
-        self._rings: dict[tuple[str, str], Ring] = {}
+        self._rings: dict[tuple[str, str], ValueRing] = {}
         self._programs = {stage: self._program(stage) for stage in ("", *settings.stages())}
         # every window sees every value, whatever the stage
         self._pushes = [(ring.key, ring.push) for ring in self._rings.values()]
 
     def observe(self, iteration: int, values: Mapping[str, Any], stage: str = "") -> Decision:
         if iteration <= self.iteration:
-            raise GateError(_backwards(iteration, self.iteration))
+            raise GateError(_backwards_message(iteration, self.iteration))
         self.iteration = iteration
         if iteration <= self.frozen_until:
             return self._decision(stage, FROZEN, UNKNOWN, self.streak, values)
         for key, push in self._pushes:
             value = values.get(key)
-            push(value if type(value) is float else _number(value))
+            push(value if type(value) is float else _float_or_nan(value))
         wins, fails, checks, rings = self._programs.get(stage) or self._programs[""]
         lows, highs = [read() for read in wins.lows], [read() for read in wins.highs]
         success: bool | None = all(map(ge, lows, wins.least)) and all(map(le, highs, wins.most))
@@ -103,11 +102,17 @@ class Gate:
         return self._step(stage, success and bool(wins.checks), failure, values, checks, seen, lacks)
 
     def _step(
-        self, stage: str, success: bool | None, failure: bool | None, values: Mapping[str, Any],
-        checks: Sequence[Check], seen: Sequence[float], lacks: Mapping[int, int],
-    ) -> Decision:  # fmt: skip
+        self,
+        stage: str,
+        success: bool | None,
+        failure: bool | None,
+        values: Mapping[str, Any],
+        checks: Sequence[BoundCheck],
+        seen: Sequence[float],
+        lacks: Mapping[int, int],
+    ) -> Decision:
         before, settings = self.streak, self.settings
-        verdict = _verdict(success, failure, settings.wins)
+        verdict = _weigh_both_sides(success, failure, settings.wins)
         if verdict == SUCCESS or (verdict == BOTH and settings.wins == SUCCESS):
             self.streak, self.failures = before + 1, 0
             state = self._advance() if self.streak >= settings.required else HOLD
@@ -142,38 +147,67 @@ class Gate:
             ring.clear()
 
     def _decision(
-        self, stage: str, state: str, verdict: str, before: int, values: Mapping[str, Any],
-        checks: Sequence[Check] = (), seen: Sequence[float] = (), lacks: Mapping[int, int] = _NOTHING,
-        broken: bool = False, counts: tuple[int, int] = (0, 0),
-    ) -> Decision:  # fmt: skip
+        self,
+        stage: str,
+        state: str,
+        verdict: str,
+        before: int,
+        values: Mapping[str, Any],
+        checks: Sequence[BoundCheck] = (),
+        seen: Sequence[float] = (),
+        lacks: Mapping[int, int] = _NOTHING,
+        broken: bool = False,
+        counts: tuple[int, int] = (0, 0),
+    ) -> Decision:
         return Decision(
-            self.settings, self.iteration, stage, state, verdict, self.phase, self.streak, before, self.failures,
-            self.spent, self.frozen_until, dict(values), checks, seen, lacks, broken, counts,
-        )  # fmt: skip
+            self.settings,
+            self.iteration,
+            stage,
+            state,
+            verdict,
+            self.phase,
+            self.streak,
+            before,
+            self.failures,
+            self.spent,
+            self.frozen_until,
+            dict(values),
+            checks,
+            seen,
+            lacks,
+            broken,
+            counts,
+        )
 
-    def _program(self, stage: str) -> _Program:
+    def _program(self, stage: str) -> _StageChecks:
         settings = self.settings
-        wins = _Side([check for each in settings.success for check in self._checks(SUCCESS, each, stage)])
-        fails = _Side([check for each in settings.failure for check in self._checks(FAILURE, each, stage)])
-        return _Program(wins, fails, wins.checks + fails.checks, wins.rings + fails.rings)
+        wins = _CheckSide([check for each in settings.success for check in self._checks(SUCCESS, each, stage)])
+        fails = _CheckSide([check for each in settings.failure for check in self._checks(FAILURE, each, stage)])
+        return _StageChecks(wins, fails, wins.checks + fails.checks, wins.rings + fails.rings)
 
-    def _checks(self, side: str, criterion: Criterion, stage: str) -> list[tuple[Check, Ring]]:
+    def _checks(self, side: str, criterion: Criterion, stage: str) -> list[tuple[BoundCheck, ValueRing]]:
         limits = criterion.at(stage)
         window = limits.window or LAST
         place = (criterion.key, str(window))
         ring = self._rings.get(place)
         if ring is None:
-            ring = self._rings[place] = ring_of(criterion.key, window)
-        return [(Check(side, criterion.key, window, *bound), ring) for bound in limits.bounds().items()]
+            ring = self._rings[place] = make_ring(criterion.key, window)
+        return [(BoundCheck(side, criterion.key, window, *bound), ring) for bound in limits.bounds().items()]
 
     def state(self) -> dict[str, Any]:
         """Everything that a later decision rests on, as JSON can hold it: put it into the checkpoint."""
         return {
             "settings": self.settings.mapping(),
-            "phase": self.phase, "streak": self.streak, "failures": self.failures, "spent": self.spent,
-            "iteration": self.iteration, "frozen_until": self.frozen_until,
-            "windows": [[*place, [plain(value) for value in ring.values()]] for place, ring in self._rings.items()],
-        }  # fmt: skip
+            "phase": self.phase,
+            "streak": self.streak,
+            "failures": self.failures,
+            "spent": self.spent,
+            "iteration": self.iteration,
+            "frozen_until": self.frozen_until,
+            "windows": [
+                [*place, [json_safe_value(value) for value in ring.values()]] for place, ring in self._rings.items()
+            ],
+        }
 
     @classmethod
     def resume(cls, settings: GateSettings, state: Mapping[str, Any]) -> Gate:
@@ -184,11 +218,11 @@ class Gate:
         for name in ("phase", "streak", "failures", "spent", "iteration", "frozen_until"):
             setattr(gate, name, int(state[name]))
         for key, window, values in state["windows"]:
-            gate._rings[key, window].load([_number(value) for value in values])
+            gate._rings[key, window].load([_float_or_nan(value) for value in values])
         return gate
 
 
-def _backwards(iteration: int, last: int) -> str:
+def _backwards_message(iteration: int, last: int) -> str:
     if last < 0:
         return f"an iteration can't be negative, found {iteration}"
     return (
@@ -197,7 +231,7 @@ def _backwards(iteration: int, last: int) -> str:
     )
 
 
-def _verdict(success: bool | None, failure: bool | None, wins: str) -> str:
+def _weigh_both_sides(success: bool | None, failure: bool | None, wins: str) -> str:
     if failure:
         return BOTH if success else FAILURE
     if success and wins == SUCCESS:  # whatever the failure criteria would say
@@ -207,7 +241,7 @@ def _verdict(success: bool | None, failure: bool | None, wins: str) -> str:
     return SUCCESS if success else NEITHER
 
 
-def _number(value: Any) -> float:
+def _float_or_nan(value: Any) -> float:
     """NaN where it is none: a metric may be missing, or a text."""
     try:
         return NAN if value is None or isinstance(value, bool) else float(value)

@@ -15,35 +15,35 @@ _LOG_STEP, _LOG_TAIL = 0.005, 1e-13  # of the sum in lognormal_shift
 _CLOSE = 1e-12
 
 
-def t_quantile(share: float, df: float) -> float:
+def student_t_quantile(share: float, df: float) -> float:
     return float(special.stdtrit(df, share))
 
 
-def t_two_sided(t: float, df: float) -> float:
+def student_t_p_value(t: float, df: float) -> float:
     """The p value of |t|."""
     return float(2 * special.stdtr(df, -abs(t)))
 
 
-def t_power(shift: float, df: int, alpha: float) -> float:
+def student_t_power(shift: float, df: int, alpha: float) -> float:
     """That a two-sided t test with this noncentrality rejects; `df` is even, as two groups of one size have it.
 
     scipy's noncentral t is NaN here and there, at few seeds above all; so this sums over the spread that is met: given
     it, the mean is normal. Both factors are analytic and their product is even in it, so equal steps lose nothing.
     """
-    critical = -t_quantile(alpha / 2, df)
-    spread, weight = _spreads(df, _STEP / math.hypot(critical, math.sqrt(2 * df)))
+    critical = -student_t_quantile(alpha / 2, df)
+    spread, weight = _sd_estimates_at_steps(df, _STEP / math.hypot(critical, math.sqrt(2 * df)))
     missed = special.ndtr(critical * spread - shift) - special.ndtr(-critical * spread - shift)
     return min(1.0, max(0.0, 1.0 - float(np.sum(weight * missed))))
 
 
 @lru_cache(maxsize=64)
-def _spreads(df: int, step: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _sd_estimates_at_steps(df: int, step: float) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Estimates of a sd of 1 that have `df` degrees of freedom, at multiples of `step`, and how likely each is."""
     half = df / 2
     least = math.sqrt(special.gammaincinv(half, _TAIL) / half)
     most = math.sqrt(special.gammainccinv(half, _TAIL) / half)
     spread = step * np.arange(max(1, int(least / step)), int(most / step) + 2, dtype=np.float64)
-    scale = math.log(2) + half * math.log(half) - log_gamma(half)
+    scale = math.log(2) + half * math.log(half) - log_gamma_function(half)
     return spread, step * np.exp(scale + (df - 1) * np.log(spread) - half * spread**2)
 
 
@@ -55,7 +55,7 @@ def lognormal_shift(share: float, n: int, sd: float) -> float:
     where v is a chi-square over its degrees of freedom. Given v it is normal; the sum over v takes equal steps of its
     logarithm, in which both factors are analytic and die out at either end.
     """
-    spread, weight = _log_spreads(n - 1)
+    spread, weight = _sd_estimates_at_log_steps(n - 1)
     lift, slope = sd / (2 * spread**2), math.sqrt(n) * spread
 
     def below(z: float) -> float:
@@ -73,7 +73,7 @@ def lognormal_shift(share: float, n: int, sd: float) -> float:
 
 
 @lru_cache(maxsize=16)
-def _log_spreads(df: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _sd_estimates_at_log_steps(df: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Estimates of a sd of 1 at equal steps of their logarithm, and how likely each is."""
     half = df / 2
     least = 0.5 * math.log(special.gammaincinv(half, _LOG_TAIL) / half)
@@ -91,5 +91,5 @@ def chi2_quantile(share: float, df: float) -> float:
     return float(2 * special.gammaincinv(df / 2, share))
 
 
-def log_gamma(x: float) -> float:
+def log_gamma_function(x: float) -> float:
     return float(special.gammaln(x))

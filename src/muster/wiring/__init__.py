@@ -1,1 +1,1 @@
-"""The one place that builds concrete things and plugs them together."""
+"""Doors for processes of 0.1, whose commands name this package. Nothing else imports it."""

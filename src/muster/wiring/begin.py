@@ -1,62 +1,8 @@
-"""Begins a program of ours: `python -m muster.wiring.begin muster.wiring.controller ROOT`.
+"""`python -m muster.wiring.begin muster.wiring.controller ROOT`: how 0.1 begins a controller."""
 
-Where it can't be loaded or fails, it ends with one line that says why. A system without a free descriptor refuses
-modules as if they did not exist, so everything else is loaded in here.
-"""
-
-from __future__ import annotations
-
-import importlib
-import os
 import sys
 
-from muster.wiring.own_python import forget_working_folder
-
-
-def main(argv: list[str]) -> int:
-    name, *rest = argv
-    forget_working_folder()
-    try:
-        return int(importlib.import_module(name).main(rest))
-    except Exception as error:
-        if not isinstance(error, (OSError, ImportError, MemoryError)) and not hasattr(error, "hint"):
-            _trace(error)
-        told = f"muster: {name.rpartition('.')[2]}: {_words(error)}\n"
-        os.write(2, told.encode("utf-8", "replace"))
-        return 1
-
-
-def _words(error: Exception) -> str:
-    """In one line; the guard shows it."""
-    if isinstance(error, ImportError) and (refused := _refused()):
-        return f"it could not be loaded: {refused}"
-    hint = getattr(error, "hint", "")
-    where = getattr(error, "where", "")
-    said = str(error) or type(error).__name__
-    if not isinstance(error, OSError) and not hasattr(error, "hint"):
-        said = f"{type(error).__name__}: {said}"
-    return " ".join(f"{said}{f'; where: {where}' if where else ''}{f'; mend: {hint}' if hint else ''}".split())
-
-
-def _refused() -> str:
-    """Why a file can't even be opened now; "": it can."""
-    try:
-        os.close(os.open(os.devnull, os.O_RDONLY))
-    except OSError as error:
-        return str(error)
-    return ""
-
-
-def _trace(error: Exception) -> None:
-    """A mistake in Muster: its traceback goes to controller.log, for whoever mends it."""
-    try:
-        import traceback
-
-        traceback.print_exception(error)
-        sys.stderr.flush()
-    except (OSError, ImportError):
-        pass
-
+from muster.bootstrap.begin_process import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

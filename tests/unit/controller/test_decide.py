@@ -7,30 +7,40 @@ from dataclasses import replace
 
 import pytest
 
-from muster.controller.actions import Action, End, Fence, Nudge, Relaunch, Settle, Start, Stop
-from muster.controller.agenda import Agenda
-from muster.controller.decide import View, decide
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Slots, Uses
-from muster.domain.cell import all_cells
-from muster.domain.sighting import Exit, Identity, ProofReading, Sighting
-from muster.domain.state import CampaignState, Intent
-from muster.domain.verdict import Cause, State
-from muster.judge.attempt import judge_attempt
-from muster.ports.executor import Slot
+from muster.engine.controller.decide import (
+    Action,
+    ControllerView,
+    End,
+    Fence,
+    Nudge,
+    Relaunch,
+    Settle,
+    Start,
+    Stop,
+    decide,
+)
+from muster.engine.judge.attempt_verdict import judge_attempt
+from muster.engine.plan.scheduling import CellQueue
+from muster.engine.ports.executor import Slot
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, ProcessIdentity, ProofReading
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Slots, SlotUse
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.verdict import Cause, VerdictState
 
 SEEDS = Axis("seed", (AxisValue("0", 0), AxisValue("1", 1), AxisValue("2", 2)))
 TRAIN = Job("train", ("seed",), ("true",), timeout_s=100.0)
 EVAL = Job("eval", ("seed",), ("true",), needs=("train",))
 CPUS = (Slot("cpu0", "cpu"), Slot("cpu1", "cpu"))
-IDENTITY = Identity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
-ALIVE = Sighting(20.0, "yes", True, IDENTITY, main="alive", shim="alive", shim_locked=True, tree_locked=True)
-DONE = replace(ALIVE, main="gone", exit=Exit(0, None, 1010.0, 30.0, 20.0, orphans=()), proof=ProofReading(True))
+IDENTITY = ProcessIdentity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
+ALIVE = AttemptSnapshot(20.0, "yes", True, IDENTITY, main="alive", shim="alive", shim_locked=True, tree_locked=True)
+DONE = replace(ALIVE, main="gone", exit=ExitRecord(0, None, 1010.0, 30.0, 20.0, orphans=()), proof=ProofReading(True))
 
 
 def world(jobs: Sequence[Job] = (TRAIN, EVAL), intent: Intent | None = None) -> CampaignState:
     campaign = Campaign("c", (SEEDS,), tuple(jobs), slots=Slots(gpus=(), cpus=2))
-    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
+    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(list_campaign_cells(campaign))}
     return CampaignState(campaign, "h", "", intent or Intent(), 3, (), records)
 
 
@@ -45,20 +55,20 @@ def put(state: CampaignState, *attempts: Attempt, **changes: object) -> None:
 
 
 def see(
-    state: CampaignState, sightings: dict[str, Sighting] | None = None, now: float = 50.0, **more: object
+    state: CampaignState, sightings: dict[str, AttemptSnapshot] | None = None, now: float = 50.0, **more: object
 ) -> list[Action]:
-    agenda = Agenda(state)
+    agenda = CellQueue(state)
     keyed = {state.cells[cell].open.key: seen for cell, seen in (sightings or {}).items()}  # type: ignore[union-attr]
     verdicts = {
         key: judge_attempt(state.cells[key[0]].open, seen, state.campaign.job(state.cells[key[0]].cell.job))  # type: ignore[arg-type]
         for key, seen in keyed.items()
     }
-    view = View(state, agenda.needs, agenda.cells, CPUS, agenda.open, verdicts, keyed)
+    view = ControllerView(state, agenda.needs, agenda.cells, CPUS, agenda.open, verdicts, keyed)
     return decide(replace(view, **more), now)  # type: ignore[arg-type]
 
 
 def dead(kind: str, note: str = "why") -> Outcome:
-    return Outcome(State.DEAD, Cause(kind, note=note), note)
+    return Outcome(VerdictState.DEAD, Cause(kind, note=note), note)
 
 
 def test_starts_as_many_as_there_are_slots_and_only_what_needs_nothing() -> None:
@@ -72,7 +82,7 @@ def test_starts_as_many_as_there_are_slots_and_only_what_needs_nothing() -> None
 def test_a_settled_need_starts_its_follower_in_the_same_turn() -> None:
     state = world()
     for cell in ("train/1", "train/2"):
-        put(state, attempt(cell, outcome=Outcome(State.DONE)))
+        put(state, attempt(cell, outcome=Outcome(VerdictState.DONE)))
     put(state, attempt("train/0"))
     actions = see(state, {"train/0": DONE})
     assert isinstance(actions[0], Settle)
@@ -159,7 +169,7 @@ def test_what_was_declared_at_the_end_is_recorded() -> None:
 def test_an_unstarted_claim_is_relaunched_but_not_while_its_shim_may_come() -> None:
     state = world()
     put(state, attempt("train/0"))
-    unstarted = {"train/0": Sighting(20.0, "no", searched=True)}
+    unstarted = {"train/0": AttemptSnapshot(20.0, "no", searched=True)}
     assert any(isinstance(a, Relaunch) for a in see(state, unstarted))
     recent = see(state, unstarted, launched={("train/0", 1): 49.0})
     assert not any(isinstance(a, Relaunch) for a in recent)
@@ -169,14 +179,14 @@ def test_nothing_is_relaunched_or_fenced_before_its_token_was_looked_for() -> No
     for more, intent in (({}, Intent()), ({"stop_because": "no"}, Intent()), ({}, Intent("down"))):
         state = world(intent=intent)
         put(state, attempt("train/0"), **more)
-        done = see(state, {"train/0": Sighting(20.0, "no")})
+        done = see(state, {"train/0": AttemptSnapshot(20.0, "no")})
         assert not [a for a in done if isinstance(a, Relaunch | Fence)]
 
 
 def test_an_attempt_without_files_is_never_launched_again_and_keeps_no_slot() -> None:
     state = world()
     put(state, attempt("train/0"))
-    done = see(state, {"train/0": Sighting(20.0, "lost", searched=True)})
+    done = see(state, {"train/0": AttemptSnapshot(20.0, "lost", searched=True)})
     assert not [a for a in done if isinstance(a, Relaunch | Fence | Settle | Stop)]
     assert attempt("train/0").slots[0] in {slot for a in done if isinstance(a, Start) for slot in a.slots}
 
@@ -184,7 +194,7 @@ def test_an_attempt_without_files_is_never_launched_again_and_keeps_no_slot() ->
 def test_an_unstarted_claim_that_a_person_stops_is_fenced() -> None:
     state = world()
     put(state, attempt("train/0"), stop_because="no")
-    assert any(isinstance(a, Fence) for a in see(state, {"train/0": Sighting(20.0, "no", searched=True)}))
+    assert any(isinstance(a, Fence) for a in see(state, {"train/0": AttemptSnapshot(20.0, "no", searched=True)}))
 
 
 def test_stop_and_timeout_are_asked_for_once() -> None:
@@ -215,10 +225,10 @@ def test_a_run_that_has_ended_is_not_pruned() -> None:
     [
         ALIVE,  # it ignores SIGTERM
         replace(ALIVE, main="gone", strays=(101,)),
-        replace(ALIVE, main="gone", exit=Exit(None, 15, 1010.0, 30.0, 20.0, orphans=(101,))),
+        replace(ALIVE, main="gone", exit=ExitRecord(None, 15, 1010.0, 30.0, 20.0, orphans=(101,))),
     ],
 )
-def test_a_stop_whose_shim_died_before_all_had_ended_is_asked_for_once_more(left: Sighting, cause: str) -> None:
+def test_a_stop_whose_shim_died_before_all_had_ended_is_asked_for_once_more(left: AttemptSnapshot, cause: str) -> None:
     state = world(intent=Intent("held", "look only"))
     put(state, attempt("train/0"))
     out = {("train/0", 1): Stop(attempt("train/0"), cause, "enough")}
@@ -267,7 +277,7 @@ def test_down_leaves_runs_alone_but_sees_stops_to_their_end() -> None:
 def test_ends_complete_or_stuck_and_says_what_is_left() -> None:
     state = world(jobs=(TRAIN,))
     for cell in ("train/0", "train/1"):
-        put(state, attempt(cell, outcome=Outcome(State.DONE)))
+        put(state, attempt(cell, outcome=Outcome(VerdictState.DONE)))
     put(state, attempt("train/2", outcome=dead("signal")))
     end = see(state)[-1]
     assert isinstance(end, End)
@@ -280,7 +290,7 @@ def test_ends_complete_or_stuck_and_says_what_is_left() -> None:
 
 
 def test_a_job_that_no_slot_can_ever_hold_does_not_keep_the_controller() -> None:
-    state = world(jobs=(replace(TRAIN, uses=Uses(gpu=1)),))
+    state = world(jobs=(replace(TRAIN, uses=SlotUse(gpu=1)),))
     end = see(state)[-1]
     assert isinstance(end, End)
 
@@ -296,7 +306,7 @@ def test_decide_changes_nothing_it_was_given() -> None:
 def test_a_claim_that_went_down_before_it_started_is_fenced() -> None:
     state = world(intent=Intent("down"))
     put(state, attempt("train/0"))
-    fences = [a for a in see(state, {"train/0": Sighting(20.0, "no", searched=True)}) if isinstance(a, Fence)]
+    fences = [a for a in see(state, {"train/0": AttemptSnapshot(20.0, "no", searched=True)}) if isinstance(a, Fence)]
     assert [fence.stop for fence in fences] == [False]
 
 

@@ -7,11 +7,10 @@ from dataclasses import replace
 import pytest
 from test_decide import ALIVE, DONE, attempt, dead, put, see, world
 
-from muster.controller.actions import End, Settle, Start, Stop
-from muster.domain.attempt import Outcome
-from muster.domain.gates import GateNews, GateRecord
-from muster.domain.state import CampaignState
-from muster.domain.verdict import State
+from muster.engine.controller.decide import End, Settle, Start, Stop
+from muster.model.attempt import Outcome
+from muster.model.campaign_state import CampaignState, GateRecord, GateUpdate
+from muster.model.verdict import VerdictState
 
 OPEN = GateRecord(1, 4, "advance", 1, "2 successes in a row: on to phase 1")
 SHUT = replace(OPEN, iteration=6, state="fall_back", phase=0)
@@ -22,14 +21,14 @@ def gated(*opened: str) -> CampaignState:
     state = world()
     state = replace(state, campaign=replace(state.campaign, gates={"rise": {"job": "train", "lets": ["eval"]}}))
     for cell in ("train/1", "train/2"):
-        put(state, attempt(cell, outcome=Outcome(State.DONE)))
+        put(state, attempt(cell, outcome=Outcome(VerdictState.DONE)))
     put(state, attempt("train/0"))
     state.gates.update({cell: {"rise": OPEN} for cell in opened})
     return state
 
 
-def left(*cells: str) -> GateNews:
-    return GateNews(left=frozenset((cell, 1) for cell in cells))
+def left(*cells: str) -> GateUpdate:
+    return GateUpdate(left=frozenset((cell, 1) for cell in cells))
 
 
 def test_an_open_gate_lets_its_job_start_once_all_of_the_run_was_read() -> None:
@@ -37,13 +36,13 @@ def test_an_open_gate_lets_its_job_start_once_all_of_the_run_was_read() -> None:
     actions = see(state, {"train/0": DONE}, gates=left("train/0"))
     assert isinstance(actions[0], Settle)
     assert [each.cell for each in actions if isinstance(each, Start)] == ["eval/1"]
-    put(state, attempt("train/0", outcome=Outcome(State.DONE)))
+    put(state, attempt("train/0", outcome=Outcome(VerdictState.DONE)))
     assert [each.cell for each in see(state) if isinstance(each, Start)] == ["eval/0", "eval/1"]
 
 
 def test_a_campaign_does_not_end_before_its_runs_were_read() -> None:
     state = gated()
-    put(state, attempt("train/0", outcome=Outcome(State.DONE)))
+    put(state, attempt("train/0", outcome=Outcome(VerdictState.DONE)))
     assert see(state, gates=left("train/2")) == []
     (end,) = see(state)
     assert end == End(False, "nothing runs and nothing may start: 3 BLOCKED")
@@ -61,7 +60,7 @@ def test_a_shut_gate_keeps_its_job_from_starting_and_from_being_retried(record: 
 
 def test_a_gate_that_bears_no_more_stops_its_run_once() -> None:
     state = gated()
-    news = GateNews(stops={("train/0", 1): ("gate_stop", "why")})
+    news = GateUpdate(stops={("train/0", 1): ("gate_stop", "why")})
     (stop,) = (each for each in see(state, {"train/0": ALIVE}, gates=news) if isinstance(each, Stop))
     assert (stop.cause, stop.reason) == ("gate_stop", "why")
     again = see(state, {"train/0": ALIVE}, gates=news, stopping={("train/0", 1): stop})

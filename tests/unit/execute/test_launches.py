@@ -10,13 +10,13 @@ from typing import IO, Any
 
 import pytest
 
-from muster.domain.attempt import Attempt
-from muster.domain.sighting import ProofReading
-from muster.execute.launches import LaunchBook
-from muster.observe import process
-from muster.observe.attempts import AttemptProbe
-from muster.observe.process import boot_id
-from muster.ports.clock import SystemClock
+from muster.engine.ports.clock import SystemClock
+from muster.files import process_identity
+from muster.files.process_identity import read_boot_id
+from muster.hosts.local.attempt_probe import AttemptProbe
+from muster.hosts.local.launch_orders import LaunchBook
+from muster.model.attempt import Attempt
+from muster.model.attempt_snapshot import ProofReading
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def test_one_that_cannot_be_written_is_known_as_long_as_the_controller_lives(tmp
 def test_who_cannot_look_for_its_processes_does_not_call_it_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = Attempt("train/0", 1, "token", 1, (), "", "", SystemClock().boot() - 100, boot_id())
+    attempt = Attempt("train/0", 1, "token", 1, (), "", "", SystemClock().boot() - 100, read_boot_id())
     probe = AttemptProbe(lambda *_: tmp_path / "none", SystemClock(), lambda *_: ProofReading(True))
     opened = open
 
@@ -90,6 +90,6 @@ def test_who_cannot_look_for_its_processes_does_not_call_it_gone(
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
         return opened(path, *words)
 
-    monkeypatch.setattr(process, "open", refused, raising=False)
+    monkeypatch.setattr(process_identity, "open", refused, raising=False)
     seen = probe.look([attempt])[attempt.key]
     assert (seen.started, seen.trouble) == ("unread", "[Errno 24] Too many open files")

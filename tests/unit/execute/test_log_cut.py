@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from muster.execute.log_cut import cut_logs
-from muster.observe.metrics.growing import Growing
-from muster.observe.metrics.tailing import Tail
+from muster.hosts.local.attempt_observer import cut_attempt_logs
+from muster.readers.records.growing_file import FileTail, GrowingFile
 
 MOST = 1 << 20
 LINE = b"step %08d of a run that prints without end\n"
@@ -26,32 +25,32 @@ def test_it_keeps_its_length_and_both_ends(tmp_path: Path) -> None:
     log = tmp_path / "stdout.log"
     write(log, 0, 100_000)
     before = log.read_bytes()
-    assert cut_logs(str(tmp_path), MOST) > 3 * MOST
+    assert cut_attempt_logs(str(tmp_path), MOST) > 3 * MOST
     after = log.read_bytes()
     assert len(after) == len(before)
     assert after[: MOST // 4] == before[: MOST // 4]
     assert after[-MOST // 2 :] == before[-MOST // 2 :]
     assert blocks(log) <= MOST
-    assert cut_logs(str(tmp_path), MOST) == 0, "there is room until the next time"
+    assert cut_attempt_logs(str(tmp_path), MOST) == 0, "there is room until the next time"
 
 
 def test_one_that_is_small_enough_or_no_file_stays(tmp_path: Path) -> None:
     write(tmp_path / "stdout.log", 0, 1000)
     os.mkfifo(tmp_path / "stderr.log")
     before = (tmp_path / "stdout.log").read_bytes()
-    assert cut_logs(str(tmp_path), MOST) == 0
+    assert cut_attempt_logs(str(tmp_path), MOST) == 0
     assert (tmp_path / "stdout.log").read_bytes() == before
     elsewhere = tmp_path / "elsewhere"
     write(elsewhere, 0, 100_000)
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "stdout.log").symlink_to(elsewhere)
-    assert cut_logs(str(tmp_path / "run"), MOST) == 0, "what a link leads to is not ours"
+    assert cut_attempt_logs(str(tmp_path / "run"), MOST) == 0, "what a link leads to is not ours"
 
 
 def test_who_writes_and_who_reads_notice_nothing(tmp_path: Path) -> None:
     log = tmp_path / "stdout.log"
     writer = os.open(log, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
-    tail, growing = Tail(str(log)), Growing(str(log))
+    tail, growing = FileTail(str(log)), GrowingFile(str(log))
     try:
         seen = 0
         for turn in range(20):
@@ -66,7 +65,7 @@ def test_who_writes_and_who_reads_notice_nothing(tmp_path: Path) -> None:
             assert lines.splitlines()[-1] + b"\n" == LINE % ((turn + 1) * 10_000 - 1)
             if turn:
                 assert lines.splitlines()[0] + b"\n" == LINE % (turn * 10_000)
-            seen += cut_logs(str(tmp_path), MOST)
+            seen += cut_attempt_logs(str(tmp_path), MOST)
         assert seen > 6 * MOST
         assert blocks(log) <= MOST
         assert log.stat().st_size == 200_000 * len(LINE % 0)

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.attempt import Attempt
-from muster.domain.campaign import Job, Slots, Uses
-from muster.domain.sighting import Identity
-from muster.execute.gpus import Gpu, GpuWatch
-from muster.execute.launches import LaunchBook, LocalTraces
-from muster.execute.local import LocalExecutor
-from muster.execute.slots import Holder, SlotHouse
-from muster.plan.slots import choose, need
-from muster.ports.executor import Slot
+from muster.engine.plan.scheduling import choose_slots, slots_needed
+from muster.engine.ports.executor import LeaseHolder, Slot
+from muster.hosts.local.executor import LocalExecutor
+from muster.hosts.local.gpus import GpuDevice, GpuInventory
+from muster.hosts.local.launch_orders import LaunchBook, LocalTraces
+from muster.hosts.local.slot_leases import SlotLeases
+from muster.model.attempt import Attempt
+from muster.model.attempt_snapshot import ProcessIdentity
+from muster.model.campaign import Job, Slots, SlotUse
 
-FREE, BUSY = Gpu(0, "H200", False), Gpu(1, "H200", True, "2 processes use it")
+FREE, BUSY = GpuDevice(0, "H200", False), GpuDevice(1, "H200", True, "2 processes use it")
 
 
 @pytest.fixture
@@ -32,11 +32,11 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def machine(home: Path) -> list[Gpu]:
+def machine(home: Path) -> list[GpuDevice]:
     return [FREE, BUSY]
 
 
-def executor(home: Path, slots: Slots, gpus: list[Gpu]) -> LocalExecutor:
+def executor(home: Path, slots: Slots, gpus: list[GpuDevice]) -> LocalExecutor:
     return LocalExecutor(home / ".muster", slots, find=lambda: list(gpus))
 
 
@@ -90,22 +90,22 @@ def test_a_lease_lives_as_long_as_any_process_that_inherited_it(home: Path) -> N
     two.give_back(freed)
 
 
-def test_auto_leaves_a_gpu_to_others_until_they_are_gone(home: Path, machine: list[Gpu]) -> None:
+def test_auto_leaves_a_gpu_to_others_until_they_are_gone(home: Path, machine: list[GpuDevice]) -> None:
     found = executor(home, Slots(gpus=None, cpus=0), machine)
     assert names(found) == ["gpu0.0", "gpu1.0"]
     assert found.lease(["gpu1.0"]) is None
-    machine[1] = Gpu(1, "H200", False)
-    found.watch = GpuWatch(lambda: list(machine))  # as a later reading would find it
+    machine[1] = GpuDevice(1, "H200", False)
+    found.watch = GpuInventory(lambda: list(machine))  # as a later reading would find it
     lease = found.lease(["gpu1.0"])
     assert lease
     found.give_back(lease)
 
 
-def test_a_gpu_that_is_busy_with_our_own_run_takes_its_second_share(home: Path, machine: list[Gpu]) -> None:
+def test_a_gpu_that_is_busy_with_our_own_run_takes_its_second_share(home: Path, machine: list[GpuDevice]) -> None:
     machine[:] = [FREE]
     one = executor(home, Slots(gpus=None, per_gpu=2, cpus=0), machine)
     first = one.lease(["gpu0.0"])
-    machine[:] = [Gpu(0, "H200", True, "1 process uses it")]
+    machine[:] = [GpuDevice(0, "H200", True, "1 process uses it")]
     two = executor(home, Slots(gpus=None, per_gpu=2, cpus=0), machine)
     second = two.lease(["gpu0.1"])
     assert first
@@ -117,11 +117,11 @@ def test_a_gpu_that_is_busy_with_our_own_run_takes_its_second_share(home: Path, 
 def test_a_driver_that_hangs_never_hangs_us(home: Path) -> None:
     answer = threading.Event()
 
-    def hang() -> list[Gpu]:
+    def hang() -> list[GpuDevice]:
         answer.wait(60)
         return [FREE]
 
-    watch = GpuWatch(hang, patience_s=0.05)
+    watch = GpuInventory(hang, patience_s=0.05)
     assert list(watch.gpus) == []
     assert watch.busy(0) is None
     answer.set()
@@ -129,17 +129,17 @@ def test_a_driver_that_hangs_never_hangs_us(home: Path) -> None:
 
 def test_what_a_cell_takes_by_default() -> None:
     job = Job("train", (), ("true",))
-    assert need(job, has_gpus=True) == (1, 0)
-    assert need(job, has_gpus=False) == (0, 1)
-    assert need(Job("j", (), ("x",), uses=Uses(gpu=0)), has_gpus=True) == (0, 1)
-    assert need(Job("j", (), ("x",), uses=Uses(gpu=1, cpu=1)), has_gpus=True) == (1, 1)
-    assert need(Job("j", (), ("x",), uses=Uses(cpu=2)), has_gpus=True) == (0, 2)
+    assert slots_needed(job, has_gpus=True) == (1, 0)
+    assert slots_needed(job, has_gpus=False) == (0, 1)
+    assert slots_needed(Job("j", (), ("x",), uses=SlotUse(gpu=0)), has_gpus=True) == (0, 1)
+    assert slots_needed(Job("j", (), ("x",), uses=SlotUse(gpu=1, cpu=1)), has_gpus=True) == (1, 1)
+    assert slots_needed(Job("j", (), ("x",), uses=SlotUse(cpu=2)), has_gpus=True) == (0, 2)
 
 
 def test_several_gpus_come_from_different_cards() -> None:
-    assert choose((2, 0), ["gpu0.0", "gpu0.1", "gpu1.0"], []) == ("gpu0.0", "gpu1.0")
-    assert choose((2, 0), ["gpu0.0", "gpu0.1"], []) is None
-    assert choose((0, 2), [], ["cpu0"]) is None
+    assert choose_slots((2, 0), ["gpu0.0", "gpu0.1", "gpu1.0"], []) == ("gpu0.0", "gpu1.0")
+    assert choose_slots((2, 0), ["gpu0.0", "gpu0.1"], []) is None
+    assert choose_slots((0, 2), [], ["cpu0"]) is None
 
 
 # -- files that are deleted, and other users
@@ -226,7 +226,7 @@ def test_a_lock_of_another_user_that_may_only_be_read_is_taken_not_broken(tmp_pa
     slots = tmp_path / "slots"
     slots.mkdir()
     (slots / "cpu0").touch(0o644)
-    house = SlotHouse(slots)
+    house = SlotLeases(slots)
     for folder in (tmp_path, *tmp_path.parents[:-2]):
         folder.chmod(folder.stat().st_mode | 0o055)
     pid = os.fork()
@@ -276,12 +276,12 @@ def test_a_lease_that_got_a_second_name_is_not_signed(home: Path) -> None:
     lease = one.lease(["cpu0"])
     assert lease
     os.link(home / "home" / "slots" / "cpu0", home / "second")
-    one.house.sign(lease, Holder("campaign", "train/0", 1, "token"))
+    one.house.sign(lease, LeaseHolder("campaign", "train/0", 1, "token"))
     assert (home / "second").read_text() == ""
 
 
 def test_the_launch_book_outlives_its_deletion_and_forgets_what_is_over(tmp_path: Path) -> None:
-    who = Identity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
+    who = ProcessIdentity("boot", 1, 2, 100, 3, 99, 4, 10.0, 1000.0)
     book = LaunchBook(tmp_path / "launched")
     book.note("a")
     book.note("a", who)
@@ -300,7 +300,7 @@ def test_the_launch_book_outlives_its_deletion_and_forgets_what_is_over(tmp_path
 def test_who_cannot_look_for_a_deleted_lease_does_not_take_the_slot(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    house = SlotHouse(home / "slots")
+    house = SlotLeases(home / "slots")
 
     def refused(_: str) -> None:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.domain.reading import Aftermath
-from muster.domain.sighting import Exit
-from muster.judge.cause import CauseFound, cause_of
-from muster.judge.clues import final_of, read_clues
+from muster.engine.judge.cause_rules import CauseReport, find_cause
+from muster.engine.judge.log_clues import find_final_exception, read_log_clues
+from muster.model.attempt_snapshot import ExitRecord, PostMortem
 
 TAILS = Path(__file__).parent / "tails"
 
@@ -24,8 +23,8 @@ TAILS = Path(__file__).parent / "tails"
 @dataclass(frozen=True)
 class Tail:
     name: str
-    exit: Exit
-    after: Aftermath
+    exit: ExitRecord
+    after: PostMortem
     want: str
     sure: str
     pid: int | None = None
@@ -35,12 +34,12 @@ class Tail:
     note: str = ""
     known: frozenset[str] = field(default_factory=frozenset)
 
-    def found(self) -> CauseFound:
-        return cause_of(self.exit, self.after, self.failed, self.unread, pid=self.pid)
+    def found(self) -> CauseReport:
+        return find_cause(self.exit, self.after, self.failed, self.unread, pid=self.pid)
 
 
-def ended(code: int | None = 1, signal: int | None = None, **more: Any) -> Exit:
-    return Exit(code, signal, 1010.0, 30.0, 20.0, **more)
+def ended(code: int | None = 1, signal: int | None = None, **more: Any) -> ExitRecord:
+    return ExitRecord(code, signal, 1010.0, 30.0, 20.0, **more)
 
 
 def read_tails() -> Iterator[Tail]:
@@ -62,7 +61,7 @@ def read_tail(family: str, text: str) -> Tail:
     exit_ = ended(None, int(how), **more) if "signal" in said["exit"] else ended(int(how), **more)
     logs_read = {"err": real(err), "out": real(out)}
     failed, unread = ((said[key],) if key in said else () for key in ("failed", "unread"))
-    tail = Tail(f"{family}: {name}", exit_, Aftermath(**after, **logs_read), want, sure, pid, failed, unread)
+    tail = Tail(f"{family}: {name}", exit_, PostMortem(**after, **logs_read), want, sure, pid, failed, unread)
     return replace(tail, adds=said.get("adds", ""), note=said.get("note", ""), known=frozenset(said))
 
 
@@ -107,7 +106,7 @@ def test_no_cut_of_a_tail_is_proven_and_wrong(tail: Tail) -> None:
 
     Without its beginning the last exception of a chain stands alone: it is what Python ended with.
     """
-    final = final_of(read_clues(tail.after.err))
+    final = find_final_exception(read_log_clues(tail.after.err))
     last = f"exception({final.raised.type}" if final else "nothing"
     for at in range(0, len(tail.after.err), max(7, len(tail.after.err) // 120)):
         cause = replace(tail, after=replace(tail.after, err=tail.after.err[at:])).found().cause
@@ -141,31 +140,31 @@ def test_what_an_older_traceback_says_is_never_proven(before: Tail, tail: Tail) 
 
 
 def test_the_order_of_strength() -> None:
-    oom = Aftermath(oom_before=0, oom_last=0, oom_after=1, last_look_s=1.0, gpu_lost="GPU 0: lost")
-    assert cause_of(ended(1, exec_error="no such file"), oom, (), ()).cause.kind == "never_started"
-    assert cause_of(ended(None, 9, stop_reason="user_stop"), oom, (), ()).cause.kind == "user_stop"
-    assert cause_of(ended(0), oom, ("x fails",), ()).cause.kind == "early_exit"
-    assert cause_of(ended(None, 9), oom, (), ()).cause.kind == "oom_kill"
+    oom = PostMortem(oom_before=0, oom_last=0, oom_after=1, last_look_s=1.0, gpu_lost="GPU 0: lost")
+    assert find_cause(ended(1, exec_error="no such file"), oom, (), ()).cause.kind == "never_started"
+    assert find_cause(ended(None, 9, stop_reason="user_stop"), oom, (), ()).cause.kind == "user_stop"
+    assert find_cause(ended(0), oom, ("x fails",), ()).cause.kind == "early_exit"
+    assert find_cause(ended(None, 9), oom, (), ()).cause.kind == "oom_kill"
 
 
 def test_nothing_is_known() -> None:
-    assert str(cause_of(ended(None), Aftermath(), (), ()).cause) == "unknown"
+    assert str(find_cause(ended(None), PostMortem(), (), ()).cause) == "unknown"
 
 
 def test_the_log_in_exit_json_is_used_where_no_other_was_read() -> None:
     log = 'Traceback (most recent call last):\n  File "/w/t.py", line 3, in <module>\nKeyError: 1\n'
-    assert str(cause_of(ended(1, log=log), Aftermath(), (), ()).cause) == "exception(KeyError, t.py:3)"
+    assert str(find_cause(ended(1, log=log), PostMortem(), (), ()).cause) == "exception(KeyError, t.py:3)"
 
 
 @pytest.mark.parametrize(("seen", "want"), [((0, 0, 1), "oom_kill"), ((0, 1, 1), "signal(9)"), ((0, 1, 2), "oom_kill")])
 def test_when_the_count_rose(seen: tuple[int, int, int], want: str) -> None:
-    after = Aftermath(oom_before=seen[0], oom_last=seen[1], oom_after=seen[2], last_look_s=30.0)
-    assert str(cause_of(ended(None, 9), after, (), ()).cause) == want
+    after = PostMortem(oom_before=seen[0], oom_last=seen[1], oom_after=seen[2], last_look_s=30.0)
+    assert str(find_cause(ended(None, 9), after, (), ()).cause) == want
 
 
 counts = st.none() | st.integers(0, 3)
 worlds = st.builds(
-    Aftermath,
+    PostMortem,
     oom_before=counts,
     oom_last=counts,
     oom_after=counts,
@@ -195,8 +194,8 @@ NEEDS = {
 
 @given(text=mixed, out=mixed, exit_=exits, after=worlds)
 @settings(max_examples=400, deadline=None)
-def test_any_mixture_of_lines_keeps_the_rules(text: str, out: str, exit_: Exit, after: Aftermath) -> None:
-    found = cause_of(exit_, replace(after, err=text, out=out), ("step fails",), ())
+def test_any_mixture_of_lines_keeps_the_rules(text: str, out: str, exit_: ExitRecord, after: PostMortem) -> None:
+    found = find_cause(exit_, replace(after, err=text, out=out), ("step fails",), ())
     cause = found.cause
     if exit_.code == 0:
         assert cause.kind == "early_exit"
@@ -214,8 +213,8 @@ def test_any_mixture_of_lines_keeps_the_rules(text: str, out: str, exit_: Exit, 
 
 @given(text=st.text(max_size=400), exit_=exits)
 @settings(max_examples=300, deadline=None)
-def test_any_text_at_all(text: str, exit_: Exit) -> None:
-    cause = cause_of(exit_, Aftermath(err=text, out=text[::-1]), (), ()).cause
+def test_any_text_at_all(text: str, exit_: ExitRecord) -> None:
+    cause = find_cause(exit_, PostMortem(err=text, out=text[::-1]), (), ()).cause
     assert cause.confidence in ("proven", "probable", "unknown")
 
 
@@ -253,10 +252,10 @@ def test_it_is_fast_whatever_it_reads(kind: str) -> None:
     best = 9.0
     for _ in range(3):
         began = time.perf_counter()
-        cause_of(ended(1), Aftermath(err=text), (), ())
+        find_cause(ended(1), PostMortem(err=text), (), ())
         best = min(best, time.perf_counter() - began)
     assert best < 0.1, f"{best * 1000:.0f} ms"  # about 20 ms where nothing else runs
 
 
 def test_fields_of_the_result() -> None:
-    assert [each.name for each in fields(CauseFound)] == ["cause", "contributing", "lines", "try_"]
+    assert [each.name for each in fields(CauseReport)] == ["cause", "contributing", "lines", "try_"]

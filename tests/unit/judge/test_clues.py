@@ -11,14 +11,25 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.domain.reading import Aftermath
-from muster.domain.sighting import Exit
-from muster.judge.cause import CauseFound, cause_of
-from muster.judge.clues import final_of, lines_of, read_clues, went_on, what_follows
-from muster.judge.loglines import clean_lines, count_in, shown, tells_progress, unlabel
-from muster.judge.notices import read_notices
-from muster.judge.symptoms import not_finite
-from muster.judge.tracebacks import Raised, read_tracebacks
+from muster.engine.judge.cause_rules import CauseReport, find_cause
+from muster.engine.judge.exception_symptoms import judge_not_finite
+from muster.engine.judge.log_clues import (
+    classify_what_follows,
+    find_final_exception,
+    lines_of_exception,
+    log_went_on,
+    read_log_clues,
+)
+from muster.engine.judge.log_notices import (
+    clean_log_lines,
+    lines_show_progress,
+    read_log_notices,
+    read_step_count,
+    shorten_log_line,
+    strip_worker_label,
+)
+from muster.engine.judge.tracebacks import RaisedException, read_tracebacks
+from muster.model.attempt_snapshot import ExitRecord, PostMortem
 
 PLAIN = """\
 loading
@@ -31,8 +42,8 @@ KeyError: 'k'
 """
 
 
-def only(text: str) -> Raised:
-    (raised,) = read_clues(text).raised
+def only(text: str) -> RaisedException:
+    (raised,) = read_log_clues(text).raised
     return raised
 
 
@@ -47,17 +58,17 @@ def test_an_exception_and_its_places() -> None:
 
 
 def test_the_lines_to_show() -> None:
-    clues = read_clues(PLAIN)
-    shown_lines = lines_of(clues, clues.raised[0])
+    clues = read_log_clues(PLAIN)
+    shown_lines = lines_of_exception(clues, clues.raised[0])
     assert shown_lines[-1] == "KeyError: 'k'"
     assert '  File "/w/train.py", line 9, in <module>' in shown_lines
 
 
 def test_chains_are_linked() -> None:
     text = PLAIN + "\nDuring handling of the above exception, another exception occurred:\n\n" + PLAIN
-    first, second = read_clues(text).raised
+    first, second = read_log_clues(text).raised
     assert (first.link, second.link) == ("", "context")
-    final = final_of(read_clues(text))
+    final = find_final_exception(read_log_clues(text))
     assert final is not None
     assert final.earlier == (first,)
 
@@ -66,7 +77,7 @@ def test_workers_are_read_apart() -> None:
     a = [f"[rank0]: {line}" for line in PLAIN.splitlines()]
     b = [f"[rank1]: {line}" for line in PLAIN.replace("KeyError", "ValueError").splitlines()]
     mixed = "\n".join(line for pair in zip(a, b, strict=True) for line in pair)
-    assert [(raised.lane, raised.type) for raised in read_clues(mixed).raised] == [
+    assert [(raised.lane, raised.type) for raised in read_log_clues(mixed).raised] == [
         ("[rank0]:", "KeyError"),
         ("[rank1]:", "ValueError"),
     ]
@@ -90,7 +101,7 @@ def test_workers_are_read_apart() -> None:
     ],
 )
 def test_labels(line: str, label: str, body: str) -> None:
-    assert unlabel(line) == (label, body)
+    assert strip_worker_label(line) == (label, body)
 
 
 @pytest.mark.parametrize(
@@ -113,9 +124,9 @@ def test_how_it_was_printed(before: str, role: str) -> None:
 
 def test_a_stack_without_an_exception_is_none() -> None:
     stack = 'Stack (most recent call last):\n  File "/w/t.py", line 3, in <module>\n    f()\nINFO: done\n'
-    assert read_clues(stack).raised == ()
+    assert read_log_clues(stack).raised == ()
     fault = 'Current thread 0x7f (most recent call first):\n  File "/w/t.py", line 4 in step\n'
-    assert read_clues(fault).raised == ()
+    assert read_log_clues(fault).raised == ()
 
 
 @pytest.mark.parametrize(
@@ -139,26 +150,26 @@ def test_a_stack_without_an_exception_is_none() -> None:
     ],
 )
 def test_what_comes_after(after: str, what: str) -> None:
-    clues = read_clues("  9%|x | 9/100 [00:01<00:02, 9it/s]\n" + PLAIN + after)
-    assert what_follows(clues, clues.raised[0]) == what
-    assert went_on(clues, clues.raised[0].last) == (what == "progress")
+    clues = read_log_clues("  9%|x | 9/100 [00:01<00:02, 9it/s]\n" + PLAIN + after)
+    assert classify_what_follows(clues, clues.raised[0]) == what
+    assert log_went_on(clues, clues.raised[0].last) == (what == "progress")
 
 
 def test_counters() -> None:
-    assert count_in("Epoch 3: loss 1") == ("epoch", 3)
-    assert count_in(" 13%|# | 130/1000 [") == ("/1000", 130)
-    assert count_in("global step=12") == ("step", 12)
-    assert count_in("nothing here") is None
-    assert tells_progress(["step 5", "step 6"], ["step 5"])
-    assert not tells_progress(["step 5", "step 5"], ["step 5"])
+    assert read_step_count("Epoch 3: loss 1") == ("epoch", 3)
+    assert read_step_count(" 13%|# | 130/1000 [") == ("/1000", 130)
+    assert read_step_count("global step=12") == ("step", 12)
+    assert read_step_count("nothing here") is None
+    assert lines_show_progress(["step 5", "step 6"], ["step 5"])
+    assert not lines_show_progress(["step 5", "step 5"], ["step 5"])
 
 
 def test_cleaning() -> None:
-    assert clean_lines("a\r\nb\rc\x1b[31md\x1b[0m\x00\x07e\n") == ["a", "b", "cde", ""]
-    assert clean_lines("\x1b]0;title\x07x") == ["x"]
-    assert shown("a\u202eb" + "c" * 500).isprintable()
-    assert len(shown("c" * 500)) == 300
-    assert len(clean_lines("x\n" * 60_000)) <= 4000
+    assert clean_log_lines("a\r\nb\rc\x1b[31md\x1b[0m\x00\x07e\n") == ["a", "b", "cde", ""]
+    assert clean_log_lines("\x1b]0;title\x07x") == ["x"]
+    assert shorten_log_line("a\u202eb" + "c" * 500).isprintable()
+    assert len(shorten_log_line("c" * 500)) == 300
+    assert len(clean_log_lines("x\n" * 60_000)) <= 4000
 
 
 @pytest.mark.parametrize(
@@ -175,14 +186,14 @@ def test_cleaning() -> None:
     ],
 )
 def test_notices(line: str, kind: str, number: int | None) -> None:
-    assert (kind, number) in [(notice.kind, notice.number) for notice in read_notices(["a", line, "b"])]
+    assert (kind, number) in [(notice.kind, notice.number) for notice in read_log_notices(["a", line, "b"])]
 
 
 @pytest.mark.parametrize(
     "line", ["the process was Killed by the user", "Terminated early: 3 runs", "0 Killed enemies", "NCCL version 2.21"]
 )
 def test_words_that_are_no_notice(line: str) -> None:
-    assert read_notices([line]) == ()
+    assert read_log_notices([line]) == ()
 
 
 SAYS_NOT_FINITE = [
@@ -248,21 +259,23 @@ SAYS_OTHERWISE = [
 
 @pytest.mark.parametrize("message", SAYS_NOT_FINITE)
 def test_words_for_numbers_that_are_not_finite(message: str) -> None:
-    assert not_finite(Raised("RuntimeError", "RuntimeError", message, "", "", "", (0,), 0), "") == "proven"
+    assert (
+        judge_not_finite(RaisedException("RuntimeError", "RuntimeError", message, "", "", "", (0,), 0), "") == "proven"
+    )
 
 
 @pytest.mark.parametrize("message", SAYS_OTHERWISE)
 def test_words_that_only_look_like_them(message: str) -> None:
-    assert not_finite(Raised("RuntimeError", "RuntimeError", message, "", "", "", (0,), 0), "") == ""
+    assert judge_not_finite(RaisedException("RuntimeError", "RuntimeError", message, "", "", "", (0,), 0), "") == ""
 
 
 @given(st.text(max_size=2000))
 @settings(max_examples=300, deadline=None)
 def test_any_text_can_be_read(text: str) -> None:
-    clues = read_clues(text)
+    clues = read_log_clues(text)
     for raised in clues.raised:
         assert 0 <= raised.rows[0] <= raised.rows[-1] <= raised.last < len(clues.lines)
-        assert lines_of(clues, raised)
+        assert lines_of_exception(clues, raised)
     assert all(0 <= notice.row < len(clues.lines) for notice in clues.notices)
 
 
@@ -282,13 +295,13 @@ def test_shuffled_pieces_of_tracebacks(lines: list[str]) -> None:
 # Real Python, real exits.
 
 
-def run(tmp_path: Path, script: str, *flags: str) -> CauseFound:
+def run(tmp_path: Path, script: str, *flags: str) -> CauseReport:
     path = tmp_path / "train.py"
     path.write_text(textwrap.dedent(script), encoding="utf-8")
     done = subprocess.run([sys.executable, *flags, str(path)], capture_output=True, cwd=tmp_path, timeout=60)
     code, signal = (None, -done.returncode) if done.returncode < 0 else (done.returncode, None)
-    after = Aftermath(err=done.stderr.decode("utf-8", "replace"), out=done.stdout.decode("utf-8", "replace"))
-    return cause_of(Exit(code, signal, 0.0, 0.0, 1.0), after, (), ())
+    after = PostMortem(err=done.stderr.decode("utf-8", "replace"), out=done.stdout.decode("utf-8", "replace"))
+    return find_cause(ExitRecord(code, signal, 0.0, 0.0, 1.0), after, (), ())
 
 
 LOG_AND_EXIT = """
@@ -377,8 +390,8 @@ def test_real_shell_with_a_killed_child(tmp_path: Path) -> None:
     done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=60)
     counts = {"oom_before": 0, "oom_last": 0, "oom_after": 1, "last_look_s": 1.0}
     assert (
-        str(cause_of(Exit(done.returncode, None, 0, 0, 1), Aftermath(err=done.stderr), (), ()).cause)
+        str(find_cause(ExitRecord(done.returncode, None, 0, 0, 1), PostMortem(err=done.stderr), (), ()).cause)
         == "exit_code(137)"
     )
-    found = cause_of(Exit(done.returncode, None, 0, 0, 1), Aftermath(err=done.stderr, **counts), (), ())
+    found = find_cause(ExitRecord(done.returncode, None, 0, 0, 1), PostMortem(err=done.stderr, **counts), (), ())
     assert (str(found.cause), found.cause.confidence) == ("oom_kill", "probable")

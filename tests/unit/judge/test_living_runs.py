@@ -5,16 +5,21 @@ from typing import Any
 
 import pytest
 
-from muster.domain.campaign import Job, Progress
-from muster.domain.reading import GpuUse, Mark, Readings, Vitals
-from muster.judge.floors import Floors
-from muster.judge.history import begin, note
-from muster.judge.living import Finding, Watch, confirm, find
-from muster.judge.patience import NO_PRIOR, Prior
-from muster.judge.telling import evidence_of, rhythms_of
+from muster.engine.judge.liveness import (
+    NO_SIBLING_PRIOR,
+    LivenessFinding,
+    RunWatch,
+    SiblingPrior,
+    count_conviction,
+    judge_liveness,
+)
+from muster.engine.judge.run_evidence import list_rhythms, living_run_evidence
+from muster.engine.judge.signal_history import Thresholds, begin_history, fold_readings
+from muster.model.attempt_snapshot import GpuUse, ProgressMark, RunReadings, TreeVitals
+from muster.model.campaign import DeclaredProgress, Job
 
-JSONL = Progress("jsonl", "metrics.jsonl", "step")
-CHUNKS = Progress("files", "replay/*.npz")
+JSONL = DeclaredProgress("jsonl", "metrics.jsonl", "step")
+CHUNKS = DeclaredProgress("files", "replay/*.npz")
 JOB = Job("train", (), ("python",), progress=(JSONL, CHUNKS))
 MIN = 60.0
 
@@ -22,9 +27,11 @@ MIN = 60.0
 class Run:
     """A made-up run that is looked at; what a test does not say stays as it is."""
 
-    def __init__(self, job: Job = JOB, prior: Prior = NO_PRIOR, every_s: float | None = None, **floors: Any) -> None:
+    def __init__(
+        self, job: Job = JOB, prior: SiblingPrior = NO_SIBLING_PRIOR, every_s: float | None = None, **floors: Any
+    ) -> None:
         self.job, self.now = job, 1000.0
-        self.watch = Watch(begin(self.now, self.now), prior, Floors(**floors))
+        self.watch = RunWatch(begin_history(self.now, self.now), prior, Thresholds(**floors))
         self.step: float | None = None
         self.chunks: float | None = None
         self.every_s = every_s
@@ -35,28 +42,34 @@ class Run:
         self.trouble = ""
         self.readable, self.own = True, False
         self.unfit = 0
-        self.seen: list[Finding] = []
+        self.seen: list[LivenessFinding] = []
 
-    def look(self, after_s: float = 5.0, *, cpu: float = 1.0, io: float = 1000.0) -> Finding:
+    def look(self, after_s: float = 5.0, *, cpu: float = 1.0, io: float = 1000.0) -> LivenessFinding:
         self.now += after_s
         self.cpu += cpu * after_s
         self.io += io * after_s
         counters = (self.cpu, self.io) if self.readable else (None, None)
-        vitals = Vitals(self.states or self.state, *counters, out_bytes=0, opens_gpu=bool(self.gpus), gpus=self.gpus)
+        vitals = TreeVitals(
+            self.states or self.state, *counters, out_bytes=0, opens_gpu=bool(self.gpus), gpus=self.gpus
+        )
         marks = [
-            Mark("metrics.jsonl", "jsonl", self.step, f"step {self.step}", self.every_s, trouble=self.trouble,
+            ProgressMark("metrics.jsonl", "jsonl", self.step, f"step {self.step}", self.every_s, trouble=self.trouble,
                  unfit=self.unfit, own=self.own)
         ]  # fmt: skip
         if len(self.job.progress) > 1:
-            marks.append(Mark("replay/*.npz", "files", self.chunks, f"{self.chunks} files", trouble=self.trouble))
-        note(self.watch.history, Readings(self.now, tuple(marks), vitals, self.clocks), self.state, self.watch.floors)
-        confirm(self.watch, self.job, self.now)
-        self.seen.append(find(self.watch, self.job, self.now))
+            marks.append(
+                ProgressMark("replay/*.npz", "files", self.chunks, f"{self.chunks} files", trouble=self.trouble)
+            )
+        fold_readings(
+            self.watch.history, RunReadings(self.now, tuple(marks), vitals, self.clocks), self.state, self.watch.floors
+        )
+        count_conviction(self.watch, self.job, self.now)
+        self.seen.append(judge_liveness(self.watch, self.job, self.now))
         return self.seen[-1]
 
     def train(
         self, seconds: float, *, log_s: float | None = 10.0, chunk_s: float | None = None, **activity: Any
-    ) -> Finding:
+    ) -> LivenessFinding:
         """Advances on its clocks."""
         began = self.now
         while self.now < began + seconds:
@@ -68,7 +81,7 @@ class Run:
             self.look(**activity)
         return self.seen[-1]
 
-    def hang(self, seconds: float, **activity: Any) -> Finding:
+    def hang(self, seconds: float, **activity: Any) -> LivenessFinding:
         began = self.now
         while self.now < began + seconds:
             self.look(**activity)
@@ -98,7 +111,7 @@ def test_before_the_first_progress_it_is_starting_for_an_hour() -> None:
 def test_grace_is_stretched_by_the_job_and_by_slow_siblings() -> None:
     slow = Run(replace(JOB, grace_s=2 * 3600))
     assert slow.hang(110 * MIN).kind == "starting"
-    sibling = Run(prior=Prior(first_s=30 * MIN))
+    sibling = Run(prior=SiblingPrior(first_s=30 * MIN))
     assert sibling.hang(140 * MIN).kind == "starting"
 
 
@@ -197,7 +210,7 @@ def test_what_was_seen_stopped_long_ago_is_not_called_proven() -> None:
     run.train(5 * MIN)
     run.state = "T"
     run.hang(15, cpu=0, io=0)
-    later = find(run.watch, run.job, run.now + 60)
+    later = judge_liveness(run.watch, run.job, run.now + 60)
     assert (later.state, later.kind, later.confidence) == ("STALLED", "stopped", "presumed")
 
 
@@ -219,7 +232,7 @@ def test_a_step_in_a_folder_of_its_own_is_progress_at_the_first_sight() -> None:
     assert (found.state, found.kind, found.confidence) == ("RUNNING", None, "proven")
     late = Run(replace(JOB, progress=(JSONL,)))
     late.own, late.step = True, 5.0
-    late.watch = Watch(begin(late.now, late.now + 3600), NO_PRIOR, Floors())
+    late.watch = RunWatch(begin_history(late.now, late.now + 3600), NO_SIBLING_PRIOR, Thresholds())
     late.now += 3600
     assert late.look().kind == "starting"  # who comes late has not seen it advance
 
@@ -323,7 +336,7 @@ def test_a_clock_in_the_config_is_named() -> None:
     run = Run(replace(JOB, progress=(JSONL, CHUNKS)))
     run.clocks = (("log_every", 1000.0),)
     run.train(2600, log_s=1000, chunk_s=60)
-    rhythm = next(each for each in rhythms_of(run.watch, run.now) if each.signal == "metrics.jsonl")
+    rhythm = next(each for each in list_rhythms(run.watch, run.now) if each.signal == "metrics.jsonl")
     assert "clock of 1000 s" in rhythm.note
     assert "`log_every`" in rhythm.note
     assert rhythm.convict_s >= 5000
@@ -333,7 +346,7 @@ def test_evidence_names_every_signal_and_its_class() -> None:
     run = Run()
     run.gpus = (GpuUse(3, 9.0, 124.0, 1 << 30),)
     run.train(5 * MIN, chunk_s=20)
-    rows = {row.signal: row for row in evidence_of(run.watch, run.now)}
+    rows = {row.signal: row for row in living_run_evidence(run.watch, run.now)}
     assert rows["metrics.jsonl"].kind == "progress"
     assert rows["metrics.jsonl"].says == "advances"
     assert rows["cpu"].kind == "activity"

@@ -7,12 +7,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
-from muster.domain.cell import all_cells
-from muster.domain.state import CampaignState, Intent
-from muster.domain.verdict import Cause, State
-from muster.ledger.spans import Now
+from muster.ledger.billed_spans import LedgerTime
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.verdict import Cause, VerdictState
 
 HOUR = 3600.0
 WALL = 1_770_000_000.0  # of boot time 0
@@ -23,8 +23,8 @@ def iso(wall: float) -> str:
     return datetime.fromtimestamp(wall, UTC).isoformat(timespec="milliseconds")
 
 
-def now(boot: float, boot_id: str = BOOT) -> Now:
-    return Now(WALL + boot, boot, boot_id)
+def now(boot: float, boot_id: str = BOOT) -> LedgerTime:
+    return LedgerTime(WALL + boot, boot, boot_id)
 
 
 def world(
@@ -33,7 +33,7 @@ def world(
     axis = Axis("seed", tuple(AxisValue(str(seed), seed) for seed in range(seeds)))
     jobs = tuple(jobs) or (Job("train", ("seed",), ("true",), steps=100),)
     campaign = Campaign("c", (axis,), jobs, slots=slots or Slots(gpus=(0, 1)), money=money)
-    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
+    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(list_campaign_cells(campaign))}
     return CampaignState(campaign, "h", "", Intent(), 1, (), records, **more)
 
 
@@ -53,7 +53,7 @@ def attempt(
     """Claimed at `start`, run for `ran` after `lead`; without `ran` it is open. With a cause it died."""
     outcome = None
     if ran is not None:
-        verdict = State.DEAD if cause else State.DONE
+        verdict = VerdictState.DEAD if cause else VerdictState.DONE
         began = WALL + start + lead
         outcome = Outcome(
             verdict, Cause(cause) if cause else None, started=began, ended=began + ran, duration_s=ran,
@@ -70,5 +70,5 @@ def put(state: CampaignState, *attempts: Attempt, **changes: Any) -> None:
 
 
 def adopted(cell: str, started: float, lasted: float) -> Attempt:
-    outcome = Outcome(State.DONE, started=started, ended=started + lasted, duration_s=lasted, output="/runs/x")
+    outcome = Outcome(VerdictState.DONE, started=started, ended=started + lasted, duration_s=lasted, output="/runs/x")
     return Attempt(cell, 1, f"{cell}-adopted", 0, (), "", iso(WALL), 0.0, BOOT, adopted=True, outcome=outcome)

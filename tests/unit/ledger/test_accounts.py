@@ -10,24 +10,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_world import BOOT, HOUR, WALL, adopted, attempt, iso, now, put, world
 
-from muster.domain.attempt import Outcome
-from muster.domain.campaign import Job, Money, Slots, Uses
-from muster.domain.finish import FinishRecord, Stage
-from muster.domain.sighting import Exit, Identity, Sighting
-from muster.domain.state import CampaignState
-from muster.domain.verdict import State
-from muster.ledger.accounts import Ledger, ledger
-from muster.ledger.idle import going_on, idle_hours
-from muster.ledger.prices import first_claim, prices, rented
-from muster.ledger.spans import LEASE_S, Now, held, how_wasted, late_s, spans
-from muster.ledger.till import Till
+from muster.ledger.billed_spans import (
+    LEASE_GONE_S,
+    LedgerTime,
+    all_slot_spans,
+    held_seconds,
+    kind_of_waste,
+    seconds_without_lease,
+)
+from muster.ledger.prices_and_accounts import (
+    Ledger,
+    build_ledger,
+    campaign_running_stretches,
+    declared_prices,
+    first_claim_time,
+    idle_slot_hours,
+    rented_stretches,
+)
+from muster.ledger.running_cost import RunningCost
+from muster.model.attempt import Outcome
+from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, ProcessIdentity
+from muster.model.campaign import Job, Money, Slots, SlotUse
+from muster.model.campaign_state import CampaignState, FinishRecord, ShutdownProgress
+from muster.model.verdict import VerdictState
 
 PER_GPU = Money(price=2.0, currency="CNY")
 MACHINE = Money(price=10.0, currency="CNY", per="machine", since=iso(WALL))
 
 
-def book(state: CampaignState, at: Now) -> Ledger:
-    return ledger(tuple(spans(state, at)), prices(state), rented(state, at, first_claim(state)))
+def book(state: CampaignState, at: LedgerTime) -> Ledger:
+    return build_ledger(
+        tuple(all_slot_spans(state, at)), declared_prices(state), rented_stretches(state, at, first_claim_time(state))
+    )
 
 
 def test_an_hour_of_each_kind() -> None:
@@ -42,7 +56,7 @@ def test_an_hour_of_each_kind() -> None:
     assert (money.productive, money.running, money.idle) == (pytest.approx(4), pytest.approx(1), 0)
     assert money.by_cause == {"oom_kill": pytest.approx(4), "user_stop": pytest.approx(2)}
     assert money.overhead == pytest.approx(2 * 108 / HOUR)
-    assert [how_wasted(cause) for cause in money.by_cause] == ["died", "stopped"]
+    assert [kind_of_waste(cause) for cause in money.by_cause] == ["died", "stopped"]
 
 
 def test_without_a_price_there_are_hours_only() -> None:
@@ -65,7 +79,7 @@ def test_two_runs_on_one_gpu_share_its_price() -> None:
 
 
 def test_several_gpus_of_one_run_are_all_paid() -> None:
-    state = world(PER_GPU, [Job("train", ("seed",), ("true",), uses=Uses(gpu=2))])
+    state = world(PER_GPU, [Job("train", ("seed",), ("true",), uses=SlotUse(gpu=2))])
     put(state, attempt("train/0", 0, ["gpu0.0", "gpu1.0"], ran=HOUR))
     found = book(state, now(HOUR))
     assert (found.money.total if found.money else 0) == pytest.approx(4)
@@ -74,10 +88,10 @@ def test_several_gpus_of_one_run_are_all_paid() -> None:
 
 def test_cpu_slots_are_billed_only_where_there_is_no_gpu() -> None:
     for slots, job, cost in (
-        (Slots(gpus=(), cpus=2), Job("train", ("seed",), ("true",), uses=Uses(cpu=2)), 4.0),
+        (Slots(gpus=(), cpus=2), Job("train", ("seed",), ("true",), uses=SlotUse(cpu=2)), 4.0),
         (Slots(gpus=None, cpus=2), Job("train", ("seed",), ("true",)), 4.0),  # auto, and no GPU was found
-        (Slots(gpus=None, cpus=2), Job("train", ("seed",), ("true",), uses=Uses(gpu=0)), 0.0),
-        (Slots(gpus=(0,), cpus=2), Job("train", ("seed",), ("true",), uses=Uses(gpu=0, cpu=2)), 0.0),
+        (Slots(gpus=None, cpus=2), Job("train", ("seed",), ("true",), uses=SlotUse(gpu=0)), 0.0),
+        (Slots(gpus=(0,), cpus=2), Job("train", ("seed",), ("true",), uses=SlotUse(gpu=0, cpu=2)), 0.0),
     ):
         state = world(PER_GPU, [job], slots=slots)
         put(state, attempt("train/0", 0, ["cpu0", "cpu1"], ran=HOUR))
@@ -92,7 +106,7 @@ def test_a_done_cell_that_is_no_longer_declared_is_superseded() -> None:
     found = book(state, now(HOUR)).money
     assert found is not None
     assert found.by_cause == {"superseded": pytest.approx(2)}
-    assert how_wasted("superseded") == "superseded"
+    assert kind_of_waste("superseded") == "superseded"
 
 
 def test_what_a_person_accepted_is_productive() -> None:
@@ -149,19 +163,19 @@ def test_a_rented_machine_is_paid_whatever_runs() -> None:
 
 def test_a_machine_without_since_is_paid_from_the_first_start() -> None:
     state = world(replace(MACHINE, since=None))
-    assert rented(state, now(HOUR), first_claim(state)) == []
+    assert rented_stretches(state, now(HOUR), first_claim_time(state)) == []
     put(state, attempt("train/0", HOUR, ran=HOUR))
     found = book(state, now(4 * HOUR)).money
     assert (found.total if found else 0) == pytest.approx(30)
 
 
 def test_a_machine_that_was_shut_down_is_not_paid_while_it_is_off() -> None:
-    stage = Stage("began", iso(WALL + 2 * HOUR), 2 * HOUR, "me", "")
+    stage = ShutdownProgress("began", iso(WALL + 2 * HOUR), 2 * HOUR, "me", "")
     state = world(MACHINE, finish=FinishRecord(stage=stage))
     still_on = now(2.5 * HOUR)
-    assert rented(state, still_on, None) == [(WALL, still_on.wall)]
-    on_again = Now(WALL + 10 * HOUR, HOUR, "boot-b")  # switched on an hour ago
-    assert rented(state, on_again, None) == [
+    assert rented_stretches(state, still_on, None) == [(WALL, still_on.wall)]
+    on_again = LedgerTime(WALL + 10 * HOUR, HOUR, "boot-b")  # switched on an hour ago
+    assert rented_stretches(state, on_again, None) == [
         (WALL, WALL + 2 * HOUR),
         (pytest.approx(WALL + 9 * HOUR), WALL + 10 * HOUR),
     ]
@@ -198,81 +212,85 @@ def test_from_gpus_to_a_machine() -> None:
 # -- ends that nobody saw
 
 
-IDENTITY = Identity(BOOT, 1, 2, 3, 4, 5, 6, boot=105.0, at=WALL + 105)
+IDENTITY = ProcessIdentity(BOOT, 1, 2, 3, 4, 5, 6, boot=105.0, at=WALL + 105)
 
 
 def test_a_span_ends_when_its_reaper_saw_that_nothing_was_left() -> None:
     run = attempt("train/0", 100)
-    ended = Sighting(900.0, "yes", True, IDENTITY, Exit(0, None, WALL + 400, 400.0, 295.0, orphans=()))
-    assert held(run, ended, 900.0) == 300
-    lingering = replace(ended, exit=Exit(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), tree_locked=True)
-    assert held(run, lingering, 900.0) is None  # its tree still has the slot
-    assert held(run, replace(lingering, tree_locked=False), 900.0) == 800
+    ended = AttemptSnapshot(900.0, "yes", True, IDENTITY, ExitRecord(0, None, WALL + 400, 400.0, 295.0, orphans=()))
+    assert held_seconds(run, ended, 900.0) == 300
+    lingering = replace(ended, exit=ExitRecord(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), tree_locked=True)
+    assert held_seconds(run, lingering, 900.0) is None  # its tree still has the slot
+    assert held_seconds(run, replace(lingering, tree_locked=False), 900.0) == 800
 
 
 def test_a_span_with_orphans_ends_when_its_shim_saw_the_last_one_go() -> None:
     run = attempt("train/0", 100)
-    ended = Sighting(900.0, "yes", True, IDENTITY, Exit(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), freed=450.0)
-    assert held(run, ended, 900.0) == 350
-    assert held(run, replace(ended, tree_locked=True), 900.0) is None  # another one got away from the shim
-    assert held(run, replace(ended, tree_locked=True), 900.0, over=True) == 800  # DONE: the slot is let go now
-    assert held(run, replace(ended, freed=None), 900.0) == 800
+    ended = AttemptSnapshot(
+        900.0, "yes", True, IDENTITY, ExitRecord(0, None, WALL + 400, 400.0, 295.0, orphans=(7,)), freed=450.0
+    )
+    assert held_seconds(run, ended, 900.0) == 350
+    assert held_seconds(run, replace(ended, tree_locked=True), 900.0) is None  # another one got away from the shim
+    assert held_seconds(run, replace(ended, tree_locked=True), 900.0, over=True) == 800  # DONE: the slot is let go now
+    assert held_seconds(run, replace(ended, freed=None), 900.0) == 800
 
 
 def test_a_run_whose_end_nobody_saw_held_its_slots_until_somebody_looked() -> None:
-    lost = Sighting(900.0, "yes", True, IDENTITY, main="gone")
-    assert held(attempt("train/0", 100), lost, 900.0) is None
-    assert held(attempt("train/0", 100), lost, 900.0, over=True) == 800
+    lost = AttemptSnapshot(900.0, "yes", True, IDENTITY, main="gone")
+    assert held_seconds(attempt("train/0", 100), lost, 900.0) is None
+    assert held_seconds(attempt("train/0", 100), lost, 900.0, over=True) == 800
     elsewhere = replace(lost, host="restarted", tree_locked=True)
-    assert held(attempt("train/0", 100), elsewhere, 900.0) is None  # it lives, in another container
+    assert held_seconds(attempt("train/0", 100), elsewhere, 900.0) is None  # it lives, in another container
 
 
 def test_a_claim_that_nobody_starts_has_no_lease() -> None:
     """A controller died between the claim and the launch; another one came an hour later."""
     run = attempt("train/0", 100)
     late = replace(IDENTITY, boot=100 + HOUR, at=WALL + 100 + HOUR)
-    ended = Sighting(0.0, "yes", True, late, Exit(0, None, 0.0, 200 + HOUR, 100.0, orphans=()))
-    assert held(run, ended, 9e9) == pytest.approx(100 + LEASE_S)
-    assert held(run, Sighting(0.0, "revoked"), 100 + HOUR, over=True) == LEASE_S
-    assert late_s(run, Sighting(0.0, "no"), 100 + HOUR) == HOUR - LEASE_S
-    assert late_s(run, Sighting(0.0, "unread"), 100 + HOUR) == 0  # what can't be read may have started long ago
+    ended = AttemptSnapshot(0.0, "yes", True, late, ExitRecord(0, None, 0.0, 200 + HOUR, 100.0, orphans=()))
+    assert held_seconds(run, ended, 9e9) == pytest.approx(100 + LEASE_GONE_S)
+    assert held_seconds(run, AttemptSnapshot(0.0, "revoked"), 100 + HOUR, over=True) == LEASE_GONE_S
+    assert seconds_without_lease(run, AttemptSnapshot(0.0, "no"), 100 + HOUR) == HOUR - LEASE_GONE_S
+    assert (
+        seconds_without_lease(run, AttemptSnapshot(0.0, "unread"), 100 + HOUR) == 0
+    )  # what can't be read may have started long ago
 
 
 def test_after_a_reboot_a_span_ends_with_its_last_sign() -> None:
     run = attempt("train/0", 100)
-    lost = Sighting(30.0, "yes", True, IDENTITY, host="rebooted", last_sign=WALL + 500)
-    assert held(run, lost, 30.0) == pytest.approx(400)
-    assert held(run, replace(lost, last_sign=None), 30.0) == pytest.approx(5)  # until it started at least
-    assert held(run, Sighting(30.0, "no", host="rebooted"), 30.0) == 0
+    lost = AttemptSnapshot(30.0, "yes", True, IDENTITY, host="rebooted", last_sign=WALL + 500)
+    assert held_seconds(run, lost, 30.0) == pytest.approx(400)
+    assert held_seconds(run, replace(lost, last_sign=None), 30.0) == pytest.approx(5)  # until it started at least
+    assert held_seconds(run, AttemptSnapshot(30.0, "no", host="rebooted"), 30.0) == 0
 
 
 @pytest.mark.parametrize("jump", [-HOUR, HOUR])
 def test_a_wall_clock_that_jumped_between_claim_and_start_is_not_billed(jump: float) -> None:
     run, jumped = attempt("train/0", 100), replace(IDENTITY, at=WALL + 105 + jump)
-    lost = Sighting(900.0, "yes", True, jumped, host="restarted", last_sign=WALL + 500 + jump)
-    assert held(run, lost, 900.0) == pytest.approx(400)
-    assert held(run, replace(lost, last_sign=None), 900.0) == pytest.approx(5)
-    assert held(run, replace(lost, host="rebooted"), 30.0) == pytest.approx(400)
+    lost = AttemptSnapshot(900.0, "yes", True, jumped, host="restarted", last_sign=WALL + 500 + jump)
+    assert held_seconds(run, lost, 900.0) == pytest.approx(400)
+    assert held_seconds(run, replace(lost, last_sign=None), 900.0) == pytest.approx(5)
+    assert held_seconds(run, replace(lost, host="rebooted"), 30.0) == pytest.approx(400)
 
 
 def test_in_the_same_boot_no_span_is_longer_than_since_its_claim() -> None:
     """The clock jumped while it ran: what its files say can't be."""
-    lost = Sighting(900.0, "yes", True, IDENTITY, host="restarted", last_sign=WALL + 500 + HOUR)
-    assert held(attempt("train/0", 100), lost, 900.0) == pytest.approx(800)
+    lost = AttemptSnapshot(900.0, "yes", True, IDENTITY, host="restarted", last_sign=WALL + 500 + HOUR)
+    assert held_seconds(attempt("train/0", 100), lost, 900.0) == pytest.approx(800)
 
 
 def test_a_start_in_another_boot_than_its_claim_is_told_by_the_wall_clock() -> None:
     run, other = attempt("train/0", 100), replace(IDENTITY, boot_id="later", boot=5.0)
-    lost = Sighting(900.0, "yes", True, other, host="restarted", last_sign=WALL + 500)
-    assert held(run, lost, 30.0) == pytest.approx(400)
-    assert held(run, replace(lost, last_sign=None), 30.0) == pytest.approx(5)
+    lost = AttemptSnapshot(900.0, "yes", True, other, host="restarted", last_sign=WALL + 500)
+    assert held_seconds(run, lost, 30.0) == pytest.approx(400)
+    assert held_seconds(run, replace(lost, last_sign=None), 30.0) == pytest.approx(5)
 
 
 def test_an_open_attempt_of_another_boot_costs_nothing_until_somebody_has_looked() -> None:
     state = world(PER_GPU)
     put(state, attempt("train/0", 0, boot_id="long ago"))
-    assert next(iter(spans(state, now(9 * HOUR)))).held_s == 0
-    assert next(iter(spans(state, now(9 * HOUR), {("train/0", 1): HOUR}))).held_s == HOUR
+    assert next(iter(all_slot_spans(state, now(9 * HOUR)))).held_s == 0
+    assert next(iter(all_slot_spans(state, now(9 * HOUR), {("train/0", 1): HOUR}))).held_s == HOUR
 
 
 def test_a_log_that_does_not_say_how_long_slots_were_held() -> None:
@@ -280,8 +298,8 @@ def test_a_log_that_does_not_say_how_long_slots_were_held() -> None:
     old = attempt("train/0", 0, ran=HOUR, lead=36)
     assert old.outcome
     put(state, replace(old, outcome=replace(old.outcome, held_s=None)))
-    put(state, replace(attempt("train/1", 0), outcome=Outcome(State.DEAD, ended=WALL + HOUR, started=WALL)))
-    found = list(spans(state, now(HOUR)))
+    put(state, replace(attempt("train/1", 0), outcome=Outcome(VerdictState.DEAD, ended=WALL + HOUR, started=WALL)))
+    found = list(all_slot_spans(state, now(HOUR)))
     assert [each.held_s for each in found] == [pytest.approx(HOUR + 36), pytest.approx(HOUR)]
 
 
@@ -298,11 +316,13 @@ def test_idle_slots_are_counted_while_the_campaign_runs() -> None:
         (WALL + 3 * HOUR, "release"),
         (WALL + 4 * HOUR, "end"),
     ]
-    stretches = going_on(turns, now(9 * HOUR))
+    stretches = campaign_running_stretches(turns, now(9 * HOUR))
     assert len(stretches) == 2
     # gpu0 is free from 1 h to 2 h, gpu1 all the time but for the half hour of the hold
-    assert idle_hours(tuple(spans(state, now(9 * HOUR))), state.campaign, stretches) == pytest.approx(1 + 3.5)
-    assert idle_hours((), state.campaign, stretches) == 0
+    assert idle_slot_hours(tuple(all_slot_spans(state, now(9 * HOUR))), state.campaign, stretches) == pytest.approx(
+        1 + 3.5
+    )
+    assert idle_slot_hours((), state.campaign, stretches) == 0
 
 
 # -- what must hold for every campaign
@@ -346,16 +366,16 @@ def test_the_accounts_add_up_to_what_the_gpus_were_held(
     at = now(1e6)
     found = book(state, at)
     places: dict[tuple[str, str], list[tuple[float, float]]] = {}
-    for each in spans(state, at):
+    for each in all_slot_spans(state, at):
         places.setdefault((each.boot_id, each.units[0]), []).append((each.boot, each.boot + each.held_s))
     seconds = sum(map(union, places.values()))
     assert found.money is not None
     assert found.money.total == pytest.approx(seconds / HOUR * 2.0, rel=1e-9, abs=1e-9)
     assert found.hours.total == pytest.approx(seconds / HOUR, rel=1e-9, abs=1e-9)
     assert sum(found.money.by_cause.values()) == pytest.approx(found.money.wasted, rel=1e-9, abs=1e-9)
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    assert Till(state, declared, spans(state, at)).purse(at).spent == pytest.approx(
+    assert RunningCost(state, declared, all_slot_spans(state, at)).purse(at).spent == pytest.approx(
         found.money.total, rel=1e-9, abs=1e-9
     )
 
@@ -377,10 +397,10 @@ def test_a_till_that_is_asked_on_the_way_comes_to_the_same(
 ) -> None:
     """Attempts are started and settled one by one, in any order that can happen; what it says never falls."""
     whole = made(pieces, PER_GPU)
-    declared = prices(whole)
+    declared = declared_prices(whole)
     assert declared
     state = world(PER_GPU, seeds=len(pieces), slots=Slots(gpus=(0, 1), per_gpu=2))
-    till = Till(state, declared, [])
+    till = RunningCost(state, declared, [])
     for cell, record in whole.cells.items():
         last = record.last
         assert last

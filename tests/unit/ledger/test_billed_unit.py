@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ledger_world import world
 
-from muster.domain.campaign import Money, Slots
-from muster.ledger.units import unit
+from muster.ledger.billed_spans import priced_unit
+from muster.model.campaign import Money, Slots
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ from muster.ledger.units import unit
 )
 def test_the_unit(gpus: tuple[int, ...] | None, held: list[str], expected: str) -> None:
     slots = Slots(gpus, 1, 2)
-    assert unit(world(Money(2.0, "CNY"), slots=slots).campaign, held) == expected
-    assert unit(world(slots=slots).campaign, held) == expected
-    assert unit(world(Money(2.0, "CNY", "machine"), slots=slots).campaign, held) == "machine"
+    assert priced_unit(world(Money(2.0, "CNY"), slots=slots).campaign, held) == expected
+    assert priced_unit(world(slots=slots).campaign, held) == expected
+    assert priced_unit(world(Money(2.0, "CNY", "machine"), slots=slots).campaign, held) == "machine"

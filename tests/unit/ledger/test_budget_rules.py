@@ -11,30 +11,37 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ledger_world import HOUR, attempt, now, put, world
 
-from muster.acts.money import lengths
-from muster.domain.campaign import Job, Money, Slots, Uses
-from muster.judge.history import History, Pulse
-from muster.judge.pace import next_checkpoint_s, pace_of
-from muster.ledger.budget import Prospect, Purse
-from muster.ledger.cover import Cover
-from muster.ledger.forecast import Interval, Pace, ahead, full_length, of_cells, rest_s
-from muster.ledger.prices import prices
-from muster.ledger.spans import spans
-from muster.ledger.till import Till
+from muster.app.campaign.spending import completed_run_lengths
+from muster.engine.judge.run_evidence import progress_rate, seconds_to_checkpoint
+from muster.engine.judge.signal_history import SignalHistory, SignalPulse
+from muster.ledger.billed_spans import all_slot_spans
+from muster.ledger.budget_forecast import (
+    BudgetedRun,
+    BudgetState,
+    ForecastInterval,
+    ProgressRate,
+    forecast_cells,
+    forecast_remaining_work,
+    full_run_lengths,
+    remaining_seconds,
+)
+from muster.ledger.prices_and_accounts import declared_prices
+from muster.ledger.running_cost import CoveredTime, RunningCost
+from muster.model.campaign import Job, Money, Slots, SlotUse
 
 MONEY = Money(price=3600.0, currency="CNY", budget=100.0)  # one a second
 ONE, TWO = ("train/0", 1), ("train/1", 1)
 
 
-def purse(spent: float, *, money: Money = MONEY, **more: object) -> Purse:
-    return Purse(money, 1.0, spent, burning=1.0, **more)  # type: ignore[arg-type]
+def purse(spent: float, *, money: Money = MONEY, **more: object) -> BudgetState:
+    return BudgetState(money, 1.0, spent, burning=1.0, **more)  # type: ignore[arg-type]
 
 
 # -- starting
 
 
 def test_a_cell_starts_while_what_runs_and_it_together_stay_within_the_budget() -> None:
-    runs = {ONE: Prospect(1.0, rest_s=30.0)}
+    runs = {ONE: BudgetedRun(1.0, rest_s=30.0)}
     assert purse(40, runs=runs, cell_s={"train": 30.0}).refuses("train") is None
     refused = purse(40.1, runs=runs, cell_s={"train": 30.0}).refuses("train")
     assert refused == "the budget of 100 CNY does not suffice: 40.10 spent, 100.10 expected with it"
@@ -42,7 +49,7 @@ def test_a_cell_starts_while_what_runs_and_it_together_stay_within_the_budget() 
 
 def test_of_a_job_nobody_knows_the_first_cells_start_while_there_is_money() -> None:
     assert purse(99.0).refuses("train") is None
-    assert purse(40, runs={ONE: Prospect(1.0, 60.0)}).refuses("train") is not None  # what runs takes all of it
+    assert purse(40, runs={ONE: BudgetedRun(1.0, 60.0)}).refuses("train") is not None  # what runs takes all of it
     assert purse(100.0).refuses("train") == "the budget of 100 CNY is spent: 100.00"
 
 
@@ -54,7 +61,7 @@ def test_several_starts_in_one_turn_are_all_counted() -> None:
 
 def test_a_rented_machine_pays_for_the_longest_of_what_runs() -> None:
     rent = replace(MONEY, per="machine")
-    at = purse(0, money=rent, runs={ONE: Prospect(1.0, 80.0), TWO: Prospect(1.0, 90.0)}, cell_s={"train": 95.0})
+    at = purse(0, money=rent, runs={ONE: BudgetedRun(1.0, 80.0), TWO: BudgetedRun(1.0, 90.0)}, cell_s={"train": 95.0})
     assert at.expected() == 90
     assert at.started("train").expected("train") == 95
     assert at.refuses("train") is None
@@ -82,7 +89,7 @@ STOP = replace(MONEY, at_cap="stop")
 
 
 def test_at_the_cap_everything_ends_or_nothing_does() -> None:
-    runs = {ONE: Prospect(1.0), TWO: Prospect(1.0)}
+    runs = {ONE: BudgetedRun(1.0), TWO: BudgetedRun(1.0)}
     assert purse(100, money=STOP, runs=runs).to_stop(()) == ([ONE, TWO], "the budget of 100 CNY is spent: 100.00")
     assert purse(100, money=STOP, runs=runs).to_stop({ONE})[0] == [TWO]
     assert purse(100, runs=runs).to_stop(())[0] == []  # at_cap: hold
@@ -91,7 +98,7 @@ def test_at_the_cap_everything_ends_or_nothing_does() -> None:
 
 
 def test_a_run_that_can_not_save_again_is_stopped_after_the_checkpoint_it_has() -> None:
-    soon, late = Prospect(1.0, rest_s=500.0, checkpoint_s=9.0), Prospect(1.0, rest_s=500.0, checkpoint_s=11.0)
+    soon, late = BudgetedRun(1.0, rest_s=500.0, checkpoint_s=9.0), BudgetedRun(1.0, rest_s=500.0, checkpoint_s=11.0)
     assert purse(90, money=STOP, runs={ONE: soon}).to_stop(())[0] == []
     assert purse(90, money=STOP, runs={ONE: late}).to_stop(())[0] == [ONE]
     ends_before = replace(late, rest_s=9.0)
@@ -100,7 +107,7 @@ def test_a_run_that_can_not_save_again_is_stopped_after_the_checkpoint_it_has() 
 
 
 def test_one_at_a_time_so_that_the_rest_may_come_to_a_checkpoint() -> None:
-    runs = {ONE: Prospect(1.0, 500.0, 15.0), TWO: Prospect(1.0, 500.0, 12.0)}
+    runs = {ONE: BudgetedRun(1.0, 500.0, 15.0), TWO: BudgetedRun(1.0, 500.0, 12.0)}
     at = replace(purse(80, money=STOP, runs=runs), burning=2.0)
     assert at.left_s() == 10
     assert at.to_stop(())[0] == [ONE]
@@ -116,20 +123,20 @@ def test_a_budget_lasts_for_ever_while_nothing_runs() -> None:
 
 
 def test_the_till_knows_what_runs_and_what_one_more_costs() -> None:
-    jobs = [Job("train", ("seed",), ("true",), steps=100), Job("eval", ("seed",), ("true",), uses=Uses(gpu=0))]
+    jobs = [Job("train", ("seed",), ("true",), steps=100), Job("eval", ("seed",), ("true",), uses=SlotUse(gpu=0))]
     state = world(replace(MONEY, price=2.0), jobs)
     put(state, attempt("train/0", 0, ran=100.0))
     put(state, attempt("train/1", 0, ["gpu1.0"], ran=300.0))
     put(state, attempt("train/2", 100))
     put(state, attempt("train/3", 300, ["gpu1.0"]))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(400)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(400)))
     found = till.purse(now(400))
     assert found.spent == pytest.approx(2 * (100 + 300 + 300 + 100) / HOUR)
     assert found.cell_s == {"train": 200.0}
     assert (found.runs["train/2", 1].rest_s, found.runs["train/3", 1].rest_s) == (None, 100)  # one is older than all
-    till.foresee({("train/2", 1): (Pace(300.0, 75, 100, 0.25), 20.0)}, now(400))
+    till.foresee({("train/2", 1): (ProgressRate(300.0, 75, 100, 0.25), 20.0)}, now(400))
     found = till.purse(now(410))
     assert (found.runs["train/2", 1].rest_s, found.runs["train/2", 1].checkpoint_s) == (90, 10)
     till.ended({("train/2", 1): 310.0})
@@ -141,11 +148,11 @@ def test_the_till_knows_what_runs_and_what_one_more_costs() -> None:
 def test_where_none_has_finished_running_siblings_tell_how_long_one_takes() -> None:
     state = world(MONEY)
     put(state, attempt("train/0", 0))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(50)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(50)))
     assert till.purse(now(50)).cell_s == {}
-    till.foresee({("train/0", 1): (Pace(50.0, 25, 100, 0.5), None)}, now(50))
+    till.foresee({("train/0", 1): (ProgressRate(50.0, 25, 100, 0.5), None)}, now(50))
     assert till.purse(now(50)).cell_s == {"train": 200.0}
 
 
@@ -153,9 +160,9 @@ def test_what_ended_on_a_shared_gpu_is_not_paid_twice_before_it_is_recorded() ->
     state = world(MONEY, slots=Slots(gpus=(0,), per_gpu=2))
     put(state, attempt("train/0", 0, ["gpu0.0"]))
     put(state, attempt("train/1", 0, ["gpu0.1"]))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(100)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(100)))
     till.ended({("train/0", 1): 90.0})
     assert till.purse(now(100)).spent == pytest.approx(100)
     till.ended({("train/1", 1): 95.0})
@@ -165,9 +172,9 @@ def test_what_ended_on_a_shared_gpu_is_not_paid_twice_before_it_is_recorded() ->
 def test_a_claim_without_a_lease_is_not_paid() -> None:
     state = world(MONEY)
     put(state, attempt("train/0", 0))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(500)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(500)))
     till.begun({("train/0", 1): 300.0})
     assert till.purse(now(500)).spent == pytest.approx(200)
     till.begun({("train/0", 1): 0.0})
@@ -177,9 +184,9 @@ def test_a_claim_without_a_lease_is_not_paid() -> None:
 def test_what_a_person_accepts_tells_how_long_a_cell_takes() -> None:
     state = world(MONEY)
     put(state, attempt("train/0", 0, ran=100.0, cause="exit_code"))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(500)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(500)))
     assert till.purse(now(500)).cell_s == {}
     put(state, replace(state.cells["train/0"].attempts[0], accepted="fine"))
     till.add([state.cells["train/0"]], now(500))
@@ -190,11 +197,13 @@ def test_what_a_person_accepts_tells_how_long_a_cell_takes() -> None:
 def test_a_completed_cell_that_is_no_longer_declared_still_tells_how_long_one_takes() -> None:
     state = world(MONEY)
     put(state, attempt("train/0", 0, ran=100.0), declared=False)
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    till = Till(state, declared, spans(state, now(100)))
+    till = RunningCost(state, declared, all_slot_spans(state, now(100)))
     assert till.purse(now(100)).cell_s == {"train": 100.0}
-    assert lengths(tuple(spans(state, now(100)))) == {"train": [100.0]}  # the forecast rests on the same
+    assert completed_run_lengths(tuple(all_slot_spans(state, now(100)))) == {
+        "train": [100.0]
+    }  # the forecast rests on the same
     till.add([state.cells["train/0"]], now(100))
     found = till.purse(now(100))
     assert (found.cell_s, found.spent) == ({"train": 100.0}, pytest.approx(100))  # once, however often it is told
@@ -207,9 +216,9 @@ def test_a_share_of_a_gpu_costs_its_part() -> None:
     put(state, attempt("train/0", 0, ran=100.0))
     put(state, attempt("train/1", 100, ["gpu0.0"]))
     put(state, attempt("train/2", 100, ["gpu0.1"]))
-    declared = prices(state)
+    declared = declared_prices(state)
     assert declared
-    found = Till(state, declared, spans(state, now(150))).purse(now(150))
+    found = RunningCost(state, declared, all_slot_spans(state, now(150))).purse(now(150))
     assert found.spent == pytest.approx(150)  # one GPU, all the time
     assert (found.burning, found.cell_s["train"]) == (1.0, 50.0)
     assert found.expected() == pytest.approx(150 + 2 * 25)
@@ -219,18 +228,18 @@ def test_a_share_of_a_gpu_costs_its_part() -> None:
 
 
 def test_the_rest_of_a_run_by_its_own_pace_then_by_its_siblings() -> None:
-    assert rest_s(Pace(10.0, 20, 100, 4.0), 1000.0, 2000.0) == 20
-    assert rest_s(Pace(10.0), 30.0, 90.0) == 20
-    assert rest_s(Pace(40.0), 30.0, 90.0) == 50  # later than usual: then as the longest
-    assert rest_s(Pace(91.0), 30.0, 90.0) is None
-    assert rest_s(Pace(91.0)) is None
-    assert full_length([Pace(10.0, 20, 100, 4.0), Pace(1.0)]) == [30.0]
+    assert remaining_seconds(ProgressRate(10.0, 20, 100, 4.0), 1000.0, 2000.0) == 20
+    assert remaining_seconds(ProgressRate(10.0), 30.0, 90.0) == 20
+    assert remaining_seconds(ProgressRate(40.0), 30.0, 90.0) == 50  # later than usual: then as the longest
+    assert remaining_seconds(ProgressRate(91.0), 30.0, 90.0) is None
+    assert remaining_seconds(ProgressRate(91.0)) is None
+    assert full_run_lengths([ProgressRate(10.0, 20, 100, 4.0), ProgressRate(1.0)]) == [30.0]
 
 
 def test_one_sibling_says_little_and_many_say_more() -> None:
-    assert of_cells([], 3) is None
-    assert of_cells([100.0], 2) == Interval(100, 200, 400)
-    few, many = of_cells([90.0, 110.0], 4), of_cells([90.0, 110.0] * 10, 4)
+    assert forecast_cells([], 3) is None
+    assert forecast_cells([100.0], 2) == ForecastInterval(100, 200, 400)
+    few, many = forecast_cells([90.0, 110.0], 4), forecast_cells([90.0, 110.0] * 10, 4)
     assert few
     assert many
     assert few.mid == many.mid == 400
@@ -240,14 +249,14 @@ def test_one_sibling_says_little_and_many_say_more() -> None:
 
 @given(st.lists(st.floats(1, 1000), min_size=2, max_size=30), st.integers(1, 50))
 def test_an_interval_holds_its_middle(durations: list[float], count: int) -> None:
-    found = of_cells(durations, count)
+    found = forecast_cells(durations, count)
     assert found
     assert found.low <= found.mid <= found.high
     assert found.mid == pytest.approx(statistics.median(durations) * count)
 
 
 def test_unknown_jobs_are_named() -> None:
-    found = ahead(
+    found = forecast_remaining_work(
         {"train": 2, "eval": 4}, {"train": [10.0, 10.0]}, [("train", 5.0), ("eval", None)], {"train": 2.0, "eval": 0}
     )
     assert (found.billed.mid, found.unknown, found.cells, found.longest_s) == (50, ("eval",), 8, 5)
@@ -255,7 +264,7 @@ def test_unknown_jobs_are_named() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=20))
 def test_what_is_covered_twice_is_new_once(stretches: list[tuple[int, int]]) -> None:
-    cover, seen = Cover(), set[int]()
+    cover, seen = CoveredTime(), set[int]()
     for start, end in stretches:
         new = {second for a, b in cover.add(start, end) for second in range(int(a), int(b))}
         asked = set(range(start, end))
@@ -267,23 +276,25 @@ def test_what_is_covered_twice_is_new_once(stretches: list[tuple[int, int]]) -> 
 # -- the pace of a living run
 
 
-def history(**pulses: Pulse) -> History:
-    return History(0.0, 100.0, 0.0, 0.0, pulses=pulses)
+def history(**pulses: SignalPulse) -> SignalHistory:
+    return SignalHistory(0.0, 100.0, 0.0, 0.0, pulses=pulses)
 
 
 def test_the_pace_is_measured_from_the_first_advance_so_that_a_resumed_run_is_not_fast() -> None:
-    resumed = Pulse("m", "jsonl", True, 90.0, count=900.0, advanced=90.0, origin=(800.0, 40.0))
-    assert pace_of(history(m=resumed), 100.0, 1000) == Pace(100.0, 900.0, 1000, 2.0)
-    once = Pulse("m", "jsonl", True, 90.0, count=900.0, advanced=90.0, origin=(900.0, 90.0))
-    assert pace_of(history(m=once), 100.0, 1000).speed is None
-    assert pace_of(None, 100.0, 1000, step=7.0) == Pace(100.0, 7.0, 1000)
+    resumed = SignalPulse("m", "jsonl", True, 90.0, count=900.0, advanced=90.0, origin=(800.0, 40.0))
+    assert progress_rate(history(m=resumed), 100.0, 1000) == ProgressRate(100.0, 900.0, 1000, 2.0)
+    once = SignalPulse("m", "jsonl", True, 90.0, count=900.0, advanced=90.0, origin=(900.0, 90.0))
+    assert progress_rate(history(m=once), 100.0, 1000).speed is None
+    assert progress_rate(None, 100.0, 1000, step=7.0) == ProgressRate(100.0, 7.0, 1000)
 
 
 def test_the_next_checkpoint_comes_after_its_usual_gap() -> None:
-    saves = Pulse("c", "checkpoint", False, 90.0, count=3.0, advanced=90.0)
-    assert next_checkpoint_s(history(c=saves), 100.0) is None  # no rhythm is known
+    saves = SignalPulse("c", "checkpoint", False, 90.0, count=3.0, advanced=90.0)
+    assert seconds_to_checkpoint(history(c=saves), 100.0) is None  # no rhythm is known
     for gap in (50.0, 60.0, 60.0):
         saves.cadence.learn(gap)
-    assert next_checkpoint_s(history(c=saves), 100.0) == 50
-    assert next_checkpoint_s(history(c=saves), 500.0) == 0
-    assert next_checkpoint_s(history(c=Pulse("c", "checkpoint", False, 0.0, every_s=30.0)), 100.0) is None  # none saved
+    assert seconds_to_checkpoint(history(c=saves), 100.0) == 50
+    assert seconds_to_checkpoint(history(c=saves), 500.0) == 0
+    assert (
+        seconds_to_checkpoint(history(c=SignalPulse("c", "checkpoint", False, 0.0, every_s=30.0)), 100.0) is None
+    )  # none saved

@@ -10,19 +10,18 @@ from typing import Any
 import pytest
 from ledger_world import BOOT, HOUR, WALL, attempt, iso, put, world
 
-from muster.acts.cost import turns
-from muster.domain.calendar import ClockRecord
-from muster.domain.campaign import Money
-from muster.domain.decision import Decision
-from muster.domain.finish import FinishRecord, Stage
-from muster.domain.state import CampaignState
-from muster.ledger.prices import first_claim, prices, rented
-from muster.ledger.spans import now_of, spans
-from muster.ledger.till import Till
-from muster.ports.store import Event
-from muster.store.fold_clock import META, record_of
-from muster.store.log import MemoryLog
-from muster.store.sqlite import SqliteStore
+from muster.app.campaign.campaign_cost import running_turns
+from muster.engine.ports.store import LoggedDecision
+from muster.engine.store.decision_log import InMemoryDecisionLog
+from muster.engine.store.fold_campaign_records import CLOCK_META, parse_clock_record
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.ledger.billed_spans import all_slot_spans, ledger_time_of
+from muster.ledger.prices_and_accounts import declared_prices, first_claim_time, rented_stretches
+from muster.ledger.running_cost import RunningCost
+from muster.model.calendar import ClockRecord
+from muster.model.campaign import Money
+from muster.model.campaign_state import CampaignState, FinishRecord, ShutdownProgress
+from muster.model.decision import Decision
 
 YEAR = 365 * 86400.0
 MACHINE = Money(price=10.0, currency="CNY", per="machine", budget=50.0)
@@ -30,10 +29,10 @@ SEEN = ClockRecord({BOOT: WALL}, (BOOT, WALL), BOOT)
 
 
 def spent(state: CampaignState, wall: float, boot: float, boot_id: str = BOOT) -> float:
-    at, declared = now_of(state, wall, boot, boot_id), prices(state)
+    at, declared = ledger_time_of(state, wall, boot, boot_id), declared_prices(state)
     assert declared is not None
-    told = Till(state, declared, spans(state, at)).purse(at).spent
-    on = rented(state, at, first_claim(state))
+    told = RunningCost(state, declared, all_slot_spans(state, at)).purse(at).spent
+    on = rented_stretches(state, at, first_claim_time(state))
     assert told == pytest.approx(sum(declared.cost("machine", start, end - start) for start, end in on))
     return told
 
@@ -53,7 +52,7 @@ def test_a_step_changes_no_bill_of_a_rented_machine(step: float, since: str | No
 
 @pytest.mark.parametrize("step", [YEAR, -YEAR])
 def test_a_step_does_not_look_like_a_machine_that_was_off(step: float) -> None:
-    stage = Stage("began", iso(WALL + 2 * HOUR), 2 * HOUR, "me", "", boot_id=BOOT)
+    stage = ShutdownProgress("began", iso(WALL + 2 * HOUR), 2 * HOUR, "me", "", boot_id=BOOT)
     state = world(replace(MACHINE, since=iso(WALL)), finish=FinishRecord(stage=stage))
     state.clock = SEEN
     assert spent(state, WALL + 3 * HOUR + step, 3 * HOUR) == pytest.approx(30)
@@ -61,26 +60,26 @@ def test_a_step_does_not_look_like_a_machine_that_was_off(step: float) -> None:
 
 
 def test_idle_slots_are_counted_by_the_same_calendar() -> None:
-    def event(kind: str, boot: float, wall: float, **data: Any) -> Event:
-        return Event(Decision(kind, "me", at=iso(wall), boot=boot, data=data))
+    def event(kind: str, boot: float, wall: float, **data: Any) -> LoggedDecision:
+        return LoggedDecision(Decision(kind, "me", at=iso(wall), boot=boot, data=data))
 
     events = [
         event("epoch", 0.0, WALL, boot_id=BOOT),
         event("intent", 10.0, WALL + 10, intent="running"),
         event("hold", 20.0, WALL + 20 + YEAR),
     ]
-    assert turns(events, SEEN) == [(WALL + 10, "running"), (WALL + 20, "hold")]
+    assert running_turns(events, SEEN) == [(WALL + 10, "running"), (WALL + 20, "hold")]
 
 
 # -- what the log says of clocks
 
 
 def folded(*decisions: Decision) -> ClockRecord:
-    store = SqliteStore(Path("/nowhere"), log=MemoryLog(), database=":memory:")
+    store = SqliteStore(Path("/nowhere"), log=InMemoryDecisionLog(), database=":memory:")
     store.commit(list(decisions))
-    row = store.db.execute("SELECT value FROM meta WHERE key = ?", (META,)).fetchone()
+    row = store.db.execute("SELECT value FROM meta WHERE key = ?", (CLOCK_META,)).fetchone()
     store.close()
-    return record_of(row[0] if row else "{}")
+    return parse_clock_record(row[0] if row else "{}")
 
 
 def epoch(n: int, boot: float, wall: float, boot_id: str | None = BOOT) -> Decision:
@@ -119,16 +118,18 @@ def test_a_log_of_an_older_version_says_nothing_of_clocks() -> None:
 
 
 def test_a_price_that_is_declared_by_a_wrong_clock_holds_from_then_on(tmp_path: Path) -> None:
-    from muster.store import fold_money
+    from muster.engine.store import fold_campaign_records
 
-    store = SqliteStore(tmp_path, log=MemoryLog(), database=":memory:")
+    store = SqliteStore(tmp_path, log=InMemoryDecisionLog(), database=":memory:")
     store.commit([epoch(1, 0.0, WALL)])
     money = {"price": 2.0, "currency": "CNY"}
-    fold_money.declared(store.db, Decision("campaign", "me", at=iso(WALL + 60), boot=60.0, data={"money": money}))
+    fold_campaign_records.record_prices(
+        store.db, Decision("campaign", "me", at=iso(WALL + 60), boot=60.0, data={"money": money})
+    )
     dear = {"price": 4.0, "currency": "CNY"}
     late = iso(WALL + YEAR + HOUR)
-    fold_money.declared(store.db, Decision("campaign", "me", at=late, boot=HOUR, data={"money": dear}))
-    kept = fold_money._read(store.db, fold_money.PRICES)
+    fold_campaign_records.record_prices(store.db, Decision("campaign", "me", at=late, boot=HOUR, data={"money": dear}))
+    kept = fold_campaign_records._read_money_meta(store.db, fold_campaign_records.PRICES_META)
     store.close()
     assert kept[0]["at"] == iso(WALL + 60)  # as it was written: logs of before fold to the same
     assert kept[1]["at"].startswith(iso(WALL + HOUR)[:19])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from muster.observe.process import process
+from muster.files.process_identity import read_process
 
 T = TypeVar("T")
 SPIN = "print('up', flush=True)\nwhile True: pass"
@@ -53,7 +53,7 @@ ctypes.CDLL(None).pthread_exit(None)
 
 
 def ticks(pid: int) -> int:
-    found = process(pid)
+    found = read_process(pid)
     assert found
     return found.ticks
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.driver import driver
-from muster.observe.environments import Answer, ask
+from muster.hosts.local.gpus import read_nvidia_driver
+from muster.hosts.local.python_probe import PythonAnswer, ask_python
 
 JAX = """
 import os
@@ -45,9 +45,9 @@ def site(tmp_path: Path) -> Path:
     return folder
 
 
-def answer(site: Path, words: list[str] | None = None, limit_s: float = 60, **more: str) -> Answer:
+def answer(site: Path, words: list[str] | None = None, limit_s: float = 60, **more: str) -> PythonAnswer:
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(site), "CUDA_VISIBLE_DEVICES": "0", **more}
-    return ask(words or [sys.executable], str(site), env, limit_s)
+    return ask_python(words or [sys.executable], str(site), env, limit_s)
 
 
 def test_a_python_tells_its_version_and_its_packages(site: Path) -> None:
@@ -75,7 +75,7 @@ def test_frameworks_tell_their_devices(site: Path) -> None:
 
 def test_a_module_of_the_working_folder_is_no_framework(tmp_path: Path, site: Path) -> None:
     (tmp_path / "jax.py").write_text("raise SystemExit('a script of somebody')")
-    said = ask([sys.executable], str(tmp_path), {"PATH": os.environ["PATH"]})
+    said = ask_python([sys.executable], str(tmp_path), {"PATH": os.environ["PATH"]})
     assert (said.exit, said.frameworks) == (0, ())
 
 
@@ -142,12 +142,12 @@ def test_the_driver_is_asked_and_nobody_waits_for_it(tmp_path: Path, monkeypatch
         "def nvmlSystemGetDriverVersion(): return b'550.54.15'\n"
         "def nvmlSystemGetCudaDriverVersion_v2(): return 12040\n"
     )
-    assert driver() == {"version": "550.54.15", "cuda": "12.4"}
+    assert read_nvidia_driver() == {"version": "550.54.15", "cuda": "12.4"}
     monkeypatch.delitem(sys.modules, "pynvml")
     (tmp_path / "pynvml.py").write_text("import threading\ngo = threading.Event()\ndef nvmlInit(): go.wait()\n")
     (tmp_path / "__pycache__").mkdir(exist_ok=True)
     for old in (tmp_path / "__pycache__").iterdir():
         old.unlink()
-    assert driver(0.05)["cuda"] is None
+    assert read_nvidia_driver(0.05)["cuda"] is None
     sys.modules["pynvml"].go.set()  # type: ignore[attr-defined]
     monkeypatch.delitem(sys.modules, "pynvml")

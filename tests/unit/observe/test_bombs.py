@@ -18,18 +18,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.acts.entry_point import EntryPoint
-from muster.acts.run_config import leaves, load
-from muster.domain.campaign import Result
-from muster.observe.checkpoint_steps import step_of
-from muster.observe.checkpoints import open_checkpoint
-from muster.observe.clocks import clocks
-from muster.observe.metrics.discover import run_of
-from muster.observe.results import NoResult, read_result
-from muster.observe.run_files import RunFolder
-from muster.observe.run_series import series_of
-from muster.observe.steps import last_step
-from muster.spec.syntax import read_document
+from muster.app.campaign.proposer_function import ProposerFunction
+from muster.app.journal.run_files import RunFolderReader, read_series_file
+from muster.model.campaign import DeclaredResult
+from muster.readers.checkpoints.checkpoint_steps import step_of_checkpoint
+from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
+from muster.readers.discovery.axis_values import config_leaves, load_run_config
+from muster.readers.discovery.run_arguments import declared_periods
+from muster.readers.records.logged_runs import newest_run_in
+from muster.readers.records.row_steps import read_last_step
+from muster.readers.results import NoResult, read_cell_result
+from muster.spec.read_yaml import read_yaml_document
 
 MEMORY_MIB = 200
 CPU_S = 5.0
@@ -207,9 +206,9 @@ def result(kind: str) -> Callable[[str], object]:
     where = {"key": "a"} if kind != "stdout" else {}
 
     def read(path: str) -> object:
-        asked = Result("r", kind, r"a(\d)" if kind == "stdout" else path, reduce="mean", **where)  # type: ignore[arg-type]
+        asked = DeclaredResult("r", kind, r"a(\d)" if kind == "stdout" else path, reduce="mean", **where)  # type: ignore[arg-type]
         try:
-            return read_result(asked, path, path, {"r": asked})
+            return read_cell_result(asked, path, path, {"r": asked})
         except NoResult as error:
             return str(error)
 
@@ -217,24 +216,24 @@ def result(kind: str) -> Callable[[str], object]:
 
 
 def metrics(path: str) -> object:
-    found = run_of(path)
+    found = newest_run_in(path)
     return [[rows.count for rows in feed.reader.read()] for feed in found.run.feeds()] if found.run else found
 
 
 def config(path: str) -> object:
-    found = load(Path(path))
-    return (len(list(leaves(found))) if found else found), clocks(str(Path(path).parent))
+    found = load_run_config(Path(path))
+    return (len(list(config_leaves(found))) if found else found), declared_periods(str(Path(path).parent))
 
 
 READERS: dict[str, list[Callable[[str], object]]] = {
-    ".pt": [open_checkpoint, step_of],
-    ".npz": [open_checkpoint, step_of, result("npz"), series_of],
-    ".npy": [open_checkpoint],
-    ".safetensors": [open_checkpoint],
-    ".json": [open_checkpoint, result("json"), config],
-    ".jsonl": [result("jsonl"), lambda path: last_step(path, "jsonl", "step"), metrics],
-    ".csv": [result("csv"), lambda path: last_step(path, "csv", "step"), metrics],
-    ".pkl": [open_checkpoint, step_of, series_of],
+    ".pt": [check_checkpoint, step_of_checkpoint],
+    ".npz": [check_checkpoint, step_of_checkpoint, result("npz"), read_series_file],
+    ".npy": [check_checkpoint],
+    ".safetensors": [check_checkpoint],
+    ".json": [check_checkpoint, result("json"), config],
+    ".jsonl": [result("jsonl"), lambda path: read_last_step(path, "jsonl", "step"), metrics],
+    ".csv": [result("csv"), lambda path: read_last_step(path, "csv", "step"), metrics],
+    ".pkl": [check_checkpoint, step_of_checkpoint, read_series_file],
     ".1": [metrics],
     ".wandb": [metrics],
     ".yaml": [config],
@@ -261,7 +260,7 @@ def test_the_files_of_a_run_folder(tmp_path: Path) -> None:
         "stage_summary.json": "lists.json", "training_stats.pkl": "shared.pkl",
     }.items():  # fmt: skip
         (tmp_path / name).write_bytes(BOMBS[bomb]())
-    mib, seconds, said = measured(lambda: RunFolder(tmp_path, tmp_path).read(lambda _: None).troubles)
+    mib, seconds, said = measured(lambda: RunFolderReader(tmp_path, tmp_path).read(lambda _: None).troubles)
     assert "RAISED" not in said
     assert mib < MEMORY_MIB + 60, said
     assert seconds < 2 * CPU_S
@@ -270,7 +269,7 @@ def test_the_files_of_a_run_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["merge.yaml", "merges.yaml", "alias.yaml"])
 def test_a_campaign_file_that_is_a_bomb_is_a_mistake(name: str) -> None:
     text = BOMBS[name]().decode()
-    mib, seconds, said = measured(lambda: [each.message for each in read_document(text)[1]])
+    mib, seconds, said = measured(lambda: [each.message for each in read_yaml_document(text)[1]])
     assert "the file stands for more than 200000 values" in said
     assert mib < MEMORY_MIB, said
     assert seconds < CPU_S
@@ -283,7 +282,7 @@ def test_a_campaign_file_that_is_a_bomb_is_a_mistake(name: str) -> None:
 )  # fmt: skip
 def test_a_proposer_that_is_a_bomb_is_a_mistake(tmp_path: Path, text: str) -> None:
     (tmp_path / "mine.py").write_text(text)
-    mib, seconds, said = measured(EntryPoint("mine.py:propose", tmp_path).mistake)
+    mib, seconds, said = measured(ProposerFunction("mine.py:propose", tmp_path).mistake)
     assert "RAISED" not in said
     assert "mine.py" in said, said
     assert mib < MEMORY_MIB, said
@@ -313,4 +312,4 @@ def test_an_honest_file_of_its_size_is_read(tmp_path: Path) -> None:
         name: {"dtype": "F32", "shape": [1, 1], "data_offsets": [4 * at, 4 * at + 4]} for name, at in names.items()
     }
     (tmp_path / "m.safetensors").write_bytes(safetensors(json.dumps(header).encode()) + bytes(4 * len(names)))
-    assert open_checkpoint(str(tmp_path / "m.safetensors")).how == "safetensors, 8000 tensors cover the file exactly"
+    assert check_checkpoint(str(tmp_path / "m.safetensors")).how == "safetensors, 8000 tensors cover the file exactly"

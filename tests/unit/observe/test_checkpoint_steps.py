@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.observe.checkpoint_steps import CheckpointStep, step_of
+from muster.readers.checkpoints.checkpoint_steps import CheckpointStep, step_of_checkpoint
 
 WEIGHTS = {"w": np.zeros((50, 50)), "opt": {"step": 7}, "more": [1, 2, ("step", 9)]}
 
@@ -40,19 +40,19 @@ class Boom:
 def test_a_pickle_says_its_step(tmp_path: Path, found: Any, wanted: CheckpointStep | None, protocol: int) -> None:
     path = tmp_path / "checkpoint.ckpt"
     path.write_bytes(pickle.dumps(found, protocol))
-    assert step_of(str(path)) == wanted
+    assert step_of_checkpoint(str(path)) == wanted
 
 
 def test_what_lies_behind_a_large_array_is_not_waited_for(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint.ckpt"
     path.write_bytes(pickle.dumps({"step": 5, "w": bytes(80 << 20)}))
-    assert step_of(str(path)) == CheckpointStep(5.0, sure=True)
+    assert step_of_checkpoint(str(path)) == CheckpointStep(5.0, sure=True)
     path.write_bytes(pickle.dumps({"w": bytes(80 << 20), "step": 5}))
-    assert step_of(str(path)) is None
+    assert step_of_checkpoint(str(path)) is None
     path.write_bytes(pickle.dumps({"step": 5, "w": list(range(1000))})[:40])  # cut off
-    assert step_of(str(path)) == CheckpointStep(5.0, sure=True)
+    assert step_of_checkpoint(str(path)) == CheckpointStep(5.0, sure=True)
     path.write_bytes(b"\x80\x04garbage")
-    assert step_of(str(path)) is None
+    assert step_of_checkpoint(str(path)) is None
 
 
 def test_archives_and_folders(tmp_path: Path) -> None:
@@ -62,17 +62,17 @@ def test_archives_and_folders(tmp_path: Path) -> None:
             "archive/data.pkl", pickle.dumps({"epoch": 2, "global_step": 900, "state": OrderedDict(a=1)}, 2)
         )
         archive.writestr("archive/data/0", b"x" * 100)
-    assert step_of(str(torch)) == CheckpointStep(900.0)
+    assert step_of_checkpoint(str(torch)) == CheckpointStep(900.0)
     sb3 = tmp_path / "best_model.zip"
     with zipfile.ZipFile(sb3, "w") as archive:
         archive.writestr("data", json.dumps({"num_timesteps": 9000, "seed": 3}))
         archive.writestr("policy.pth", b"x")
-    assert step_of(str(sb3)) == CheckpointStep(9000.0)
+    assert step_of_checkpoint(str(sb3)) == CheckpointStep(9000.0)
     lerobot = tmp_path / "checkpoints" / "last"
     (lerobot / "training_state").mkdir(parents=True)
     (lerobot / "training_state" / "training_step.json").write_text('{"step": 1500}')
-    assert step_of(str(lerobot)) == CheckpointStep(1500.0, sure=True)
-    assert step_of(str(tmp_path / "gone.ckpt")) is None
+    assert step_of_checkpoint(str(lerobot)) == CheckpointStep(1500.0, sure=True)
+    assert step_of_checkpoint(str(tmp_path / "gone.ckpt")) is None
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_archives_and_folders(tmp_path: Path) -> None:
 )
 def test_names(tmp_path: Path, name: str, wanted: CheckpointStep | None) -> None:
     (tmp_path / name).write_bytes(b"weights")
-    assert step_of(str(tmp_path / name)) == wanted
+    assert step_of_checkpoint(str(tmp_path / name)) == wanted
 
 
 def test_the_share_of_steps_is_known_only_in_their_own_unit() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.checkpoints import CheckpointReading
-from muster.observe.probes import checkpoint
-from muster.observe.probes.checkpoint import CheckpointWatch
+from muster.readers import file_watches
+from muster.readers.checkpoints.whole_checkpoints import CheckpointReading
+from muster.readers.file_watches import CheckpointWatch
 
 WHOLE = pickle.dumps({"w": list(range(100))})
 
@@ -19,13 +19,13 @@ WHOLE = pickle.dumps({"w": list(range(100))})
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the checkpoints that were opened, in order."""
     names: list[str] = []
-    really = checkpoint.open_checkpoint
+    really = file_watches.check_checkpoint
 
     def note(path: str) -> CheckpointReading:
         names.append(os.path.basename(path))  # noqa: PTH119
         return really(path)
 
-    monkeypatch.setattr(checkpoint, "open_checkpoint", note)
+    monkeypatch.setattr(file_watches, "check_checkpoint", note)
     return names
 
 
@@ -165,7 +165,7 @@ def test_what_can_not_be_read_abstains_and_is_tried_again(tmp_path: Path, monkey
     put(tmp_path / "2.ckpt", at=2000)
     unread = CheckpointReading(False, "", "it can't be read: Input/output error", unread=True)
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "open_checkpoint", lambda _: unread)
+        patch.setattr(file_watches, "check_checkpoint", lambda _: unread)
         look = watch.look()
     assert (look.count, look.whole) == (1, str(tmp_path / "1.ckpt"))
     assert look.trouble == f"{tmp_path / '2.ckpt'}: it can't be read: Input/output error"
@@ -180,7 +180,7 @@ def test_errors_of_the_file_system_never_escape(tmp_path: Path, monkeypatch: pyt
     def stale(*_: object) -> None:
         raise OSError(116, "Stale file handle")
 
-    monkeypatch.setattr(checkpoint, "_own_stamp", stale)
+    monkeypatch.setattr(file_watches, "_stamp_of_path", stale)
     assert watch.look().trouble == "Stale file handle"
     monkeypatch.undo()
     assert (watch.look().count, watch.look().count) == (1, 1)

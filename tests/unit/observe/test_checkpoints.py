@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.observe import containers
-from muster.observe.checkpoints import open_checkpoint, saved_at
+from muster.readers.checkpoints import file_formats
+from muster.readers.checkpoints.whole_checkpoints import check_checkpoint, checkpoint_saved_at
 
 
 def npz() -> bytes:
@@ -81,7 +81,7 @@ def put(tmp_path: Path) -> Any:
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_whole_ones_open(put: Any, name: str) -> None:
-    reading = open_checkpoint(put(name, WHOLE[name]))
+    reading = check_checkpoint(put(name, WHOLE[name]))
     assert reading.valid, reading.reason
     assert reading.how
 
@@ -94,7 +94,7 @@ def test_every_strict_prefix_is_refused(
     whole = WHOLE[name]
     path = tmp_path_factory.getbasetemp() / name
     path.write_bytes(whole[: data.draw(st.integers(0, len(whole) - 1))])
-    reading = open_checkpoint(str(path))
+    reading = check_checkpoint(str(path))
     assert not reading.valid
     assert reading.reason
 
@@ -103,13 +103,13 @@ def test_prefix_that_ends_with_an_inner_archive(put: Any) -> None:
     whole = WHOLE["weights.npz"]
     inner_end = whole.index(b"PK\x05\x06") + 22
     assert inner_end < len(whole)
-    assert not open_checkpoint(put("cut.npz", whole[:inner_end])).valid
+    assert not check_checkpoint(put("cut.npz", whole[:inner_end])).valid
 
 
 @pytest.mark.parametrize("protocol", range(6))
 def test_pickles_of_every_protocol(put: Any, protocol: int) -> None:
-    assert open_checkpoint(put("a.pkl", pickled(protocol))).valid
-    assert not open_checkpoint(put("b.pkl", pickled(protocol)[:-1])).valid
+    assert check_checkpoint(put("a.pkl", pickled(protocol))).valid
+    assert not check_checkpoint(put("b.pkl", pickled(protocol)[:-1])).valid
 
 
 def test_a_pickle_is_never_executed(put: Any, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_pickle_is_never_executed(put: Any, tmp_path: Path) -> None:
         def __reduce__(self) -> Any:
             return (os.mkdir, (str(trace),))
 
-    assert open_checkpoint(put("bomb.ckpt", pickle.dumps(Bomb()))).valid
+    assert check_checkpoint(put("bomb.ckpt", pickle.dumps(Bomb()))).valid
     assert not trace.exists()
 
 
@@ -135,7 +135,7 @@ def test_a_pickle_is_never_executed(put: Any, tmp_path: Path) -> None:
     ],
 )
 def test_damaged_ones(put: Any, name: str, data: bytes, reason: str) -> None:
-    reading = open_checkpoint(put(name, data))
+    reading = check_checkpoint(put(name, data))
     assert not reading.valid
     assert reason in reading.reason
 
@@ -145,20 +145,20 @@ def test_npy_kinds(tmp_path: Path) -> None:
     for array in (np.ones((2, 3)), np.array(["ab", "c"]), np.array([True]), records, np.array([1j])):
         path = tmp_path / "array.npy"
         np.save(path, array)
-        assert open_checkpoint(str(path)).valid
+        assert check_checkpoint(str(path)).valid
         path.write_bytes(path.read_bytes()[:-1])
-        assert not open_checkpoint(str(path)).valid
+        assert not check_checkpoint(str(path)).valid
 
 
 def test_other_formats_only_need_content(put: Any) -> None:
     path = put("weights.bin", b"\x01\x02 something else")
-    assert "not known" in open_checkpoint(path).how
+    assert "not known" in check_checkpoint(path).how
 
 
 def test_missing_and_dangling(tmp_path: Path) -> None:
     (tmp_path / "last").symlink_to(tmp_path / "gone")
-    assert open_checkpoint(str(tmp_path / "none")).reason == "it does not exist"
-    assert open_checkpoint(str(tmp_path / "last")).reason == "a link that leads nowhere"
+    assert check_checkpoint(str(tmp_path / "none")).reason == "it does not exist"
+    assert check_checkpoint(str(tmp_path / "last")).reason == "a link that leads nowhere"
 
 
 def test_unreadable_is_not_invalid(put: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,14 +168,14 @@ def test_unreadable_is_not_invalid(put: Any, monkeypatch: pytest.MonkeyPatch) ->
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("os.open", refuse)
-    reading = open_checkpoint(path)
+    reading = check_checkpoint(path)
     assert not reading.valid
     assert reading.unread
 
 
 def test_beyond_the_budget_only_sizes_count(put: Any) -> None:
     path = put("model.pt", torch_like())
-    assert "by size only" in containers.check_zip(path, containers.Budget(100))
+    assert "by size only" in file_formats.check_zip(path, file_formats.ChecksumBudget(100))
 
 
 def test_folders(put: Any, tmp_path: Path) -> None:
@@ -184,29 +184,29 @@ def test_folders(put: Any, tmp_path: Path) -> None:
     put("000100/pretrained_model/config.json", b'{"lr": NaN}')
     put("000100/_METADATA", b"{}")
     put("000100/.lock", b"")
-    assert open_checkpoint(str(folder)).valid
+    assert check_checkpoint(str(folder)).valid
     put("000100/_METADATA", b"{")
-    assert "_METADATA: its JSON" in open_checkpoint(str(folder)).reason
+    assert "_METADATA: its JSON" in check_checkpoint(str(folder)).reason
     put("000100/_METADATA", b"{}")
     put("000100/pretrained_model/model.safetensors", safetensors()[:-1])
-    assert "cut off" in open_checkpoint(str(folder)).reason
+    assert "cut off" in check_checkpoint(str(folder)).reason
     put("000100/pretrained_model/model.safetensors", b"")
-    assert "0 bytes" in open_checkpoint(str(folder)).reason
+    assert "0 bytes" in check_checkpoint(str(folder)).reason
 
 
 def test_folder_without_weights_or_shards(put: Any, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert open_checkpoint(str(tmp_path / "empty")).reason == "an empty folder"
+    assert check_checkpoint(str(tmp_path / "empty")).reason == "an empty folder"
     put("bare/config.json", b"{}")
-    assert "no weights" in open_checkpoint(str(tmp_path / "bare")).reason
+    assert "no weights" in check_checkpoint(str(tmp_path / "bare")).reason
     put("hf/model-1.safetensors", safetensors())
     put("hf/model.safetensors.index.json", b'{"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}')
-    assert "1 of 2 shards" in open_checkpoint(str(tmp_path / "hf")).reason
+    assert "1 of 2 shards" in check_checkpoint(str(tmp_path / "hf")).reason
     put("7.orbax-checkpoint-tmp-3/x", b"abc")
-    assert "never finished" in open_checkpoint(str(tmp_path / "7.orbax-checkpoint-tmp-3")).reason
+    assert "never finished" in check_checkpoint(str(tmp_path / "7.orbax-checkpoint-tmp-3")).reason
 
 
 def test_a_folder_is_as_new_as_its_newest_file(put: Any, tmp_path: Path) -> None:
     path = put("ckpt/a.bin", b"x")
     os.utime(path, (5000, 5000))
-    assert saved_at(str(tmp_path / "ckpt")) == 5000
+    assert checkpoint_saved_at(str(tmp_path / "ckpt")) == 5000

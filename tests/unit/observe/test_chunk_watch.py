@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.observe.probes import files
-from muster.observe.probes.files import ChunkWatch
+from muster.readers import file_watches
+from muster.readers.file_watches import ChunkWatch
 
 needs_a_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 
@@ -175,7 +175,7 @@ def test_a_folder_that_is_unreadable_for_a_while(tmp_path: Path, monkeypatch: py
     assert seen.look().count == 1
     put(tmp_path / "replay" / "2.npz")
     with monkeypatch.context() as patch:
-        patch.setattr(files.os, "listdir", _denied)
+        patch.setattr(file_watches.os, "listdir", _denied)
         look = seen.look()
     assert (look.count, look.present) == (1, 1)
     assert look.trouble == f"{tmp_path / 'replay'} can't be read: Permission denied"
@@ -198,7 +198,7 @@ def test_a_folder_that_may_not_be_read(tmp_path: Path) -> None:
 
 
 def test_more_folders_than_are_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_MOST_FOLDERS", 3)
+    monkeypatch.setattr(file_watches, "_MOST_FOLDERS", 3)
     for n in range(5):
         put(tmp_path / str(n) / "1.npz")
     assert watch(tmp_path, "*/*.npz").look().trouble == "more than 3 folders fit: the rest is not looked at"
@@ -209,7 +209,7 @@ def test_an_unchanged_folder_is_not_listed_again(tmp_path: Path, monkeypatch: py
     age(tmp_path / "replay")
     seen, listings = watch(tmp_path), []
     listdir = os.listdir
-    monkeypatch.setattr(files.os, "listdir", lambda path: listings.append(path) or listdir(path))
+    monkeypatch.setattr(file_watches.os, "listdir", lambda path: listings.append(path) or listdir(path))
     for _ in range(24):
         assert seen.look().count == 1
     assert len(listings) in (2, 3)  # the first, and now and then all the same

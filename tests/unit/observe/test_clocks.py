@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.clocks import clocks
+from muster.readers.discovery.run_arguments import declared_periods
 
 YAML = """\
 task: safety_point
@@ -22,7 +22,7 @@ every: 7
 
 def test_yaml(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(YAML)
-    assert clocks(str(tmp_path)) == (
+    assert declared_periods(str(tmp_path)) == (
         ("run.log_every", 300.0),
         ("run.save_every", 10_000.0),
         ("logger.flush_interval", 15.5),
@@ -35,7 +35,11 @@ def test_json_and_toml(tmp_path: Path) -> None:
         json.dumps({"train": {"save_freq": 20_000}, "eval_period": 3, "x": [{"a_every": 5}]})
     )
     (tmp_path / "run.toml").write_text("[log]\nprint-every = 50\n")
-    assert clocks(str(tmp_path)) == (("train.save_freq", 20_000.0), ("eval_period", 3.0), ("log.print-every", 50.0))
+    assert declared_periods(str(tmp_path)) == (
+        ("train.save_freq", 20_000.0),
+        ("eval_period", 3.0),
+        ("log.print-every", 50.0),
+    )
 
 
 def test_the_command_goes_first(tmp_path: Path) -> None:
@@ -50,13 +54,13 @@ def test_the_command_goes_first(tmp_path: Path) -> None:
         "--log_every",
         "--x_every",
     )
-    assert clocks(str(tmp_path), argv) == (
+    assert declared_periods(str(tmp_path), argv) == (
         ("run.log_every", 1000.0),
         ("eval-freq", 50.0),
         ("trainer.save_interval", 7.0),
         ("run.save_every", 2.0),
     )
-    assert clocks(None, ("sh", "-c", "python x.py --log_every 30 > log")) == (("log_every", 30.0),)
+    assert declared_periods(None, ("sh", "-c", "python x.py --log_every 30 > log")) == (("log_every", 30.0),)
 
 
 @pytest.mark.parametrize(
@@ -71,16 +75,16 @@ def test_the_command_goes_first(tmp_path: Path) -> None:
 def test_what_no_parser_takes_is_searched_by_lines(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     began = time.perf_counter()
-    assert clocks(str(tmp_path)) == (("log_every", 300.0),)
+    assert declared_periods(str(tmp_path)) == (("log_every", 300.0),)
     assert time.perf_counter() - began < 1.0
 
 
 def test_it_is_bounded(tmp_path: Path) -> None:
     (tmp_path / "large.json").write_text(json.dumps({"log_every": 5, "pad": "x" * (1 << 20)}))
-    assert clocks(str(tmp_path)) == ()
+    assert declared_periods(str(tmp_path)) == ()
     for n in range(30):
         (tmp_path / f"{n:02d}.json").write_text(json.dumps({f"a{n}_every": 5, f"b{n}_every": 5, f"c{n}_every": 5}))
-    found = clocks(str(tmp_path))
+    found = declared_periods(str(tmp_path))
     assert len(found) == 50
     assert found[0] == ("a0_every", 5.0)
 
@@ -92,7 +96,7 @@ def test_yaml_that_refers_to_itself(tmp_path: Path) -> None:
     )
     (tmp_path / "b.yaml").write_text(bomb)
     began = time.perf_counter()
-    assert dict(clocks(str(tmp_path)))["a.log_every"] == 5
+    assert dict(declared_periods(str(tmp_path)))["a.log_every"] == 5
     assert time.perf_counter() - began < 5.0
 
 
@@ -104,5 +108,5 @@ def test_never_raises(tmp_path: Path, data: bytes) -> None:
         (tmp_path / name).write_bytes(data)
     (tmp_path / "folder.yaml").mkdir()
     (tmp_path / "link.json").symlink_to("nowhere")
-    clocks(str(tmp_path))
-    assert clocks(str(tmp_path / "none")) == clocks(str(tmp_path / "a.yaml")) == ()
+    declared_periods(str(tmp_path))
+    assert declared_periods(str(tmp_path / "none")) == declared_periods(str(tmp_path / "a.yaml")) == ()

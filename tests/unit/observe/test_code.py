@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.code import code_key, code_state
-from muster.observe.code import Scope, see_code
-from muster.observe.source_files import LARGEST, content, is_source, may_be_kept
+from muster.model.attempt import classify_code_state, code_identity_key
+from muster.readers.source_code import (
+    LARGEST_SOURCE_FILE,
+    CodeScope,
+    is_source_file,
+    may_keep_content,
+    read_code_state,
+    read_source_file,
+)
 
 
 def git(folder: Path, *words: str) -> str:
@@ -40,18 +46,22 @@ def repo(tmp_path: Path) -> Path:
 
 
 def test_what_is_committed_is_clean(repo: Path) -> None:
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert (code["state"], code["commit"]) == ("known", git(repo, "rev-parse", "HEAD"))
     assert (code["dirty"], code["changed"], code["untracked"], code["files"]) == (None, [], [], {})
-    assert code_key(code) == {"commit": code["commit"], "dirty": None, "readable": True}  # as hashes always had it
+    assert code_identity_key(code) == {
+        "commit": code["commit"],
+        "dirty": None,
+        "readable": True,
+    }  # as hashes always had it
 
 
 def test_source_that_git_does_not_know_is_part_of_it(repo: Path) -> None:
     (repo / "t.py").write_text("print(1)")
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert (code["untracked"], code["files"]) == (["t.py"], {"t.py": sha("print(1)")})
     (repo / "t.py").write_text("print(2)")
-    again = see_code(str(repo)).code
+    again = read_code_state(str(repo)).code
     assert code["dirty"]
     assert again["dirty"] != code["dirty"]
 
@@ -62,7 +72,7 @@ def test_changes_are_named_with_what_is_in_the_files_now(repo: Path) -> None:
     git(repo, "commit", "-q", "-m", "more")
     (repo / "train.py").write_text("a = 2")
     (repo / "README.md").write_text("other")
-    seen = see_code(str(repo))
+    seen = read_code_state(str(repo))
     assert seen.code["changed"] == ["README.md", "train.py"]
     assert seen.code["files"] == {"train.py": sha("a = 2")}
     assert seen.code["dirty"] == sha(seen.diff)[:12]  # the name that older attempts have for the same diff
@@ -73,9 +83,9 @@ def test_what_is_no_source_is_left_alone(repo: Path) -> None:
                  ".muster/x.py", "venv/lib/x.py", "ignored/x.py", "outputs/a/params.json"):  # fmt: skip
         (repo / name).parent.mkdir(parents=True, exist_ok=True)
         (repo / name).write_text("x")
-    (repo / "large.py").write_text("#" * (LARGEST + 1))
+    (repo / "large.py").write_text("#" * (LARGEST_SOURCE_FILE + 1))
     (repo / ".gitignore").write_text("ignored\n")
-    code = see_code(str(repo), Scope(outputs=(str(repo / "outputs" / "*"),))).code
+    code = read_code_state(str(repo), CodeScope(outputs=(str(repo / "outputs" / "*"),))).code
     assert (code["untracked"], code["files"], code["left_out"]) == (["large.py"], {}, 1)
 
 
@@ -85,7 +95,7 @@ def test_many_outputs_are_not_even_looked_into(repo: Path) -> None:
         (outputs / f"a_{run}").mkdir(parents=True)
         for at in range(50):
             (outputs / f"a_{run}" / f"metrics{at}.json").write_text("{}")
-    seen = see_code(str(repo), Scope(outputs=(str(outputs / "a_*"),)))
+    seen = read_code_state(str(repo), CodeScope(outputs=(str(outputs / "a_*"),)))
     assert (seen.code["dirty"], seen.code["files"]) == (None, {})
     assert not any("metrics" in path for path in seen.watched)
 
@@ -93,15 +103,15 @@ def test_many_outputs_are_not_even_looked_into(repo: Path) -> None:
 def test_no_commit_yet_and_no_repository_are_two_things(tmp_path: Path) -> None:
     (tmp_path / "t.py").write_text("1")
     (tmp_path / "model.py").write_text("2")
-    scope = Scope(scripts=(str(tmp_path / "t.py"),))
-    bare = see_code(str(tmp_path), scope).code
+    scope = CodeScope(scripts=(str(tmp_path / "t.py"),))
+    bare = read_code_state(str(tmp_path), scope).code
     assert (bare["state"], bare["commit"]) == ("no_repository", None)
     assert bare["files"] == {"t.py": sha("1"), "model.py": sha("2")}
     git(tmp_path, "init", "-q")
-    fresh = see_code(str(tmp_path), scope).code
+    fresh = read_code_state(str(tmp_path), scope).code
     assert (fresh["state"], fresh["commit"]) == ("no_commit", None)
     assert fresh["files"] == {"t.py": sha("1"), "model.py": sha("2")}
-    assert code_key(bare) != {}
+    assert code_identity_key(bare) != {}
 
 
 def test_packages_beside_a_script_count_and_its_outputs_do_not(tmp_path: Path) -> None:
@@ -116,7 +126,7 @@ def test_packages_beside_a_script_count_and_its_outputs_do_not(tmp_path: Path) -
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "t.py").write_text("")
-    code = see_code(str(tmp_path), Scope((str(tmp_path / "runs"),), (str(tmp_path / "t.py"),))).code
+    code = read_code_state(str(tmp_path), CodeScope((str(tmp_path / "runs"),), (str(tmp_path / "t.py"),))).code
     assert sorted(code["files"]) == ["net/__init__.py", "net/deep/__init__.py", "net/deep/x.py", "t.py"]
 
 
@@ -126,7 +136,7 @@ def test_a_script_that_git_ignores_or_that_lies_elsewhere_is_part_of_it(repo: Pa
     git(repo, "commit", "-q", "-m", "ignore")
     for path in (repo / "t.py", tmp_path / "u.py"):
         path.write_text("1")
-    code = see_code(str(repo), Scope(scripts=(str(repo / "t.py"), str(tmp_path / "u.py")))).code
+    code = read_code_state(str(repo), CodeScope(scripts=(str(repo / "t.py"), str(tmp_path / "u.py")))).code
     assert code["untracked"] == ["t.py", str(tmp_path / "u.py")]
 
 
@@ -146,19 +156,19 @@ def test_a_git_that_does_not_answer_is_not_no_repository(
 ) -> None:
     monkeypatch.setenv("MUSTER_GIT_S", "0.3")
     began = time.monotonic()
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert code == {"state": "unknown", "why": "git did not answer in 0.3 s", "waited_s": 0.3}
     assert time.monotonic() - began < 20
 
 
 def test_no_git_at_all(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert see_code(str(repo)).code == {"state": "unknown", "why": "git is not installed"}
+    assert read_code_state(str(repo)).code == {"state": "unknown", "why": "git is not installed"}
 
 
 def test_a_broken_repository_is_told(repo: Path) -> None:
     (repo / ".git" / "config").write_text("[core\n")
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert code["state"] == "unknown"
     assert "bad config" in code["why"]
 
@@ -179,7 +189,7 @@ def test_nothing_of_the_repository_is_executed(repo: Path, tmp_path: Path) -> No
         (repo / ".git" / "hooks" / hook).chmod(0o755)
     for name in ("a.txt", "b.bin"):
         (repo / name).write_text("2 and more")
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert code["changed"] == ["a.txt", "b.bin"]
     assert not mark.exists()
 
@@ -204,7 +214,7 @@ def test_no_filter_is_run_by_a_disguise_or_in_a_submodule(repo: Path, tmp_path: 
     git(folder, "config", f"filter.{name}.required", "true")
     (folder / "a.txt").write_text("2")
     os.utime(folder / "a.txt", (1, 1))
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert code["changed"] == [inner.partition("/")[0] or "a.txt"]
     assert not mark.exists()
 
@@ -213,40 +223,40 @@ def test_links_and_pipes_are_not_followed(repo: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret")
     (repo / "x.py").symlink_to(tmp_path / "secret")
     os.mkfifo(repo / "y.py")
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert list(code["files"]) == ["x.py"]
-    assert content(str(repo), "x.py") == b"link to " + os.fsencode(tmp_path / "secret")
+    assert read_source_file(str(repo), "x.py") == b"link to " + os.fsencode(tmp_path / "secret")
 
 
 def test_what_sounds_like_a_credential_is_not_kept() -> None:
-    assert not may_be_kept("conf/credentials.json")
-    assert not may_be_kept("my_tokens.yaml")
-    assert may_be_kept("tokenizer.py")
-    assert may_be_kept("conf/base.yaml")
+    assert not may_keep_content("conf/credentials.json")
+    assert not may_keep_content("my_tokens.yaml")
+    assert may_keep_content("tokenizer.py")
+    assert may_keep_content("conf/base.yaml")
 
 
 def test_worktrees_submodules_and_bare_repositories(repo: Path, tmp_path: Path) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "tree"))
     (tmp_path / "tree" / "t.py").write_text("1")
-    assert see_code(str(tmp_path / "tree")).code["untracked"] == ["t.py"]
-    assert see_code(str(repo)).code["untracked"] == []
+    assert read_code_state(str(tmp_path / "tree")).code["untracked"] == ["t.py"]
+    assert read_code_state(str(repo)).code["untracked"] == []
     git(repo, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(repo), "inner")
     git(repo, "commit", "-q", "-m", "submodule")
-    assert see_code(str(repo)).code["dirty"] is None
+    assert read_code_state(str(repo)).code["dirty"] is None
     (repo / "inner" / "README.md").write_text("changed")
-    assert see_code(str(repo)).code["changed"] == ["inner"]
-    assert see_code(str(repo / "inner")).code["changed"] == ["README.md"]
+    assert read_code_state(str(repo)).code["changed"] == ["inner"]
+    assert read_code_state(str(repo / "inner")).code["changed"] == ["README.md"]
     git(tmp_path, "init", "-q", "--bare", "bare.git")
-    assert see_code(str(tmp_path / "bare.git")).code["state"] == "no_repository"
+    assert read_code_state(str(tmp_path / "bare.git")).code["state"] == "no_repository"
     (repo / "nested").mkdir()
     git(repo / "nested", "init", "-q")
     (repo / "nested" / "x.py").write_text("")
-    assert see_code(str(repo)).code["untracked"] == []
+    assert read_code_state(str(repo)).code["untracked"] == []
 
 
 def test_a_hook_of_git_does_not_change_what_is_asked(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_DIR", "/nowhere")
-    assert see_code(str(repo)).code["state"] == "known"
+    assert read_code_state(str(repo)).code["state"] == "known"
 
 
 def test_a_change_is_noticed_without_git(repo: Path) -> None:
@@ -254,16 +264,16 @@ def test_a_change_is_noticed_without_git(repo: Path) -> None:
     git(repo, "add", ".")
     git(repo, "commit", "-q", "-m", "more")
     (repo / "t.py").write_text("1")
-    seen = see_code(str(repo))
+    seen = read_code_state(str(repo))
     assert seen.holds()
     (repo / "result.json").write_text("{}")
     assert seen.holds()
     (repo / "train.py").write_text("a = 22")
     assert not seen.holds()
-    seen = see_code(str(repo))
+    seen = read_code_state(str(repo))
     (repo / "t.py").write_text("22")
     assert not seen.holds()
-    seen = see_code(str(repo))
+    seen = read_code_state(str(repo))
     git(repo, "commit", "-q", "-a", "-m", "even more")
     assert not seen.holds()
 
@@ -271,11 +281,11 @@ def test_a_change_is_noticed_without_git(repo: Path) -> None:
 def test_what_came_after_up_is_no_part_of_it(repo: Path) -> None:
     (repo / "t.py").write_text("1")
     (repo / "params.json").write_text("{}")
-    first = see_code(str(repo))
+    first = read_code_state(str(repo))
     for name in ("result.json", "new.py", "new.yaml"):
         (repo / name).write_text("x")
-    assert see_code(str(repo), before=first, anew=False).code == first.code
-    assert see_code(str(repo), before=first).code["untracked"] == ["new.py", "new.yaml", "params.json", "t.py"]
+    assert read_code_state(str(repo), before=first, anew=False).code == first.code
+    assert read_code_state(str(repo), before=first).code["untracked"] == ["new.py", "new.yaml", "params.json", "t.py"]
 
 
 @pytest.mark.parametrize(
@@ -285,9 +295,9 @@ def test_what_came_after_up_is_no_part_of_it(repo: Path) -> None:
      ({"state": "no_commit", "commit": None}, "no_commit")],
 )  # fmt: skip
 def test_older_records_are_understood(code: dict[str, object], state: str) -> None:
-    assert code_state(code) == state
+    assert classify_code_state(code) == state
 
 
 def test_the_bindings_of_a_document_are_no_source() -> None:
-    assert is_source("configs/a.json")
-    assert not is_source("paper.md.muster.json"), "to bind a text must not change what a cell is"
+    assert is_source_file("configs/a.json")
+    assert not is_source_file("paper.md.muster.json"), "to bind a text must not change what a cell is"

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.metrics import around
-from muster.observe.metrics.discover import discover, records_of, run_of
-from muster.observe.metrics.meter import Meter
+from muster.readers.discovery import folder_walk
+from muster.readers.records.logged_runs import RunMeter, discover_runs, newest_run_in, record_readers
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 from history_files import board_bytes, hf_bytes, jsonl_bytes, wandb_bytes
@@ -29,14 +28,14 @@ def found(root: Path) -> dict[str, list[str]]:
     """Run -> its sources, both relative to the root."""
     return {
         str(Path(run.folder).relative_to(root)): [f"{each.kind} {Path(each.path).relative_to(root)}" for each in run.sources]
-        for run in discover(str(root)).runs
+        for run in discover_runs(str(root)).runs
     }  # fmt: skip
 
 
-def measured(root: Path) -> Meter:
-    run = run_of(str(root)).run
+def measured(root: Path) -> RunMeter:
+    run = newest_run_in(str(root)).run
     assert run is not None
-    meter = Meter(run.feeds())
+    meter = RunMeter(run.feeds())
     meter.look()
     return meter
 
@@ -87,7 +86,7 @@ def test_several_runs_of_one_wandb_folder_are_told_apart(tmp_path: Path) -> None
     (tmp_path / "wandb" / "latest-run").symlink_to("run-20260102_000000-bb")
     runs = found(tmp_path)
     assert set(runs) == {".", "wandb/run-20260101_000000-aa"}
-    run = run_of(str(tmp_path)).run
+    run = newest_run_in(str(tmp_path)).run
     assert run is not None
     assert run.folder == str(tmp_path)
     assert run.passed == ("left aside, as other runs: wandb/run-20260101_000000-aa",)
@@ -132,7 +131,7 @@ def test_every_file_that_holds_the_numbers_of_a_run_is_named(tmp_path: Path) -> 
     resumed = [put(tmp_path / "b" / "wandb" / each / "run-x.wandb", wandb_bytes(ROWS)) for each in folders]
     state = put(tmp_path / "c" / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS))
     for folder, files in (("a", board), ("b", resumed), ("c", [state])):
-        run = run_of(str(tmp_path / folder)).run
+        run = newest_run_in(str(tmp_path / folder)).run
         assert run is not None
         assert run.files() == [str(path) for path in files]
 
@@ -140,7 +139,7 @@ def test_every_file_that_holds_the_numbers_of_a_run_is_named(tmp_path: Path) -> 
 def test_the_newest_trainer_state_holds_all(tmp_path: Path) -> None:
     put(tmp_path / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS[:2]))
     put(tmp_path / "checkpoint-100" / "trainer_state.json", hf_bytes(ROWS))
-    run = run_of(str(tmp_path)).run
+    run = newest_run_in(str(tmp_path)).run
     assert run is not None
     assert run.sources[0].path.endswith("checkpoint-100/trainer_state.json")
     assert run.passed == ("1 older trainer_state.json: the newest holds their rows",)
@@ -155,7 +154,7 @@ def test_a_dataset_is_no_history(tmp_path: Path) -> None:
 def test_what_was_printed_is_read_where_there_is_nothing_else(tmp_path: Path) -> None:
     put(tmp_path / "stdout.log", b"step:10 loss:0.5\nstep:20 loss:0.25\n")
     assert measured(tmp_path).measured().keys["loss"].last == 0.25
-    assert run_of(str(tmp_path / "nowhere")).run is None
+    assert newest_run_in(str(tmp_path / "nowhere")).run is None
 
 
 def test_a_file_by_its_name(tmp_path: Path) -> None:
@@ -189,7 +188,7 @@ def test_only_what_lies_below_the_folder_that_was_asked_for_tells_whose_it_is(tm
         ".": ["jsonl metrics.jsonl", "tensorboard tb"],
         "printed": ["stdout printed/train.log"],
     }
-    assert [run.folder for run in discover(f"{home}/").runs] == [str(home), str(home / "printed")]
+    assert [run.folder for run in discover_runs(f"{home}/").runs] == [str(home), str(home / "printed")]
     put(tmp_path / "wandb" / "run-20260101_000000-a" / "files" / "output.log", b"step=1 loss=3\n")
     assert found(tmp_path) == {}, "below it, it is W&B's own"
 
@@ -210,13 +209,13 @@ def test_what_wandb_says_of_itself_is_no_run(
     put(home / "debug-cli.me.log", b"step: 7 loss: 3\n")
     monkeypatch.chdir(home)
     for root in (".", str(home)):
-        assert [each.kind for run in discover(root).runs for each in run.sources] == ["wandb"] * len(names)
+        assert [each.kind for run in discover_runs(root).runs for each in run.sources] == ["wandb"] * len(names)
     newest = f"run-2026010{len(names)}_000000-{names[-1]}"
     for root in (newest, str(home / newest)):
-        (run,) = discover(root).runs
+        (run,) = discover_runs(root).runs
         assert (run.folder, [each.kind for each in run.sources]) == (root, ["wandb"])
     monkeypatch.chdir(home / newest)
-    (run,) = discover(".").runs
+    (run,) = discover_runs(".").runs
     assert (run.folder, [each.kind for each in run.sources]) == (".", ["wandb"])
 
 
@@ -225,10 +224,10 @@ def test_the_records_of_one_kind_with_all_their_files(tmp_path: Path) -> None:
     older = put(home / "offline-run-20260101_000000-x" / "run-x.wandb", wandb_bytes(ROWS[:2]))
     newer = put(home / "run-20260102_000000-x" / "run-x.wandb", wandb_bytes(ROWS[2:]))
     put(home.parent / "metrics.jsonl", jsonl_bytes(ROWS))
-    ((reader, prefix),) = records_of(str(home), "wandb")
+    ((reader, prefix),) = record_readers(str(home), "wandb")
     assert (list(reader.files), prefix) == ([str(older), str(newer)], "")
-    assert records_of(str(home), "tensorboard") == []
-    assert records_of(str(tmp_path / "nowhere"), "wandb") == []
+    assert record_readers(str(home), "tensorboard") == []
+    assert record_readers(str(tmp_path / "nowhere"), "wandb") == []
 
 
 # -- what was not looked at
@@ -237,7 +236,7 @@ def test_the_records_of_one_kind_with_all_their_files(tmp_path: Path) -> None:
 def test_a_crowded_folder_hides_no_known_name_and_says_that_it_was_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(around, "MOST_PER_FOLDER", 5)
+    monkeypatch.setattr(folder_walk, "MOST_LOGS_PER_FOLDER", 5)
     known = {
         "metrics.jsonl": jsonl_bytes(ROWS), "progress.csv": b"step,loss\n1,1\n", "run-x.wandb": wandb_bytes(ROWS),
         "events.out.tfevents.1.host": board_bytes(ROWS), "trainer_state.json": hf_bytes(ROWS),
@@ -249,30 +248,30 @@ def test_a_crowded_folder_hides_no_known_name_and_says_that_it_was_cut(
     put(tmp_path / "wandb" / "run-20260101_000000-y" / "run-y.wandb", wandb_bytes(ROWS))
     put(tmp_path / "tb" / "events.out.tfevents.1.host", board_bytes(ROWS))
     put(tmp_path / "checkpoint-5" / "trainer_state.json", hf_bytes(ROWS))
-    seen = around.look_around(str(tmp_path))
+    seen = folder_walk.walk_for_logs(str(tmp_path))
     assert {os.path.relpath(path, tmp_path) for path in seen.files} >= {
         *known, "wandb/run-20260101_000000-y/run-y.wandb", "tb/events.out.tfevents.1.host",
         "checkpoint-5/trainer_state.json",
     }  # fmt: skip
     assert seen.cut == f"in {tmp_path} only 5 entries and files with known names were looked at"
-    assert run_of(str(tmp_path)).told == (seen.cut,)
+    assert newest_run_in(str(tmp_path)).told == (seen.cut,)
     for name in ("a", "b"):
         for at in range(6):
             put(tmp_path / "tb" / name / str(at), b"")
-    told = around.look_around(str(tmp_path / "tb")).cut
+    told = folder_walk.walk_for_logs(str(tmp_path / "tb")).cut
     assert told == f"in {tmp_path}/tb/a and 1 other folder only 5 entries and files with known names were looked at"
 
 
 def test_an_endless_folder_ends_with_the_patience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(around, "MOST_PER_FOLDER", 5)
-    monkeypatch.setattr(around, "_BETWEEN", 1)
+    monkeypatch.setattr(folder_walk, "MOST_LOGS_PER_FOLDER", 5)
+    monkeypatch.setattr(folder_walk, "_ENTRIES_BETWEEN_CHECKS", 1)
     for at in range(20):
         put(tmp_path / f"episode-{at}.npz", b"")
-    seen = around.look_around(str(tmp_path), patience_s=0.0)
+    seen = folder_walk.walk_for_logs(str(tmp_path), patience_s=0.0)
     assert len(seen.files) == 5
     assert seen.cut.endswith(f"; {tmp_path} was not looked at to its end: that takes too long")
     put(tmp_path / "a" / "b" / "metrics.jsonl", jsonl_bytes(ROWS))
-    assert run_of(str(tmp_path / "a"), 0.0).told == ("only the first 1 folder was looked at",)
+    assert newest_run_in(str(tmp_path / "a"), 0.0).told == ("only the first 1 folder was looked at",)
 
 
 def test_a_folder_that_can_not_be_read_is_told_by_who_asks_for_one_run(
@@ -289,7 +288,7 @@ def test_a_folder_that_can_not_be_read_is_told_by_who_asks_for_one_run(
         return scan(folder)
 
     monkeypatch.setattr(os, "scandir", refuse)
-    found = run_of(str(tmp_path))
+    found = newest_run_in(str(tmp_path))
     assert found.run is not None
     assert found.run.folder == str(tmp_path / "open"), "the others are still looked at"
     assert found.told[0] == f"{tmp_path}/locked can't be read: Permission denied"
@@ -300,7 +299,7 @@ def test_a_run_of_which_wandb_left_no_record_is_told(tmp_path: Path) -> None:
     put(tmp_path / "a" / "metrics.jsonl", jsonl_bytes(ROWS))
     put(tmp_path / "b" / "wandb" / "run-20260214_101500-ab12cd" / "logs" / "debug.log", b"x")
     put(tmp_path / "c" / "wandb" / "run-20260214_101500-ab12ce" / "run-ab12ce.wandb", wandb_bytes(ROWS))
-    seen = discover(str(tmp_path))
+    seen = discover_runs(str(tmp_path))
     assert [Path(run.folder).name for run in seen.runs] == ["a", "c"]
     (told,) = seen.troubles
     assert told.startswith(f"{tmp_path / 'b' / 'wandb'} holds no record of W&B (*.wandb)")

@@ -14,18 +14,21 @@ from typing import Any
 import pytest
 from living_processes import started
 
-from muster.domain.look_facts import Found, Trace, Who
-from muster.observe import find_process as processes
-from muster.observe.find_columns import dated, rises, sniff
-from muster.observe.find_output import output_of, supervised
-from muster.observe.find_process import Opened
-from muster.observe.find_target import target_of
-from muster.observe.find_times import of_times
-from muster.observe.find_walk import walk
-from muster.observe.find_writer import writes_there
-from muster.observe.finding import LOOKED_FOR, find, run_folder, source_of
-from muster.observe.probes.tree import Snapshot
-from muster.ports.clock import SystemClock
+from muster.engine.ports.clock import SystemClock
+from muster.hosts.local import find_process
+from muster.hosts.local.find_process import OpenedFiles
+from muster.hosts.local.process_outputs import find_process_output, find_supervising_campaign, writes_into_folder
+from muster.hosts.local.process_tree import ProcessSnapshot
+from muster.model.foreign_run import ProgressTrace, RunFolderFacts, RunProcess
+from muster.readers.discovery.folder_walk import walk_run_folder
+from muster.readers.discovery.progress_files import (
+    PROGRESS_LOOKED_FOR,
+    find_progress_files,
+    find_run_folder,
+    progress_source_of_trace,
+)
+from muster.readers.discovery.run_arguments import target_of_run
+from muster.readers.discovery.step_columns import counts_upwards, date_files, dates_of_steps, find_step_column
 
 NOW = 1_800_000_000.0
 WAIT = "import sys; print('up', flush=True); sys.stdin.read()"
@@ -42,7 +45,7 @@ def touched(path: Path, at: float) -> Path:
     return path
 
 
-def by_name(found: Found) -> dict[str, Trace]:
+def by_name(found: RunFolderFacts) -> dict[str, ProgressTrace]:
     return {trace.progress.path: trace for trace in found.traces}
 
 
@@ -65,7 +68,7 @@ def by_name(found: Found) -> dict[str, Trace]:
     ],
 )
 def test_the_column_that_counts(tmp_path: Path, given: list[dict[str, Any]], wanted: str | None) -> None:
-    assert sniff(str(rows(tmp_path / "m.jsonl", *given)), "jsonl").key == wanted
+    assert find_step_column(str(rows(tmp_path / "m.jsonl", *given)), "jsonl").key == wanted
 
 
 @pytest.mark.parametrize(
@@ -81,7 +84,7 @@ def test_the_column_that_counts(tmp_path: Path, given: list[dict[str, Any]], wan
 )
 def test_the_column_of_a_table(tmp_path: Path, text: str, wanted: str | None) -> None:
     (tmp_path / "progress.csv").write_text(text)
-    assert sniff(str(tmp_path / "progress.csv"), "csv").key == wanted
+    assert find_step_column(str(tmp_path / "progress.csv"), "csv").key == wanted
 
 
 @pytest.mark.parametrize(
@@ -100,20 +103,20 @@ def test_the_column_of_a_table(tmp_path: Path, text: str, wanted: str | None) ->
 def test_steps_in_a_log(tmp_path: Path, lines: list[str], step: float | None) -> None:
     log = tmp_path / "train.log"
     log.write_text("\n".join(lines) + "\n")
-    found = find(str(tmp_path), NOW)
+    found = find_progress_files(str(tmp_path), NOW)
     if step is None:
         assert found.traces == ()
         return
     (trace,) = found.traces
-    assert source_of(trace).look().count == step
+    assert progress_source_of_trace(trace).look().count == step
     assert trace.progress.kind == "stdout"
 
 
 def test_a_counter_may_begin_again() -> None:
-    assert rises([1, 2, 3, 1, 2, 3, 4])
-    assert not rises([3, 2, 1])
-    assert not rises([5, 5, 5])
-    assert not rises([])
+    assert counts_upwards([1, 2, 3, 1, 2, 3, 4])
+    assert not counts_upwards([3, 2, 1])
+    assert not counts_upwards([5, 5, 5])
+    assert not counts_upwards([])
 
 
 # -- when
@@ -121,33 +124,33 @@ def test_a_counter_may_begin_again() -> None:
 
 def test_file_times_give_ages_and_gaps() -> None:
     times = [NOW - 100, NOW - 70, NOW - 40, NOW - 10]
-    assert of_times(times, NOW, None).gaps == (30, 30, 30)
-    assert of_times(times, NOW, NOW - 50).gaps == (30,)  # what is older than the process is another run's
-    assert of_times(times, NOW, NOW - 5).last == NOW - 10
-    assert of_times(times, NOW, NOW - 5).gaps == ()
-    ahead = of_times([NOW + 3600], NOW, None)
+    assert date_files(times, NOW, None).gaps == (30, 30, 30)
+    assert date_files(times, NOW, NOW - 50).gaps == (30,)  # what is older than the process is another run's
+    assert date_files(times, NOW, NOW - 5).last == NOW - 10
+    assert date_files(times, NOW, NOW - 5).gaps == ()
+    ahead = date_files([NOW + 3600], NOW, None)
     assert ahead.last is None
     assert "in the future" in ahead.why
-    assert len(of_times([NOW - i for i in range(1000)], NOW, None).gaps) == 256
+    assert len(date_files([NOW - i for i in range(1000)], NOW, None).gaps) == 256
 
 
 def test_rows_may_tell_their_own_times(tmp_path: Path) -> None:
     path = rows(tmp_path / "metrics.jsonl", *({"step": i, "time": NOW - 5000 + 1000 * i} for i in range(6)))
-    found = sniff(str(touched(path, NOW + 1)), "jsonl").dated
+    found = find_step_column(str(touched(path, NOW + 1)), "jsonl").dated
     assert (found.last, found.gaps) == (NOW + 1, (1000.0,) * 5)
     touched(path, NOW + 4000)  # a copy: its rows are of another time
-    assert sniff(str(path), "jsonl").dated.gaps == ()
+    assert find_step_column(str(path), "jsonl").dated.gaps == ()
 
 
 def test_a_log_that_goes_on_without_steps_is_not_dated_by_its_file() -> None:
     heartbeats = [(10.0, None), *[(None, None)] * 50]
-    found = dated(heartbeats, NOW)
+    found = dates_of_steps(heartbeats, NOW)
     assert found.last is None
     assert "can't be told" in found.why
-    assert dated([(10.0, None), (None, None)], NOW).last == NOW
+    assert dates_of_steps([(10.0, None), (None, None)], NOW).last == NOW
     stamped = [(9.0, NOW - 900), (10.0, NOW - 600), *[(None, None)] * 50]
-    assert dated(stamped, NOW).last == NOW - 600
-    assert dated([(3.0, None)] * 50, NOW).why  # an epoch that has not counted up for fifty rows
+    assert dates_of_steps(stamped, NOW).last == NOW - 600
+    assert dates_of_steps([(3.0, None)] * 50, NOW).why  # an epoch that has not counted up for fifty rows
 
 
 # -- what is in a folder
@@ -166,14 +169,14 @@ def test_what_a_run_leaves_is_found(tmp_path: Path) -> None:
     wandb.mkdir(parents=True)
     (wandb / "run-1.wandb").touch()
     (wandb / "debug-internal.log").write_text("step 1\nstep 2\n")
-    found = by_name(find(str(tmp_path), time.time()))
+    found = by_name(find_progress_files(str(tmp_path), time.time()))
     assert set(found) == {"metrics.jsonl", "scores.jsonl", "replay/*.npz", "checkpoint.ckpt",
                           "events.out.tfevents.*", "wandb/run-1/run-1.wandb"}  # fmt: skip
     kinds = {name: trace.progress.kind for name, trace in found.items()}
     assert kinds["replay/*.npz"] == "files"
     assert kinds["checkpoint.ckpt"] == "checkpoint"
     for name in ("events.out.tfevents.*", "wandb/run-1/run-1.wandb"):
-        assert source_of(found[name]).look().reading.startswith("nothing yet: no row in ")
+        assert progress_source_of_trace(found[name]).look().reading.startswith("nothing yet: no row in ")
 
 
 def test_checkpoints_in_folders_are_one_signal(tmp_path: Path) -> None:
@@ -187,7 +190,7 @@ def test_checkpoints_in_folders_are_one_signal(tmp_path: Path) -> None:
     (tmp_path / "torch_save").mkdir()
     for epoch in (0, 1):
         (tmp_path / "torch_save" / f"epoch-{epoch}.pt").write_bytes(b"x")
-    found = by_name(find(str(tmp_path), time.time()))
+    found = by_name(find_progress_files(str(tmp_path), time.time()))
     assert set(found) == {"checkpoints/*", "checkpoint-*", "torch_save/*.pt"}
     assert {trace.progress.kind for trace in found.values()} == {"checkpoint"}
 
@@ -198,9 +201,9 @@ def test_names_with_odd_characters_are_read(tmp_path: Path) -> None:
     (folder / "replay [0]").mkdir()
     for number in range(3):
         (folder / "replay [0]" / f"{number}.npz").write_bytes(b"x")
-    found = by_name(find(str(folder), time.time()))
-    assert source_of(found["metrics.jsonl"]).look().count == 7
-    assert source_of(found["replay [0]/*.npz"]).look().count == 3
+    found = by_name(find_progress_files(str(folder), time.time()))
+    assert progress_source_of_trace(found["metrics.jsonl"]).look().count == 7
+    assert progress_source_of_trace(found["replay [0]/*.npz"]).look().count == 3
 
 
 def test_data_and_code_are_no_progress(tmp_path: Path) -> None:
@@ -209,9 +212,9 @@ def test_data_and_code_are_no_progress(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("x,y\n1,2\n2,3\n")
     (tmp_path / ".git").mkdir()
     rows(tmp_path / ".git" / "metrics.jsonl", {"step": 1})
-    found = find(str(tmp_path), NOW)
+    found = find_progress_files(str(tmp_path), NOW)
     assert found.traces == ()
-    assert "metrics.jsonl" in LOOKED_FOR
+    assert "metrics.jsonl" in PROGRESS_LOOKED_FOR
     assert found.touched is not None
 
 
@@ -219,9 +222,10 @@ def test_what_can_not_be_read_is_said(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "metrics.jsonl")  # opening it would wait for ever
     os.mkfifo(tmp_path / "train.log")
     rows(tmp_path / "progress.jsonl", {"loss": 1}, {"loss": 2})
-    found = find(str(tmp_path), NOW)
+    found = find_progress_files(str(tmp_path), NOW)
     assert (
-        source_of(by_name(found)["metrics.jsonl"]).look().trouble == "metrics.jsonl can't be read: it is no plain file"
+        progress_source_of_trace(by_name(found)["metrics.jsonl"]).look().trouble
+        == "metrics.jsonl can't be read: it is no plain file"
     )
     assert "train.log can't be read: it is no plain file" in found.troubles
     assert "progress.jsonl has no column that counts steps; it has loss" in found.troubles
@@ -231,8 +235,8 @@ def test_an_endless_line_is_passed_quickly(tmp_path: Path) -> None:
     with open(tmp_path / "metrics.jsonl", "wb") as file:
         file.truncate(2 << 30)
     began = time.monotonic()
-    found = find(str(tmp_path), NOW)
-    reading = source_of(by_name(found)["metrics.jsonl"]).look().reading
+    found = find_progress_files(str(tmp_path), NOW)
+    reading = progress_source_of_trace(by_name(found)["metrics.jsonl"]).look().reading
     assert time.monotonic() - began < 3
     assert "no newline in the last" in reading
 
@@ -240,12 +244,12 @@ def test_an_endless_line_is_passed_quickly(tmp_path: Path) -> None:
 def test_a_folder_of_runs_is_not_a_run(tmp_path: Path) -> None:
     for seed, age in ((0, 100), (1, 10), (2, 1000)):
         touched(rows(tmp_path / f"seed{seed}" / "metrics.jsonl", {"step": 1}), NOW - age)
-    folder, notes = run_folder(str(tmp_path))
+    folder, notes = find_run_folder(str(tmp_path))
     assert folder == str(tmp_path / "seed1")
     assert notes == [f"3 runs lie in {tmp_path}; this is about seed1, which was written to last"]
     rows(tmp_path / "one" / "train" / "metrics.jsonl", {"step": 1})
     rows(tmp_path / "one" / "eval" / "metrics.jsonl", {"step": 1})
-    assert run_folder(str(tmp_path / "one"))[1] == []  # parts of one run
+    assert find_run_folder(str(tmp_path / "one"))[1] == []  # parts of one run
 
 
 def test_the_looking_around_is_bounded(tmp_path: Path) -> None:
@@ -253,15 +257,15 @@ def test_the_looking_around_is_bounded(tmp_path: Path) -> None:
     for number in range(8):
         deep = deep / f"d{number}"
     rows(deep / "metrics.jsonl", {"step": 1})
-    assert find(str(tmp_path), NOW).traces == ()
+    assert find_progress_files(str(tmp_path), NOW).traces == ()
     crowded = tmp_path / "crowded"
     crowded.mkdir()
     for number in range(2100):
         (crowded / f"{number:05}.npz").touch()
     rows(crowded / "metrics.jsonl", {"step": 1}, {"step": 2})
-    walked = walk(str(crowded), ("metrics.jsonl",))
+    walked = walk_run_folder(str(crowded), ("metrics.jsonl",))
     assert str(crowded) in walked.crowded
-    found = by_name(find(str(crowded), time.time()))
+    found = by_name(find_progress_files(str(crowded), time.time()))
     assert set(found) == {"metrics.jsonl", "*.npz"}
     assert found["*.npz"].dated.last is not None
     assert len(found["*.npz"].dated.gaps) < 8  # all were made at about one moment: no cadence of its own
@@ -270,15 +274,15 @@ def test_the_looking_around_is_bounded(tmp_path: Path) -> None:
 def test_files_before_the_start_are_left_out_where_they_may_be_anybodys(tmp_path: Path) -> None:
     touched(rows(tmp_path / "old.jsonl", {"step": 1}), NOW - 100)
     touched(rows(tmp_path / "new.jsonl", {"step": 1}), NOW - 10)
-    assert set(by_name(find(str(tmp_path), NOW, NOW - 50, only_since=True))) == {"new.jsonl"}
-    assert set(by_name(find(str(tmp_path), NOW, NOW - 50))) == {"new.jsonl", "old.jsonl"}
+    assert set(by_name(find_progress_files(str(tmp_path), NOW, NOW - 50, only_since=True))) == {"new.jsonl"}
+    assert set(by_name(find_progress_files(str(tmp_path), NOW, NOW - 50))) == {"new.jsonl", "old.jsonl"}
 
 
 # -- where a process writes
 
 
-def who(cwd: Path, *argv: str) -> Who:
-    return Who(1, 1, 0.0, argv, str(cwd))
+def who(cwd: Path, *argv: str) -> RunProcess:
+    return RunProcess(1, 1, 0.0, argv, str(cwd))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +291,7 @@ def who(cwd: Path, *argv: str) -> Who:
 def test_the_command_names_the_output(tmp_path: Path, words: tuple[str, ...]) -> None:
     rows(tmp_path / "out" / "metrics.jsonl", {"step": 1})
     run = who(tmp_path, "python", "train.py", *words)
-    found = output_of(run, [(run.argv, run.cwd)], Opened(), time.time() - 5)
+    found = find_process_output(run, [(run.argv, run.cwd)], OpenedFiles(), time.time() - 5)
     assert (found.folder, found.how) == (str(tmp_path / "out"), "its command names it")
 
 
@@ -297,9 +301,9 @@ def test_a_trainer_that_names_its_own_folder(tmp_path: Path) -> None:
         rows(runs / name / "metrics.jsonl", {"step": 1})
     run = who(tmp_path, "python", "train.py", "--logdir", "runs/")
     commands = [(run.argv, run.cwd)]
-    opened = Opened((str(runs / "b" / "tb" / "events.1"),))
-    assert output_of(run, commands, opened, time.time() - 5).folder == str(runs / "b")
-    found = output_of(run, commands, Opened(), time.time() - 5)
+    opened = OpenedFiles((str(runs / "b" / "tb" / "events.1"),))
+    assert find_process_output(run, commands, opened, time.time() - 5).folder == str(runs / "b")
+    found = find_process_output(run, commands, OpenedFiles(), time.time() - 5)
     assert found.folder in (str(runs / "a"), str(runs / "b"))
     assert "2 folders were made" in found.notes[0]
 
@@ -310,17 +314,17 @@ def test_a_record_of_wandb_is_a_part_of_the_run(tmp_path: Path) -> None:
     rows(record, {})
     named = who(tmp_path, "python", "train.py", "--output_dir=out")
     for run in (named, who(tmp_path, "python", "train.py")):
-        found = output_of(run, [(run.argv, run.cwd)], Opened((str(record),)), time.time() - 5)
+        found = find_process_output(run, [(run.argv, run.cwd)], OpenedFiles((str(record),)), time.time() - 5)
         assert found.folder == str(tmp_path / "out")
 
 
 def test_open_files_and_the_own_folder_tell_too(tmp_path: Path) -> None:
     run = who(tmp_path, "python", "train.py")
     files = (str(tmp_path / "out" / "a.jsonl"), str(tmp_path / "out" / "tb" / "events.1"))
-    assert output_of(run, [(run.argv, run.cwd)], Opened(files), NOW).folder == str(tmp_path / "out")
-    log = Opened(outputs=(str(tmp_path / "nohup.out"),))
-    assert output_of(run, [(run.argv, run.cwd)], log, NOW).only_since
-    assert output_of(run, [(run.argv, run.cwd)], Opened(), NOW).how == "it works there"
+    assert find_process_output(run, [(run.argv, run.cwd)], OpenedFiles(files), NOW).folder == str(tmp_path / "out")
+    log = OpenedFiles(outputs=(str(tmp_path / "nohup.out"),))
+    assert find_process_output(run, [(run.argv, run.cwd)], log, NOW).only_since
+    assert find_process_output(run, [(run.argv, run.cwd)], OpenedFiles(), NOW).how == "it works there"
 
 
 def test_folders_of_campaigns_are_known(tmp_path: Path) -> None:
@@ -329,14 +333,14 @@ def test_folders_of_campaigns_are_known(tmp_path: Path) -> None:
     facts = {"cell": "train/0", "n": 1, "state": str(tmp_path / ".muster")}
     (attempt / "attempt.json").write_text(json.dumps(facts))
     for folder in (attempt, attempt / "out"):
-        known = supervised(str(folder))
+        known = find_supervising_campaign(str(folder))
         assert known
         assert (known.root, known.cell, known.attempt) == (str(tmp_path), "train/0", 1)
-    whole = supervised(str(tmp_path))
+    whole = find_supervising_campaign(str(tmp_path))
     assert whole
     assert whole.cell == ""
     (tmp_path / "runs").mkdir()
-    assert supervised(str(tmp_path / "runs")) is None
+    assert find_supervising_campaign(str(tmp_path / "runs")) is None
 
 
 @pytest.mark.parametrize(
@@ -360,20 +364,20 @@ def test_the_step_that_it_is_to_reach(
     tmp_path: Path, argv: list[str], config: str, counts: str, wanted: tuple[float, str] | None
 ) -> None:
     (tmp_path / "config.yaml").write_text(config)
-    found = target_of(argv, str(tmp_path), counts)
+    found = target_of_run(argv, str(tmp_path), counts)
     assert (found and (found.step, found.where)) == wanted
 
 
 # -- who writes there
 
 
-def writers(folder: Path) -> processes.Writers:
-    place, snapshot, clock = str(folder.resolve()), Snapshot.take(), SystemClock()
+def writers(folder: Path) -> find_process.FolderWriterProcesses:
+    place, snapshot, clock = str(folder.resolve()), ProcessSnapshot.take(), SystemClock()
 
-    def writes(who: Who) -> bool:
-        return writes_there(who, place, snapshot, clock.wall() - (clock.boot() - who.began))
+    def writes(who: RunProcess) -> bool:
+        return writes_into_folder(who, place, snapshot, clock.wall() - (clock.boot() - who.began))
 
-    return processes.writers_in(place, snapshot, writes)
+    return find_process.find_writers_in_folder(place, snapshot, writes)
 
 
 def script(folder: Path, code: str, name: str = "job.py") -> tuple[str, ...]:
@@ -403,7 +407,7 @@ def test_who_has_a_file_open_for_writing(run: Path) -> None:
         assert found.main
         assert (found.main.pid, found.main.sure) == (pid, "has it open")
         assert found.main.because == (f"pid {pid} has metrics.jsonl open for writing",)
-        assert processes.opened_by([pid]).files == (str(run / "metrics.jsonl"),)
+        assert find_process.files_opened_by([pid]).files == (str(run / "metrics.jsonl"),)
     assert writers(run).main is None
 
 
@@ -560,7 +564,7 @@ def test_a_filter_that_names_the_log_is_no_training(run: Path) -> None:
         assert sed.stdout
         sed.stdout.readline()
         rows(run / "metrics.jsonl", {"step": 2})
-        assert writers(run) == processes.Writers()
+        assert writers(run) == find_process.FolderWriterProcesses()
         assert sed.stdin
         sed.stdin.close()
 
@@ -586,7 +590,7 @@ def test_it_is_not_tee_that_trains(run: Path) -> None:
             tee.wait()
 
 
-def _until(true: Callable[[], Who | None]) -> Who:
+def _until(true: Callable[[], RunProcess | None]) -> RunProcess:
     deadline = time.monotonic() + 20
     while (found := true()) is None:
         assert time.monotonic() < deadline
@@ -609,21 +613,21 @@ def test_workers_of_one_launcher_are_one_run(run: Path) -> None:
         found = writers(run)
         assert found.main
         assert found.main.pid == process.pid
-        worker = next(pid for pid, proc in Snapshot.take().procs.items() if proc.ppid == process.pid)
-        snapshot = Snapshot.take()
-        assert processes.head_of(snapshot.procs[worker], snapshot).pid == process.pid
+        worker = next(pid for pid, proc in ProcessSnapshot.take().procs.items() if proc.ppid == process.pid)
+        snapshot = ProcessSnapshot.take()
+        assert find_process.training_process_of_worker(snapshot.procs[worker], snapshot).pid == process.pid
 
 
 def test_the_kernel_keeps_the_exit_of_a_zombie() -> None:
     with subprocess.Popen([sys.executable, "-c", "import os; os._exit(3)"]) as process:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert processes.exit_status(process.pid) == 3 << 8
-    assert processes.exit_status(os.getpid()) is None
+        assert find_process.exit_status_of_zombie(process.pid) == 3 << 8
+    assert find_process.exit_status_of_zombie(os.getpid()) is None
 
 
 def test_names_of_programs() -> None:
-    assert processes.program(["/usr/bin/python3.11", "-u", "train.py", "--x"]) == "train.py"
-    assert processes.program(["python", "-m", "tensorboard", "--logdir", "x"]) == "tensorboard"
-    assert processes.program(["python", "-c", "import time"]) == "python"
-    assert processes.program(["-bash"]) == "bash"
-    assert processes.program([]) == ""
+    assert find_process.program_of_command(["/usr/bin/python3.11", "-u", "train.py", "--x"]) == "train.py"
+    assert find_process.program_of_command(["python", "-m", "tensorboard", "--logdir", "x"]) == "tensorboard"
+    assert find_process.program_of_command(["python", "-c", "import time"]) == "python"
+    assert find_process.program_of_command(["-bash"]) == "bash"
+    assert find_process.program_of_command([]) == ""

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.gate_stream import Stream, stream_of
+from muster.readers.gate_stream import GateStream, open_gate_stream
 
 
-def stream(folder: Path, name: str) -> Stream:
-    return stream_of({name.rpartition(".")[2]: name, "step": "iter"}, None, str(folder))
+def stream(folder: Path, name: str) -> GateStream:
+    return open_gate_stream({name.rpartition(".")[2]: name, "step": "iter"}, None, str(folder))
 
 
-def found(stream: Stream, *, ended: bool = True) -> list[tuple[int, object, str]]:
+def found(stream: GateStream, *, ended: bool = True) -> list[tuple[int, object, str]]:
     rows = [*stream.look().rows, *(stream.rest() if ended else ())]
     return [(row.iteration, row.values.get("score"), row.stage) for row in rows]
 
@@ -74,7 +74,7 @@ def test_records_that_are_written_again_or_late_are_handed_out_again(tmp_path: P
         writer.add_scalar(tag, value, step)
         writer.flush()
 
-    stream = stream_of({"tensorboard": "tb", "step": "step"}, None, str(tmp_path))
+    stream = open_gate_stream({"tensorboard": "tb", "step": "step"}, None, str(tmp_path))
     for step in (1, 2, 3):
         log("score", step / 10, step)
     first = stream.look()

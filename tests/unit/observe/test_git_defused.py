@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.code import see_code
-from muster.observe.code_blobs import blob_sha256, sources_between
-from muster.observe.git import Git, GitTrouble
-from muster.observe.search_path import find_program, trusted_path
+from muster.readers.git import Git, GitTrouble, find_trusted_program, trusted_path
+from muster.readers.source_code import blob_sha256, changed_sources_between, read_code_state
 
 
 def git(folder: Path, *words: str) -> str:
@@ -60,7 +58,7 @@ def no_lfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_git_lfs_is_no_alias_of_the_repository(repo: Path, mark: Path) -> None:
     git(repo, "config", "filter.lfs.clean", "git lfs clean -- %f")
     git(repo, "config", "alias.lfs", f"!touch {mark}; cat")
-    assert see_code(str(repo)).code["changed"] == ["a.txt", "b.bin"]
+    assert read_code_state(str(repo)).code["changed"] == ["a.txt", "b.bin"]
     assert not mark.exists()
     git(repo, "diff", "HEAD")
     assert mark.exists()  # the trap works
@@ -72,7 +70,7 @@ def test_nor_for_a_filter_of_the_user(repo: Path, mark: Path, tmp_path: Path, mo
     own.write_text('[filter "lfs"]\n\tclean = git lfs clean -- %f\n')
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
     git(repo, "config", "alias.lfs", f"!touch {mark}; cat")
-    assert see_code(str(repo)).code["changed"] == ["a.txt", "b.bin"]
+    assert read_code_state(str(repo)).code["changed"] == ["a.txt", "b.bin"]
     assert not mark.exists()
 
 
@@ -92,7 +90,7 @@ def test_a_submodule_is_not_compared_by_programs_of_its_own(repo: Path, mark: Pa
             git(repo, "commit", "-q", "-m", "a submodule")
     git(inner, "config", trap, f"touch {mark}; cat")
     git(repo, "config", "diff.submodule", "diff")
-    assert "sub" in see_code(str(repo)).code["changed"]
+    assert "sub" in read_code_state(str(repo)).code["changed"]
     assert not mark.exists()
     git(repo, "diff", "--no-ext-diff", "--no-textconv", "HEAD")
     assert mark.exists()  # the trap works, for all that our options say
@@ -107,7 +105,7 @@ def test_filters_of_included_files_are_the_repository_s_own(repo: Path, mark: Pa
     else:
         (repo / "more").write_text(text)
         git(repo, "config", how, "../more")
-    assert see_code(str(repo)).code["changed"] == ["a.txt", "b.bin"]
+    assert read_code_state(str(repo)).code["changed"] == ["a.txt", "b.bin"]
     assert not mark.exists()
     git(repo, "diff", "HEAD")
     assert mark.exists()  # the trap works
@@ -120,7 +118,7 @@ def test_a_working_tree_elsewhere_is_not_read(repo: Path, tmp_path: Path) -> Non
     (home / "private.py").write_text("secret = 1")
     for there in (home, tmp_path):
         git(repo, "config", "core.worktree", str(there))
-        code = see_code(str(repo)).code
+        code = read_code_state(str(repo)).code
         assert code["state"] == "unknown"
         assert "names a working tree elsewhere" in code["why"]
         assert "files" not in code
@@ -133,7 +131,7 @@ def test_a_bare_repository_among_the_files_is_none(repo: Path, mark: Path) -> No
     git(repo / "kit", "config", "core.bare", "false")
     git(repo / "kit", "config", "core.worktree", str(repo))
     git(repo / "kit", "config", "core.fsmonitor", f"touch {mark}; true")
-    code = see_code(str(repo / "kit")).code
+    code = read_code_state(str(repo / "kit")).code
     assert code["state"] == "unknown"
     assert "bare repository" in code["why"]
     assert not mark.exists()
@@ -152,7 +150,7 @@ def test_nothing_is_fetched(repo: Path, mark: Path, remote: str) -> None:
         git(repo, "config", name, text)
     blob = git(repo, "rev-parse", "HEAD:a.txt")
     (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-    assert see_code(str(repo)).code["state"] == "unknown"
+    assert read_code_state(str(repo)).code["state"] == "unknown"
     assert not mark.exists()
     subprocess.run(["git", "-C", str(repo), "diff", "HEAD"], check=False, capture_output=True, stdin=subprocess.DEVNULL)
     assert mark.exists()  # the trap works
@@ -173,11 +171,11 @@ def test_a_git_of_the_repository_is_not_run(
     own = str(Path(shutil.which("git") or "").parent)
     monkeypatch.chdir(repo)
     monkeypatch.setenv("PATH", f"{entry}:{own}")
-    assert find_program("git", str(repo / "deep" / "er")) == f"{own}/git"
-    see_code(str(repo))
+    assert find_trusted_program("git", str(repo / "deep" / "er")) == f"{own}/git"
+    read_code_state(str(repo))
     assert not mark.exists()
     monkeypatch.setenv("PATH", entry)
-    why = see_code(str(repo)).code["why"]
+    why = read_code_state(str(repo)).code["why"]
     assert ("is not run there" if path else "git is not installed") in why
     assert not mark.exists()
 
@@ -199,7 +197,7 @@ def test_what_belongs_to_another_user_is_left_to_git(repo: Path, mark: Path) -> 
     git(repo, "config", "core.fsmonitor", f"touch {mark}")
     os.chown(repo, 64321, 64321)
     os.chown(repo / ".git", 64321, 64321)
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     assert (code["state"], "dubious ownership" in code["why"]) == ("unknown", True)
     assert not mark.exists()
 
@@ -211,7 +209,7 @@ def test_a_small_repository_does_not_unfold_into_memory(repo: Path) -> None:
     git(repo, "commit", "-q", "-m", "more")
     (repo / "big.py").unlink()
     tracemalloc.start()
-    code = see_code(str(repo)).code
+    code = read_code_state(str(repo)).code
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (code["state"], code["why"]) == ("unknown", "git tells more than 32 MiB")
@@ -221,8 +219,8 @@ def test_a_small_repository_does_not_unfold_into_memory(repo: Path) -> None:
 def test_a_record_s_commit_is_no_option(repo: Path, tmp_path: Path) -> None:
     """A state that came with the repository says what it likes."""
     commit, target = git(repo, "rev-parse", "HEAD"), tmp_path / "written"
-    assert sources_between(str(repo), f"--output={target}", commit) == ()
-    assert sources_between(str(repo), "--ext-diff", commit) == ()
+    assert changed_sources_between(str(repo), f"--output={target}", commit) == ()
+    assert changed_sources_between(str(repo), "--ext-diff", commit) == ()
     assert blob_sha256(str(repo), "--batch=", "a.txt") is None
     assert not target.exists()
     assert blob_sha256(str(repo), commit, "a.txt")

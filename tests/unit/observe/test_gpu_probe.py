@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from muster.observe.probes.gpu import KEPT_S, GpuEyes, GpuReading, Nvml, use_of
+from muster.hosts.local.gpus import NVML_KEPT_S, GpuProbe, GpuReading, NvmlReader, gpu_use_of_run
 
 HEALTHY = (
     GpuReading(0, "0000:04:00", 9.0, 124.0, 5 << 30, ((100, 2 << 30), (200, 3 << 30))),
@@ -35,10 +35,10 @@ class World:
             raise answers
         return answers
 
-    def eyes(self) -> GpuEyes:
-        return GpuEyes(self.read, now=lambda: self.now)
+    def eyes(self) -> GpuProbe:
+        return GpuProbe(self.read, now=lambda: self.now)
 
-    def look(self, eyes: GpuEyes, *devices: int) -> dict[int, GpuReading]:
+    def look(self, eyes: GpuProbe, *devices: int) -> dict[int, GpuReading]:
         """One period later, with what that look has started."""
         self.now += 5.0
         eyes.look(frozenset(devices))
@@ -153,7 +153,7 @@ ALL = {100, 200, 300}
 def test_memory_is_attributed_or_abstained_from(
     own: set[int], here: set[int], shared: bool, memory: int | None, trouble: str
 ) -> None:
-    use = use_of(HEALTHY[0], own, here, shared)
+    use = gpu_use_of_run(HEALTHY[0], own, here, shared)
     assert (use.memory_bytes, use.shared, use.utilisation, use.power_w) == (memory, shared, 9.0, 124.0)
     assert trouble in use.trouble
     assert bool(trouble) == bool(use.trouble)
@@ -162,12 +162,12 @@ def test_memory_is_attributed_or_abstained_from(
 @pytest.mark.parametrize("processes", [None, (), ((100, None),)])
 def test_where_processes_are_not_told_the_lease_decides(processes: Any) -> None:
     reading = GpuReading(0, "", 1.0, 1.0, 7, processes)
-    assert use_of(reading, {100}, ALL, False).memory_bytes == 7
-    assert use_of(reading, {100}, ALL, True).memory_bytes is None
+    assert gpu_use_of_run(reading, {100}, ALL, False).memory_bytes == 7
+    assert gpu_use_of_run(reading, {100}, ALL, True).memory_bytes is None
 
 
 def test_a_lost_gpu_needs_no_further_trouble() -> None:
-    use = use_of(GpuReading(0, lost="GPU is lost"), {100}, ALL, True)
+    use = gpu_use_of_run(GpuReading(0, lost="GPU is lost"), {100}, ALL, True)
     assert (use.lost, use.trouble) == ("GPU is lost", "")
 
 
@@ -221,11 +221,11 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 def test_a_reading_holds_what_the_driver_says(driver: SimpleNamespace) -> None:
     now = 0.0
-    nvml = Nvml(lambda: now)
+    nvml = NvmlReader(lambda: now)
     assert nvml() == [GpuReading(0, "0000:1b:00", 9.0, 124.5, 77, ((100, 10), (200, None)))]
     nvml()
     assert (driver.starts, driver.open) == (1, 1), "to start NVML is what costs"
-    now = KEPT_S
+    now = NVML_KEPT_S
     nvml()
     assert driver.open == 0, "but it is not kept for ever"
     nvml()
@@ -234,30 +234,30 @@ def test_a_reading_holds_what_the_driver_says(driver: SimpleNamespace) -> None:
 
 def test_clients_of_mps_are_counted_too(driver: SimpleNamespace) -> None:
     driver.nvmlDeviceGetMPSComputeRunningProcesses = lambda _: [SimpleNamespace(pid=300, usedGpuMemory=5)]
-    assert Nvml()()[0].processes == ((100, 10), (200, None), (300, 5))
+    assert NvmlReader()()[0].processes == ((100, 10), (200, None), (300, 5))
     driver.nvmlDeviceGetMPSComputeRunningProcesses = fails(NotSupported("Not Supported"))
-    assert Nvml()()[0].processes == ((100, 10), (200, None))
+    assert NvmlReader()()[0].processes == ((100, 10), (200, None))
 
 
 def test_what_one_question_lacks_the_others_still_answer(driver: SimpleNamespace) -> None:
     driver.nvmlDeviceGetUtilizationRates = fails(NotSupported("Not Supported"))
-    found = Nvml()()[0]
+    found = NvmlReader()()[0]
     assert (found.utilisation, found.power_w, found.trouble) == (None, 124.5, "utilisation: Not Supported")
     assert driver.open == 1
 
 
 def test_a_lost_gpu_is_lost_at_the_handle_or_later_and_nvml_lets_go_of_it(driver: SimpleNamespace) -> None:
     driver.nvmlDeviceGetPowerUsage = fails(GpuIsLost("GPU is lost"))
-    assert Nvml()()[0].lost == "NVML: GPU is lost"
+    assert NvmlReader()()[0].lost == "NVML: GPU is lost"
     driver.nvmlDeviceGetHandleByIndex = fails(GpuIsLost("GPU is lost"))
-    assert Nvml()() == [GpuReading(0, lost="NVML: GPU is lost")]
+    assert NvmlReader()() == [GpuReading(0, lost="NVML: GPU is lost")]
     driver.nvmlDeviceGetHandleByIndex = fails(NotSupported("Unknown Error"))
-    assert Nvml()() == [GpuReading(0, trouble="handle: Unknown Error")]
+    assert NvmlReader()() == [GpuReading(0, trouble="handle: Unknown Error")]
     assert driver.open == 0
 
 
 def test_a_driver_that_is_not_there_raises_and_can_be_asked_again(driver: SimpleNamespace) -> None:
-    nvml = Nvml()
+    nvml = NvmlReader()
     begin, driver.nvmlInit = driver.nvmlInit, fails(NVMLError("Driver Not Loaded"))
     with pytest.raises(NVMLError):
         nvml()

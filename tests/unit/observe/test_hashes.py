@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.observe import hashes
-from muster.observe.hashes import FILE, SMALL, HashCache
+from muster.readers import file_hashes
+from muster.readers.file_hashes import HASH_CACHE_FILE, SMALL_FILE_BYTES, HashCache
 
-LARGE = b"x" * (SMALL + 1)
+LARGE = b"x" * (SMALL_FILE_BYTES + 1)
 
 
 def later(seconds: float = 60.0) -> Callable[[], float]:
@@ -27,7 +27,7 @@ def sha(data: bytes) -> str:
 
 
 def remembered(folder: Path) -> dict[str, list[object]]:
-    files: dict[str, list[object]] = json.loads((folder / FILE).read_text())["files"]
+    files: dict[str, list[object]] = json.loads((folder / HASH_CACHE_FILE).read_text())["files"]
     return files
 
 
@@ -35,8 +35,8 @@ def remembered(folder: Path) -> dict[str, list[object]]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Names of the files that were read."""
     seen: list[str] = []
-    real = hashes._read
-    monkeypatch.setattr(hashes, "_read", lambda name, now: (seen.append(name), real(name, now))[1])
+    real = file_hashes._hash_file
+    monkeypatch.setattr(file_hashes, "_hash_file", lambda name, now: (seen.append(name), real(name, now))[1])
     return seen
 
 
@@ -64,7 +64,7 @@ def test_what_changed_a_moment_ago_is_told_and_not_remembered(tmp_path: Path, re
     assert cache.sha256(file) == cache.sha256(file) == sha(LARGE)
     assert len(reads) == 2
     cache.save()
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / HASH_CACHE_FILE).exists()
 
 
 def test_same_size_and_same_mtime_but_other_bytes(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_file_that_grows_while_it_is_read_is_not_remembered(tmp_path: Path, mo
     cache = HashCache(tmp_path, now=grow)
     cache.sha256(file)
     cache.save()
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / HASH_CACHE_FILE).exists()
 
 
 def test_gone_unreadable_or_no_file(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_folder_is_unknown_when_one_of_its_files_is(tmp_path: Path, monkeypatc
     def refuse(name: str, now: object) -> tuple[str, None]:
         raise PermissionError(name)
 
-    monkeypatch.setattr(hashes, "_read", refuse)
+    monkeypatch.setattr(file_hashes, "_hash_file", refuse)
     assert HashCache(tmp_path).sha256(root) is None
 
 
@@ -183,7 +183,7 @@ def test_a_folder_is_unknown_when_one_of_its_files_is(tmp_path: Path, monkeypatc
     "text", ["", "{", "[]", '{"files": 3}', '{"files": {"/f": [1, 2]}}', '{"files": {"/f": null}}']
 )
 def test_a_damaged_memory_is_forgotten(tmp_path: Path, text: str) -> None:
-    (tmp_path / FILE).write_text(text)
+    (tmp_path / HASH_CACHE_FILE).write_text(text)
     (tmp_path / "f").write_bytes(LARGE)
     cache = HashCache(tmp_path, now=later())
     assert cache.sha256(tmp_path / "f") == sha(LARGE)
@@ -192,7 +192,7 @@ def test_a_damaged_memory_is_forgotten(tmp_path: Path, text: str) -> None:
 
 
 def test_of_too_many_the_largest_that_were_asked_for_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "MOST", 2)
+    monkeypatch.setattr(file_hashes, "MOST_HASHES", 2)
     for number in range(4):
         (tmp_path / f"f{number}").write_bytes(LARGE + b"x" * number)
     first = HashCache(tmp_path, now=later())
@@ -210,7 +210,7 @@ def test_small_files_are_not_remembered(tmp_path: Path) -> None:
     cache = HashCache(tmp_path, now=later())
     cache.sha256(tmp_path / "f")
     cache.save()
-    assert not (tmp_path / FILE).exists()
+    assert not (tmp_path / HASH_CACHE_FILE).exists()
 
 
 def test_a_folder_that_is_gone_costs_nothing_but_the_memory(tmp_path: Path) -> None:

@@ -10,24 +10,26 @@ from typing import Any
 
 import pytest
 
-from muster.domain.attempt import Attempt
-from muster.domain.campaign import Slots
-from muster.domain.sighting import ProofReading, Sighting
-from muster.execute.local import LocalExecutor, read_order
-from muster.observe import facts, process
-from muster.observe.attempts import AttemptProbe
-from muster.ports.clock import SystemClock
-from muster.ports.plain_files import LARGEST
+from muster.engine.ports.clock import SystemClock
+from muster.files import process_identity
+from muster.files.safe_open import LARGEST_OWN_FILE
+from muster.hosts.local.attempt_probe import AttemptProbe
+from muster.hosts.local.executor import LocalExecutor
+from muster.model.attempt import Attempt
+from muster.model.attempt_snapshot import AttemptSnapshot, ProofReading
+from muster.model.campaign import Slots
+from muster.readers import attempt_facts
+from muster.readers.attempt_facts import read_order
 
-RUN = Attempt("train/0", 1, "token", 1, ("cpu0",), "", "", 0.0, process.boot_id())
+RUN = Attempt("train/0", 1, "token", 1, ("cpu0",), "", "", 0.0, process_identity.read_boot_id())
 WHO = {
-    "boot_id": process.boot_id(), "pid_namespace": process.pid_namespace(), "init_ticks": process.init_ticks(),
+    "boot_id": process_identity.read_boot_id(), "pid_namespace": process_identity.read_pid_namespace(), "init_ticks": process_identity.read_init_ticks(),
     "pid": 100, "ticks": 3, "shim_pid": 99, "shim_ticks": 4, "boot": 10.0, "at": 1000.0,
 }  # fmt: skip
 END = {"token": "token", "code": 0, "signal": None, "at": 1.0, "boot": 1.0, "duration_s": 1.0, "orphans": []}
 
 
-def look(folder: Path) -> Sighting:
+def look(folder: Path) -> AttemptSnapshot:
     (folder / "started").write_text("token")
     probe = AttemptProbe(lambda *_: folder, SystemClock(), lambda *_: ProofReading(True))
     return probe.look([RUN])[RUN.key]
@@ -39,7 +41,7 @@ def look(folder: Path) -> Sighting:
     [
         lambda path: path.write_text("[" * 200_000),
         lambda path: path.write_text('{"a":' * 200_000),
-        lambda path: path.write_bytes(b" " * (LARGEST + 1)),
+        lambda path: path.write_bytes(b" " * (LARGEST_OWN_FILE + 1)),
         os.mkfifo,
         lambda path: path.mkdir(),
         lambda path: path.symlink_to("/dev/zero"),
@@ -84,16 +86,16 @@ def test_what_a_shim_writes_is_read(tmp_path: Path) -> None:
     more = {"orphans": [12], "evidence": evidence, "stops": [{"reason": "timeout"}]}
     (tmp_path / "exit.json").write_text(json.dumps({**END, **more}))
     (tmp_path / "identity.json").write_text(json.dumps(WHO))
-    found = facts.read_exit(str(tmp_path / "exit.json"), "token")
+    found = attempt_facts.read_exit_file(str(tmp_path / "exit.json"), "token")
     assert found
     assert (found.orphans, found.oom_kills, found.stop_reason, found.log) == ((12,), (None, 3), "timeout", "é")
-    assert facts.read_identity(str(tmp_path / "identity.json"))
+    assert attempt_facts.read_identity_file(str(tmp_path / "identity.json"))
 
 
 def test_no_pid_is_too_large_to_ask_for() -> None:
-    assert process.process(10**5000) is None
-    assert not process.is_hidden(10**26)
-    assert not process.is_hidden(-1)
+    assert process_identity.read_process(10**5000) is None
+    assert not process_identity.is_hidden_process(10**26)
+    assert not process_identity.is_hidden_process(-1)
 
 
 @pytest.mark.parametrize("name", ["tree.lock", "shim.lock"])
@@ -105,7 +107,7 @@ def test_a_lock_that_is_a_fifo_is_damaged(tmp_path: Path, name: str) -> None:
 def test_freed_at_an_impossible_time_says_nothing(tmp_path: Path) -> None:
     for text in ("nan", "inf", "9" * 100):
         (tmp_path / "freed").write_text(text)
-        assert facts.freed(str(tmp_path)) is None
+        assert attempt_facts.read_freed_time(str(tmp_path)) is None
 
 
 @pytest.mark.parametrize("text", [f"{10**26} 5", f"{1 << 40} 5", "-1 5", "9" * 5000 + " 1", "fifo"])

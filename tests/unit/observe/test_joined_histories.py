@@ -12,14 +12,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.domain.resumed import Gap, Kept, Resumption
-from muster.observe.joining import below, joint_of, not_run_again, resumption_of, step_in_name, stretch_of
-from muster.observe.metrics.discover import run_of
-from muster.observe.metrics.joined import AttemptRun, Joined, Piece, joined_run
-from muster.observe.metrics.meter import Measured, Meter
-from muster.ports.metrics import Column, HeldReader, Rows
-from muster.report.resumed import resumed_text
-from muster.rounds.summary import facts
+from muster.model.provenance import HistoryGap, KeptRows, Resumption
+from muster.readers.log_rows import (
+    build_resumption,
+    mask_below_step,
+    mask_of_kept_rows,
+    plan_join,
+    step_in_checkpoint_name,
+    steps_of_columns,
+)
+from muster.readers.records.joined_history import AttemptLogs, HistoryPiece, JoinedHistory, join_attempt_runs
+from muster.readers.records.logged_runs import MeasuredRun, RunMeter, newest_run_in
+from muster.readers.records.metric_reader import InMemoryReader, MetricColumn, MetricRows
+from muster.rules.metric_summary import metric_summary_as_json
+from muster.text.describe_run import describe_resumed_log
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 from history_files import board_bytes, wandb_bytes
@@ -28,11 +34,11 @@ Row = tuple[float, float]
 
 
 def joined(parts: list[list[float]], saved: list[float | None] | None = None) -> list[float]:
-    joint = joint_of([stretch_of(part) for part in parts], saved or [])
+    joint = plan_join([steps_of_columns(part) for part in parts], saved or [])
     return [
         step + shift
         for part, end, shift in zip(parts, joint.ends, joint.shifts, strict=True)
-        for step, kept in zip(part, below(part, end), strict=True)
+        for step, kept in zip(part, mask_below_step(part, end), strict=True)
         if kept
     ]
 
@@ -85,24 +91,28 @@ def test_a_file_that_attempts_appended_to_reads_as_if_nobody_had_killed_it(
     end = data.draw(st.integers(1, len(steps)))
     begin = data.draw(st.integers(0, end - 1))
     file = [float(step) for step in steps[:end] + steps[begin:]]
-    assert [step for step, kept in zip(file, not_run_again(file, 1), strict=True) if kept] == sorted(map(float, steps))
+    assert [step for step, kept in zip(file, mask_of_kept_rows(file, 1), strict=True) if kept] == sorted(
+        map(float, steps)
+    )
 
 
 def test_steps_that_go_back_all_the_time_are_no_counter() -> None:
-    assert all(not_run_again([1, 2, 1, 2, 1, 2], 1))
+    assert all(mask_of_kept_rows([1, 2, 1, 2, 1, 2], 1))
 
 
 def test_what_is_missing_is_told() -> None:
-    stretches = [stretch_of([50, 100, 150]), stretch_of([450, 500])]
-    told = resumption_of([[1], [2]], stretches, joint_of(stretches))
-    assert told == Resumption(1, (Kept(1, 3, 0, 150),), (Gap(5, 150, 450),), (), 50)
-    assert resumed_text(told) == (
+    stretches = [steps_of_columns([50, 100, 150]), steps_of_columns([450, 500])]
+    told = build_resumption([[1], [2]], stretches, plan_join(stretches))
+    assert told == Resumption(1, (KeptRows(1, 3, 0, 150),), (HistoryGap(5, 150, 450),), (), 50)
+    assert describe_resumed_log(told) == (
         "it was resumed 1 x; rows of attempt 1 count up to step 150; about 5 rows between steps 150 and 450 are missing"
     )
-    stretches = [stretch_of([]), stretch_of([450, 500])]
-    told = resumption_of([[1], [3]], stretches, joint_of(stretches))
-    assert "the history before step 450 is not there: attempt 1 left no row that can be read" in resumed_text(told)
-    assert "第 450 步之前的历史缺失" in resumed_text(told, "zh")
+    stretches = [steps_of_columns([]), steps_of_columns([450, 500])]
+    told = build_resumption([[1], [3]], stretches, plan_join(stretches))
+    assert "the history before step 450 is not there: attempt 1 left no row that can be read" in describe_resumed_log(
+        told
+    )
+    assert "第 450 步之前的历史缺失" in describe_resumed_log(told, "zh")
 
 
 @pytest.mark.parametrize(("path", "step"), [
@@ -110,31 +120,33 @@ def test_what_is_missing_is_told() -> None:
     ("/out/checkpoints/last", None), ("/c/.muster/attempts/train/a/1/out/latest.pt", None), (None, None),
 ])  # fmt: skip
 def test_the_step_in_the_name_of_a_checkpoint(path: str | None, step: float | None) -> None:
-    assert step_in_name(path) == step
+    assert step_in_checkpoint_name(path) == step
 
 
 # -- readers
 
 
-def column(rows: list[Row]) -> Column:
+def column(rows: list[Row]) -> MetricColumn:
     from array import array
 
     return array("d", (step for step, _ in rows)), array("d", (value for _, value in rows))
 
 
-def held(rows: list[Row], name: str = "m") -> HeldReader:
-    return HeldReader(name, "held", [Rows({"loss": column(rows)}, len(rows))] if rows else [])
+def held(rows: list[Row], name: str = "m") -> InMemoryReader:
+    return InMemoryReader(name, "held", [MetricRows({"loss": column(rows)}, len(rows))] if rows else [])
 
 
 def test_a_later_look_costs_what_is_new_until_what_counts_changes() -> None:
     first, second = held([(1, 9.0), (2, 8.0), (3, 7.0)]), held([])
-    reader = Joined([Piece((1,), lambda: held([(1, 9.0), (2, 8.0), (3, 7.0)])), Piece((2,), lambda: second)])
+    reader = JoinedHistory(
+        [HistoryPiece((1,), lambda: held([(1, 9.0), (2, 8.0), (3, 7.0)])), HistoryPiece((2,), lambda: second)]
+    )
     assert [list(rows.columns["loss"][0]) for rows in reader.read() if rows.columns] == [[1, 2, 3]]
-    second.rows = [Rows({"loss": column([(3, 6.5)])}, 1)]
+    second.rows = [MetricRows({"loss": column([(3, 6.5)])}, 1)]
     again = [rows for rows in reader.read() if rows.columns or rows.fresh]
     assert again[0].fresh, "what was lost was handed out before"
     assert [list(rows.columns["loss"][0]) for rows in again] == [[1, 2], [3]]
-    second.rows.append(Rows({"loss": column([(4, 6.0)])}, 1))
+    second.rows.append(MetricRows({"loss": column([(4, 6.0)])}, 1))
     more = list(reader.read())
     assert [(rows.fresh, list(rows.columns["loss"][0])) for rows in more] == [(False, [4])]
     assert first.path == "m"
@@ -153,10 +165,10 @@ def write(folder: Path, rows: list[dict[str, float]], kind: str, mode: str = "w"
         table.writerows(rows)
 
 
-def measured(folders: list[Path]) -> Measured:
-    run = joined_run([AttemptRun(n, run_of(str(folder)).run) for n, folder in enumerate(folders, 1)])
+def measured(folders: list[Path]) -> MeasuredRun:
+    run = join_attempt_runs([AttemptLogs(n, newest_run_in(str(folder)).run) for n, folder in enumerate(folders, 1)])
     assert run is not None
-    meter = Meter(run.feeds())
+    meter = RunMeter(run.feeds())
     meter.look()
     return meter.measured()
 
@@ -193,14 +205,14 @@ def test_records_of_each_attempt_have_names_of_their_own(tmp_path: Path, kind: s
         else:
             (folder / f"events.out.tfevents.{name}.host").write_bytes(board_bytes(rows))
     alone, found = measured([tmp_path / "0"]), measured([tmp_path / "1", tmp_path / "2"])
-    assert facts(found.keys["loss"]) == pytest.approx(facts(alone.keys["loss"]))
+    assert metric_summary_as_json(found.keys["loss"]) == pytest.approx(metric_summary_as_json(alone.keys["loss"]))
     assert found.resumed
-    assert (found.resumed.kept, found.resumed.gaps) == ((Kept(1, 16, 4, 800),), ())
+    assert (found.resumed.kept, found.resumed.gaps) == ((KeptRows(1, 16, 4, 800),), ())
 
 
 def test_the_files_of_all_attempts_are_named(tmp_path: Path) -> None:
     write(tmp_path / "1", WHOLE[:20], "jsonl")
     write(tmp_path / "2", WHOLE[16:], "jsonl")
-    run = joined_run([AttemptRun(n, run_of(str(tmp_path / str(n))).run) for n in (1, 2)])
+    run = join_attempt_runs([AttemptLogs(n, newest_run_in(str(tmp_path / str(n))).run) for n in (1, 2)])
     assert run
     assert run.files() == [str(tmp_path / "1" / "metrics.jsonl"), str(tmp_path / "2" / "metrics.jsonl")]

@@ -11,9 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.probes import kernel
-from muster.observe.probes.apart import boottime
-from muster.observe.probes.kernel import KernelLog, KernelNote, in_a_container, open_kmsg, parse, place
+from muster.engine.ports.clock import monotonic_boottime
+from muster.hosts.local import kernel
+from muster.hosts.local.kernel import (
+    KernelLog,
+    KernelNote,
+    is_in_container,
+    open_kernel_log,
+    parse_kernel_record,
+    pci_address,
+)
 
 OOM_KILL = (
     "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/jobs/a,"
@@ -67,11 +74,11 @@ def record(text: str, stamp_s: float = 98.765432, priority: int = 3, more: str =
     ],
 )
 def test_recorded_lines(text: str, kind: str, pid: int | None, pci: str, xid: int | None, lost: bool) -> None:
-    note = parse(record(text))
+    note = parse_kernel_record(record(text))
     assert note
     assert (note.kind, note.pid, note.pci, note.xid, note.lost) == (kind, pid, pci, xid, lost)
     assert note.stamp_s == pytest.approx(98.765432)
-    assert parse(record(text, more=",caller=T99") + " SUBSYSTEM=pci\n DEVICE=+pci:0000:2b:00.0\n") == note
+    assert parse_kernel_record(record(text, more=",caller=T99") + " SUBSYSTEM=pci\n DEVICE=+pci:0000:2b:00.0\n") == note
     assert "\n" not in note.text
 
 
@@ -90,12 +97,12 @@ def test_recorded_lines(text: str, kind: str, pid: int | None, pci: str, xid: in
     ],
 )
 def test_lines_that_prove_nothing(line: str) -> None:
-    assert parse(line) is None
+    assert parse_kernel_record(line) is None
 
 
 def test_two_ways_to_write_a_place() -> None:
-    assert place("00000000:2B:00.0") == place("0000:2b:00") == "0000:2b:00"
-    assert place("nonsense") == "nonsense"
+    assert pci_address("00000000:2B:00.0") == pci_address("0000:2b:00") == "0000:2b:00"
+    assert pci_address("nonsense") == "nonsense"
 
 
 @pytest.fixture
@@ -137,7 +144,7 @@ def test_it_names_whom_the_kernel_killed(ends: Ends) -> None:
 
 
 def test_what_is_older_than_a_run_is_not_about_it(ends: Ends) -> None:
-    started = boottime()
+    started = monotonic_boottime()
     log = log_of(ends)
     write(ends, CGROUP_OOM, time.clock_gettime(time.CLOCK_MONOTONIC) - 60)
     log.look()
@@ -206,7 +213,7 @@ def test_where_it_may_not_be_read_it_says_why(number: int) -> None:
 
 def test_the_real_log_can_be_looked_at() -> None:
     try:
-        os.close(open_kmsg())
+        os.close(open_kernel_log())
     except OSError as error:
         pytest.skip(f"/dev/kmsg can't be opened here: {error}")
     log = KernelLog()
@@ -218,4 +225,4 @@ def test_the_real_log_can_be_looked_at() -> None:
 
 
 def test_whether_our_pids_are_the_kernels() -> None:
-    assert in_a_container() == (Path("/proc/self/ns/pid").stat().st_ino != 0xEFFFFFFC)
+    assert is_in_container() == (Path("/proc/self/ns/pid").stat().st_ino != 0xEFFFFFFC)

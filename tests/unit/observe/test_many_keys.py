@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 from test_bombs import CPU_S, MEMORY_MIB, measured
 
-from muster.observe.curves import MOST_KEYS as CURVE_KEYS
-from muster.observe.curves import Log
-from muster.observe.gate_stream import TextStream
-from muster.observe.log_pieces import log_pieces
-from muster.observe.metrics.meter import MOST_KEYS
-from muster.rounds.summary import KEPT, Summarizer
-from muster.wiring.measuring import Wanted, of_path
+from muster.app.metrics.measure_runs import WantedKeys, measure_runs_in_path
+from muster.readers.curves import MOST_REMEMBERED_KEYS, CurveLog
+from muster.readers.gate_stream import TextGateStream
+from muster.readers.log_rows import pieces_of_log
+from muster.readers.records.logged_runs import MOST_KEYS
+from muster.rules.metric_summary import KEPT_VALUES, Summarizer
 
 ROWS = 25_000
 
@@ -35,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", ["keys.jsonl", "wide.jsonl", "wide.csv", "keys.log"])
 def test_metrics_of_too_many_keys_are_bounded_and_told(folder: Path, name: str) -> None:
     def act() -> object:
-        block = of_path(str(folder / name), folder, Wanted())[0]
+        block = measure_runs_in_path(str(folder / name), folder, WantedKeys())[0]
         return len(block.keys), block.notes
 
     memory, seconds, said = measured(act)
@@ -46,14 +45,14 @@ def test_metrics_of_too_many_keys_are_bounded_and_told(folder: Path, name: str) 
 
 
 def test_a_key_that_was_asked_for_is_found_among_many(folder: Path) -> None:
-    block = of_path(str(folder / "keys.jsonl"), folder, Wanted((f"k{ROWS - 1}",)))[0]
+    block = measure_runs_in_path(str(folder / "keys.jsonl"), folder, WantedKeys((f"k{ROWS - 1}",)))[0]
     assert block.keys[f"k{ROWS - 1}"].last == 1
     assert block.notes == ()
     assert len(block.others) == MOST_KEYS
 
 
-def curve(path: Path) -> Log:
-    return Log("jsonl", log_pieces([(1, str(path), None)]), "step", 1.0, {"loss": ["loss"]})
+def curve(path: Path) -> CurveLog:
+    return CurveLog("jsonl", pieces_of_log([(1, str(path), None)]), "step", 1.0, {"loss": ["loss"]})
 
 
 def test_curves_remember_few_of_many_wide_rows(tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_curves_remember_few_of_many_wide_rows(tmp_path: Path) -> None:
     (tmp_path / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     log = curve(tmp_path / "log.jsonl")
     log.read()
-    assert sum(map(len, log._rows)) <= CURVE_KEYS
+    assert sum(map(len, log._rows)) <= MOST_REMEMBERED_KEYS
     assert log.curves()["loss"][1][1] == tuple(map(float, range(14)))
 
 
@@ -87,12 +86,12 @@ def test_a_summary_is_the_same_however_its_values_came(sizes: list[int]) -> None
     for size in sizes:
         other.add_many(array("d", range(at, at + size)), array("d", values[at : at + size]))
         at += size
-    assert list(one.summary().tail) == list(other.summary().tail) == values[-KEPT:]
+    assert list(one.summary().tail) == list(other.summary().tail) == values[-KEPT_VALUES:]
     assert list(one.summary().tail_steps) == list(other.summary().tail_steps)
 
 
 def test_a_gate_keeps_numbers_and_words_of_its_rows(tmp_path: Path) -> None:
     row = {"iter": 3, "score": 1.5, "mode": "warm", "list": [{}] * 99, "nested": {"a": 1}, "text": "x" * 2000}
     (tmp_path / "log.jsonl").write_text(json.dumps(row) + "\n")
-    [found] = TextStream(str(tmp_path / "log.jsonl"), "jsonl", "iter", "stage").look().rows
+    [found] = TextGateStream(str(tmp_path / "log.jsonl"), "jsonl", "iter", "stage").look().rows
     assert found.values == {"score": 1.5, "mode": "warm", "list": None, "nested": None, "text": None}

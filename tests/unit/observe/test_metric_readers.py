@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.observe.metrics.jsonl import JsonlReader
-from muster.observe.metrics.reader import StepReader, told_bytes
-from muster.observe.metrics.stdout import LogReader
-from muster.observe.metrics.table import TableReader
-from muster.observe.steps import LogPattern, last_step
+from muster.readers.records.row_steps import LogPattern, read_last_step
+from muster.readers.records.text_steps import (
+    JsonlStepReader,
+    PrintedStepReader,
+    StepReader,
+    TableStepReader,
+    size_in_bytes_text,
+)
 
 REGEX = r"step[: ]+(\d+)"
 
@@ -31,16 +34,16 @@ def append(path: Path, text: bytes) -> None:
         file.write(text)
 
 
-def jsonl(path: Path, key: str = "step", **more: str) -> JsonlReader:
-    return JsonlReader(str(path), key, **more)  # type: ignore[arg-type]
+def jsonl(path: Path, key: str = "step", **more: str) -> JsonlStepReader:
+    return JsonlStepReader(str(path), key, **more)  # type: ignore[arg-type]
 
 
-def table(path: Path, key: str = "step", **more: str) -> TableReader:
-    return TableReader(str(path), key, **more)  # type: ignore[arg-type]
+def table(path: Path, key: str = "step", **more: str) -> TableStepReader:
+    return TableStepReader(str(path), key, **more)  # type: ignore[arg-type]
 
 
-def console(path: Path, regex: str = REGEX, **more: str) -> LogReader:
-    return LogReader(str(path), LogPattern.of(regex), **more)  # type: ignore[arg-type]
+def console(path: Path, regex: str = REGEX, **more: str) -> PrintedStepReader:
+    return PrintedStepReader(str(path), LogPattern.of(regex), **more)  # type: ignore[arg-type]
 
 
 def look(reader: StepReader) -> float | None:
@@ -93,12 +96,12 @@ def test_jsonl(log: Path, text: bytes, expected: float | None) -> None:
 )
 def test_keys(log: Path, row: dict[str, object], key: str, expected: float | None) -> None:
     log.write_text(json.dumps(row) + "\n")
-    assert look(jsonl(log, key)) == expected == last_step(str(log), "jsonl", key)
+    assert look(jsonl(log, key)) == expected == read_last_step(str(log), "jsonl", key)
 
 
 def test_scale(log: Path) -> None:
     log.write_text('{"step": 1000}\n')
-    reader = JsonlReader(str(log), "step", 0.2)
+    reader = JsonlStepReader(str(log), "step", 0.2)
     assert look(reader) == 200
     assert reader.logged == 1000
 
@@ -346,7 +349,7 @@ def test_in_pieces_as_at_once(
         append(path, text[:size])
         text = text[size:]
         assert look(reader) in allowed
-    assert reader.step == look(make(path)) == last_step(str(path), kind, key)
+    assert reader.step == look(make(path)) == read_last_step(str(path), kind, key)
     assert bool(reader.unfit) <= (reader.step is None)
 
 
@@ -398,4 +401,4 @@ def test_what_was_found_stands_when_the_file_is_replaced(log: Path) -> None:
     [(0, "0 bytes"), (999, "999 bytes"), (16 << 20, "16.8 MB"), (2 << 30, "2.15 GB"), (5e15, "5e+03 TB")],
 )
 def test_bytes_in_words(count: float, told: str) -> None:
-    assert told_bytes(count) == told
+    assert size_in_bytes_text(count) == told

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.domain.campaign import Job, Progress
-from muster.domain.reading import Readings, Vitals
-from muster.domain.verdict import State
-from muster.judge.floors import STANDARD
-from muster.judge.history import begin, note
-from muster.judge.living import Watch, confirm, find
-from muster.observe.metrics.chain import Chain
-from muster.observe.metrics.record_steps import WandbSteps
-from muster.observe.metrics.wandb import HistoryRows, WandbPart, read_row
-from muster.observe.sources import Recorded
+from muster.engine.judge.liveness import RunWatch, count_conviction, judge_liveness
+from muster.engine.judge.signal_history import STANDARD_THRESHOLDS, begin_history, fold_readings
+from muster.model.attempt_snapshot import RunReadings, TreeVitals
+from muster.model.campaign import DeclaredProgress, Job
+from muster.model.verdict import VerdictState
+from muster.readers.progress import RecordSource
+from muster.readers.records.history_parts import HistoryChain
+from muster.readers.records.record_steps import WandbStepReader
+from muster.readers.records.wandb_records import WandbHistory, WandbHistoryRows, read_history_row
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures" / "wandb_old"))
@@ -33,7 +32,7 @@ of_nan = pytest.mark.parametrize("name", sorted(each.name for each in FIXTURES.g
 
 
 def history(path: Path) -> Held:
-    return read(Chain.of_file(str(path), "wandb", WandbPart))
+    return read(HistoryChain.of_file(str(path), "wandb", WandbHistory))
 
 
 def logged(shape: str, key: str) -> list[tuple[float, float]]:
@@ -54,7 +53,7 @@ def test_every_row_has_the_step_it_was_logged_with(name: str) -> None:
 
 @of_steps
 def test_the_newest_step_is_progress(name: str) -> None:
-    reader = WandbSteps(str(FIXTURES / name))
+    reader = WandbStepReader(str(FIXTURES / name))
     reader.look()
     assert reader.step == 1955
 
@@ -68,9 +67,9 @@ def test_rows_that_are_read_slowly_keep_their_place(name: str) -> None:
 
 def test_such_rows_are_read_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     slow: list[int] = []
-    read_slowly = HistoryRows._read_slowly
+    read_slowly = WandbHistoryRows._read_slowly
     monkeypatch.setattr(
-        HistoryRows, "_read_slowly", lambda self, body, row, steps: slow.append(row) or read_slowly(self, body, row, steps)
+        WandbHistoryRows, "_read_slowly", lambda self, body, row, steps: slow.append(row) or read_slowly(self, body, row, steps)
     )  # fmt: skip
     history(FIXTURES / "0.16.6-steps.wandb")
     assert slow == []
@@ -98,7 +97,7 @@ def test_at_once_and_one_by_one_are_the_same(tmp_path: Path, rows: list[dict[str
     path.write_bytes(framed([without_step(row) for row in rows]))
     slowly: Held = {}
     for row in rows:
-        step, _ = read_row(items(row))
+        step, _ = read_history_row(items(row))
         for key, value in row.items():
             if isinstance(value, dict):
                 slowly.setdefault(f"{key}.x", []).append((step, value["x"]))
@@ -112,16 +111,16 @@ def test_a_live_run_of_an_old_client_progresses(tmp_path: Path) -> None:
     data = (FIXTURES / "0.16.6-steps.wandb").read_bytes()
     run = tmp_path / "wandb" / "offline-run-20260201_000000-bb"
     run.mkdir(parents=True)
-    job = Job("train", (), ("x",), progress=(Progress("wandb", "wandb", "_step"),), grace_s=300.0)
-    source = Recorded(job.progress[0], "wandb", str(tmp_path / "wandb"), None)
-    past, states = begin(0.0, 0.0), []
-    watch = Watch(past)
+    job = Job("train", (), ("x",), progress=(DeclaredProgress("wandb", "wandb", "_step"),), grace_s=300.0)
+    source = RecordSource(job.progress[0], "wandb", str(tmp_path / "wandb"), None)
+    past, states = begin_history(0.0, 0.0), []
+    watch = RunWatch(past)
     for at in range(1, 40 * 12):
         (run / "run-bb.wandb").write_bytes(data[: 7 + len(data) * at // (40 * 12)])
-        now = at * STANDARD.poll_s
-        vitals = Vitals("S", cpu_s=now * 0.003, io_bytes=0.0)
-        note(past, Readings(now, (source.look(),), vitals), "S", STANDARD)
-        confirm(watch, job, now)
-        states.append(find(watch, job, now))
-    assert {each.state for each in states} == {State.RUNNING}
+        now = at * STANDARD_THRESHOLDS.poll_s
+        vitals = TreeVitals("S", cpu_s=now * 0.003, io_bytes=0.0)
+        fold_readings(past, RunReadings(now, (source.look(),), vitals), "S", STANDARD_THRESHOLDS)
+        count_conviction(watch, job, now)
+        states.append(judge_liveness(watch, job, now))
+    assert {each.state for each in states} == {VerdictState.RUNNING}
     assert {each.confidence for each in states[100:]} == {"proven"}

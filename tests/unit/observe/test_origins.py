@@ -15,16 +15,16 @@ from typing import Any
 
 import pytest
 
-from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result
-from muster.domain.cell import Cell
-from muster.domain.order import Order
-from muster.domain.origins import NoCurve, Origins, Series
-from muster.domain.sighting import Exit
-from muster.observe import origins
-from muster.observe.curves import POINTS, candidates_for, read_curves
-from muster.observe.origins import read_origins
-from muster.observe.proof import FileProofReader
-from muster.observe.sweep import sweep
+from muster.model.attempt import Order
+from muster.model.attempt_snapshot import ExitRecord
+from muster.model.campaign import AxisValue, CheckpointProof, DeclaredProgress, DeclaredResult, Job, Proof
+from muster.model.cell import Cell
+from muster.model.provenance import MetricRange, NoCurveReason, ResultOrigins
+from muster.readers import result_origins
+from muster.readers.curves import MOST_CURVE_POINTS, keys_logged_for, read_curves
+from muster.readers.log_rows import sweep_jsonl_rows
+from muster.readers.proof import FileProofReader
+from muster.readers.result_origins import read_result_origins
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 from history_files import board_bytes, wandb_bytes
@@ -41,7 +41,7 @@ def sha256(path: str) -> str | None:
 
 
 def job(**more: Any) -> Job:
-    progress = (Progress("jsonl", "metrics.jsonl", "step"), Progress("checkpoint", "model.npz"))
+    progress = (DeclaredProgress("jsonl", "metrics.jsonl", "step"), DeclaredProgress("checkpoint", "model.npz"))
     return Job("train", ("config", "seed"), ("true",), progress=progress, **more)
 
 
@@ -71,11 +71,16 @@ def put(order: Order, name: str, text: str, share: float | None = None) -> Path:
     return path
 
 
-def read(order: Order, asked: Job | None = None, **more: Any) -> Origins:
-    return read_origins(asked or job(), CELL, order, Exit(0, None, time.time(), 0.0, LENGTH), sha256, **more)
+def read(order: Order, asked: Job | None = None, **more: Any) -> ResultOrigins:
+    return read_result_origins(
+        asked or job(), CELL, order, ExitRecord(0, None, time.time(), 0.0, LENGTH), sha256, **more
+    )
 
 
-RESULTS = (Result("score", "json", "result.json", "score"), Result("cost", "json", "result.json", "cost"))
+RESULTS = (
+    DeclaredResult("score", "json", "result.json", "score"),
+    DeclaredResult("cost", "json", "result.json", "cost"),
+)
 
 
 def test_result_files_their_values_and_hashes(order: Order) -> None:
@@ -91,7 +96,7 @@ def test_result_files_their_values_and_hashes(order: Order) -> None:
 def test_a_mean_over_rows_of_episodes_tells_how_many_they_are(order: Order) -> None:
     rows = "".join(json.dumps({"episode/score": each, "loss": 1.0}) + "\n" for each in (1.0, 2.0, 3.0))
     put(order, "metrics.jsonl", rows)
-    score = Result("score", "jsonl", "metrics.jsonl", "episode/score", "mean")
+    score = DeclaredResult("score", "jsonl", "metrics.jsonl", "episode/score", "mean")
     assert read(order, job(results=(score,))).episodes == 3
     assert read(order, job(results=(replace(score, reduce="last"),))).episodes is None
     loss = replace(score, key="loss")
@@ -144,7 +149,7 @@ def test_how_late_is_late_enough_can_be_declared(order: Order) -> None:
 
 def test_times_that_can_not_be_compared_raise_nothing(order: Order) -> None:
     put(order, "model.npz", "weights", 0.02)
-    found = read_origins(job(), CELL, order, None, sha256)
+    found = read_result_origins(job(), CELL, order, None, sha256)
     assert found.checkpoint is not None
     assert (found.checkpoint.share, found.checkpoint.early) == (None, False)
 
@@ -154,27 +159,29 @@ def test_results_and_curves_of_one_log_are_read_in_one_pass(order: Order, monkey
     path = put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     asked = job(
         results=(
-            Result("score", "jsonl", "metrics.jsonl", "score", "max"),
-            Result("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score", "better": "higher"}}),
-            Result("end", "jsonl", "metrics.jsonl", "cost"),
-            Result("none", "jsonl", "metrics.jsonl", "nothing"),
+            DeclaredResult("score", "jsonl", "metrics.jsonl", "score", "max"),
+            DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score", "better": "higher"}}),
+            DeclaredResult("end", "jsonl", "metrics.jsonl", "cost"),
+            DeclaredResult("none", "jsonl", "metrics.jsonl", "nothing"),
         )
     )
     passes: list[str] = []
-    monkeypatch.setattr(origins, "sweep", lambda name, takers: (passes.append(name), sweep(name, takers)))
+    monkeypatch.setattr(
+        result_origins, "sweep_jsonl_rows", lambda name, takers: (passes.append(name), sweep_jsonl_rows(name, takers))
+    )
     found = read(order, asked, metrics=["score", "cost"])
     assert passes == [str(path)]
     assert found.values == {"score": 5.0, "cost": 8.0, "end": 6.0}
     assert found.curves["score"] == ("score", ((0.0, 1.0, 2.0, 3.0), (1.0, 5.0, 3.0, 2.0)))
-    assert found.picked == {"score": Series(1.0, 4.0, 1.0, 2.0), "cost": Series(1.0, 4.0, 1.0, 2.0)}
-    assert found.tested["cost"] == Series(0.0, 3.0, 3.0, 0.0)
+    assert found.picked == {"score": MetricRange(1.0, 4.0, 1.0, 2.0), "cost": MetricRange(1.0, 4.0, 1.0, 2.0)}
+    assert found.tested["cost"] == MetricRange(0.0, 3.0, 3.0, 0.0)
     assert (read(order, asked).curves, read(order, asked, values=False).values) == ({}, {})
 
 
 def test_a_log_that_can_not_be_read_has_neither_results_nor_curves(order: Order) -> None:
     Path(order.out, "metrics.jsonl").mkdir()
     put(order, "result.json", '{"score": 2.0}')
-    asked = job(results=(Result("risk", "jsonl", "metrics.jsonl", "risk"), RESULTS[0]))
+    asked = job(results=(DeclaredResult("risk", "jsonl", "metrics.jsonl", "risk"), RESULTS[0]))
     found = read(order, asked, metrics=["score"])
     assert (found.values, found.curves, found.tested) == ({"score": 2.0}, {}, {})
 
@@ -207,22 +214,25 @@ def test_a_declared_key_is_the_curve_and_no_other_name(order: Order) -> None:
     """OmniSafe and SB3 log what people call `ret` under names of their own."""
     put(order, "progress.csv", "time/total_timesteps,rollout/ep_rew_mean,ret\n512,1.5,9\n1024,2.5,9\n1536,4.0,9\n")
     put(order, "metrics.jsonl", "".join(json.dumps({"step": at, "score": at, "ret": 9}) + "\n" for at in range(3)))
-    asked = job(results=(Result("ret", "csv", "progress.csv", "rollout/ep_rew_mean", "last"),))
+    asked = job(results=(DeclaredResult("ret", "csv", "progress.csv", "rollout/ep_rew_mean", "last"),))
     found = read(order, asked, metrics=["ret", "score"])
     assert found.curves["ret"] == ("rollout/ep_rew_mean", ((512.0, 1024.0, 1536.0), (1.5, 2.5, 4.0)))
     assert found.curves["score"][0] == "score", "evaluated elsewhere: its name is searched for"
     assert found.uncurved == {}
-    nested = job(results=(Result("ret", "jsonl", "metrics.jsonl", "eval.ret"),))
+    nested = job(results=(DeclaredResult("ret", "jsonl", "metrics.jsonl", "eval.ret"),))
     put(order, "metrics.jsonl", "".join(json.dumps({"step": at, "eval": {"ret": at + 1}}) + "\n" for at in range(3)))
     assert read(order, nested, metrics=["ret"]).curves["ret"] == ("eval.ret", ((0.0, 1.0, 2.0), (1.0, 2.0, 3.0)))
 
 
 def test_why_there_is_no_curve(order: Order) -> None:
     put(order, "metrics.jsonl", '{"step": 1, "loss": 2}\n{"step": 2, "loss": 1}\n')
-    declared = job(results=(Result("ret", "jsonl", "metrics.jsonl", "Metrics/EpRet"),))
+    declared = job(results=(DeclaredResult("ret", "jsonl", "metrics.jsonl", "Metrics/EpRet"),))
     found = read(order, declared, metrics=["ret", "cost"])
-    assert found.uncurved == {"ret": NoCurve("key", "metrics.jsonl", "Metrics/EpRet"), "cost": NoCurve("name")}
-    assert read(order, replace(job(), progress=()), metrics=["cost"]).uncurved == {"cost": NoCurve("log")}
+    assert found.uncurved == {
+        "ret": NoCurveReason("key", "metrics.jsonl", "Metrics/EpRet"),
+        "cost": NoCurveReason("name"),
+    }
+    assert read(order, replace(job(), progress=()), metrics=["cost"]).uncurved == {"cost": NoCurveReason("log")}
 
 
 # -- runs that were resumed
@@ -240,8 +250,10 @@ def log_rows(begin: int, end: int) -> str:
     return "".join(json.dumps({"step": at, "score": at * 1.0, "cost": 100.0 - at}) + "\n" for at in range(begin, end))
 
 
-LOGGED = tuple(Result(f"score_{how}", "jsonl", "metrics.jsonl", "score", how) for how in ("last", "mean", "min", "max"))
-AT_BEST = Result("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score_max"}})
+LOGGED = tuple(
+    DeclaredResult(f"score_{how}", "jsonl", "metrics.jsonl", "score", how) for how in ("last", "mean", "min", "max")
+)
+AT_BEST = DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score_max"}})
 
 
 @pytest.mark.parametrize("share", [False, True], ids=["folders", "one file"])
@@ -258,7 +270,7 @@ def test_results_and_curves_over_all_attempts(order: Order, tmp_path: Path, shar
     assert found.resumed
     assert (found.resumed.times, found.resumed.gaps) == (1, ())
     assert set(found.files) == {str(Path(each.out, "metrics.jsonl")) for each in (first, second)}
-    proof = FileProofReader(lambda _: [first]).read(asked, CELL, second, Exit(0, None, time.time(), 0.0, LENGTH))
+    proof = FileProofReader(lambda _: [first]).read(asked, CELL, second, ExitRecord(0, None, time.time(), 0.0, LENGTH))
     assert proof.results == found.values
 
 
@@ -287,28 +299,28 @@ def test_only_evaluations_say_which_step_was_best(order: Order) -> None:
     put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     found = read(order, metrics=["score"])
     assert found.curves["score"][0] == "episode/score"
-    assert found.tested == {"score": Series(0.0, 2.0, 0.0, 1.0)}
+    assert found.tested == {"score": MetricRange(0.0, 2.0, 0.0, 1.0)}
     rows = [{"step": step, "train/score": step, "eval/score": 1 if step in (3, 900) else 0} for step in range(1000)]
     put(order, "metrics.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    assert read(order, metrics=["score"]).tested == {"score": Series(0.0, 999.0, None, None)}
+    assert read(order, metrics=["score"]).tested == {"score": MetricRange(0.0, 999.0, None, None)}
     put(order, "metrics.jsonl", "".join(json.dumps({"step": s, "episode/score": s}) + "\n" for s in range(9)))
     assert read(order, metrics=["score"]).tested == {}
 
 
 def test_the_metric_itself_comes_first() -> None:
-    assert candidates_for("score")[0] == "score"
-    assert candidates_for("success")[:2] == ["success", "eval_episode/success"]
+    assert keys_logged_for("score")[0] == "score"
+    assert keys_logged_for("success")[:2] == ["success", "eval_episode/success"]
 
 
 def test_steps_are_scaled_and_what_is_not_finite_is_left_out(order: Order) -> None:
     put(order, "metrics.jsonl", '{"step": 5, "score": 1}\n{"step": 10, "score": NaN}\n{"step": 15, "score": 2}\n')
-    scaled = Job("train", (), ("true",), progress=(Progress("jsonl", "metrics.jsonl", "step", scale=0.2),))
+    scaled = Job("train", (), ("true",), progress=(DeclaredProgress("jsonl", "metrics.jsonl", "step", scale=0.2),))
     assert curves(order, "score", asked=scaled)["score"][1] == ((1.0, 3.0), (1.0, 2.0))
 
 
 def test_csv_and_nothing_at_all(order: Order) -> None:
     put(order, "progress.csv", "step,Metrics/EpRet\n1,2.5\n2,3.5\n3\n")
-    table = Job("train", (), ("true",), progress=(Progress("csv", "progress.csv", "step"),))
+    table = Job("train", (), ("true",), progress=(DeclaredProgress("csv", "progress.csv", "step"),))
     assert curves(order, "score", asked=table)["score"] == ("Metrics/EpRet", ((1.0, 2.0), (2.5, 3.5)))
     assert curves(order, "score") == {}
 
@@ -324,7 +336,7 @@ def put_records(order: Order, name: str, data: bytes) -> str:
 
 
 def recorded(kind: str, path: str, **more: Any) -> Job:
-    return replace(job(), progress=(Progress(kind, path, **more),))
+    return replace(job(), progress=(DeclaredProgress(kind, path, **more),))
 
 
 ROWS = [{"step": at, "eval/score": float(at * at), "env/frames": 4.0 * at} for at in range(5)]
@@ -338,7 +350,7 @@ def test_the_records_of_wandb_hold_learning_curves(order: Order) -> None:
     asked = recorded("wandb", "wandb", step="_step")
     found = read(order, asked, metrics=("score",))
     assert found.curves["score"] == ("eval/score", ((0.0, 1.0, 2.0, 3.0, 4.0), (0.0, 1.0, 4.0, 9.0, 16.0)))
-    assert found.tested["score"] == Series(0.0, 4.0, 0.0, 4.0)
+    assert found.tested["score"] == MetricRange(0.0, 4.0, 0.0, 4.0)
     assert found.files == {older: sha256(older), newer: sha256(newer)}, "no number without its origin"
     assert read(order, asked, values=False).files == found.files
     assert read(order, asked).curves == {}
@@ -380,7 +392,7 @@ def test_a_long_curve_is_thinned_out_and_keeps_its_ends(order: Order) -> None:
     count = 50_000
     put(order, "metrics.jsonl", "".join(f'{{"step": {step}, "score": {step}}}\n' for step in range(count)))
     steps, values = curves(order, "score")["score"][1]
-    assert POINTS / 2 <= len(steps) <= 2 * POINTS + 1
+    assert MOST_CURVE_POINTS / 2 <= len(steps) <= 2 * MOST_CURVE_POINTS + 1
     assert (steps[0], steps[-1]) == (0.0, count - 1.0)
     assert steps == values
     gaps = {b - a for a, b in pairwise(steps[:-1])}

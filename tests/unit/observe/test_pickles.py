@@ -19,8 +19,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.observe import pickles
-from muster.observe.pickles import NotPlain, loads, read_pickle
+from muster.readers.checkpoints import plain_pickles
+from muster.readers.checkpoints.arrays import PickleNotPlain
+from muster.readers.checkpoints.plain_pickles import load_plain_pickle, read_plain_pickle
 
 PROTOCOLS = range(6)
 PLAIN: dict[str, Any] = {
@@ -61,12 +62,12 @@ def plain(value: Any) -> Any:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_plain_containers_of_every_protocol(protocol: int) -> None:
-    assert loads(pickle.dumps(PLAIN, protocol)) == plain(PLAIN)
+    assert load_plain_pickle(pickle.dumps(PLAIN, protocol)) == plain(PLAIN)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_arrays_of_every_protocol(protocol: int) -> None:
-    found = loads(pickle.dumps(ARRAYS, protocol))
+    found = load_plain_pickle(pickle.dumps(ARRAYS, protocol))
     for name, array in ARRAYS.items():
         assert found[name].dtype == array.dtype, name
         assert found[name].shape == array.shape, name
@@ -76,20 +77,20 @@ def test_arrays_of_every_protocol(protocol: int) -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_scalars_and_arrays_of_objects(protocol: int) -> None:
     ragged = np.array([[1.0], [2.0, 3.0]], dtype=object)
-    found = loads(pickle.dumps([np.float32(3.5), np.int64(4), np.bool_(True), ragged], protocol))
+    found = load_plain_pickle(pickle.dumps([np.float32(3.5), np.int64(4), np.bool_(True), ragged], protocol))
     assert found == [3.5, 4, True, [[1.0], [2.0, 3.0]]]
 
 
 @pytest.mark.parametrize("core", [b"numpy.core", b"numpy._core"])
 def test_both_names_of_numpy(core: bytes) -> None:
     text = pickle.dumps(np.arange(3.0), 2).replace(b"numpy._core", b"numpy.core").replace(b"numpy.core", core)
-    assert loads(text).tolist() == [0, 1, 2]
+    assert load_plain_pickle(text).tolist() == [0, 1, 2]
 
 
 def test_one_array_in_two_places_is_one(tmp_path: Path) -> None:
     array = np.arange(4)
     (tmp_path / "a.pkl").write_bytes(pickle.dumps({"a": array, "b": [array, array]}))
-    found = read_pickle(str(tmp_path / "a.pkl"))
+    found = read_plain_pickle(str(tmp_path / "a.pkl"))
     assert found["a"] is found["b"][0] is found["b"][1]
 
 
@@ -103,14 +104,14 @@ SIMPLE = st.recursive(
 @settings(max_examples=100, deadline=None)
 @given(SIMPLE, st.sampled_from(list(PROTOCOLS)))
 def test_whatever_is_plain_comes_back(value: Any, protocol: int) -> None:
-    assert loads(pickle.dumps(value, protocol)) == value
+    assert load_plain_pickle(pickle.dumps(value, protocol)) == value
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
-    with contextlib.suppress(NotPlain):
-        loads(data)
+    with contextlib.suppress(PickleNotPlain):
+        load_plain_pickle(data)
 
 
 @settings(max_examples=200, deadline=None)
@@ -120,8 +121,8 @@ def test_a_damaged_pickle_is_read_or_refused(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, len(whole)))
-    with contextlib.suppress(NotPlain):
-        loads(bytes(whole[:cut]))
+    with contextlib.suppress(PickleNotPlain):
+        load_plain_pickle(bytes(whole[:cut]))
 
 
 # -- pickles that would do something
@@ -146,22 +147,22 @@ def test_nothing_is_called(what: Any, protocol: int, tmp_path: Path) -> None:
     witness = tmp_path / "witness"
     bomb = Calls(what, 10**9) if what is bytes else Calls(what, f"touch {witness}")
     for held in (bomb, [bomb], {"a": bomb}, (1, bomb), np.array([bomb], dtype=object)):
-        with pytest.raises(NotPlain):
-            loads(pickle.dumps(held, protocol))
+        with pytest.raises(PickleNotPlain):
+            load_plain_pickle(pickle.dumps(held, protocol))
     assert not witness.exists()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_call_within_a_call_is_refused(protocol: int) -> None:
     inner = Calls(getattr, "os", "system")
-    with pytest.raises(NotPlain, match=r"asks for|calls"):
-        loads(pickle.dumps(Calls(map, inner, ["true"]), protocol))
+    with pytest.raises(PickleNotPlain, match=r"asks for|calls"):
+        load_plain_pickle(pickle.dumps(Calls(map, inner, ["true"]), protocol))
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_objects_of_classes_are_refused(protocol: int) -> None:
-    with pytest.raises(NotPlain):
-        loads(pickle.dumps(Own(), protocol))
+    with pytest.raises(PickleNotPlain):
+        load_plain_pickle(pickle.dumps(Own(), protocol))
 
 
 @pytest.mark.parametrize("text", [
@@ -173,8 +174,8 @@ def test_objects_of_classes_are_refused(protocol: int) -> None:
     b"}(]K\x01u.", b"}(}K\x01u.", b"\x8f(]\x90.",
 ])  # fmt: skip
 def test_odd_opcodes_are_refused(text: bytes) -> None:
-    with pytest.raises(NotPlain) as refused:
-        loads(text)
+    with pytest.raises(PickleNotPlain) as refused:
+        load_plain_pickle(text)
     assert len(str(refused.value)) < 300
 
 
@@ -193,12 +194,12 @@ def array_pickle(shape: tuple[int, ...], raw: bytes, code: str = "f8") -> bytes:
 
 
 def test_a_shape_that_the_bytes_do_not_fill() -> None:
-    assert loads(array_pickle((2,), bytes(16))).tolist() == [0, 0]
+    assert load_plain_pickle(array_pickle((2,), bytes(16))).tolist() == [0, 0]
     for shape in ((10**12,), (3,), (2, 10**9), (1,), (-1,), (2**70,)):
-        with pytest.raises(NotPlain, match="array"):
-            loads(array_pickle(shape, bytes(16)))
-    with pytest.raises(NotPlain, match="array"):
-        loads(array_pickle((10**15,), b"", "S0"))
+        with pytest.raises(PickleNotPlain, match="array"):
+            load_plain_pickle(array_pickle(shape, bytes(16)))
+    with pytest.raises(PickleNotPlain, match="array"):
+        load_plain_pickle(array_pickle((10**15,), b"", "S0"))
 
 
 HUGE = struct.pack("<Q", 1 << 50)
@@ -227,7 +228,7 @@ def test_small_pickles_with_large_claims_do_no_harm(name: str, tmp_path: Path) -
     (tmp_path / "bomb.pkl").write_bytes(BOMBS[name])
     code = (
         "import sys, resource\n"
-        "from muster.observe.pickles import NotPlain, read_pickle\n"
+        "from muster.readers.checkpoints.arrays import PickleNotPlain as NotPlain; from muster.readers.checkpoints.plain_pickles import read_plain_pickle as read_pickle\n"
         "resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30)); resource.setrlimit(resource.RLIMIT_CPU, (10, 10))\n"
         "try: print('read', type(read_pickle(sys.argv[1])).__name__)\n"
         "except NotPlain as error: print('refused', error)\n"
@@ -240,13 +241,13 @@ def test_small_pickles_with_large_claims_do_no_harm(name: str, tmp_path: Path) -
 
 
 def test_bounds_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pickles, "MOST_OPCODES", 10)
-    with pytest.raises(NotPlain, match="more than 10 steps"):
-        loads(pickle.dumps(list(range(100))))
-    monkeypatch.setattr(pickles, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(plain_pickles, "MOST_OPCODES", 10)
+    with pytest.raises(PickleNotPlain, match="more than 10 steps"):
+        load_plain_pickle(pickle.dumps(list(range(100))))
+    monkeypatch.setattr(plain_pickles, "MOST_PICKLE_BYTES", 1 << 20)
     (tmp_path / "large.pkl").write_bytes(bytes((1 << 20) + 1))
-    with pytest.raises(NotPlain, match="more than 1 MiB"):
-        read_pickle(str(tmp_path / "large.pkl"))
+    with pytest.raises(PickleNotPlain, match="more than 1 MiB"):
+        read_plain_pickle(str(tmp_path / "large.pkl"))
     assert resource.getrlimit(resource.RLIMIT_AS)[0] != 2 << 30  # only the children were bound
 
 
@@ -254,5 +255,5 @@ def test_a_real_pickler_with_out_of_band_buffers_is_refused() -> None:
     kept: list[pickle.PickleBuffer] = []
     text = io.BytesIO()
     pickle.Pickler(text, 5, buffer_callback=kept.append).dump(np.arange(10))
-    with pytest.raises(NotPlain, match="NEXT_BUFFER"):
-        loads(text.getvalue())
+    with pytest.raises(PickleNotPlain, match="NEXT_BUFFER"):
+        load_plain_pickle(text.getvalue())

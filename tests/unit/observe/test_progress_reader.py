@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.campaign import AxisValue, Job, Progress
-from muster.domain.cell import Cell
-from muster.domain.order import Order
-from muster.domain.reading import Mark
-from muster.observe import sources
-from muster.observe.metrics import tailing
-from muster.observe.progress import ProgressReader
+from muster.model.attempt import Order
+from muster.model.attempt_snapshot import ProgressMark
+from muster.model.campaign import AxisValue, DeclaredProgress, Job
+from muster.model.cell import Cell
+from muster.readers import progress as sources
+from muster.readers.progress import ProgressReader
+from muster.readers.records import growing_file
 
 CELL = Cell("train/v2_full/2", "train", (("config", AxisValue("v2_full", "v2_full")), ("seed", AxisValue("2", 2))))
-JSONL = Progress("jsonl", "metrics.jsonl", "step")
+JSONL = DeclaredProgress("jsonl", "metrics.jsonl", "step")
 WHOLE = pickle.dumps({"w": list(range(100))})
 STARTED = time.time() + 1e6  # later than the time of any change here, which a test can't set
 
@@ -35,7 +35,7 @@ def order(tmp_path: Path) -> Order:
     )  # fmt: skip
 
 
-def reader(order: Order, *progress: Progress, stage_key: Mapping[str, str] | None = None) -> ProgressReader:
+def reader(order: Order, *progress: DeclaredProgress, stage_key: Mapping[str, str] | None = None) -> ProgressReader:
     job = Job("train", ("config", "seed"), ("x",), steps=120_000, progress=progress)
     return ProgressReader(job, CELL, order, stage_key or {})
 
@@ -56,7 +56,7 @@ def rows(*steps: float) -> bytes:
     return b"".join(json.dumps({"step": step}).encode() + b"\n" for step in steps)
 
 
-def told(mark: Mark) -> tuple[float | None, str, str]:
+def told(mark: ProgressMark) -> tuple[float | None, str, str]:
     return (mark.count, mark.reading, mark.trouble)
 
 
@@ -66,7 +66,9 @@ def told(mark: Mark) -> tuple[float | None, str, str]:
 def test_jsonl(order: Order) -> None:
     seen = reader(order, replace(JSONL, every_s=1000.0))
     (mark,) = seen.look()
-    assert mark == Mark("metrics.jsonl", "jsonl", None, "nothing yet: metrics.jsonl does not exist", 1000.0, own=True)
+    assert mark == ProgressMark(
+        "metrics.jsonl", "jsonl", None, "nothing yet: metrics.jsonl does not exist", 1000.0, own=True
+    )
     path = put(Path(order.out) / "metrics.jsonl", rows(41_000, 41_984))
     assert told(*seen.look()) == (41_984, "step 41984", "")
     path.unlink()
@@ -91,7 +93,7 @@ def test_scale(order: Order) -> None:
 
 
 def test_csv_and_its_stage(order: Order) -> None:
-    declared = Progress("csv", "logs/progress.csv", "TotalEnvSteps")
+    declared = DeclaredProgress("csv", "logs/progress.csv", "TotalEnvSteps")
     seen = reader(order, declared, stage_key={"logs/progress.csv": "phase"})
     path = put(Path(order.out) / "logs" / "progress.csv", b"Epoch,phase\n0,ne\n")
     assert told(*seen.look()) == (None, "logs/progress.csv has no column 'TotalEnvSteps'", "")
@@ -102,7 +104,7 @@ def test_csv_and_its_stage(order: Order) -> None:
 
 def test_stdout_reads_both_logs(order: Order) -> None:
     folder = Path(order.out).parent
-    seen = reader(order, Progress("stdout", r"step[: ]+(\d+)"))
+    seen = reader(order, DeclaredProgress("stdout", r"step[: ]+(\d+)"))
     (mark,) = seen.look()
     assert (mark.signal, told(mark)) == ("stdout", (None, "nothing yet: no whole line was printed", ""))
     put(folder / "stdout.log", b"loading\n" * 150)
@@ -119,14 +121,14 @@ def test_stdout_reads_both_logs(order: Order) -> None:
 def test_stdout_without_a_newline(order: Order) -> None:
     put(Path(order.out).parent / "stdout.log", b"x" * (3 << 20))
     assert (
-        reader(order, Progress("stdout", r"step (\d+)")).look()[0].reading
+        reader(order, DeclaredProgress("stdout", r"step (\d+)")).look()[0].reading
         == "no newline in the last 3.15 MB of stdout.log"
     )
 
 
 def test_files(order: Order) -> None:
     replay = Path(order.out) / "replay"
-    seen = reader(order, Progress("files", "replay/*.npz"))
+    seen = reader(order, DeclaredProgress("files", "replay/*.npz"))
     assert told(*seen.look()) == (None, "nothing yet: no file fits replay/*.npz", "")
     put(replay / "chunk_0.npz")
     assert told(*seen.look()) == (1, "1 file, newest chunk_0.npz", "")
@@ -140,7 +142,7 @@ def test_files(order: Order) -> None:
 
 
 def test_checkpoint(order: Order) -> None:
-    seen = reader(order, Progress("checkpoint", "checkpoint.ckpt"))
+    seen = reader(order, DeclaredProgress("checkpoint", "checkpoint.ckpt"))
     assert told(*seen.look()) == (None, "nothing yet: checkpoint.ckpt does not exist", "")
     path = put(Path(order.out) / "checkpoint.ckpt", WHOLE[:50])
     (mark,) = seen.look()
@@ -156,12 +158,12 @@ def test_checkpoint(order: Order) -> None:
 
 @pytest.mark.parametrize("kind", ["wandb", "tensorboard"])
 def test_records_that_are_not_there_yet(order: Order, kind: str) -> None:
-    (mark,) = reader(order, Progress(kind, "wandb")).look()  # type: ignore[arg-type]
+    (mark,) = reader(order, DeclaredProgress(kind, "wandb")).look()  # type: ignore[arg-type]
     assert told(mark) == (None, "nothing yet: no records in wandb", "")
 
 
 def test_the_step_is_the_highest_and_counts_of_files_are_none(order: Order) -> None:
-    seen = reader(order, JSONL, Progress("stdout", r"step (\d+)"), Progress("files", "replay/*"))
+    seen = reader(order, JSONL, DeclaredProgress("stdout", r"step (\d+)"), DeclaredProgress("files", "replay/*"))
     put(Path(order.out) / "metrics.jsonl", rows(10))
     put(Path(order.out).parent / "stdout.log", b"step 12\n")
     for n in range(20):
@@ -171,7 +173,7 @@ def test_the_step_is_the_highest_and_counts_of_files_are_none(order: Order) -> N
 
 def test_two_sources_of_one_name_are_told_apart(order: Order) -> None:
     again = replace(JSONL, step="episode")
-    seen = reader(order, JSONL, again, Progress("stdout", r"a (\d+)"), Progress("stdout", r"b (\d+)"))
+    seen = reader(order, JSONL, again, DeclaredProgress("stdout", r"a (\d+)"), DeclaredProgress("stdout", r"b (\d+)"))
     assert [mark.signal for mark in seen.look()] == ["metrics.jsonl", "metrics.jsonl (2)", "stdout", "stdout (2)"]
 
 
@@ -185,7 +187,9 @@ def test_the_stage_that_the_newest_row_names(order: Order) -> None:
 
 
 def test_placeholders(order: Order) -> None:
-    seen = reader(order, Progress("jsonl", "{config}/{seed}.jsonl", "step"), replace(JSONL, path="{nothing}.jsonl"))
+    seen = reader(
+        order, DeclaredProgress("jsonl", "{config}/{seed}.jsonl", "step"), replace(JSONL, path="{nothing}.jsonl")
+    )
     put(Path(order.out) / "v2_full" / "2.jsonl", rows(5))
     first, second = seen.look()
     assert (first.signal, first.count) == ("{config}/{seed}.jsonl", 5)
@@ -215,7 +219,7 @@ def test_an_output_that_is_a_single_file(order: Order) -> None:
 def test_an_output_with_glob_characters_in_its_name(order: Order, tmp_path: Path) -> None:
     put(tmp_path / "out[1]" / "metrics.jsonl", rows(5))
     put(tmp_path / "out[1]" / "replay" / "1.npz")
-    seen = reader(replace(order, output=str(tmp_path / "out[1]")), JSONL, Progress("files", "replay/*.npz"))
+    seen = reader(replace(order, output=str(tmp_path / "out[1]")), JSONL, DeclaredProgress("files", "replay/*.npz"))
     assert [mark.count for mark in seen.look()] == [5, 1]
 
 
@@ -225,7 +229,7 @@ def test_an_output_that_is_found_late_and_kept(order: Order, tmp_path: Path) -> 
     put(tmp_path / "runs" / "old_2" / "metrics.jsonl", rows(99), STARTED - 1000)
     os.utime(tmp_path / "runs" / "old_2", (STARTED - 1000, STARTED - 1000))
     put(Path(order.out).parent / "stdout.log", b"step 1\n")
-    seen = reader(order, JSONL, Progress("stdout", r"step (\d+)"))
+    seen = reader(order, JSONL, DeclaredProgress("stdout", r"step (\d+)"))
     jsonl, printed = seen.look()
     assert told(jsonl) == (None, f"nothing yet: no folder fits {order.output} since the start", "")
     assert printed.count == 1
@@ -266,7 +270,7 @@ def test_a_folder_that_was_only_touched_is_left_for_one_that_was_made(order: Ord
 def test_what_can_not_be_read_keeps_the_last_count(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     put(Path(order.out) / "metrics.jsonl", rows(5))
     put(Path(order.out) / "replay" / "1.npz")
-    seen = reader(order, JSONL, Progress("files", "replay/*.npz"))
+    seen = reader(order, JSONL, DeclaredProgress("files", "replay/*.npz"))
     seen.look()
     put(Path(order.out) / "metrics.jsonl", rows(5, 6))
 
@@ -274,7 +278,7 @@ def test_what_can_not_be_read_keeps_the_last_count(order: Order, monkeypatch: py
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr(tailing.os, "pread", fails)
+        patch.setattr(growing_file.os, "pread", fails)
         jsonl, replay = seen.look()
     assert told(jsonl) == (5, "step 5", "metrics.jsonl can't be read: Input/output error")
     assert told(replay) == (1, "1 file, newest 1.npz", "")
@@ -299,14 +303,14 @@ def test_of_several_files_one_that_can_not_be_read_silences_only_a_standstill(
         put(Path(order.out) / f"{name}.jsonl", rows(step))
     seen = reader(order, replace(JSONL, path="*.jsonl"))
     seen.look()
-    look = sources.JsonlReader.look
+    look = sources.JsonlStepReader.look
 
-    def half(self: sources.JsonlReader) -> None:
+    def half(self: sources.JsonlStepReader) -> None:
         if self.tail.path.endswith("b.jsonl"):
             raise OSError(5, "Input/output error")
         look(self)
 
-    monkeypatch.setattr(sources.JsonlReader, "look", half)
+    monkeypatch.setattr(sources.JsonlStepReader, "look", half)
     assert told(*seen.look()) == (5, "step 5", "b.jsonl can't be read: Input/output error")
     put(Path(order.out) / "a.jsonl", rows(8))
     assert told(*seen.look()) == (8, "step 8", "")
@@ -316,8 +320,8 @@ def test_nothing_escapes(order: Order, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(_: object) -> None:
         raise ValueError("never thought of")
 
-    monkeypatch.setattr(sources.JsonlReader, "look", breaks)
-    bad = Progress("stdout", r"step (\d+")
+    monkeypatch.setattr(sources.JsonlStepReader, "look", breaks)
+    bad = DeclaredProgress("stdout", r"step (\d+")
     first, second = reader(order, JSONL, bad).look()
     assert first.trouble == "metrics.jsonl can't be read: ValueError: never thought of"
     assert second.trouble.startswith(r"'step (\d+' can't be used: ")

@@ -15,25 +15,25 @@ from typing import Any
 
 import pytest
 
-from muster.domain.campaign import AxisValue, CheckpointProof, Job, Progress, Proof, Result, StepProof
-from muster.domain.cell import Cell
-from muster.domain.order import Order
-from muster.domain.sighting import Exit, ProofReading
-from muster.observe.outputs import artifacts, find_output, fitting
-from muster.observe.progress import ProgressReader
-from muster.observe.proof import FileProofReader
+from muster.model.attempt import Order
+from muster.model.attempt_snapshot import ExitRecord, ProofReading
+from muster.model.campaign import AxisValue, CheckpointProof, DeclaredProgress, DeclaredResult, Job, Proof, StepProof
+from muster.model.cell import Cell
+from muster.readers.output_files import artifact_paths, find_attempt_output, match_output_pattern
+from muster.readers.progress import ProgressReader
+from muster.readers.proof import FileProofReader
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 from history_files import wandb_bytes
 
 CELL = Cell("train/v2_full/2", "train", (("config", AxisValue("v2_full", "v2_full")), ("seed", AxisValue("2", 2))))
 ENDED = 1_800_000_000.0
-EXIT = Exit(code=0, signal=None, at=ENDED, boot=5000.0, duration_s=1000.0)
+EXIT = ExitRecord(code=0, signal=None, at=ENDED, boot=5000.0, duration_s=1000.0)
 STARTED = ENDED - 1000.0
-JSONL = Progress("jsonl", "metrics.jsonl", "step")
+JSONL = DeclaredProgress("jsonl", "metrics.jsonl", "step")
 
 
-def job(proof: Proof = Proof(), progress: tuple[Progress, ...] = (JSONL,), **more: Any) -> Job:  # noqa: B008
+def job(proof: Proof = Proof(), progress: tuple[DeclaredProgress, ...] = (JSONL,), **more: Any) -> Job:  # noqa: B008
     return Job("train", ("config", "seed"), ("x",), steps=120_000, proof=proof, progress=progress, **more)
 
 
@@ -54,7 +54,7 @@ def order(attempt: Path) -> Order:
     )  # fmt: skip
 
 
-def read(job: Job, order: Order, ended: Exit | None = EXIT) -> ProofReading:
+def read(job: Job, order: Order, ended: ExitRecord | None = EXIT) -> ProofReading:
     return FileProofReader().read(job, CELL, order, ended)
 
 
@@ -79,14 +79,14 @@ WHOLE = pickle.dumps({"w": list(range(100))})
 
 # -- results
 
-SCORE = Result("score", "json", "result.json", "score")
+SCORE = DeclaredResult("score", "json", "result.json", "score")
 
 
 def test_results_are_read_and_are_proof(attempt: Path, order: Order) -> None:
     put(attempt / "out" / "result.json", b'{"score": 1.5}')
     put(attempt / "stderr.log", b"INFO cost: 3\n")
     put(attempt / "stdout.log", b"hello\n")
-    printed = Result("cost", "stdout", r"cost: (\d+)")
+    printed = DeclaredResult("cost", "stdout", r"cost: (\d+)")
     reading = read(job(results=(SCORE, printed)), order)
     assert (reading.holds, reading.results) == (True, {"score": 1.5, "cost": 3.0})
     assert told(reading)[0] == ("result.json: score = 1.5", "holds")
@@ -143,7 +143,11 @@ def test_steps(order: Order, last: int, says: str) -> None:
 def test_steps_are_scaled_and_the_best_source_counts(order: Order) -> None:
     steps(Path(order.out), 600_000)
     steps(Path(order.out), 5, "other/eval.jsonl")
-    sources = (replace(JSONL, scale=0.2), Progress("jsonl", "*/eval.jsonl", "step"), Progress("files", "replay/*.npz"))
+    sources = (
+        replace(JSONL, scale=0.2),
+        DeclaredProgress("jsonl", "*/eval.jsonl", "step"),
+        DeclaredProgress("files", "replay/*.npz"),
+    )
     reading = read(job(Proof(step=StepProof("{steps}")), sources), order)
     assert told(reading) == [("metrics.jsonl: last step 600000 x 0.2 = 120000, wanted 120000", "holds")]
     assert reading.step == 120_000
@@ -152,7 +156,7 @@ def test_steps_are_scaled_and_the_best_source_counts(order: Order) -> None:
 def test_missing_metrics_fail(order: Order) -> None:
     proof = Proof(step=StepProof("{steps}"))
     assert told(read(job(proof), order)) == [("metrics.jsonl: does not exist, wanted 120000", "fails")]
-    reading = read(job(proof, (Progress("wandb", "wandb/latest-run", "_step"),)), order)
+    reading = read(job(proof, (DeclaredProgress("wandb", "wandb/latest-run", "_step"),)), order)
     assert told(reading) == [("wandb/latest-run: there are no records, wanted 120000", "fails")]
     assert read(job(proof, ()), order).holds is None
     put(Path(order.out) / "metrics.jsonl", b'{"loss": 1}\n')
@@ -160,7 +164,7 @@ def test_missing_metrics_fail(order: Order) -> None:
 
 
 def test_the_exit_that_wandb_recorded_is_read_where_nobody_saw_it(order: Order) -> None:
-    wandb = (Progress("wandb", "wandb", "_step"),)
+    wandb = (DeclaredProgress("wandb", "wandb", "_step"),)
     put(
         Path(order.out) / "wandb" / "run-1-a" / "run-a.wandb",
         wandb_bytes([{"step": 1, "loss": 0.5}], exit_code=1),
@@ -175,7 +179,7 @@ def test_the_exit_that_wandb_recorded_is_read_where_nobody_saw_it(order: Order) 
 
 
 def test_console_steps(order: Order, attempt: Path) -> None:
-    console = job(Proof(step=StepProof("100")), (Progress("stdout", r"step:(\d+)"),))
+    console = job(Proof(step=StepProof("100")), (DeclaredProgress("stdout", r"step:(\d+)"),))
     assert read(console, order).holds is False
     put(attempt / "stderr.log", b"step:100\n")
     assert told(read(console, order)) == [("stderr.log: last step 100, wanted 100", "holds")]
@@ -281,7 +285,7 @@ def test_unreadable_checkpoint_is_no_failure(order: Order, monkeypatch: pytest.M
     def refuse(*_: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("muster.observe.checkpoints._check", refuse)
+    monkeypatch.setattr("muster.readers.checkpoints.whole_checkpoints._check_path", refuse)
     assert read(checkpoint(), order).holds is None
 
 
@@ -329,7 +333,7 @@ def test_an_untrained_checkpoint_is_known_by_its_step_whenever_it_was_saved(orde
 
 
 def test_a_living_run_without_a_log_is_as_far_as_its_checkpoint(order: Order) -> None:
-    proof = job(progress=(JSONL, Progress("checkpoint", "checkpoints/*")))
+    proof = job(progress=(JSONL, DeclaredProgress("checkpoint", "checkpoints/*")))
     for step in (400, 800):
         put(Path(order.out) / "checkpoints" / f"{step:06}" / "model.bin", at=ENDED + step)
     assert FileProofReader().progress(proof, CELL, order).step == 800
@@ -361,12 +365,12 @@ def test_the_folder_made_since_the_start_is_the_output(
     now = time.time()
     old, mine, touched = (run(tmp_path, name, now - ago) for name, ago in (("a", 5000), ("b", 50), ("c", 4000)))
     put(touched / "plot.png", at=now)
-    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
-    assert find_output(named, now - 100) == str(mine)
-    assert find_output(named, now - 10) == str(touched)
-    assert find_output(named, None) == str(touched)
-    assert find_output(named, now + 100) is None
-    assert str(old) not in {find_output(named, now - 4500)}
+    monkeypatch.setattr("muster.readers.output_files.os.stat", _without_ctime(os.stat))
+    assert find_attempt_output(named, now - 100) == str(mine)
+    assert find_attempt_output(named, now - 10) == str(touched)
+    assert find_attempt_output(named, None) == str(touched)
+    assert find_attempt_output(named, now + 100) is None
+    assert str(old) not in {find_attempt_output(named, now - 4500)}
     ended = replace(EXIT, at=now, duration_s=100.0)
     reading = read(job(Proof(step=StepProof("9"))), named, ended)
     assert reading.holds is True
@@ -391,8 +395,8 @@ def test_what_an_attempt_wrote_a_moment_before_the_next_one_began_is_not_the_nex
     """A retry begins within milliseconds of the death before it."""
     now = time.time()
     run(tmp_path, "a", now - 0.2)
-    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
-    proof = job(Proof(step=StepProof("9")), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    monkeypatch.setattr("muster.readers.output_files.os.stat", _without_ctime(os.stat))
+    proof = job(Proof(step=StepProof("9")), results=(DeclaredResult("step", "jsonl", "metrics.jsonl", "step"),))
     put(attempt / "started", b"tok", now - 0.1)
     assert FileProofReader().progress(proof, CELL, named) == ProofReading(None)
     assert (read(proof, named, None).holds, read(proof, named, None).output) == (False, None)
@@ -408,15 +412,15 @@ def test_on_two_file_systems_what_was_there_at_the_launch_is_told_from_what_came
     order: Order, attempt: Path, elsewhere: Path
 ) -> None:
     named = replace(order, output=str(elsewhere / "runs" / "*_v2_full_*_2"))
-    proof = job(Proof(files=("model.pt",)), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    proof = job(Proof(files=("model.pt",)), results=(DeclaredResult("step", "jsonl", "metrics.jsonl", "step"),))
     old = run(elsewhere, "a", time.time())
     put(old / "model.pt", at=time.time())
     put(attempt / "started", b"tok", time.time() - 1)  # by its clock it came first
     assert read(proof, named, None).output == str(old)
-    later = replace(named, there=fitting(named.output, str(attempt)))
+    later = replace(named, there=match_output_pattern(named.output, str(attempt)))
     assert list(later.there) == ["a_v2_full_task_2"]
     assert (read(proof, later, None).holds, read(proof, later, None).output) == (False, None)
-    assert find_output(later, None) is None
+    assert find_attempt_output(later, None) is None
     assert [mark.count for mark in ProgressReader(proof, CELL, later).look()] == [None]
     put(old / "note.txt", at=time.time() + 0.1)  # somebody, or the attempt itself, goes on in it
     touched = read(proof, later, None)
@@ -442,8 +446,8 @@ def test_a_folder_from_before_the_start_is_nobodys_proof_and_nobodys_step(
     """Also where the exit is lost, and where `started` is gone with it."""
     now = time.time()
     old = run(tmp_path, "a", now - 5000)
-    monkeypatch.setattr("muster.observe.outputs.os.stat", _without_ctime(os.stat))
-    proof = job(Proof(step=StepProof("9")), results=(Result("step", "jsonl", "metrics.jsonl", "step"),))
+    monkeypatch.setattr("muster.readers.output_files.os.stat", _without_ctime(os.stat))
+    proof = job(Proof(step=StepProof("9")), results=(DeclaredResult("step", "jsonl", "metrics.jsonl", "step"),))
     claimed = replace(named, claimed_at=datetime.fromtimestamp(now - 100).astimezone().isoformat())
     put(attempt / "started", b"tok", now - 100)
     for order in (named, claimed, claimed):
@@ -481,11 +485,11 @@ def test_no_folder_fits(named: Order) -> None:
 
 
 def test_literal_outputs(order: Order, tmp_path: Path) -> None:
-    assert find_output(order, ENDED) == order.out
-    assert find_output(replace(order, output=str(tmp_path / "none")), None) is None
+    assert find_attempt_output(order, ENDED) == order.out
+    assert find_attempt_output(replace(order, output=str(tmp_path / "none")), None) is None
     odd = tmp_path / "runs[1]"
     odd.mkdir()
-    assert find_output(replace(order, output=str(odd)), None) == str(odd)
+    assert find_attempt_output(replace(order, output=str(odd)), None) == str(odd)
     steps(odd, 120_000)
     assert read(job(Proof(step=StepProof("{steps}"))), replace(order, output=str(odd)), None).holds is True
 
@@ -493,4 +497,4 @@ def test_literal_outputs(order: Order, tmp_path: Path) -> None:
 def test_artifacts(tmp_path: Path) -> None:
     put(tmp_path / "plots/v2_full_a.png")
     (tmp_path / "out").mkdir()
-    assert artifacts(("../plots/v2_full_*",), str(tmp_path / "out")) == (str(tmp_path / "plots/v2_full_a.png"),)
+    assert artifact_paths(("../plots/v2_full_*",), str(tmp_path / "out")) == (str(tmp_path / "plots/v2_full_a.png"),)

@@ -7,9 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from muster.observe.metrics.discover import run_of
-from muster.observe.metrics.meter import Measured, Meter
-from muster.observe.metrics.record_steps import BoardSteps, WandbSteps, board_files, wandb_files
+from muster.readers.records.logged_runs import MeasuredRun, RunMeter, newest_run_in
+from muster.readers.records.record_steps import (
+    TensorboardStepReader,
+    WandbStepReader,
+    tensorboard_files,
+    wandb_record_files,
+)
 
 WANDB = """
 import math, sys, wandb
@@ -53,10 +57,10 @@ def write(code: str, folder: Path) -> None:
     assert done.returncode in (0, 3), done.stderr
 
 
-def measured(folder: Path) -> Measured:
-    run = run_of(str(folder)).run
+def measured(folder: Path) -> MeasuredRun:
+    run = newest_run_in(str(folder)).run
     assert run is not None
-    meter = Meter(run.feeds())
+    meter = RunMeter(run.feeds())
     meter.look()
     return meter.measured()
 
@@ -74,7 +78,7 @@ def test_what_wandb_writes_offline(tmp_path: Path) -> None:
     assert found.sources[0].skipped == ()
     assert found.ended is not None
     assert found.ended.code == 3
-    reader = WandbSteps(wandb_files(str(tmp_path))[0])
+    reader = WandbStepReader(wandb_record_files(str(tmp_path))[0])
     reader.look()
     assert (reader.step, reader.ended) == (305, found.ended)
 
@@ -86,14 +90,14 @@ def test_what_tensorboard_writes(tmp_path: Path) -> None:
     assert old.written == 1.7e9 + 199
     assert {key: summary.last for key, summary in new.keys.items()} == {"f": 49, "d": 49, "i": -49, "h": 1.5}
     assert new.sources[0].skipped == old.sources[0].skipped == ()
-    reader = BoardSteps(board_files(str(tmp_path / "old"))[0])
+    reader = TensorboardStepReader(tensorboard_files(str(tmp_path / "old"))[0])
     reader.look()
     assert reader.step == 199
 
 
 def test_the_source_code_needs_neither() -> None:
     code = (
-        "import sys, muster.cli.metrics, muster.observe.metrics.discover, muster.wiring.measuring\n"
+        "import sys, muster.faces.cli.metrics, muster.readers.records.logged_runs, muster.app.metrics.measure_runs\n"
         "assert not {'wandb', 'tensorboard', 'google.protobuf', 'tensorflow'} & set(sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

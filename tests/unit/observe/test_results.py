@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.domain.campaign import Result
-from muster.observe.results import NoResult, read_result
+from muster.model.campaign import DeclaredResult
+from muster.readers.results import NoResult, read_cell_result
 
 
 def put(folder: Path, name: str, text: str) -> str:
@@ -20,9 +20,11 @@ def put(folder: Path, name: str, text: str) -> str:
     return str(path)
 
 
-def read(kind: Any, path: str, key: str | None = "score", reduce: Any = "last", **others: Result) -> float:
-    result = Result("score", kind, path if kind != "stdout" else key or "", None if kind == "stdout" else key, reduce)
-    return read_result(result, path, Path(path).name, {"score": result, **others}).value
+def read(kind: Any, path: str, key: str | None = "score", reduce: Any = "last", **others: DeclaredResult) -> float:
+    result = DeclaredResult(
+        "score", kind, path if kind != "stdout" else key or "", None if kind == "stdout" else key, reduce
+    )
+    return read_cell_result(result, path, Path(path).name, {"score": result, **others}).value
 
 
 def refusal(kind: Any, path: str, key: str | None = "score", reduce: Any = "last") -> str:
@@ -73,12 +75,12 @@ def test_at_the_best_of_another(tmp_path: Path, better: str | None, value: float
     rows = [(1, 10), (5, 30), (3, 20)]
     path = put(tmp_path, "m.jsonl", "".join(json.dumps({"score": s, "cost": c}) + "\n" for s, c in rows))
     at = {"at": {"best": "score", **({"better": better} if better else {})}}
-    cost = Result("cost", "jsonl", path, "cost", at)
-    score = Result("score", "jsonl", path, "score")
-    assert read_result(cost, path, "m", {"score": score, "cost": cost}).value == value
-    other = Result("score", "csv", path, "score")
+    cost = DeclaredResult("cost", "jsonl", path, "cost", at)
+    score = DeclaredResult("score", "jsonl", path, "score")
+    assert read_cell_result(cost, path, "m", {"score": score, "cost": cost}).value == value
+    other = DeclaredResult("score", "csv", path, "score")
     with pytest.raises(NoResult, match="both must be in the same file"):
-        read_result(cost, path, "m", {"score": other, "cost": cost})
+        read_cell_result(cost, path, "m", {"score": other, "cost": cost})
 
 
 def test_csv(tmp_path: Path) -> None:

@@ -12,17 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from muster.observe import run_files
-from muster.observe.run_command import NoCommand, command_file, read_command_file, read_script
-from muster.observe.run_files import Found, RunFolder
-from muster.observe.run_series import series_of
+from muster.app.journal import run_files
+from muster.app.journal.run_files import (
+    RunFolderContents,
+    RunFolderReader,
+    UnreadableCommand,
+    find_command_file,
+    read_command_file,
+    read_script_of_command,
+    read_series_file,
+)
 
 
-def found(folder: Path) -> Found:
-    return RunFolder(folder, folder.parent).read(lambda path: f"hash of {os.path.basename(path)}")  # noqa: PTH119
+def found(folder: Path) -> RunFolderContents:
+    return RunFolderReader(folder, folder.parent).read(lambda path: f"hash of {os.path.basename(path)}")  # noqa: PTH119
 
 
-def keys(found_: Found) -> list[str]:
+def keys(found_: RunFolderContents) -> list[str]:
     return [each.key for each in found_.troubles]
 
 
@@ -104,7 +110,7 @@ def test_a_schedule_that_is_none(folder: Path, text: str) -> None:
 
 
 def test_large_and_unreadable_files_are_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_files, "MOST_BYTES", 10)
+    monkeypatch.setattr(run_files, "MOST_CONTENT_BYTES", 10)
     (folder / "eval_history.jsonl").write_text('{"iter": 8, "a": 1.5}\n')
     assert keys(found(folder)) == ["trouble.large"]
     monkeypatch.setattr(run_files, "MOST_FILES", 1)
@@ -126,7 +132,7 @@ def test_series_of_a_pickle(folder: Path) -> None:
     assert told.training.series == {"survival": [0, 0.25, 0.5, 0.75, 1], "deaths": [1, 2, 3], "deep.a": [1]}
     records = [{"loss": np.float32(2.5), "x": 1}, {"loss": 1.5, "x": 2, "late": 3}]
     (folder / "training_stats.pkl").write_bytes(pickle.dumps(records))
-    assert series_of(str(folder / "training_stats.pkl")) == ({"loss": [2.5, 1.5], "x": [1, 2]}, "")
+    assert read_series_file(str(folder / "training_stats.pkl")) == ({"loss": [2.5, 1.5], "x": [1, 2]}, "")
 
 
 class Harm:
@@ -149,12 +155,12 @@ def test_a_pickle_that_would_do_harm_is_told_and_the_log_is_read(folder: Path) -
 
 def test_series_of_an_archive(folder: Path) -> None:
     np.savez(folder / "training_stats.npz", survival=np.arange(3.0))
-    assert series_of(str(folder / "training_stats.npz")) == ({"survival": [0, 1, 2]}, "")
+    assert read_series_file(str(folder / "training_stats.npz")) == ({"survival": [0, 1, 2]}, "")
     np.savez_compressed(folder / "b.npz", bomb=np.zeros(20_000_000))
-    assert series_of(str(folder / "b.npz")) == ({}, "it unfolds to more than 128 MiB")
+    assert read_series_file(str(folder / "b.npz")) == ({}, "it unfolds to more than 128 MiB")
     np.savez(folder / "o.npz", bad=np.array([Harm()], dtype=object))
-    assert series_of(str(folder / "o.npz"))[0] == {}
-    assert series_of(str(folder / "missing.pkl"))[1] == "No such file or directory"
+    assert read_series_file(str(folder / "o.npz"))[0] == {}
+    assert read_series_file(str(folder / "missing.pkl"))[1] == "No such file or directory"
 
 
 def test_the_list_of_files(folder: Path) -> None:
@@ -187,7 +193,7 @@ def test_the_list_of_files(folder: Path) -> None:
 )
 def test_commands(folder: Path, name: str, text: str, argv: tuple[str, ...], cwd: str) -> None:
     (folder / name).write_text(text)
-    path = command_file(folder)
+    path = find_command_file(folder)
     assert path is not None
     assert read_command_file(path) == (argv, cwd)
 
@@ -205,20 +211,20 @@ def test_commands(folder: Path, name: str, text: str, argv: tuple[str, ...], cwd
 )
 def test_commands_that_are_none(folder: Path, name: str, text: str) -> None:
     (folder / name).write_text(text)
-    with pytest.raises(NoCommand):
+    with pytest.raises(UnreadableCommand):
         read_command_file(folder / name)
 
 
 def test_the_script_of_a_command(folder: Path) -> None:
     (folder / "a.py").write_text("x = 1\n")
     when = (folder / "a.py").stat().st_mtime
-    script = read_script(("python", "a.py", "--x"), [folder / "no", folder], when - 10)
+    script = read_script_of_command(("python", "a.py", "--x"), [folder / "no", folder], when - 10)
     assert script is not None
     assert (script.path, script.text, script.newer) == ("a.py", "x = 1\n", True)
-    older = read_script(("python", "a.py"), [folder], when + 10)
+    older = read_script_of_command(("python", "a.py"), [folder], when + 10)
     assert older is not None
     assert not older.newer
-    assert read_script(("python", "-m", "pkg"), [folder], None) is None
-    gone = read_script(("python", "b.py"), [folder], None)
+    assert read_script_of_command(("python", "-m", "pkg"), [folder], None) is None
+    gone = read_script_of_command(("python", "b.py"), [folder], None)
     assert gone is not None
     assert gone.sha256 == ""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.observe.steps import last_step
+from muster.readers.records.row_steps import read_last_step
 
 
 @pytest.fixture
@@ -17,11 +17,11 @@ def log(tmp_path: Path) -> Path:
 
 
 def jsonl(path: Path, key: str = "step") -> float | None:
-    return last_step(str(path), "jsonl", key)
+    return read_last_step(str(path), "jsonl", key)
 
 
 def as_csv(path: Path, key: str = "TotalEnvSteps") -> float | None:
-    return last_step(str(path), "csv", key)
+    return read_last_step(str(path), "csv", key)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_missing_file_and_unread_kinds(tmp_path: Path) -> None:
     assert jsonl(tmp_path / "none.jsonl") is None
     assert jsonl(tmp_path) is None
     (tmp_path / "run.wandb").write_bytes(b":W&B")
-    assert last_step(str(tmp_path / "run.wandb"), "wandb", "step") is None
+    assert read_last_step(str(tmp_path / "run.wandb"), "wandb", "step") is None
 
 
 def test_long_rows_far_from_the_end(log: Path) -> None:
@@ -146,4 +146,4 @@ def test_csv(tmp_path: Path, text: bytes, expected: float | None) -> None:
 def test_console(tmp_path: Path, text: bytes, regex: str, expected: float | None) -> None:
     path = tmp_path / "stdout.log"
     path.write_bytes(text)
-    assert last_step(str(path), "stdout", regex) == expected
+    assert read_last_step(str(path), "stdout", regex) == expected

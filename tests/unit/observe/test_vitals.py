@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from living_processes import FAMILY, python, started, stop, ticks, until
 
-from muster.domain.reading import GpuUse, Vitals
-from muster.observe import vitals as module
-from muster.observe.probes import cgroup
-from muster.observe.probes.gpu import GpuEyes, GpuReading
-from muster.observe.probes.kernel import KernelLog, KernelNote
-from muster.observe.probes.tree import Snapshot
-from muster.observe.vitals import Ask, Disks, VitalsReader
+from muster.hosts.local import kernel as cgroup
+from muster.hosts.local import vitals
+from muster.hosts.local.gpus import GpuProbe, GpuReading
+from muster.hosts.local.kernel import KernelLog, KernelNote
+from muster.hosts.local.process_tree import ProcessSnapshot
+from muster.hosts.local.vitals import DiskSpace, VitalsReader, VitalsRequest
+from muster.model.attempt_snapshot import GpuUse, TreeVitals
 
 KEY = ("train/0", 1)
 PATIENCE_S = 30.0
@@ -32,11 +32,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def ask(pid: int, folder: Path, shim: int = 0, **more: object) -> Ask:
-    return Ask(KEY, pid, ticks(pid), shim, str(folder), **more)  # type: ignore[arg-type]
+def ask(pid: int, folder: Path, shim: int = 0, **more: object) -> VitalsRequest:
+    return VitalsRequest(KEY, pid, ticks(pid), shim, str(folder), **more)  # type: ignore[arg-type]
 
 
-def look(asked: Ask, reader: VitalsReader | None = None) -> Vitals:
+def look(asked: VitalsRequest, reader: VitalsReader | None = None) -> TreeVitals:
     return (reader or VitalsReader()).look_all([asked])[KEY]
 
 
@@ -54,9 +54,9 @@ def test_all_that_can_be_seen_of_a_tree(folder: Path) -> None:
         assert seen.opens_gpu is False
         assert seen.gpus == ()
         assert seen.disk_free
-        readable = cgroup.group_of(who["main"]) is not None
+        readable = cgroup.memory_group_of(who["main"]) is not None
         assert (seen.oom_kills is not None) == readable
-        assert seen.trouble == (() if readable else (module.WHY["oom_kills"],))
+        assert seen.trouble == (() if readable else (vitals.ABSTENTION_REASONS["oom_kills"],))
         assert reader.pids_of(KEY) == (who["main"], who["child"], who["orphan"])
     assert reader.pids_of(KEY), "the dead are still found in the kernel log"
     assert reader.pids_of(("train/1", 1)) == ()
@@ -66,13 +66,13 @@ def test_a_stopped_run_and_a_busy_one_in_one_look(folder: Path) -> None:
     with started("cat") as one, started("cat") as two:
         stop(one.pid)
         asks = [
-            Ask(("a", 1), one.pid, ticks(one.pid), 0, str(folder)),
-            Ask(("b", 1), two.pid, ticks(two.pid), 0, "/none"),
+            VitalsRequest(("a", 1), one.pid, ticks(one.pid), 0, str(folder)),
+            VitalsRequest(("b", 1), two.pid, ticks(two.pid), 0, "/none"),
         ]
         snaps = []
 
-        def snap() -> Snapshot:
-            snaps.append(Snapshot.take())
+        def snap() -> ProcessSnapshot:
+            snaps.append(ProcessSnapshot.take())
             return snaps[-1]
 
         found = VitalsReader(snap=snap).look_all(asks)
@@ -87,7 +87,7 @@ def test_a_stopped_run_and_a_busy_one_in_one_look(folder: Path) -> None:
 def test_a_process_that_is_gone_or_another_one_now(folder: Path) -> None:
     with started("cat") as run:
         asked = ask(run.pid, folder)
-        other = Ask(KEY, run.pid, asked.main_ticks + 1, 0, str(folder))
+        other = VitalsRequest(KEY, run.pid, asked.main_ticks + 1, 0, str(folder))
         assert look(other).trouble == (("process", f"pid {run.pid} is another process now"),)
     seen = look(asked)
     assert (seen.states, seen.cpu_s, seen.io_bytes, seen.rss_bytes, seen.opens_gpu) == ("", None, None, None, None)
@@ -98,14 +98,17 @@ def test_a_process_that_is_gone_or_another_one_now(folder: Path) -> None:
 
 def test_what_can_not_be_read_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with started("cat") as run:
-        monkeypatch.setattr(module, "io_bytes", lambda _: None)
-        monkeypatch.setattr(cgroup, "group_of", lambda _: None)
+        monkeypatch.setattr(vitals, "io_bytes_of_processes", lambda _: None)
+        monkeypatch.setattr(vitals, "memory_group_of", lambda _: None)
         seen = look(
-            Ask(KEY, run.pid, ticks(run.pid), 0, str(folder / "stdout.log")), VitalsReader(disk_free=lambda _: None)
+            VitalsRequest(KEY, run.pid, ticks(run.pid), 0, str(folder / "stdout.log")),
+            VitalsReader(disk_free=lambda _: None),
         )
         assert {signal for signal, _ in seen.trouble} == {"io", "oom_kills", "output", "disk"}
         assert (seen.out_bytes, seen.io_bytes, seen.oom_kills, seen.disk_free) == (None, None, None, None)
-        blind = look(ask(run.pid, folder), VitalsReader(snap=lambda: Snapshot((), "/proc can't be read: No such file")))
+        blind = look(
+            ask(run.pid, folder), VitalsReader(snap=lambda: ProcessSnapshot((), "/proc can't be read: No such file"))
+        )
         assert ("process", "/proc can't be read: No such file") in blind.trouble
 
 
@@ -115,11 +118,11 @@ def test_a_fault_of_ours_blinds_us_for_one_run_only(folder: Path, monkeypatch: p
             raise ValueError("odd")
         return 7
 
-    monkeypatch.setattr(module, "_out_bytes", odd)
+    monkeypatch.setattr(vitals, "_log_bytes_of_attempt", odd)
     with started("cat") as run:
-        asks = [Ask((name, 1), run.pid, ticks(run.pid), 0, name) for name in ("odd", "plain")]
+        asks = [VitalsRequest((name, 1), run.pid, ticks(run.pid), 0, name) for name in ("odd", "plain")]
         found = VitalsReader().look_all(asks)
-        assert found["odd", 1] == Vitals(trouble=(("vitals", "ValueError: odd"),))
+        assert found["odd", 1] == TreeVitals(trouble=(("vitals", "ValueError: odd"),))
         assert found["plain", 1].out_bytes == 7
 
 
@@ -127,7 +130,7 @@ def test_a_fault_of_ours_blinds_us_for_one_run_only(folder: Path, monkeypatch: p
 
 HIDDEN = """
 import ctypes, os, sys
-from muster.observe.vitals import Ask, VitalsReader
+from muster.hosts.local.vitals import VitalsRequest as Ask, VitalsReader
 pid, start, folder = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 reader = VitalsReader()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -167,8 +170,8 @@ class Log(KernelLog):
         self._notes.extend(notes)
 
 
-def gpu_of(asked: Ask, reading: GpuReading, kernel: KernelLog | None = None) -> GpuUse:
-    eyes = GpuEyes(lambda: [reading])
+def gpu_of(asked: VitalsRequest, reading: GpuReading, kernel: KernelLog | None = None) -> GpuUse:
+    eyes = GpuProbe(lambda: [reading])
     reader = VitalsReader(eyes, kernel)
     look(asked, reader)
     assert eyes.settle(PATIENCE_S)
@@ -201,7 +204,7 @@ def test_the_kernel_knows_of_a_loss_that_nvml_does_not_tell(folder: Path) -> Non
 
 
 def test_a_disk_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "DISK_PATIENCE_S", 1.0)
+    monkeypatch.setattr(vitals, "DISK_PATIENCE_S", 1.0)
     free = threading.Event()
     asked = []
 
@@ -210,7 +213,7 @@ def test_a_disk_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
         assert free.wait(PATIENCE_S)
         return 7
 
-    disks = Disks(hanging)
+    disks = DiskSpace(hanging)
     before = time.monotonic()
     found = [disks.free(f"/net/{number}") for number in range(50)]
     took_s = time.monotonic() - before
@@ -223,9 +226,9 @@ def test_a_disk_that_hangs_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_disk_space_where_the_output_will_be(tmp_path: Path) -> None:
-    found = cgroup.disk_free(str(tmp_path / "a" / "b"))
+    found = cgroup.free_bytes_at(str(tmp_path / "a" / "b"))
     assert found
-    assert cgroup.disk_free(str(tmp_path / "x\0y")) is None
+    assert cgroup.free_bytes_at(str(tmp_path / "x\0y")) is None
 
 
 # -- memory groups
@@ -257,15 +260,15 @@ def test_where_memory_is_counted(tmp_path: Path, cgroups: str, root: str, kind: 
     (point / inner.lstrip("/") / name).write_text("low 0\noom_kill 3\nunder_oom 0\n")
     shown = str(point).replace(" ", "\\040")
     proc = made_up(tmp_path, cgroups, f"35 31 0:32 {root} {shown} rw,relatime shared:9 - {kind}", "odd line")
-    group = cgroup.group_of(7, proc)
+    group = cgroup.memory_group_of(7, proc)
     assert group
     assert group.folder == f"{point}{inner}"
-    assert cgroup.oom_kills(group) == 3
-    assert cgroup.group_of(8, proc) is None
+    assert cgroup.oom_kills_in_group(group) == 3
+    assert cgroup.memory_group_of(8, proc) is None
 
 
 @pytest.mark.parametrize("cgroups", ["", "0::/../other\n", "4:memory:/elsewhere\n", "4:cpu:/jobs/a\n", "nonsense"])
 def test_where_it_is_not_shown_it_abstains(tmp_path: Path, cgroups: str) -> None:
     place = f"35 31 0:32 /jobs {tmp_path} rw - "
     proc = made_up(tmp_path, cgroups, place + "cgroup cgroup rw,memory", place + "cgroup2 cgroup2 rw")
-    assert cgroup.group_of(7, proc) is None
+    assert cgroup.memory_group_of(7, proc) is None

@@ -6,7 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from muster.observe.waker import LocalWaker, ring
+from muster.files.state_folder import ring_bell
+from muster.hosts.local.waker import LocalWaker
 
 KEY = ("train/0", 1)
 
@@ -19,12 +20,12 @@ def ended() -> int:
 
 def test_a_ring_names_an_attempt_or_the_log(tmp_path: Path) -> None:
     waker = LocalWaker(tmp_path / "bell")
-    assert ring(tmp_path / "bell", "train/0\t1")
-    assert ring(tmp_path / "bell")
+    assert ring_bell(tmp_path / "bell", "train/0\t1")
+    assert ring_bell(tmp_path / "bell")
     wake = waker.wait(5)
     assert (wake.attempts, wake.log) == ({KEY}, True)
     waker.close()
-    assert not ring(tmp_path / "bell"), "nobody listens"
+    assert not ring_bell(tmp_path / "bell"), "nobody listens"
 
 
 def test_an_end_wakes_once(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.observe.metrics.wandb_url import ENDS, logged_url, url_in
+from muster.readers.records.wandb_runs import URL_SEARCH_BYTES, logged_wandb_url, wandb_url_in_text
 
 ONLINE = "wandb: 🚀 View run calm-sun-7 at: https://wandb.ai/me/act/runs/1a2b3c4d\n"
 
@@ -24,13 +24,13 @@ ONLINE = "wandb: 🚀 View run calm-sun-7 at: https://wandb.ai/me/act/runs/1a2b3
     ],
 )  # fmt: skip
 def test_what_is_printed(text: str, url: str) -> None:
-    assert url_in(text.encode()) == url
+    assert wandb_url_in_text(text.encode()) == url
 
 
 def test_it_is_found_at_either_end_of_a_long_log(tmp_path: Path) -> None:
-    noise = "step 1\n" * ENDS
+    noise = "step 1\n" * URL_SEARCH_BYTES
     (tmp_path / "stdout.log").write_text(ONLINE + noise)
-    assert logged_url(str(tmp_path)) == "https://wandb.ai/me/act/runs/1a2b3c4d"
+    assert logged_wandb_url(str(tmp_path)) == "https://wandb.ai/me/act/runs/1a2b3c4d"
     (tmp_path / "stderr.log").write_text(noise + ONLINE.replace("1a2b3c4d", "last"))
-    assert logged_url(str(tmp_path)) == "https://wandb.ai/me/act/runs/last"
-    assert logged_url(str(tmp_path / "nowhere")) == ""
+    assert logged_wandb_url(str(tmp_path)) == "https://wandb.ai/me/act/runs/last"
+    assert logged_wandb_url(str(tmp_path / "nowhere")) == ""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job
-from muster.domain.cell import all_cells
-from muster.domain.variants import LoopRecord, Variant
-from muster.plan.commands import Place, values
-from muster.plan.grow import grown
+from muster.engine.plan.cell_command import AttemptContext, cell_placeholder_values
+from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.cell import list_campaign_cells
+from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 
 MODE = Axis("mode", (AxisValue("x", "x"), AxisValue("y", "y")))
 JOBS = (Job("train", ("mode",), ("train", "{config_file}")), Job("eval", ("variant",), ("eval",), needs=("train",)))
@@ -18,38 +17,41 @@ CHILD = Variant("a-1f2e3d", "/c/loop/a-1f2e3d.json", 2, "d2", "a", ("lr@mul=2",)
 
 
 def test_each_variant_is_a_value() -> None:
-    found = all_cells(grown(CAMPAIGN, [BASE, CHILD]))
+    found = list_campaign_cells(add_variants_to_campaign(CAMPAIGN, [BASE, CHILD]))
     assert [cell.id for cell in found] == [
         "train/x/a", "train/x/a-1f2e3d", "train/y/a", "train/y/a-1f2e3d", "eval/a", "eval/a-1f2e3d",
     ]  # fmt: skip
-    assert values(CAMPAIGN.jobs[0], found[1], Place(1, "/out"))["config_file"] == "/c/loop/a-1f2e3d.json"
+    assert (
+        cell_placeholder_values(CAMPAIGN.jobs[0], found[1], AttemptContext(1, "/out"))["config_file"]
+        == "/c/loop/a-1f2e3d.json"
+    )
     assert found[1].value("variant").note == "too slow"
 
 
 def test_repeats_are_seeds() -> None:
     looped = replace(CAMPAIGN, loop={"job": "train", "repeats": 2}, jobs=(replace(JOBS[0], axes=()),))
-    found = all_cells(grown(looped, [BASE]))
+    found = list_campaign_cells(add_variants_to_campaign(looped, [BASE]))
     assert [cell.id for cell in found] == ["train/a/0", "train/a/1"]
-    assert [values(JOBS[0], cell, Place(1, "/out"))["seed"] for cell in found] == ["0", "1"]
+    assert [cell_placeholder_values(JOBS[0], cell, AttemptContext(1, "/out"))["seed"] for cell in found] == ["0", "1"]
 
 
 def test_a_variant_that_nobody_repeats_has_the_seed_0() -> None:
     once = replace(CAMPAIGN, jobs=(replace(JOBS[0], axes=()),))
-    (cell,) = all_cells(grown(once, [BASE]))
-    assert values(JOBS[0], cell, Place(1, "/out"))["seed"] == "0"
+    (cell,) = list_campaign_cells(add_variants_to_campaign(once, [BASE]))
+    assert cell_placeholder_values(JOBS[0], cell, AttemptContext(1, "/out"))["seed"] == "0"
 
 
 def test_growing_twice_is_growing_once() -> None:
     repeated = replace(CAMPAIGN, loop={"job": "train", "repeats": 2})
     for campaign in (CAMPAIGN, repeated):
-        once = grown(campaign, [BASE, CHILD])
-        assert grown(grown(campaign, [BASE]), [BASE, CHILD]) == once
-        assert grown(once, [BASE, CHILD]) == once
+        once = add_variants_to_campaign(campaign, [BASE, CHILD])
+        assert add_variants_to_campaign(add_variants_to_campaign(campaign, [BASE]), [BASE, CHILD]) == once
+        assert add_variants_to_campaign(once, [BASE, CHILD]) == once
 
 
 def test_no_loop_no_variants() -> None:
     plain = replace(CAMPAIGN, loop=None)
-    assert grown(plain, [BASE]) is plain
+    assert add_variants_to_campaign(plain, [BASE]) is plain
 
 
 def test_a_lineage_leads_from_the_base() -> None:

@@ -6,9 +6,16 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from muster.report.analysis import Analysis, analyse
-from muster.report.facts import Column, Curve, Facts, Measurement, Missing, Plan
-from muster.stats.decision import Procedure
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.facts.report_facts import (
+    DecisionPlan,
+    LearningCurve,
+    Measurement,
+    MissingCell,
+    ReportFacts,
+    ResultColumn,
+)
+from muster.stats.decision_procedure import DecisionProcedure
 
 CONFIGS = ("baseline", "u_only", "cert_only", "v2_full")
 SEEDS = ("0", "1", "2", "3", "4")
@@ -52,7 +59,7 @@ def facts(
     language: str = "en",
     scores: Callable[[int, int, int], float] = score,
     costs: Callable[[int, int, int], float] = cost,
-) -> Facts:
+) -> ReportFacts:
     places = [(c, s, x) for c in range(len(configs)) for s in range(len(seeds)) for x in range(len(SPLITS))]
     measured = tuple(
         Measurement(
@@ -68,7 +75,7 @@ def facts(
     )
     states = ("PENDING", "DEAD", "GIVEN_UP", "RUNNING")
     missing = tuple(
-        Missing(
+        MissingCell(
             f"eval/{configs[c]}/{seeds[s]}/{SPLITS[x]}",
             states[(c + 2 * s) % 4 if s % 2 else 0],
             "its needs are not done",
@@ -77,13 +84,13 @@ def facts(
         if not done(c, s, x)
     )
     curves = tuple(
-        Curve(f"train/{name}/{seed}", name, seed, metric, f"episode/{metric}", *curve(c, s, kind))
+        LearningCurve(f"train/{name}/{seed}", name, seed, metric, f"episode/{metric}", *curve(c, s, kind))
         for kind, metric in enumerate(("score", "cost"))
         for c, name in enumerate(configs)
         for s, seed in enumerate(seeds)
         if done(c, s, 0)
     )
-    return Facts(
+    return ReportFacts(
         campaign="safe-nav",
         folder="/home/me/safe-nav",
         language=language,  # type: ignore[arg-type]
@@ -92,20 +99,24 @@ def facts(
         code="1a2b3c4",
         configs=tuple(configs),
         seeds=tuple(seeds),
-        columns=tuple(Column(split, metric) for metric in ("score", "cost") for split in SPLITS),
+        columns=tuple(ResultColumn(split, metric) for metric in ("score", "cost") for split in SPLITS),
         measured=measured,
         k=len(measured),
         n=len(places),
         missing=missing,
-        plan=Plan(Procedure(configs[0], limit=LIMIT, delta=1.0), Column("ood", "score"), Column("ood", "cost")),
+        plan=DecisionPlan(
+            DecisionProcedure(configs[0], limit=LIMIT, delta=1.0),
+            ResultColumn("ood", "score"),
+            ResultColumn("ood", "cost"),
+        ),
         proxies={"ood": "shift.level=2 stands for out-of-distribution conditions"},
         curves=curves,
     )
 
 
-def analysis(**how: object) -> Analysis:
-    return analyse(facts(**how))  # type: ignore[arg-type]
+def analysis(**how: object) -> ReportAnalysis:
+    return analyse_facts(facts(**how))  # type: ignore[arg-type]
 
 
-def changed(found: Facts, **more: object) -> Analysis:
-    return analyse(replace(found, **more))  # type: ignore[arg-type]
+def changed(found: ReportFacts, **more: object) -> ReportAnalysis:
+    return analyse_facts(replace(found, **more))  # type: ignore[arg-type]

@@ -7,15 +7,14 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from muster.acts.loop_report import Asked, Place, loop_facts
-from muster.acts.loop_settings import LoopSettings
-from muster.acts.tried import Run, Tried
-from muster.domain.campaign import Campaign, Job
-from muster.domain.state import CampaignState, Intent
-from muster.domain.variants import LoopRecord, Variant
-from muster.report.loop_facts import LoopFacts
-from muster.rounds.rules import Default, Rule
-from muster.rounds.summary import Summarizer, Summary
+from muster.app.loop.loop_facts import LoopFacts, LoopReportContext, LoopRunPlace, gather_loop_facts
+from muster.model.campaign import Campaign, Job
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.variant import LoopRecord, Variant
+from muster.rules.loop_settings import LoopSettings
+from muster.rules.metric_summary import Summarizer, Summary
+from muster.rules.proposal_rules import DefaultEdits, Rule
+from muster.rules.rank_variants import TriedVariant, VariantRun
 
 ROOT = "/home/me/act"
 AT = "2026-03-14T07:30:00.000+08:00"
@@ -23,7 +22,7 @@ LITTLE = Rule('last("ot.pi_sum") < 0.05', ("ot.reg@mul=1.5", "ot.tau_*@mul=2"), 
 LARGE = Rule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradient norm too large", name="large_gradient")
 NEVER = Rule('missing("ot.pi_sum")', ("lr@mul=1.1",), "no mass was logged")
 SETTINGS = LoopSettings(
-    "train", 3, rules=(LITTLE, LARGE, NEVER), default=Default(("ot.lambda@mul=0.9",), "mild OT"),
+    "train", 3, rules=(LITTLE, LARGE, NEVER), default=DefaultEdits(("ot.lambda@mul=0.9",), "mild OT"),
     by='last("train.l1")', better="lower",
 )  # fmt: skip
 
@@ -35,23 +34,25 @@ def summary(key: str, *values: float) -> Summary:
     return found.summary()
 
 
-def run(cell: str, l1: float, **more: Any) -> Run:
+def run(cell: str, l1: float, **more: Any) -> VariantRun:
     made = {
         "train.l1": (0.8, l1 * 1.1, l1),
         "ot.pi_sum": (0.01, 0.04),
         "grad_norm": (math.nan, 2.0, 1.5),
         "_runtime": (1.0, 9.0),
     }
-    return Run(cell, "DONE", summaries={key: summary(key, *values) for key, values in made.items()}, **more)
+    return VariantRun(cell, "DONE", summaries={key: summary(key, *values) for key, values in made.items()}, **more)
 
 
-def tried(name: str, number: int, runs: Sequence[Run], **more: Any) -> Tried:
+def tried(name: str, number: int, runs: Sequence[VariantRun], **more: Any) -> TriedVariant:
     folder = "configs" if number == 1 else f"loop/round-{number}"
-    return Tried(Variant(name, f"{ROOT}/{folder}/{name}.json", number, f"digest of {name}", **more), tuple(runs), "{}")
+    return TriedVariant(
+        Variant(name, f"{ROOT}/{folder}/{name}.json", number, f"digest of {name}", **more), tuple(runs), "{}"
+    )
 
 
 def facts(
-    all_tried: Sequence[Tried], settings: LoopSettings = SETTINGS, *, language: str = "en", stopped: str = "",
+    all_tried: Sequence[TriedVariant], settings: LoopSettings = SETTINGS, *, language: str = "en", stopped: str = "",
     busy: bool = True, urls: dict[str, str] | None = None,
 ) -> LoopFacts:  # fmt: skip
     newest = max(each.variant.round for each in all_tried)
@@ -59,20 +60,22 @@ def facts(
     record = LoopRecord(tuple(each.variant for each in all_tried), newest, stopped)
     state = CampaignState(campaign, "h", "", Intent(), 1, loop=record)
     places = {
-        one.cell: Place(f"{ROOT}/outputs/{one.cell}", (urls or {}).get(one.cell, ""))
+        one.cell: LoopRunPlace(f"{ROOT}/outputs/{one.cell}", (urls or {}).get(one.cell, ""))
         for each in all_tried for one in each.runs if one.verdict != "PENDING"
     }  # fmt: skip
-    return loop_facts(state, all_tried, settings, Asked(AT, "0.4.0", ROOT, settings.rounds, busy, places))
+    return gather_loop_facts(
+        state, all_tried, settings, LoopReportContext(AT, "0.4.0", ROOT, settings.rounds, busy, places)
+    )
 
 
-def seeds(name: str, *values: float) -> list[Run]:
+def seeds(name: str, *values: float) -> list[VariantRun]:
     return [run(f"train/{name}/{seed}", value) for seed, value in enumerate(values)]
 
 
 def small(language: str = "en") -> LoopFacts:
     """Two bases with three seeds each, one that died, two rounds, a W&B address, a gain beyond the noise."""
     little = {"edits": LITTLE.edit, "reason": LITTLE.reason, "by": "little_mass"}
-    dead = Run(
+    dead = VariantRun(
         "train/wide|deep/0",
         "DEAD",
         "exit code 3: torch.cuda.OutOfMemoryError",
@@ -95,13 +98,15 @@ def large(bases: int, rounds: int, per: int, repeats: int, *, keep: int = 0, see
     """A made-up search: each child a little better or worse than its parent; every ninth dies; the last round waits."""
     chance = random.Random(seed)
     level: dict[str, float] = {}
-    made: list[Tried] = []
+    made: list[TriedVariant] = []
 
     def add(name: str, number: int, true: float, **more: Any) -> None:
         level[name] = true
         if len(made) % 9 == 7:
             runs = [
-                Run(f"train/{name}/0", "DEAD", "exit code 137: killed by the kernel: out of memory", unread="nothing")
+                VariantRun(
+                    f"train/{name}/0", "DEAD", "exit code 137: killed by the kernel: out of memory", unread="nothing"
+                )
             ]
         else:
             runs = seeds(name, *(true + chance.gauss(0, 0.02) for _ in range(repeats)))

@@ -8,20 +8,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from muster.report.analysis import Analysis, analyse
-from muster.report.facts import Column, Facts, Measurement, Missing, Plan
-from muster.stats.decision import Procedure
-from muster.stats.flags import Declared, Made
-from muster.stats.more_seeds import Price
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.facts.report_facts import DecisionPlan, Measurement, MissingCell, ReportFacts, ResultColumn
+from muster.stats.decision_procedure import DecisionProcedure
+from muster.stats.red_flags import CellMaking, DeclaredMetrics
+from muster.stats.seed_planning import SeedPrice
 
 Language = Literal["en", "zh"]
 Values = Mapping[str, Mapping[str, Sequence[float]]]  # column -> config -> seeds
 CONFIGS = ("v2_baseline", "v2_u_only", "v2_cert_only", "v2_full")
 SCORE, COST, ID, PENALTY = (
-    Column("ood", "score"),
-    Column("ood", "cost"),
-    Column("id", "score"),
-    Column("train", "risk_penalty"),
+    ResultColumn("ood", "score"),
+    ResultColumn("ood", "cost"),
+    ResultColumn("id", "score"),
+    ResultColumn("train", "risk_penalty"),
 )
 FACTORS = {
     "v2_baseline": {"u": 0, "cert": 0},
@@ -53,7 +53,7 @@ def measured(values: Values) -> tuple[Measurement, ...]:
     return tuple(found.values())
 
 
-def facts(values: Values, *, language: Language = "en", **changed: Any) -> Facts:
+def facts(values: Values, *, language: Language = "en", **changed: Any) -> ReportFacts:
     cells = measured(values)
     seeds = max((len(numbers) for configs in values.values() for numbers in configs.values()), default=0)
     made: dict[str, Any] = {
@@ -65,26 +65,26 @@ def facts(values: Values, *, language: Language = "en", **changed: Any) -> Facts
         "code": "4f2c1aa",
         "configs": tuple(dict.fromkeys(each.config for each in cells)),
         "seeds": tuple(str(seed) for seed in range(seeds)),
-        "columns": tuple(Column(*name.rpartition("/")[::2]) for name in values),
+        "columns": tuple(ResultColumn(*name.rpartition("/")[::2]) for name in values),
         "measured": cells,
         "k": len(cells),
         "n": len(cells) + len(changed.get("missing", ())),
         "plan": plan(),
-        "declared": Declared(primary="score", cost="cost", splits=("id", "ood"), proxies={"ood": PROXY}),
+        "declared": DeclaredMetrics(primary="score", cost="cost", splits=("id", "ood"), proxies={"ood": PROXY}),
         "proxies": {"ood": PROXY},
-        "price": Price(hours=1.7, money=3.37),
+        "price": SeedPrice(hours=1.7, money=3.37),
         "currency": "CNY",
         "budget_left": 128.8,
     }
-    return Facts(**{**made, **changed})
+    return ReportFacts(**{**made, **changed})
 
 
-def plan(**changed: Any) -> Plan:
+def plan(**changed: Any) -> DecisionPlan:
     """`limit`, `delta`, ... go to the procedure, all else to the plan."""
     own = {name: changed.pop(name) for name in ("primary", "checkpoint", "factors", "notes") if name in changed}
     rules = {"baseline": "v2_baseline", "limit": 25.0, "delta": 0.3, **changed}
     column = None if rules["limit"] is None else COST
-    return Plan(Procedure(**rules), **{"primary": SCORE, "limit": column, "factors": FACTORS, **own})
+    return DecisionPlan(DecisionProcedure(**rules), **{"primary": SCORE, "limit": column, "factors": FACTORS, **own})
 
 
 def sprint(
@@ -112,48 +112,48 @@ def costs(means: Sequence[float], n: int = 5) -> dict[str, list[float]]:
 SAFE = (20.0, 16.5, 19.0, 14.5)
 
 
-def made_of(cells: Sequence[Measurement]) -> tuple[Made, ...]:
+def made_of(cells: Sequence[Measurement]) -> tuple[CellMaking, ...]:
     """Every training with hashes of its own, saved at its end."""
     trained = dict.fromkeys((each.config, each.seed) for each in cells)
     return tuple(
-        Made(f"train/{c}/{s}", c, s, checkpoint=f"{c}{s}", saved_share=0.99, curve=f"curve {c}{s}", settings=f"set {c}", steps=120000.0,
+        CellMaking(f"train/{c}/{s}", c, s, checkpoint=f"{c}{s}", saved_share=0.99, curve=f"curve {c}{s}", settings=f"set {c}", steps=120000.0,
              used_by=(f"eval/{c}/{s}/id", f"eval/{c}/{s}/ood"))
         for c, s in trained
     )  # fmt: skip
 
 
-def recommend(language: Language = "en", **changed: Any) -> Facts:
+def recommend(language: Language = "en", **changed: Any) -> ReportFacts:
     values = sprint(scores((2.2, 2.3, 2.1, 3.1)), costs((24.0, 16.5, 19.0, 9.5)))
     return facts(values, language=language, **{"made": made_of(measured(values)), **changed})
 
 
-def unsafe_baseline(language: Language = "en", **changed: Any) -> Facts:
+def unsafe_baseline(language: Language = "en", **changed: Any) -> ReportFacts:
     values = sprint(scores((2.2, 2.25, 2.1, 2.18), sd=0.09), costs((83.0, 16.5, 59.0, 14.5)))
     return facts(values, language=language, **changed)
 
 
-def equivalent(language: Language = "en", **changed: Any) -> Facts:
+def equivalent(language: Language = "en", **changed: Any) -> ReportFacts:
     values = sprint(scores((2.2, 2.23, 2.19, 2.22), sd=0.09), costs(SAFE))
     return facts(values, language=language, **changed)
 
 
-def not_enough(language: Language = "en", **changed: Any) -> Facts:
+def not_enough(language: Language = "en", **changed: Any) -> ReportFacts:
     values = sprint(scores((2.2, 2.43, 1.67, 2.5), sd=0.5), costs((20.0, 16.5, 24.0, 14.5)))
     return facts(values, language=language, **changed)
 
 
-def keep_baseline(language: Language = "en", **changed: Any) -> Facts:
+def keep_baseline(language: Language = "en", **changed: Any) -> ReportFacts:
     values = sprint(scores((2.2, 1.2, 1.1, 2.9), sd=0.12), costs((20.0, 16.5, 19.0, 44.5)))
     return facts(values, language=language, **changed)
 
 
-def incomplete(language: Language = "en", **changed: Any) -> Facts:
+def incomplete(language: Language = "en", **changed: Any) -> ReportFacts:
     """The reference: seed 2 of three configs was never run, because of a filter that nobody wrote down."""
     values = sprint(scores((2.2, 2.43, 1.67, 3.0)), costs(SAFE))
     whole = measured(values)
     gone = [each for each in whole if each.seed == "2" and each.config != "v2_baseline"]
     missing = tuple(
-        Missing(f"train/{c}/2", "PENDING", "left out by --only seed=3,4") if each.job == "train" else Missing(each.cell, "BLOCKED", f"needs train/{c}/2")
+        MissingCell(f"train/{c}/2", "PENDING", "left out by --only seed=3,4") if each.job == "train" else MissingCell(each.cell, "BLOCKED", f"needs train/{c}/2")
         for each in gone
         for c in [each.config]
     )  # fmt: skip
@@ -163,7 +163,7 @@ def incomplete(language: Language = "en", **changed: Any) -> Facts:
     )
 
 
-def invalid(language: Language = "en", **changed: Any) -> Facts:
+def invalid(language: Language = "en", **changed: Any) -> ReportFacts:
     """The reference's table: 1.684±0.741 three times, from two seeds; most likely untrained weights."""
     values = {
         "id/score": {c: [1.16, 2.208] for c in CONFIGS[:3]} | {"v2_full": [1.628, 2.208]},
@@ -172,7 +172,7 @@ def invalid(language: Language = "en", **changed: Any) -> Facts:
         "train/risk_penalty": {"v2_baseline": [0.0, 0.0], "v2_u_only": [2.713, 2.885], "v2_cert_only": [0.021, 0.031], "v2_full": [2.801, 2.973]},
     }  # fmt: skip
     made = tuple(
-        Made(
+        CellMaking(
             f"train/{c}/{s}",
             c,
             str(s),
@@ -187,8 +187,8 @@ def invalid(language: Language = "en", **changed: Any) -> Facts:
     return facts(values, language=language, **{"made": made, **changed})
 
 
-def no_plan(language: Language = "en", **changed: Any) -> Facts:
-    return recommend(language, **{"plan": None, "declared": Declared(), **changed})
+def no_plan(language: Language = "en", **changed: Any) -> ReportFacts:
+    return recommend(language, **{"plan": None, "declared": DeclaredMetrics(), **changed})
 
 
 SCENES = {
@@ -203,8 +203,8 @@ SCENES = {
 }
 
 
-def analysed(scene: str, language: Language = "en", **changed: Any) -> Analysis:
-    return analyse(SCENES[scene](language, **changed))
+def analysed(scene: str, language: Language = "en", **changed: Any) -> ReportAnalysis:
+    return analyse_facts(SCENES[scene](language, **changed))
 
 
 NEAR = [1.01, 1.22, 0.93, 1.11, 1.05]
@@ -216,11 +216,11 @@ def pair(
     costs: tuple[Sequence[float], Sequence[float]] | None = None,
     rules: Mapping[str, Any] | None = None,
     **changed: Any,
-) -> Analysis:
+) -> ReportAnalysis:
     """A baseline and one candidate. `rules` go to the plan; without costs there is no limit."""
     values: dict[str, dict[str, Sequence[float]]] = {"ood/score": {"v2_baseline": a, "v2_full": b}}
     own: dict[str, Any] = {"factors": {}, "limit": None, **(rules or {})}
     if costs is not None:
         values["ood/cost"] = {"v2_baseline": costs[0], "v2_full": costs[1]}
         own = {"limit": 25.0, **{name: rule for name, rule in own.items() if name != "limit" or rule is not None}}
-    return analyse(facts(values, **{"plan": plan(**own), **changed}))
+    return analyse_facts(facts(values, **{"plan": plan(**own), **changed}))

@@ -8,9 +8,8 @@ import random
 
 from muster.stages import Curriculum, GateSettings, Schedule
 from muster.stages.alarms import Watch
-from muster.stages.replay import replay
-from muster.stages.rows import Row
-from muster.stages.traces import lines, schedule_trace, stage_summary
+from muster.stages.replay import replay_gate
+from muster.stages.traces import EvaluationRow, lines, schedule_trace, stage_summary
 
 TABLE = """\
 8 ne .716 .615 .117 83.0 .0208
@@ -22,7 +21,7 @@ TABLE = """\
 56 main .768 .615 .094 108.9 .0198"""
 KEYS = ("avg_final", "min_final", "early_death_100", "first_death_p10", "step_one_ratio")
 ROWS = [
-    Row(int(at), dict(zip(KEYS, map(float, values), strict=True)), stage)
+    EvaluationRow(int(at), dict(zip(KEYS, map(float, values), strict=True)), stage)
     for at, stage, *values in map(str.split, TABLE.splitlines())
 ]
 SCHEDULE = Schedule.parse(
@@ -55,17 +54,17 @@ RISING = GateSettings.of(
 NAN_AT = (15, 16, 48)
 
 
-def objects(rows: list[Row]) -> str:
+def objects(rows: list[EvaluationRow]) -> str:
     return "".join(json.dumps({"iter": row.iteration, "stage": row.stage, **row.values}) + "\n" for row in rows)
 
 
 def reference() -> dict[str, str]:
     counts = [(at, SCHEDULE.stage_at(at).type, 2 + at % 4, 1920) for at in range(1, 61)]
-    trained = [Row(at, {"survival": 0.6 + at / 250, "first_death": 300.0 + at}) for at in range(1, 61)]
+    trained = [EvaluationRow(at, {"survival": 0.6 + at / 250, "first_death": 300.0 + at}) for at in range(1, 61)]
     curriculum = Curriculum.parse("15:9,20:10,25:41")
     trace = schedule_trace(SCHEDULE, 60, curriculum=curriculum, watch=Watch(0.3, 2))
     return {
-        "gate_trace.jsonl": lines(PENALTY, replay(PENALTY, ROWS), "penalty"),
+        "gate_trace.jsonl": lines(PENALTY, replay_gate(PENALTY, ROWS), "penalty"),
         "eval_history.jsonl": objects(ROWS),
         "train.jsonl": objects(trained),
         "schedule_trace.json": json.dumps(trace),
@@ -73,7 +72,7 @@ def reference() -> dict[str, str]:
     }
 
 
-def rows_of(count: int, stages: Schedule, seed: int = 1) -> list[Row]:
+def rows_of(count: int, stages: Schedule, seed: int = 1) -> list[EvaluationRow]:
     """It learns, breaks down, and recovers; some values are none."""
     chance = random.Random(seed)
     rows = []
@@ -83,7 +82,7 @@ def rows_of(count: int, stages: Schedule, seed: int = 1) -> list[Row]:
         value = 0.5 + 0.3 * risen - drop + chance.gauss(0, 0.03)
         early = 0.2 - 0.1 * risen + 0.4 * drop + chance.gauss(0, 0.01)
         values = {"survival": math.nan if at in NAN_AT else value, "early": early}
-        rows.append(Row(at, values, stages.stage_at(at).type))
+        rows.append(EvaluationRow(at, values, stages.stage_at(at).type))
     return rows
 
 
@@ -92,7 +91,7 @@ def made_up(count: int = 60, names: tuple[str, ...] = ("ne", "main", "ne", "main
     rows = rows_of(count, stages)
     counts = [(row.iteration, row.stage, row.iteration % 7, 1000) for row in rows]
     evaluated = [
-        Row(
+        EvaluationRow(
             row.iteration,
             {"avg_final": None if math.isnan(row.values["survival"]) else row.values["survival"]},
             row.stage,
@@ -100,7 +99,7 @@ def made_up(count: int = 60, names: tuple[str, ...] = ("ne", "main", "ne", "main
         for row in rows
     ]
     return {
-        "gate_trace.jsonl": lines(RISING, replay(RISING, rows)),
+        "gate_trace.jsonl": lines(RISING, replay_gate(RISING, rows)),
         "eval_history.jsonl": objects(evaluated),
         "schedule_trace.json": json.dumps(schedule_trace(stages, count, watch=Watch(0.3, 2))),
         "stage_summary.json": json.dumps(stage_summary(counts)),
@@ -109,7 +108,7 @@ def made_up(count: int = 60, names: tuple[str, ...] = ("ne", "main", "ne", "main
 
 def one_row() -> dict[str, str]:
     return {
-        "gate_trace.jsonl": lines(PENALTY, replay(PENALTY, ROWS[:1]), "penalty"),
+        "gate_trace.jsonl": lines(PENALTY, replay_gate(PENALTY, ROWS[:1]), "penalty"),
         "eval_history.jsonl": objects(ROWS[:1]),
         "stage_summary.json": json.dumps(stage_summary([(8, "ne", 3, 10)])),
     }
@@ -118,8 +117,8 @@ def one_row() -> dict[str, str]:
 def many_keys() -> dict[str, str]:
     names = [f"a_metric_with_a_rather_long_name_{at}" for at in range(8)]
     settings = GateSettings.of({"success": [{"key": name, "min": 0.5, "window": "mean 3"} for name in names]})
-    rows = [Row(at, dict.fromkeys(names, at / 9), "") for at in range(1, 9)]
-    return {"gate_trace.jsonl": lines(settings, replay(settings, rows), "一个名字")}
+    rows = [EvaluationRow(at, dict.fromkeys(names, at / 9), "") for at in range(1, 9)]
+    return {"gate_trace.jsonl": lines(settings, replay_gate(settings, rows), "一个名字")}
 
 
 def no_schedule() -> dict[str, str]:
@@ -128,11 +127,11 @@ def no_schedule() -> dict[str, str]:
 
 def no_labels() -> dict[str, str]:
     rows = [row._replace(stage="") for row in ROWS]
-    return {"gate_trace.jsonl": lines(PENALTY, replay(PENALTY, rows)), "eval_history.jsonl": objects(rows)}
+    return {"gate_trace.jsonl": lines(PENALTY, replay_gate(PENALTY, rows)), "eval_history.jsonl": objects(rows)}
 
 
 def all_wrong() -> dict[str, str]:
-    rows = [Row(at, {"survival": 0.5}, "a stage that nobody declared") for at in range(1, 61)]
+    rows = [EvaluationRow(at, {"survival": 0.5}, "a stage that nobody declared") for at in range(1, 61)]
     trace = json.dumps(schedule_trace(SCHEDULE, 60))
     counts = [(row.iteration, row.stage, 1, 10) for row in rows]
     return {

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from muster.report.code_words import code_words, codes_words
-from muster.report.words import Words
+from muster.text.catalogue import Catalogue
+from muster.text.describe_run import describe_code_of_cell, describe_code_of_cells
 
 A = "2721f32fc62c" + "0" * 28
 CLEAN = {"state": "known", "commit": A, "dirty": None, "changed": [], "untracked": [], "files": {}}
@@ -40,16 +40,16 @@ NONE = {
     ],
 )  # fmt: skip
 def test_what_one_cell_ran(code: dict[str, Any], english: str, chinese: str | None) -> None:
-    assert code_words(code, Words("en")) == english
+    assert describe_code_of_cell(code, Catalogue("en")) == english
     if chinese:
-        assert code_words(code, Words("zh")) == chinese
+        assert describe_code_of_cell(code, Catalogue("zh")) == chinese
 
 
 def test_what_all_cells_ran() -> None:
-    w = Words("en")
-    assert codes_words([], w) == ""
-    assert codes_words([CLEAN, CLEAN], w) == A
-    assert codes_words([SLOW, SLOW], w) == "not known: git did not answer in 60 s"
-    assert codes_words([CLEAN, SLOW, {}], w) == f"{A} (known for 1 of 3 cells)"
-    both = codes_words([CLEAN, CHANGED], w)
-    assert both == f"2 states of it: {A} and {code_words(CHANGED, w)}"
+    w = Catalogue("en")
+    assert describe_code_of_cells([], w) == ""
+    assert describe_code_of_cells([CLEAN, CLEAN], w) == A
+    assert describe_code_of_cells([SLOW, SLOW], w) == "not known: git did not answer in 60 s"
+    assert describe_code_of_cells([CLEAN, SLOW, {}], w) == f"{A} (known for 1 of 3 cells)"
+    both = describe_code_of_cells([CLEAN, CHANGED], w)
+    assert both == f"2 states of it: {A} and {describe_code_of_cell(CHANGED, w)}"

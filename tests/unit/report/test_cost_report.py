@@ -11,33 +11,33 @@ from typing import Any
 
 import pytest
 
-from muster.acts.cost import as_json, cost
-from muster.acts.cost_report import CostSources, cost_facts
-from muster.acts.status import ControllerStatus, Status, survey
-from muster.domain.attempt import Attempt, CellRecord, Outcome
-from muster.domain.campaign import (
+from muster.app.campaign.campaign_cost import cost_as_json, reckon_cost
+from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
+from muster.app.money.cost_facts import CostFacts
+from muster.app.money.cost_report import cost_report_markdown
+from muster.app.money.gather_cost import CostSources, gather_cost_facts
+from muster.engine.ports.store import LoggedDecision
+from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.calendar import format_iso_time
+from muster.model.campaign import (
     Axis,
     AxisValue,
     Campaign,
     CheckpointProof,
+    DeclaredProgress,
+    DeclaredResult,
     Job,
     Money,
-    Progress,
     Proof,
-    Result,
     Slots,
 )
-from muster.domain.cell import all_cells
-from muster.domain.decision import Decision
-from muster.domain.state import CampaignState, Intent
-from muster.domain.verdict import Cause, State
-from muster.ports.clock import iso
-from muster.ports.store import Event
-from muster.report.cost_en import TEXTS as EN
-from muster.report.cost_facts import CostFacts
-from muster.report.cost_report import cost_markdown
-from muster.report.cost_zh import TEXTS as ZH
-from muster.report.record_en import TEXTS as RECORD
+from muster.model.campaign_state import CampaignState, Intent
+from muster.model.cell import list_campaign_cells
+from muster.model.decision import Decision
+from muster.model.verdict import Cause, VerdictState
+from muster.text.locales.cost_and_journal_en import COST_EN_EN
+from muster.text.locales.cost_and_journal_zh import COST_ZH_ZH
+from muster.text.locales.record_en import RECORD_EN_EN
 
 GOLDEN = Path(__file__).parent / "golden"
 HOUR = 3600.0
@@ -54,22 +54,22 @@ AXES = (
 CHECKPOINT = "checkpoint.ckpt"
 TRAIN = Job(
     "train", ("config", "seed"), ("python", "train.py"), steps=120_000,
-    progress=(Progress("checkpoint", CHECKPOINT),), proof=Proof(checkpoint=CheckpointProof(CHECKPOINT)),
+    progress=(DeclaredProgress("checkpoint", CHECKPOINT),), proof=Proof(checkpoint=CheckpointProof(CHECKPOINT)),
 )  # fmt: skip
 EVAL = Job("eval", ("config", "seed", "split"), ("python", "eval.py"), needs=("train",),
-           results=(Result("score", "json", "result.json"), Result("cost", "json", "result.json")))  # fmt: skip
+           results=(DeclaredResult("score", "json", "result.json"), DeclaredResult("cost", "json", "result.json")))  # fmt: skip
 PLOTS = Job("plots", (), ("python", "plots.py"), needs=("eval",))
 
 
 def world(money: Money | None, **more: Any) -> CampaignState:
     campaign = Campaign("paper-sprint", AXES, (TRAIN, EVAL, PLOTS), slots=Slots(gpus=(0,)), money=money, **more)
-    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
+    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(list_campaign_cells(campaign))}
     return CampaignState(campaign, "h", "", Intent("down"), 1, (), records)
 
 
 def adopt(state: CampaignState, cell: str, hours: float, note: str = "") -> None:
     output = f"{ROOT}/runs/20260223-171229_{cell.replace('/', '_')}"
-    outcome = Outcome(State.DONE, reason="adopted", note=f"the exit code is not known{note}", started=WALL - 9e5,
+    outcome = Outcome(VerdictState.DONE, reason="adopted", note=f"the exit code is not known{note}", started=WALL - 9e5,
                       ended=WALL - 9e5 + hours * HOUR, duration_s=hours * HOUR, output=output)  # fmt: skip
     run = Attempt(cell, 1, cell, 0, (), "", "2026-02-26T09:00:00+08:00", 0.0, "b", adopted=True, outcome=outcome)
     state.cells[cell] = replace(state.cells[cell], attempts=(run,))
@@ -77,24 +77,24 @@ def adopt(state: CampaignState, cell: str, hours: float, note: str = "") -> None
 
 def ran(state: CampaignState, cell: str, at: float, hours: float, cause: Cause | None = None, **more: Any) -> None:
     record = state.cells[cell]
-    outcome = Outcome(State.DEAD if cause else State.DONE, cause, cause.note if cause else "", started=WALL + at + 2,
+    outcome = Outcome(VerdictState.DEAD if cause else VerdictState.DONE, cause, cause.note if cause else "", started=WALL + at + 2,
                       ended=WALL + at + 2 + hours * HOUR, duration_s=hours * HOUR, held_s=hours * HOUR + 3,
                       output=f"{ROOT}/.muster/attempts/{cell}/out", **more)  # fmt: skip
     n = len(record.attempts) + 1
-    run = Attempt(cell, n, f"{cell}@{n}", 1, ("gpu0.0",), "", iso(WALL + at), at, "b",
+    run = Attempt(cell, n, f"{cell}@{n}", 1, ("gpu0.0",), "", format_iso_time(WALL + at), at, "b",
                   "host_reboot" if n > 1 else None, outcome=outcome)  # fmt: skip
     state.cells[cell] = replace(record, attempts=(*record.attempts, run))
 
 
-def event(kind: str, reason: str, at: str, cell: str | None = None, **data: object) -> Event:
-    return Event(Decision(kind, "me@lab", reason, cell, at=at, data=data))
+def event(kind: str, reason: str, at: str, cell: str | None = None, **data: object) -> LoggedDecision:
+    return LoggedDecision(Decision(kind, "me@lab", reason, cell, at=at, data=data))
 
 
-def facts(state: CampaignState, events: Sequence[Event] = (), **more: Any) -> CostFacts:
-    status: Status = survey(state, {}, ControllerStatus(False), wall=NOW, boot=9e5, boot_id="b", ledger=True)
+def facts(state: CampaignState, events: Sequence[LoggedDecision] = (), **more: Any) -> CostFacts:
+    status: Status = build_status(state, {}, ControllerStatus(False), wall=NOW, boot=9e5, boot_id="b", ledger=True)
     sources = CostSources(ROOT, f"{ROOT}/.muster", lambda cell, n: f"{ROOT}/.muster/attempts/{cell}/{n}",
                           lambda _: True, **more)  # fmt: skip
-    return replace(cost_facts(status, events, cost(status, events, NOW), sources), at=AT, version="0.2.0")
+    return replace(gather_cost_facts(status, events, reckon_cost(status, events, NOW), sources), at=AT, version="0.2.0")
 
 
 def story() -> CostFacts:
@@ -160,7 +160,7 @@ CASES: dict[str, Callable[[], CostFacts]] = {"story": story, "losses": losses, "
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("case", CASES)
 def test_the_report_reads_as_it_was_read(case: str, language: str) -> None:
-    text = cost_markdown(replace(CASES[case](), language=language))  # type: ignore[arg-type]
+    text = cost_report_markdown(replace(CASES[case](), language=language))  # type: ignore[arg-type]
     path = GOLDEN / f"cost_{case}_{language}.md"
     if os.environ.get("MUSTER_GOLDEN"):
         path.write_text(text, encoding="utf-8")
@@ -168,17 +168,17 @@ def test_the_report_reads_as_it_was_read(case: str, language: str) -> None:
 
 
 def test_the_words_of_both_languages_are_the_same_ones() -> None:
-    assert set(EN) == set(ZH)
-    for key, text in EN.items():
+    assert set(COST_EN_EN) == set(COST_ZH_ZH)
+    for key, text in COST_EN_EN.items():
         fields = {part.partition("}")[0] for part in re.sub(r"\{\w+:[^}]*\}", "", text).split("{")[1:]}  # one or many
-        theirs = {part.partition("}")[0] for part in ZH[key].split("{")[1:]}
+        theirs = {part.partition("}")[0] for part in COST_ZH_ZH[key].split("{")[1:]}
         assert theirs <= fields | {"n", "jobs"}, key
         assert fields - theirs <= {"done"}, key
-    assert not {key for key in EN if key in RECORD}, "a word of the record is covered up"
+    assert not {key for key in COST_EN_EN if key in RECORD_EN_EN}, "a word of the record is covered up"
 
 
 def test_the_bottom_line_comes_first_and_explains_the_money() -> None:
-    text = cost_markdown(story())
+    text = cost_report_markdown(story())
     first = text.index("## Bottom line")
     assert first < text.index("##", first + 3)
     assert "Of 200.00 CNY that were paid, **" in text
@@ -191,7 +191,7 @@ def test_the_bottom_line_comes_first_and_explains_the_money() -> None:
 def test_every_missing_cell_is_named() -> None:
     found = story()
     assert len(found.missing) == found.declared - found.done == 61 - 33
-    text = cost_markdown(found)
+    text = cost_report_markdown(found)
     for config in CONFIGS[1:]:
         assert f"| {config} | ✅ | ✅ | ❌ PENDING | ✅ | ✅ |" in text
     assert "train/{v2_u_only,v2_cert_only,v2_full}/2" in text
@@ -201,8 +201,8 @@ def test_a_large_matrix_is_counted_instead_of_shown() -> None:
     axes = (Axis("config", tuple(AxisValue(f"c{at}", at) for at in range(50))),
             Axis("seed", tuple(AxisValue(str(at), at) for at in range(20))))  # fmt: skip
     campaign = Campaign("big", axes, (Job("train", ("config", "seed"), ("true",)),), slots=Slots(gpus=()))
-    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(all_cells(campaign))}
-    text = cost_markdown(facts(CampaignState(campaign, "h", "", Intent(), 1, (), records)))
+    records = {cell.id: CellRecord(cell, at) for at, cell in enumerate(list_campaign_cells(campaign))}
+    text = cost_report_markdown(facts(CampaignState(campaign, "h", "", Intent(), 1, (), records)))
     assert "| c49 | 0 of 20 |" in text
     assert "**Nothing is DONE yet**: 0 of 1000 declared cells." in text
 
@@ -211,8 +211,8 @@ def test_the_json_adds_up() -> None:
     state = world(Money(price=1.98, currency="CNY", paid=200))
     adopt(state, "train/v2_full/0", 2.0)
     ran(state, "train/v2_full/1", 0, 1.0, Cause("signal"))
-    status = survey(state, {}, ControllerStatus(False), wall=WALL, boot=9e5, boot_id="b", ledger=True)
-    told = as_json(cost(status, [], WALL))
+    status = build_status(state, {}, ControllerStatus(False), wall=WALL, boot=9e5, boot_id="b", ledger=True)
+    told = cost_as_json(reckon_cost(status, [], WALL))
     parts = sum(told[name] for name in ("productive", "wasted", "idle", "overhead", "running"))
     assert parts == pytest.approx(told["spent"])
     assert told["spent"] + told["unaccounted"] == pytest.approx(200)

@@ -22,23 +22,23 @@ from report_scenes import (
     spread,
 )
 
-from muster.domain.origins import NoCurve
-from muster.domain.resumed import Gap, Kept, Resumption
-from muster.report.analysis import Analysis, analyse
-from muster.report.decision_report import decision_report
-from muster.report.facts import Accepted, Missing, Text, Uncurved
-from muster.report.verdict import verdict_sentence
-from muster.stats.flags import Declared
-from muster.stats.more_seeds import Price
+from muster.app.campaign.stamp import ReportText
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.facts.report_facts import AcceptedCell, MissingCell, MissingCurve
+from muster.app.report.decision_report import render_decision_report
+from muster.app.report.verdict_sentences import plain_verdict_sentence
+from muster.model.provenance import HistoryGap, KeptRows, NoCurveReason, Resumption
+from muster.stats.red_flags import DeclaredMetrics
+from muster.stats.seed_planning import SeedPrice
 
 UNSAFE = ([90.0, 91.5, 92.3, 89.1, 88.0], [3.0, 3.3, 3.5, 3.6, 3.1])
 
 
-def report(scene: str, language: Language = "en", **changed: Any) -> Text:
-    return decision_report(analysed(scene, language, **changed))
+def report(scene: str, language: Language = "en", **changed: Any) -> ReportText:
+    return render_decision_report(analysed(scene, language, **changed))
 
 
-def section(text: Text | str, heading: str) -> str:
+def section(text: ReportText | str, heading: str) -> str:
     body = text if isinstance(text, str) else text.body
     found = re.search(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", body, re.DOTALL | re.MULTILINE)
     assert found, heading
@@ -52,10 +52,10 @@ def section(text: Text | str, heading: str) -> str:
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_verdict_comes_first_in_bold(scene: str, language: Language) -> None:
     analysis = analysed(scene, language)
-    lines = decision_report(analysis).body.splitlines()
+    lines = render_decision_report(analysis).body.splitlines()
     assert lines[0].startswith("# ")
     mark = "PARTIAL 51/60 · " if scene == "incomplete" else ""
-    assert lines[4].startswith(f"**{mark}{verdict_sentence(analysis)}** [E1]")
+    assert lines[4].startswith(f"**{mark}{plain_verdict_sentence(analysis)}** [E1]")
     assert (PROXY in lines[4]) == (scene not in ("incomplete", "invalid", "no_plan"))
 
 
@@ -75,7 +75,7 @@ def test_the_first_paragraph_has_price_rivals_and_proxy() -> None:
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_mark_is_a_claim_and_every_claim_has_its_mark_and_its_row(scene: str, language: Language) -> None:
     analysis = analysed(scene, language)
-    text = decision_report(analysis)
+    text = render_decision_report(analysis)
     body, _, evidence = text.body.rpartition("\n## ")
     assert [claim.id for claim in text.claims] == [f"E{number}" for number in range(1, len(text.claims) + 1)]
     assert set(re.findall(r"\[(E\d+)\]", body)) == {claim.id for claim in text.claims}
@@ -92,7 +92,10 @@ def test_every_mark_is_a_claim_and_every_claim_has_its_mark_and_its_row(scene: s
 def test_the_evidence_names_the_file_that_the_claim_is_in() -> None:
     assert "`muster trace reports/decision.md --claim E3`" in report("recommend").body
     assert "`muster trace reports/decision.PARTIAL-51of60.md --claim E3`" in report("incomplete").body
-    assert "`muster trace elsewhere.md --claim E3`" in decision_report(analysed("recommend"), path="elsewhere.md").body
+    assert (
+        "`muster trace elsewhere.md --claim E3`"
+        in render_decision_report(analysed("recommend"), path="elsewhere.md").body
+    )
 
 
 def test_a_comparison_rests_on_its_two_configs_alone() -> None:
@@ -106,7 +109,7 @@ def test_a_comparison_rests_on_its_two_configs_alone() -> None:
 
 def test_partial_is_stamped_in_title_captions_and_beside_the_verdict() -> None:
     for language in ("en", "zh"):
-        body = decision_report(analysed("incomplete", language), [("figures/a.png", "A caption")]).body  # type: ignore[arg-type]
+        body = render_decision_report(analysed("incomplete", language), [("figures/a.png", "A caption")]).body  # type: ignore[arg-type]
         assert "PARTIAL 51/60" in body.splitlines()[0]
         assert body.splitlines()[4].startswith("**PARTIAL 51/60 · ")
         captions = [
@@ -119,13 +122,13 @@ def test_partial_is_stamped_in_title_captions_and_beside_the_verdict() -> None:
 
 
 def test_a_figure_that_has_the_mark_gets_no_second_one() -> None:
-    body = decision_report(analysed("incomplete"), [("a b.png", "PARTIAL 51/60. Curves")]).body
+    body = render_decision_report(analysed("incomplete"), [("a b.png", "PARTIAL 51/60. Curves")]).body
     assert "![a b.png](a%20b.png)\n\nPARTIAL 51/60. Curves" in body
 
 
 def test_odd_names_break_no_table_and_no_emphasis() -> None:
     values = {"ood/score": {"a|b": NEAR, "*c*": spread(3.0, 0.1, 5, 2)}}
-    body = decision_report(analyse(facts(values, plan=plan(baseline="a|b", limit=None, factors={})))).body
+    body = render_decision_report(analyse_facts(facts(values, plan=plan(baseline="a|b", limit=None, factors={})))).body
     assert r"RECOMMEND \*c\*: on ood/score it is better than the baseline (a\|b) by" in body
     for table in re.findall(r"(?:^\|.*\n)+", body, re.MULTILINE):
         assert len({len(re.findall(r"(?<!\\)\|", line)) for line in table.splitlines()}) == 1
@@ -155,9 +158,9 @@ def test_odd_names_break_no_table_and_no_emphasis() -> None:
 )
 def test_what_so_many_seeds_are_good_for(n: int, english: str, chinese: str) -> None:
     analysis = pair(spread(1.0, 0.2, n, 1), spread(1.1, 0.2, n, 2))
-    assert english in section(decision_report(analysis), "What it rests on")
+    assert english in section(render_decision_report(analysis), "What it rests on")
     assert chinese in section(
-        decision_report(replace(analysis, facts=replace(analysis.facts, language="zh"))), "结论依据"
+        render_decision_report(replace(analysis, facts=replace(analysis.facts, language="zh"))), "结论依据"
     )
 
 
@@ -180,7 +183,7 @@ def test_adopted_and_retried_cells_are_told() -> None:
     cells = tuple(
         replace(each, adopted=index < 17, attempt=1 + (index == 20)) for index, each in enumerate(whole.measured)
     )
-    told = section(decision_report(analyse(replace(whole, measured=cells))), "What it rests on")
+    told = section(render_decision_report(analyse_facts(replace(whole, measured=cells))), "What it rests on")
     assert "17 cells were adopted" in told
     assert "1 cell needed more than one attempt." in told
     assert "adopted" not in section(report("recommend"), "What it rests on")
@@ -196,7 +199,7 @@ def test_the_question_of_the_reference_is_answered() -> None:
         "keep_baseline",
     }
     assert {found[1] for found in answers.values() if found} == {"Yes", "No"}
-    few = decision_report(pair(spread(1.0, 0.01, 3, 1), spread(1.0, 0.012, 3, 2)))
+    few = render_decision_report(pair(spread(1.0, 0.01, 3, 1), spread(1.0, 0.012, 3, 2)))
     assert "**Enough to decide on?** No" in few.body
 
 
@@ -204,11 +207,11 @@ def test_the_question_of_the_reference_is_answered() -> None:
 def test_an_undeclared_look_is_never_enough(n: int) -> None:
     found = pair(spread(1.0, 0.1, n, 1), spread(9.0, 0.1, n, 3))
     assert found.decision.verdict == "RECOMMEND"
-    told = decision_report(found).body
+    told = render_decision_report(found).body
     assert "**Enough to decide on?** No, not as declared: this is no declared look" in told
-    assert verdict_sentence(found).endswith("So many seeds are no declared look: alpha does not cover it.")
+    assert plain_verdict_sentence(found).endswith("So many seeds are no declared look: alpha does not cover it.")
     declared = pair(spread(1.0, 0.1, n, 1), spread(9.0, 0.1, n, 3), rules={"looks": (5, n)})
-    assert "**Enough to decide on?** Yes" in decision_report(declared).body
+    assert "**Enough to decide on?** Yes" in render_decision_report(declared).body
 
 
 def test_warnings_stand_beside_a_verdict() -> None:
@@ -231,7 +234,7 @@ def test_the_matrix_shows_what_is_there_and_names_what_is_not() -> None:
 def test_a_cell_that_lacks_one_split_says_which() -> None:
     whole = incomplete()
     gone = tuple(each for each in whole.measured if each.cell != "eval/v2_baseline/0/ood")
-    told = section(decision_report(analyse(replace(whole, measured=gone))), "Matrix")
+    told = section(render_decision_report(analyse_facts(replace(whole, measured=gone))), "Matrix")
     assert "| v2_baseline | ❌ missing: ood | ✅ done |" in told
 
 
@@ -239,7 +242,7 @@ def test_what_is_excluded_is_told_apart_from_what_is_missing() -> None:
     whole = recommend()
     kept = tuple(each for each in whole.measured if (each.config, each.seed) != ("v2_full", "4"))
     out = tuple(("v2_full", "4", head) for head in ("id", "ood", "train"))
-    told = section(decision_report(analyse(replace(whole, measured=kept, excluded=out))), "Matrix")
+    told = section(render_decision_report(analyse_facts(replace(whole, measured=kept, excluded=out))), "Matrix")
     assert "| – excluded | 12/12 |" in told
     assert "taken out of the matrix by exclude:" in told
 
@@ -262,8 +265,8 @@ def test_the_exact_test_informs_where_it_can_t_reach_the_threshold() -> None:
         name: spread(mean, 0.1, 5, turn)
         for turn, (name, mean) in enumerate([("v2_baseline", 1.0), ("a", 2.0), ("b", 1.1), ("c", 1.2), ("d", 1.3)])
     }
-    analysis = analyse(facts({"ood/score": scores}, plan=plan(limit=None, factors={})))
-    told = section(decision_report(analysis), "Comparison with the baseline")
+    analysis = analyse_facts(facts({"ood/score": scores}, plan=plan(limit=None, factors={})))
+    told = section(render_decision_report(analysis), "Comparison with the baseline")
     assert "0.00794, informs only" in told
     assert "the strictest threshold is 0.00625: here it informs and does not veto" in told
     assert analysis.decision.config == "a"
@@ -274,7 +277,7 @@ def test_a_veto_of_the_exact_test_is_told() -> None:
     analysis = pair([0.0, 0.01, 0.02, 0.03, 1.2], [1.0, 1.01, 1.02, 1.03, 1.04], rules={"looks": (5,), "alpha": 0.2})
     (each,) = analysis.decision.comparisons
     vetoed = replace(each, rejected=True, exact_agrees=False, supported=False)
-    told = decision_report(replace(analysis, decision=replace(analysis.decision, comparisons=(vetoed,))))
+    told = render_decision_report(replace(analysis, decision=replace(analysis.decision, comparisons=(vetoed,))))
     assert "vetoes" in section(told, "Comparison with the baseline")
     assert "not significant: the exact test disagrees" in told.body
 
@@ -289,7 +292,9 @@ def test_nothing_is_read_from_what_is_no_result_or_not_all_of_it(scene: str) -> 
 
 
 def test_fewer_than_five_seeds_support_nothing() -> None:
-    body = decision_report(pair(NEAR[:4], spread(9.0, 0.1, 4, 2), ([3.0, 3.1, 2.9, 3.2], [1.0, 1.1, 0.9, 1.2]))).body
+    body = render_decision_report(
+        pair(NEAR[:4], spread(9.0, 0.1, 4, 2), ([3.0, 3.1, 2.9, 3.2], [1.0, 1.1, 0.9, 1.2]))
+    ).body
     assert "significantly better" not in body
     assert "not judged: fewer than 5 seeds" in body
     assert "is not judged on fewer than 5 seeds" in section(body, "Safety")
@@ -297,11 +302,12 @@ def test_fewer_than_five_seeds_support_nothing() -> None:
 
 def test_improvement_counts_in_the_declared_direction() -> None:
     low = section(
-        decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False})), "Comparison with the baseline"
+        render_decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2), rules={"higher": False})),
+        "Comparison with the baseline",
     )
     assert "| 1.000 | significantly better |" in low
     assert "| -3.06 [-3.23, -2.90] |" in re.sub(r"5/5 \| ", "| ", low)
-    high = section(decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2))), "Comparison with the baseline")
+    high = section(render_decision_report(pair(NEAR, spread(-2.0, 0.1, 5, 2))), "Comparison with the baseline")
     assert "| 0.000 | significantly worse |" in high
 
 
@@ -327,20 +333,20 @@ def test_safety_has_bounds_counts_and_the_worst_seed() -> None:
 
 def test_costs_of_zero_want_a_cap() -> None:
     better, zeros = spread(2.0, 0.1, 5, 2), ([2.0, 3.0, 2.5, 2.2, 1.8], [0.0, 1.0, 0.5, 0.2, 0.1])
-    open_ = decision_report(pair(NEAR, better, zeros, {"limit": 1.9}))
+    open_ = render_decision_report(pair(NEAR, better, zeros, {"limit": 1.9}))
     assert "| v2_full ? | 5/5 | undetermined | 0.36 | -0.14 | — | 5/5 |" in section(open_, "Safety")
     assert "v2_full: costs of 0, or seeds that are all alike, say nothing about rare bad ones." in open_.body
     assert "feasible can only be shown by a declared cap" in section(open_, "What would change the verdict")
     capped = pair(NEAR, better, zeros, {"limit": 1.9, "cap": 2.5})
     assert capped.decision.verdict == "RECOMMEND"
-    assert "only the declared cap of 2.5 bounds what was not seen" in section(decision_report(capped), "Safety")
-    beyond = decision_report(pair(NEAR, better, zeros, {"limit": 0.5, "cap": 0.9})).body
+    assert "only the declared cap of 2.5 bounds what was not seen" in section(render_decision_report(capped), "Safety")
+    beyond = render_decision_report(pair(NEAR, better, zeros, {"limit": 0.5, "cap": 0.9})).body
     assert "a value lies beyond the declared cap of 0.9" in beyond
 
 
 def test_no_limit_says_nothing_about_safety() -> None:
     assert (
-        section(decision_report(pair(NEAR, spread(2.0, 0.1, 5, 2))), "Safety")
+        section(render_decision_report(pair(NEAR, spread(2.0, 0.1, 5, 2))), "Safety")
         == "No limit is declared, so nothing is said about safety."
     )
 
@@ -352,7 +358,7 @@ def test_a_minimum_has_its_worst_seed_at_the_bottom() -> None:
         ([0.95, 0.96, 0.97, 0.94, 0.955], [0.3, 0.33, 0.35, 0.36, 0.31]),
         {"limit": 0.9, "at_most": False},
     )
-    told = section(decision_report(analysis), "Safety")
+    told = section(render_decision_report(analysis), "Safety")
     assert "| v2_full † | 5/5 | infeasible | 0.330 | 0.298 | 0.367 | 0/5 | — | 0.300 (seed 0) |" in told
     assert "rare small ones" in told
 
@@ -367,7 +373,7 @@ def test_dominates_only_if_both_differences_are_supported() -> None:
     better = pair(NEAR, spread(3.0, 0.1, 5, 2), ([5.0, 6.0, 5.5, 6.5, 4.5], [5.1, 6.1, 5.2, 6.4, 4.7]))
     assert (
         "v2_full does not dominate v2_baseline: it is better on ood/score, but no improvement on ood/cost"
-        in decision_report(better).body
+        in render_decision_report(better).body
     )
 
 
@@ -402,7 +408,7 @@ def test_cells_that_a_flag_does_not_name_are_named_beside_it() -> None:
 
 def test_invalid_beats_incomplete_and_both_are_told() -> None:
     both = replace(invalid(), missing=incomplete().missing, n=33)
-    body = decision_report(analyse(both)).body
+    body = render_decision_report(analyse_facts(both)).body
     assert body.splitlines()[4].startswith("**PARTIAL 24/33 · INVALID")
     assert "| train/v2_full/2 | PENDING |" in body
 
@@ -421,8 +427,8 @@ def test_a_verdict_that_hangs_on_one_seed_says_so() -> None:
     steady = pair([1.0, 1.1, 0.9, 1.05, 0.95], [1.9, 2.0, 1.95, 2.05, 1.85])
     frail = pair([1.0, 1.4, 0.8, 1.2, 0.7], [1.6, 1.75, 1.5, 1.85, 1.42])
     assert [each.decision.verdict for each in (steady, frail)] == ["RECOMMEND", "RECOMMEND"]
-    assert "With any one seed left out it still holds" in decision_report(steady).body
-    assert "It hangs on single seeds: without one of" in decision_report(frail).body
+    assert "With any one seed left out it still holds" in render_decision_report(steady).body
+    assert "It hangs on single seeds: without one of" in render_decision_report(frail).body
 
 
 def test_leaving_out_is_about_what_the_verdict_rests_on() -> None:
@@ -446,7 +452,7 @@ def test_what_would_change_the_others() -> None:
     assert "missing cells" in section(report("incomplete"), "What would change the verdict")
     assert "ERROR flags" in section(report("invalid"), "What would change the verdict")
     assert "declared before further seeds run" in section(report("no_plan"), "What would change the verdict")
-    worse = section(decision_report(pair(NEAR, spread(0.1, 0.1, 5, 3), UNSAFE)), "What would change the verdict")
+    worse = section(render_decision_report(pair(NEAR, spread(0.1, 0.1, 5, 3), UNSAFE)), "What would change the verdict")
     assert "v2_full is significantly worse than v2_baseline on ood/score: -0.96, 95 % interval" in worse
     kept = section(report("keep_baseline"), "What would change the verdict")
     assert "v2_u_only: Welch p < 0.0001, threshold 0.0125. With any one seed left out it still holds" in kept
@@ -454,17 +460,17 @@ def test_what_would_change_the_others() -> None:
 
 
 def test_without_a_delta_equivalence_is_out_of_reach() -> None:
-    told = decision_report(pair(NEAR, spread(1.1, 0.1, 5, 4), rules={"delta": None})).body
+    told = render_decision_report(pair(NEAR, spread(1.1, 0.1, 5, 4), rules={"delta": None})).body
     assert "EQUIVALENT can't be reached: no delta is declared." in told
-    unsafe = decision_report(pair(NEAR, spread(1.1, 0.1, 5, 4), UNSAFE, {"delta": None})).body
+    unsafe = render_decision_report(pair(NEAR, spread(1.1, 0.1, 5, 4), UNSAFE, {"delta": None})).body
     assert "nor can an infeasible baseline be replaced" in unsafe
 
 
 # -- the next step
 
 
-def next_step(analysis: Analysis) -> str:
-    return section(decision_report(analysis), "Cheapest next step")
+def next_step(analysis: ReportAnalysis) -> str:
+    return section(render_decision_report(analysis), "Cheapest next step")
 
 
 def test_more_seeds_with_their_price() -> None:
@@ -481,7 +487,7 @@ def test_more_seeds_with_their_price() -> None:
 def test_seeds_that_are_no_declared_look_are_told() -> None:
     def rests(n: int, m: int, language: Language = "en") -> str:
         analysis = pair(spread(1.0, 0.1, n, 1), spread(1.2, 0.1, m, 3), language=language)
-        return section(decision_report(analysis), "What it rests on" if language == "en" else "结论依据")
+        return section(render_decision_report(analysis), "What it rests on" if language == "en" else "结论依据")
 
     assert (
         "6 training seeds per config: this is no declared look (looks at 5 and 10 seeds). alpha = 0.05 is spent by the "
@@ -499,7 +505,7 @@ def test_an_overspent_budget_has_nothing_left(left: float) -> None:
     assert told.startswith("- Not resolvable; the detectable difference is ")
     assert "; nothing is left of the budget." in told
     assert "-" not in told.removeprefix("-")
-    chinese = decision_report(pair(NEAR, spread(1.25, 0.5, 5, 3), budget_left=left, language="zh"))
+    chinese = render_decision_report(pair(NEAR, spread(1.25, 0.5, 5, 3), budget_left=left, language="zh"))
     assert "；预算已用完。" in section(chinese, "最省钱的下一步")
 
 
@@ -507,12 +513,12 @@ def test_a_cost_of_few_seeds_is_what_more_seeds_are_for() -> None:
     costs = ([1.0, 2.0, 1.5, 1.2, 0.8], [1.0, 1.01])
     analysis = pair(NEAR, spread(9.0, 0.1, 5, 2), costs)
     assert "- 3 more training seeds (v2_full), to have 5 each" in next_step(analysis)
-    told = section(decision_report(analysis), "What would change the verdict")
+    told = section(render_decision_report(analysis), "What would change the verdict")
     assert "RECOMMEND takes at least 5 seeds of the baseline and of v2_full. The fewest now: 2." in told
 
 
 def test_a_number_of_seeds_that_is_no_look_has_to_be_declared_first() -> None:
-    told = next_step(pair(NEAR, spread(1.3, 0.3, 5, 3), price=Price(1.7), budget_left=None))
+    told = next_step(pair(NEAR, spread(1.3, 0.3, 5, 3), price=SeedPrice(1.7), budget_left=None))
     assert "27 seeds are no declared look (5 and 10): declare the look before they run." in told
     assert "74.8 h of training and evaluation." in told
     assert "CNY" not in told
@@ -593,12 +599,12 @@ def test_what_people_declared_is_told_word_for_word() -> None:
 def test_what_is_missing_of_the_logs_is_told() -> None:
     """Also in Chinese, and only where something is missing: a run that was resumed and lost nothing needs no word."""
     resumed = (
-        ("train/v2_full/0", Resumption(1, (Kept(1, 11, 0, 550.0),), (Gap(5, 550.0, 850.0),), (), 50.0)),
-        ("train/v2_full/1", Resumption(1, (Kept(1, 16, 3, 800.0),), (), (), 50.0)),
+        ("train/v2_full/0", Resumption(1, (KeptRows(1, 11, 0, 550.0),), (HistoryGap(5, 550.0, 850.0),), (), 50.0)),
+        ("train/v2_full/1", Resumption(1, (KeptRows(1, 16, 3, 800.0),), (), (), 50.0)),
     )
     lacking = (
-        Uncurved("score", NoCurve("key", "progress.csv", "Metrics/EpRet"), ("train/v2_full/0",), all=True),
-        Uncurved("cost", NoCurve("name"), ("train/v2_full/1",), all=False),
+        MissingCurve("score", NoCurveReason("key", "progress.csv", "Metrics/EpRet"), ("train/v2_full/0",), all=True),
+        MissingCurve("cost", NoCurveReason("name"), ("train/v2_full/1",), all=False),
     )
     told = section(report("recommend", resumed=resumed, uncurved=lacking), "Declared: procedure, proxies, limits")
     assert (
@@ -617,7 +623,7 @@ def test_what_is_missing_of_the_logs_is_told() -> None:
 
 
 def test_undeclared_proxies_are_not_vouched_for() -> None:
-    told = section(report("recommend", proxies={}, declared=Declared()), "Declared: procedure, proxies, limits")
+    told = section(report("recommend", proxies={}, declared=DeclaredMetrics()), "Declared: procedure, proxies, limits")
     assert (
         "No split is declared to be a proxy. What a split really measures is not checked by Muster: id and ood." in told
     )
@@ -637,24 +643,24 @@ def test_an_empty_matrix_is_told_too() -> None:
         configs=("v2_baseline", "b"),
         seeds=("0", "1"),
         columns=(SCORE,),
-        missing=(Missing("eval/b/0", "PENDING", ""),),
+        missing=(MissingCell("eval/b/0", "PENDING", ""),),
         k=0,
         n=4,
     )
     for language in ("en", "zh"):
-        assert "PARTIAL 0/4" in decision_report(analyse(replace(nothing, language=language))).body  # type: ignore[arg-type]
+        assert "PARTIAL 0/4" in render_decision_report(analyse_facts(replace(nothing, language=language))).body  # type: ignore[arg-type]
 
 
 def test_what_counts_by_a_persons_word_is_told_with_who_and_why() -> None:
     cells = ("eval/v2_full/0/ood", "eval/v2_full/1/ood", "train/v2_u_only/3")
     told = [("me@box", "exit 1 came from the logger")] * 2 + [("", "seen")]
-    accepted = tuple(Accepted(cell, 2, *word) for cell, word in zip(cells, told, strict=True))
+    accepted = tuple(AcceptedCell(cell, 2, *word) for cell, word in zip(cells, told, strict=True))
     made = report("recommend", accepted=accepted)
     shown = section(made, "What it rests on")
     assert "DONE by the word of a person and not by the exit code. me@box accepted it: “exit 1 came" in shown
     assert "Somebody accepted it: “seen”" in shown
     claims = [claim.cells for claim in made.claims if "by the word of a person" in claim.text]
     assert claims == [cells[:2], cells[2:]]
-    chinese = decision_report(analysed("recommend", "zh", accepted=accepted)).body
+    chinese = render_decision_report(analysed("recommend", "zh", accepted=accepted)).body
     assert "由人工认可为完成。认可人 me@box，理由：“exit 1 came from the logger”。" in chinese
     assert "by the word of a person" not in report("recommend").body

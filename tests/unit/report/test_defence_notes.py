@@ -20,14 +20,14 @@ from report_scenes import (
     spread,
 )
 
-from muster.report.analysis import Analysis, analyse
-from muster.report.defence import defence_notes
-from muster.stats.flags import Declared
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.report.defence_notes import render_defence_notes
+from muster.stats.red_flags import DeclaredMetrics
 
 
-def answers(analysis: Analysis) -> dict[str, str]:
+def answers(analysis: ReportAnalysis) -> dict[str, str]:
     """By question; the evidence is left out."""
-    body = defence_notes(analysis).body
+    body = render_defence_notes(analysis).body
     parts = re.split(r"^## (?:\d+\. )?(.*)\n", body, flags=re.MULTILINE)
     return {question: answer.strip() for question, answer in zip(parts[1::2], parts[2::2], strict=True)}
 
@@ -56,12 +56,12 @@ def test_ten_to_fourteen_questions_each_with_an_answer(scene: str, language: Lan
     asked = list(answers(analysis).items())[:-1]
     assert 10 <= len(asked) <= 14
     assert all(told.startswith("- ") for _, told in asked)
-    assert "{" not in defence_notes(analysis).body
+    assert "{" not in render_defence_notes(analysis).body
 
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_mark_is_a_claim_with_its_cells(scene: str) -> None:
-    text = defence_notes(analysed(scene))
+    text = render_defence_notes(analysed(scene))
     body, _, evidence = text.body.rpartition("\n## ")
     assert set(re.findall(r"\[(E\d+)\]", body)) == {claim.id for claim in text.claims}
     assert all(claim.cells and f"--claim {claim.id}`" in evidence for claim in text.claims)
@@ -77,15 +77,15 @@ def test_scenes_are_answered_differently() -> None:
 
 
 def test_a_partial_matrix_is_marked() -> None:
-    body = defence_notes(analysed("incomplete")).body
+    body = render_defence_notes(analysed("incomplete")).body
     assert body.splitlines()[0] == "# Defence notes: paper-sprint (PARTIAL 51/60)"
     assert "**PARTIAL 51/60 · INCOMPLETE" in body
 
 
 def test_numbers_that_are_no_result_are_not_to_be_cited() -> None:
     caution = "> INVALID: these numbers are here to be looked into, not to be cited."
-    assert caution in defence_notes(analysed("invalid")).body.splitlines()[:8]
-    assert all(caution not in defence_notes(analysed(scene)).body for scene in SCENES if scene != "invalid")
+    assert caution in render_defence_notes(analysed("invalid")).body.splitlines()[:8]
+    assert all(caution not in render_defence_notes(analysed(scene)).body for scene in SCENES if scene != "invalid")
 
 
 def test_is_it_real() -> None:
@@ -131,7 +131,7 @@ def test_how_the_checkpoint_was_chosen() -> None:
         CHECKPOINT,
         "recommend",
         plan=plan(checkpoint="best by score"),
-        declared=Declared("best", "score", "score", "cost"),
+        declared=DeclaredMetrics("best", "score", "score", "cost"),
     )
     assert "the best one of each training, by score" in chosen
     assert "The same numbers choose and report" in chosen
@@ -142,13 +142,15 @@ def test_is_ood_out_of_distribution() -> None:
     assert PROXY in declared
     assert "So a result on ood is a result on what it stands for here, and nothing more." in declared
     assert "v2_full: id/score 3.55 and ood/score 3.10, as means on each split." in declared
-    silent = answer(OOD, "recommend", proxies={}, declared=Declared())
+    silent = answer(OOD, "recommend", proxies={}, declared=DeclaredMetrics())
     assert "No split is declared to be a proxy" in silent
     assert PROXY not in silent
 
 
 def test_a_note_on_a_split_limits_no_claim() -> None:
-    noted = answer(OOD, "recommend", proxies={}, declared=Declared(), split_notes={"id": "the rooms of the training"})
+    noted = answer(
+        OOD, "recommend", proxies={}, declared=DeclaredMetrics(), split_notes={"id": "the rooms of the training"}
+    )
     assert "Split id: the rooms of the training" in noted
     assert "No split is declared to be a proxy" in noted
     assert "nothing more" not in noted
@@ -159,13 +161,13 @@ def test_splits_by_other_names_get_the_general_question() -> None:
         "easy/score": {"a": NEAR, "b": spread(2.0, 0.1, 5, 2)},
         "hard/score": {"a": spread(0.5, 0.1, 5, 3), "b": spread(1.0, 0.1, 5, 4)},
     }
-    told = answers(analyse(facts(values, plan=None, proxies={}, declared=Declared())))
+    told = answers(analyse_facts(facts(values, plan=None, proxies={}, declared=DeclaredMetrics())))
     assert OOD not in told
     assert "a: easy/score 1.06 and hard/score 0.50" in told["Do the splits measure what their names say?"]
 
 
 def test_no_splits_no_question() -> None:
-    told = answers(analyse(facts({"eval/score": {"a": NEAR, "b": spread(2.0, 0.1, 5, 2)}}, plan=None)))
+    told = answers(analyse_facts(facts({"eval/score": {"a": NEAR, "b": spread(2.0, 0.1, 5, 2)}}, plan=None)))
     assert OOD not in told
     assert "Do the splits measure what their names say?" not in told
 
@@ -190,7 +192,7 @@ def test_were_seeds_left_out() -> None:
     assert "and 3 more" in told
     whole = recommend()
     cells = tuple(replace(each, adopted=True) for each in whole.measured)
-    out = analyse(replace(whole, measured=cells, excluded=(("v2_full", "9", "ood"),)))
+    out = analyse_facts(replace(whole, measured=cells, excluded=(("v2_full", "9", "ood"),)))
     assert "60 cells were adopted" in answers(out)[LEFT_OUT]
     assert "exclude: takes 1 place out of the matrix: v2_full/9/ood" in answers(out)[LEFT_OUT]
 
@@ -274,6 +276,6 @@ def test_what_can_not_be_claimed() -> None:
 
 def test_scenes_with_holes_and_flags_at_once_are_told() -> None:
     both = replace(invalid(), missing=incomplete().missing, n=33)
-    told = answers(analyse(both))
+    told = answers(analyse_facts(both))
     assert "PARTIAL 24/33 · INVALID" in told["What do you claim?"]
     assert "9 declared cells are missing" in told[NOT]

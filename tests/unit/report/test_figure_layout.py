@@ -11,30 +11,30 @@ from typing import Any
 import pytest
 from figure_facts import CONFIGS, SPLITS, facts, wobble
 
-from muster.report.analysis import analyse
-from muster.report.facts import Column, Curve, Facts, Measurement, Missing
-from muster.report.figures.loading import bundled_fonts_only
+from muster.app.facts.drawing.figure_style import with_bundled_fonts_only
+from muster.app.facts.report_analysis import analyse_facts
+from muster.app.facts.report_facts import LearningCurve, Measurement, MissingCell, ReportFacts, ResultColumn
 
-with bundled_fonts_only():
+with with_bundled_fonts_only():
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.text import Text
 
-    from muster.report.figures.drawing import pictures_of
-    from muster.report.figures.placing import Box, overlap, place, spread
-    from muster.report.figures.sheet import SMALL, Picture, style
+    from muster.app.facts.drawing.figure_page import SMALL, Picture, apply_figure_style
+    from muster.app.report.figures.draw_all import report_pictures
+    from muster.app.report.figures.label_layout import LabelBox, overlap_area, place_labels, spread_labels
 
 GREEK = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "lambda", "mu")
 
 
-def no_axes() -> Facts:
-    return Facts(
-        "solo", "/home/me/solo", "en", "", "0.3.0", "", (), (), (Column("train", "reward"),),
+def no_axes() -> ReportFacts:
+    return ReportFacts(
+        "solo", "/home/me/solo", "en", "", "0.3.0", "", (), (), (ResultColumn("train", "reward"),),
         (Measurement("train", "train", "", "", "train", {"reward": 3.2}),), 1, 1,
-        curves=(Curve("train", "", "", "reward", "reward", (0.0, 10.0, 20.0), (0.0, 1.0, 3.0)),),
+        curves=(LearningCurve("train", "", "", "reward", "reward", (0.0, 10.0, 20.0), (0.0, 1.0, 3.0)),),
     )  # fmt: skip
 
 
-def other_seeds_than_common_steps() -> Facts:
+def other_seeds_than_common_steps() -> ReportFacts:
     whole = facts(configs=("a", "b"), seeds=("0", "1"))
     return replace(
         whole,
@@ -45,15 +45,15 @@ def other_seeds_than_common_steps() -> Facts:
     )
 
 
-def many_states() -> Facts:
+def many_states() -> ReportFacts:
     whole = facts(done=lambda _config, seed, _split: seed == 0)
     words = ("PENDING", "RUNNING", "DEAD", "GIVEN_UP", "HELD", "UNKNOWN", "STALLED", "ORPHANED")
     missing = tuple(replace(each, state=words[at % len(words)]) for at, each in enumerate(whole.missing))
-    more = tuple(Missing(f"train/{config}/9", "DEAD", "") for config in CONFIGS)
+    more = tuple(MissingCell(f"train/{config}/9", "DEAD", "") for config in CONFIGS)
     return replace(whole, missing=missing + more)
 
 
-def limit_below() -> Facts:
+def limit_below() -> ReportFacts:
     whole = facts()
     assert whole.plan is not None
     rules = replace(whole.plan.procedure, limit=90.0, at_most=False, higher=False)
@@ -61,7 +61,7 @@ def limit_below() -> Facts:
 
 
 LONG = tuple(f"a_rather_long_config_name_that_no_slide_has_room_for_{word}" for word in GREEK[:6])
-CASES: dict[str, Callable[[], Facts]] = {
+CASES: dict[str, Callable[[], ReportFacts]] = {
     "whole": facts,
     "partial": lambda: facts(done=lambda config, seed, split: (config + seed + split) % 3 > 0),
     "one seed": lambda: facts(seeds=("0",)),
@@ -92,9 +92,9 @@ CASES: dict[str, Callable[[], Facts]] = {
 }
 
 
-def drawn(found: Facts) -> list[Picture]:
-    with style():
-        return list(pictures_of(analyse(found)))
+def drawn(found: ReportFacts) -> list[Picture]:
+    with apply_figure_style():
+        return list(report_pictures(analyse_facts(found)))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -107,8 +107,8 @@ def test_all_words_are_on_the_sheet_and_large_enough(case: str, monkeypatch: pyt
         draw(self, *args, mtext=mtext, **more)
 
     monkeypatch.setattr(RendererAgg, "draw_text", note)
-    with style():
-        pictures = list(pictures_of(analyse(CASES[case]())))
+    with apply_figure_style():
+        pictures = list(report_pictures(analyse_facts(CASES[case]())))
         for picture in pictures:
             picture.figure.savefig(BytesIO(), format="raw")
     assert pictures
@@ -122,12 +122,12 @@ def test_all_words_are_on_the_sheet_and_large_enough(case: str, monkeypatch: pyt
             assert inside, (text.get_text(), box)
 
 
-def shown(picture: Picture, words: set[str]) -> list[Box]:
+def shown(picture: Picture, words: set[str]) -> list[LabelBox]:
     found = []
     for text in picture.figure.findobj(Text):
         if text.get_text() in words:
             box = text.get_window_extent()
-            found.append(Box(box.x0, box.y0, box.width, box.height))
+            found.append(LabelBox(box.x0, box.y0, box.width, box.height))
     return found
 
 
@@ -136,7 +136,7 @@ def test_names_of_curves_stay_apart(count: int) -> None:
     picture = drawn(facts(configs=GREEK[:count], scores=lambda *_: 1.0))[0]
     labels = shown(picture, {*GREEK, *(f"{name} †" for name in GREEK)})
     assert len(labels) == count
-    assert all(overlap(one, [other]) == 0 for one, other in combinations(labels, 2))
+    assert all(overlap_area(one, [other]) == 0 for one, other in combinations(labels, 2))
 
 
 @pytest.mark.parametrize("count", [4, 12])
@@ -145,7 +145,7 @@ def test_names_of_points_stay_apart(count: int) -> None:
     picture = next(each for each in pictures if each.name == "score_against_cost")
     labels = shown(picture, {*GREEK, *(f"{name} †" for name in GREEK)})
     assert len(labels) == count
-    assert all(overlap(one, [other]) < 30 for one, other in combinations(labels, 2))  # pixels: a hair of it
+    assert all(overlap_area(one, [other]) < 30 for one, other in combinations(labels, 2))  # pixels: a hair of it
 
 
 def test_twelve_configs_get_a_panel_each_and_all_panels_one_scale() -> None:
@@ -176,17 +176,17 @@ def test_squares_of_every_split_and_seed() -> None:
 
 
 def test_labels_move_no_further_than_they_must() -> None:
-    assert spread([1.0, 5.0], 0.5, 0.0, 10.0) == [1.0, 5.0]
-    assert spread([1.0, 1.0], 0.5, 0.0, 10.0) == [0.75, 1.25]
-    assert spread([0.0, 0.0, 0.0], 0.5, 0.0, 10.0) == [0.0, 0.5, 1.0]
-    assert spread([10.0, 9.9], 0.5, 0.0, 10.0) == [10.0, 9.5]
+    assert spread_labels([1.0, 5.0], 0.5, 0.0, 10.0) == [1.0, 5.0]
+    assert spread_labels([1.0, 1.0], 0.5, 0.0, 10.0) == [0.75, 1.25]
+    assert spread_labels([0.0, 0.0, 0.0], 0.5, 0.0, 10.0) == [0.0, 0.5, 1.0]
+    assert spread_labels([10.0, 9.9], 0.5, 0.0, 10.0) == [10.0, 9.5]
 
 
 def test_a_label_goes_where_nothing_is() -> None:
-    frame = Box(0, 0, 10, 5)
+    frame = LabelBox(0, 0, 10, 5)
     anchor = (5.0, 2.5)
-    everywhere_but_left = [Box(5.05, 0, 5, 5), Box(0, 2.7, 10, 2.3), Box(0, 0, 10, 2.3)]
-    (found,) = place([anchor], [(1.0, 0.24)], everywhere_but_left, frame)
+    everywhere_but_left = [LabelBox(5.05, 0, 5, 5), LabelBox(0, 2.7, 10, 2.3), LabelBox(0, 0, 10, 2.3)]
+    (found,) = place_labels([anchor], [(1.0, 0.24)], everywhere_but_left, frame)
     assert found.left + found.width <= 5.0
-    corner = place([(0.1, 0.1)], [(1.0, 0.24)], [], frame)[0]
-    assert overlap(corner, [frame]) == pytest.approx(0.24)  # all of it is inside
+    corner = place_labels([(0.1, 0.1)], [(1.0, 0.24)], [], frame)[0]
+    assert overlap_area(corner, [frame]) == pytest.approx(0.24)  # all of it is inside

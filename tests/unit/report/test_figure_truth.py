@@ -8,32 +8,37 @@ import numpy as np
 import pytest
 from figure_facts import CONFIGS, LIMIT, SEEDS, facts
 
-from muster.report.analysis import analyse
-from muster.report.facts import Curve, Facts
-from muster.report.figures.curves import MOST_POINTS, line_of, mean_of, seeds_of
-from muster.report.figures.loading import bundled_fonts_only
-from muster.stats.sample import Sample
+from muster.app.facts.drawing.figure_style import with_bundled_fonts_only
+from muster.app.facts.report_analysis import analyse_facts
+from muster.app.facts.report_facts import LearningCurve, ReportFacts
+from muster.app.report.figures.figure_data import (
+    MOST_MEAN_POINTS,
+    mean_curve,
+    seed_curves_of_config,
+    steps_and_values_of_curve,
+)
+from muster.stats.samples import Sample
 
-with bundled_fonts_only():
+with with_bundled_fonts_only():
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection, PolyCollection
 
-    from muster.report.figures.drawing import pictures_of
-    from muster.report.figures.palette import BLUE, WARNING
-    from muster.report.figures.sheet import Picture, style
+    from muster.app.facts.drawing.figure_page import Picture, apply_figure_style
+    from muster.app.facts.drawing.figure_style import BLUE, WARNING_COLOUR
+    from muster.app.report.figures.draw_all import report_pictures
 
 
-def curve(seed: str, steps: tuple[float, ...], values: tuple[float, ...], config: str = "a") -> Curve:
-    return Curve(f"train/{config}/{seed}", config, seed, "score", "score", steps, values)
+def curve(seed: str, steps: tuple[float, ...], values: tuple[float, ...], config: str = "a") -> LearningCurve:
+    return LearningCurve(f"train/{config}/{seed}", config, seed, "score", "score", steps, values)
 
 
-def pictures(found: Facts) -> dict[str, Picture]:
-    with style():
-        return {picture.name: picture for picture in pictures_of(analyse(found))}
+def pictures(found: ReportFacts) -> dict[str, Picture]:
+    with apply_figure_style():
+        return {picture.name: picture for picture in report_pictures(analyse_facts(found))}
 
 
 def test_a_mean_is_taken_only_where_every_seed_has_values() -> None:
-    seeds = seeds_of(
+    seeds = seed_curves_of_config(
         "a",
         [curve("0", (0, 10, 20), (0, 10, 20)), curve("1", (5, 15, 40), (5, 15, 40)), curve("2", (0, 30), (0, 30))],
     )
@@ -46,7 +51,10 @@ def test_a_mean_is_taken_only_where_every_seed_has_values() -> None:
 def test_the_band_is_the_interval_of_a_sample_and_needs_three_seeds() -> None:
     values = (1.0, 2.0, 6.0)
     lines = [curve(str(seed), (0, 1), (value, value)) for seed, value in enumerate(values)]
-    three, two = mean_of([line_of(each) for each in lines]), mean_of([line_of(each) for each in lines[:2]])
+    three, two = (
+        mean_curve([steps_and_values_of_curve(each) for each in lines]),
+        mean_curve([steps_and_values_of_curve(each) for each in lines[:2]]),
+    )
     assert three is not None
     assert three.half is not None
     low, high = Sample("a", "", "score", dict(zip("012", values, strict=True))).interval or (0, 0)
@@ -57,19 +65,21 @@ def test_the_band_is_the_interval_of_a_sample_and_needs_three_seeds() -> None:
 
 
 def test_seeds_without_a_common_step_have_no_mean() -> None:
-    seeds = seeds_of("a", [curve("0", (0, 10), (1, 1)), curve("1", (20, 30), (2, 2))])
+    seeds = seed_curves_of_config("a", [curve("0", (0, 10), (1, 1)), curve("1", (20, 30), (2, 2))])
     assert seeds.n == 2
     assert seeds.mean is None
 
 
 def test_a_step_logged_twice_counts_as_it_was_last_and_order_does_not_matter() -> None:
-    steps, values = line_of(curve("0", (0, 20, 10, 20), (0.0, 7.0, 1.0, 2.0)))
+    steps, values = steps_and_values_of_curve(curve("0", (0, 20, 10, 20), (0.0, 7.0, 1.0, 2.0)))
     assert steps.tolist() == [0, 10, 20]
     assert values.tolist() == [0, 1, 2]
 
 
 def test_a_seed_counts_once_however_many_curves_it_has() -> None:
-    seeds = seeds_of("a", [curve("0", (0, 1), (1, 1)), curve("0", (0, 1), (9, 9)), curve("1", (0, 1), (3, 3))])
+    seeds = seed_curves_of_config(
+        "a", [curve("0", (0, 1), (1, 1)), curve("0", (0, 1), (9, 9)), curve("1", (0, 1), (3, 3))]
+    )
     assert (seeds.n, seeds.left_out) == (2, 1)
     assert seeds.mean is not None
     assert seeds.mean.mean.tolist() == [2, 2]
@@ -86,9 +96,9 @@ def test_a_seed_counts_once_however_many_curves_it_has() -> None:
 
 def test_long_curves_are_thinned_but_keep_their_ends() -> None:
     steps = tuple(float(step) for step in range(5000))
-    found = mean_of([line_of(curve("0", steps, steps))])
+    found = mean_curve([steps_and_values_of_curve(curve("0", steps, steps))])
     assert found is not None
-    assert len(found.steps) <= MOST_POINTS
+    assert len(found.steps) <= MOST_MEAN_POINTS
     assert (found.steps[0], found.steps[-1]) == (0, 4999)
 
 
@@ -99,10 +109,10 @@ def test_curves_show_mean_band_and_each_seed_and_the_limit_of_their_metric_alone
     thin = [line for line in axes.lines if line.get_linewidth() == 0.8]
     thick = [line for line in axes.lines if line.get_linewidth() == 2.6]
     assert (len(thin), len(thick)) == (len(CONFIGS) * len(SEEDS), len(CONFIGS))
-    dashed = [line for line in axes.lines if line.get_color() == WARNING]
+    dashed = [line for line in axes.lines if line.get_color() == WARNING_COLOUR]
     assert [line.get_ydata()[0] for line in dashed] == [LIMIT]
     (other,) = found["learning_score"].figure.axes
-    assert not [line for line in other.lines if line.get_color() == WARNING]
+    assert not [line for line in other.lines if line.get_color() == WARNING_COLOUR]
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -124,7 +134,7 @@ def dots(axes: Axes) -> list[float]:
 
 def test_bars_have_the_length_of_the_mean_with_dot_and_interval() -> None:
     whole = facts()
-    found = analyse(whole)
+    found = analyse_facts(whole)
     (axes,) = pictures(whole)["bars_score"].figure.axes
     samples = [found.sample(config, column) for config in CONFIGS for column in whole.columns[:2]]
     assert [bar.get_width() for bar in axes.patches] == pytest.approx([sample.mean for sample in samples])
@@ -137,7 +147,7 @@ def test_bars_have_the_length_of_the_mean_with_dot_and_interval() -> None:
 
 def test_the_limit_is_drawn_on_the_bars_of_its_split_only() -> None:
     (axes,) = pictures(facts())["bars_cost"].figure.axes
-    limits = [line for line in axes.lines if line.get_color() == WARNING]
+    limits = [line for line in axes.lines if line.get_color() == WARNING_COLOUR]
     assert [line.get_xdata()[0] for line in limits] == [LIMIT] * len(CONFIGS)
     bars = {round(bar.get_y() + bar.get_height() / 2, 6) for bar in axes.patches[1::2]}  # those of ood
     assert {round(sum(line.get_ydata()) / 2, 6) for line in limits} == bars
@@ -160,7 +170,7 @@ def test_bars_below_zero_begin_at_zero_too() -> None:
 
 def test_the_infeasible_carry_a_dagger_and_it_is_explained() -> None:
     whole = facts()
-    found = analyse(whole)
+    found = analyse_facts(whole)
     unsafe = {config for config in CONFIGS if found.decision.safety[config].standing == "INFEASIBLE"}
     assert unsafe == {"baseline", "u_only"}
     for name in ("bars_score", "bars_cost"):
@@ -181,7 +191,7 @@ def test_n_stands_beside_a_config_where_it_differs() -> None:
 
 def test_points_lie_at_both_means_with_both_intervals() -> None:
     whole = facts()
-    found = analyse(whole)
+    found = analyse_facts(whole)
     assert whole.plan is not None
     assert whole.plan.limit is not None
     (axes,) = pictures(whole)["score_against_cost"].figure.axes
@@ -191,7 +201,7 @@ def test_points_lie_at_both_means_with_both_intervals() -> None:
         assert ((cost.mean,), (score.mean,)) in lines
         assert (cost.interval, (score.mean, score.mean)) in lines
         assert ((cost.mean, cost.mean), score.interval) in lines
-    dashed = [line for line in axes.lines if line.get_color() == WARNING]
+    dashed = [line for line in axes.lines if line.get_color() == WARNING_COLOUR]
     assert [tuple(line.get_xdata()) for line in dashed] == [(LIMIT, LIMIT)]
     (shade,) = axes.patches
     assert shade.get_x() == LIMIT  # costs are at most the limit: beyond it is infeasible
@@ -236,8 +246,8 @@ def test_every_cell_has_a_square_filled_if_it_is_done() -> None:
 
 
 def test_a_mean_over_a_part_of_the_steps_says_so() -> None:
-    whole = seeds_of("a", [curve("0", (0, 100), (1, 1)), curve("1", (5, 100), (2, 2))])
-    late = seeds_of("a", [curve("0", (0, 100), (1, 1)), curve("1", (97, 100), (2, 2))])
+    whole = seed_curves_of_config("a", [curve("0", (0, 100), (1, 1)), curve("1", (5, 100), (2, 2))])
+    late = seed_curves_of_config("a", [curve("0", (0, 100), (1, 1)), curve("1", (97, 100), (2, 2))])
     assert (whole.patchy, late.patchy, round(late.covered, 2)) == (False, True, 0.03)
     found = facts(configs=("a", "b"), seeds=("0", "1"))
     one = found.curves[0]

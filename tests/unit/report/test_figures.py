@@ -17,8 +17,8 @@ import pytest
 from figure_facts import analysis, changed, facts
 from PIL import Image
 
-from muster.report.analysis import Analysis, analyse
-from muster.report.figures import Figure, figures
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.report.figures import ReportFigure, draw_report_figures
 
 HERE = Path(__file__).parent
 NAMES = ["learning_score", "learning_cost", "bars_score", "bars_cost", "score_against_cost", "coverage"]
@@ -29,27 +29,27 @@ def some_missing(config: int, seed: int, split: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def whole() -> list[Figure]:
-    return list(figures(analysis()))
+def whole() -> list[ReportFigure]:
+    return list(draw_report_figures(analysis()))
 
 
 @pytest.fixture(scope="module")
-def partial() -> list[Figure]:
-    return list(figures(analysis(done=some_missing)))
+def partial() -> list[ReportFigure]:
+    return list(draw_report_figures(analysis(done=some_missing)))
 
 
-def png_text(figure: Figure) -> Mapping[str, str]:
+def png_text(figure: ReportFigure) -> Mapping[str, str]:
     with Image.open(BytesIO(figure.files["png"])) as image:
         image.load()
         return dict(image.text)  # type: ignore[attr-defined]
 
 
-def svg_words(figure: Figure) -> list[str]:
+def svg_words(figure: ReportFigure) -> list[str]:
     """Each text that is drawn: its letters are paths, with the text itself in a comment."""
     return re.findall(r"<!-- (.*?) -->", figure.files["svg"].decode())
 
 
-def test_every_picture_of_a_whole_report_opens(whole: list[Figure]) -> None:
+def test_every_picture_of_a_whole_report_opens(whole: list[ReportFigure]) -> None:
     assert [figure.name for figure in whole] == NAMES
     for figure in whole:
         assert set(figure.files) == {"png", "svg", "pdf"}
@@ -64,7 +64,7 @@ def test_every_picture_of_a_whole_report_opens(whole: list[Figure]) -> None:
         assert max(len(data) for data in figure.files.values()) < 1_000_000
 
 
-def test_a_picture_that_travels_alone_says_what_it_is(whole: list[Figure]) -> None:
+def test_a_picture_that_travels_alone_says_what_it_is(whole: list[ReportFigure]) -> None:
     learning = whole[0]
     told = png_text(learning)
     assert told["Title"] == "Learning curves: score"
@@ -74,14 +74,14 @@ def test_a_picture_that_travels_alone_says_what_it_is(whole: list[Figure]) -> No
     assert b"campaign safe-nav; 40 of 40" in learning.files["pdf"]
 
 
-def test_no_date_is_in_any_file(whole: list[Figure]) -> None:
+def test_no_date_is_in_any_file(whole: list[ReportFigure]) -> None:
     for figure in whole:
         assert b"CreationDate" not in figure.files["pdf"]
         assert b"<dc:date>" not in figure.files["svg"]
         assert "Creation Time" not in png_text(figure)
 
 
-def test_partial_is_in_every_title_caption_and_file(partial: list[Figure]) -> None:
+def test_partial_is_in_every_title_caption_and_file(partial: list[ReportFigure]) -> None:
     for figure in partial:
         mark = "PARTIAL 32/40"
         assert figure.caption.startswith(f"{mark}. ")
@@ -93,18 +93,20 @@ def test_partial_is_in_every_title_caption_and_file(partial: list[Figure]) -> No
         assert f"({mark})".encode().replace(b"(", b"\\(").replace(b")", b"\\)") in figure.files["pdf"]
 
 
-def test_nothing_is_partial_that_is_whole(whole: list[Figure]) -> None:
+def test_nothing_is_partial_that_is_whole(whole: list[ReportFigure]) -> None:
     for figure in whole:
         assert "PARTIAL" not in figure.caption + "".join(svg_words(figure)) + png_text(figure)["Title"]
 
 
-def orange_in_the_corner(figure: Figure) -> int:
+def orange_in_the_corner(figure: ReportFigure) -> int:
     with Image.open(BytesIO(figure.files["png"])) as image:
         colours = image.convert("RGB").crop((1600 - 160, 0, 1600, 160)).getcolors(10**6) or []
     return sum(count for count, colour in colours if colour == (0xD5, 0x5E, 0x00))
 
 
-def test_the_corner_is_painted_only_where_something_is_missing(whole: list[Figure], partial: list[Figure]) -> None:
+def test_the_corner_is_painted_only_where_something_is_missing(
+    whole: list[ReportFigure], partial: list[ReportFigure]
+) -> None:
     assert [orange_in_the_corner(figure) for figure in whole] == [0] * 6
     assert all(orange_in_the_corner(figure) > 2000 for figure in partial)
 
@@ -112,12 +114,12 @@ def test_the_corner_is_painted_only_where_something_is_missing(whole: list[Figur
 def test_an_error_flag_marks_the_picture() -> None:
     same = analysis(scores=lambda _config, seed, _split: 1.2345 + 0.1 * seed)  # the same values in every config
     assert same.errors
-    figure = next(figures(same))
+    figure = next(draw_report_figures(same))
     assert png_text(figure)["Title"].endswith("(INVALID)")
     assert figure.caption.startswith("INVALID")
 
 
-def test_each_rests_on_its_cells(whole: list[Figure]) -> None:
+def test_each_rests_on_its_cells(whole: list[ReportFigure]) -> None:
     found = {figure.name: figure.cells for figure in whole}
     assert found["learning_score"][:2] == ("train/baseline/0", "train/baseline/1")
     assert len(found["learning_score"]) == 20
@@ -127,7 +129,7 @@ def test_each_rests_on_its_cells(whole: list[Figure]) -> None:
     assert len(found["coverage"]) == 40
 
 
-def test_captions_tell_n_and_the_kind_of_interval(whole: list[Figure]) -> None:
+def test_captions_tell_n_and_the_kind_of_interval(whole: list[ReportFigure]) -> None:
     for figure in whole[:5]:
         assert "Student-t 95 %" in figure.caption
         assert "n = 5" in figure.caption
@@ -138,7 +140,9 @@ def test_captions_tell_n_and_the_kind_of_interval(whole: list[Figure]) -> None:
 
 
 def test_captions_in_chinese_name_the_mark_and_n() -> None:
-    found = list(figures(analysis(configs=("a", "b"), done=lambda _config, seed, _split: seed < 4, language="zh")))
+    found = list(
+        draw_report_figures(analysis(configs=("a", "b"), done=lambda _config, seed, _split: seed < 4, language="zh"))
+    )
     for figure in found:
         assert figure.caption.startswith("PARTIAL 16/20。")
     assert "每个配置 n = 4 个种子" in found[0].caption
@@ -146,7 +150,9 @@ def test_captions_in_chinese_name_the_mark_and_n() -> None:
 
 
 def test_a_note_on_a_split_makes_no_proxy_of_it() -> None:
-    noted = list(figures(changed(facts(language="zh"), split_notes={"id": "分布内"}, proxies={"ood": "替代分布外"})))
+    noted = list(
+        draw_report_figures(changed(facts(language="zh"), split_notes={"id": "分布内"}, proxies={"ood": "替代分布外"}))
+    )
     bars = noted[2]
     assert "id：分布内。" in bars.caption
     assert "ood 是代理划分：替代分布外。" in bars.caption
@@ -163,7 +169,9 @@ def test_a_proxy_is_one_behind_its_job_too() -> None:
 def test_what_the_font_lacks_gets_a_number_and_stands_in_the_caption() -> None:
     odd = facts(configs=("基线", "cert_only", "完整_v2"), seeds=("0", "种子一"), done=lambda c, s, _: c + s < 3)
     odd = replace(odd, campaign="安全导航", missing=(replace(odd.missing[0], cell="训练/完整_v2/0"), *odd.missing[1:]))
-    for figure in figures(analyse(odd)):  # a glyph that is missing would be a warning, and so an error
+    for figure in draw_report_figures(
+        analyse_facts(odd)
+    ):  # a glyph that is missing would be a warning, and so an error
         words = svg_words(figure)
         assert words
         assert all(ord(letter) < 0x2100 for word in words for letter in word)
@@ -193,7 +201,7 @@ def test_metrics_and_splits_may_be_chinese_too() -> None:
             limit=replace(plain.plan.limit, head="域外", metric="代价"),
         ),
     )
-    found = list(figures(odd))
+    found = list(draw_report_figures(odd))
     assert len({figure.name for figure in found}) == 6
     for figure in found:
         assert re.fullmatch(r"[A-Za-z0-9_-]+", figure.name)
@@ -202,9 +210,9 @@ def test_metrics_and_splits_may_be_chinese_too() -> None:
     assert "split 2 = 域外" in found[2].caption
 
 
-def digest(found: Analysis) -> str:
+def digest(found: ReportAnalysis) -> str:
     whole = hashlib.sha256()
-    for figure in figures(found):
+    for figure in draw_report_figures(found):
         for kind, data in sorted(figure.files.items()):
             whole.update(f"{figure.name}.{kind}".encode() + data)
     return whole.hexdigest()
@@ -240,7 +248,7 @@ def test_the_same_facts_give_the_same_bytes_anywhere(tmp_path: Path) -> None:
 
 
 def test_settings_of_matplotlib_are_left_as_they_were() -> None:
-    found = figures(analysis(configs=("a",), seeds=("0",)))
+    found = draw_report_figures(analysis(configs=("a",), seeds=("0",)))
     next(found)
     import matplotlib
 

@@ -13,9 +13,9 @@ import pytest
 from markdown_it import MarkdownIt
 from report_scenes import SCENES, Language, analysed
 
-from muster.report.decision_report import decision_report
-from muster.report.defence import defence_notes
-from muster.report.tables import tables
+from muster.app.report.decision_report import render_decision_report
+from muster.app.report.defence_notes import render_defence_notes
+from muster.app.report.table_files import render_report_tables
 
 FOLDER = Path(__file__).parent / "golden_texts"
 FIGURES = [("figures/score.png", "Scores on both splits")]
@@ -24,11 +24,11 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 
 def texts(scene: str, language: Language) -> Iterator[tuple[str, str]]:
     analysis = analysed(scene, language)
-    yield f"{scene}.decision.{language}.md", decision_report(analysis, FIGURES).body
+    yield f"{scene}.decision.{language}.md", render_decision_report(analysis, FIGURES).body
     if scene in ("recommend", "not_enough", "incomplete", "invalid"):
-        yield f"{scene}.defence.{language}.md", defence_notes(analysis).body
+        yield f"{scene}.defence.{language}.md", render_defence_notes(analysis).body
     if scene in ("recommend", "incomplete"):
-        for table in tables(analysis):
+        for table in render_report_tables(analysis):
             yield f"{scene}.{table.name}.{language}.md", table.markdown
             yield f"{scene}.{table.name}.{language}.tex", table.latex
             if language == "en":  # numbers have no language
@@ -53,7 +53,7 @@ def test_no_golden_file_is_left_over() -> None:
 
 def test_numbers_have_no_language() -> None:
     for scene in SCENES:
-        english, chinese = (tables(analysed(scene, language)) for language in LANGUAGES)
+        english, chinese = (render_report_tables(analysed(scene, language)) for language in LANGUAGES)
         assert [table.csv for table in english] == [table.csv for table in chinese]
 
 

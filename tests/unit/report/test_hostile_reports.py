@@ -18,17 +18,25 @@ from record_scene import reference
 from report_scenes import SCENES, Language, analysed
 from test_cost_report import story
 
-from muster.acts.tsv import escape as tsv_escape
-from muster.domain.terminal_text import safe_text
-from muster.domain.wording import code, filled
-from muster.report import analysis as analyses
-from muster.report.cost_report import cost_markdown
-from muster.report.decision_report import decision_report
-from muster.report.defence import defence_notes
-from muster.report.escape import csv_text, label, latex, markdown, one_line, sentence, target
-from muster.report.loop_report import link, loop_markdown
-from muster.report.record import record_markdown
-from muster.report.tables import tables
+from muster.app.facts import report_analysis
+from muster.app.loop.loop_report import link_loop_file, loop_report_markdown
+from muster.app.money.cost_report import cost_report_markdown
+from muster.app.overview.status_tsv import escape_tsv_value
+from muster.app.record.record_markdown import record_markdown
+from muster.app.report.decision_report import render_decision_report
+from muster.app.report.defence_notes import render_defence_notes
+from muster.app.report.table_files import render_report_tables
+from muster.text.escape_markup import (
+    as_one_safe_line,
+    escape_csv_text,
+    escape_latex,
+    escape_link_label,
+    escape_link_target,
+    escape_markdown,
+    escape_sentence,
+)
+from muster.text.sentences import fill_sentence, format_inline_code
+from muster.text.terminal_text import escape_terminal_text
 
 HOSTILE = (
     "![i](http://evil/i.png)", "[click](javascript:alert(1))", "[a][b]", "[x]: http://evil/y", "http://evil/x",
@@ -83,13 +91,20 @@ def named(value: Any, old: str, new: str) -> Any:
 
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize(
-    "escaped", [markdown, sentence, code, lambda text: f"[{label(text)}](x)", lambda text: link(text, text)]
+    "escaped",
+    [
+        escape_markdown,
+        escape_sentence,
+        format_inline_code,
+        lambda text: f"[{escape_link_label(text)}](x)",
+        lambda text: link_loop_file(text, text),
+    ],
 )
 def test_nothing_of_it_is_live(text: str, escaped: Any) -> None:
     assert not faults(escaped(text)), escaped(text)
     assert not faults(f"- {escaped(text)}: {escaped(text)}")
-    if escaped is not sentence:
-        table = f"| a | b |\n|---|---|\n| {markdown(text)} | {markdown(text)} |\n"
+    if escaped is not escape_sentence:
+        table = f"| a | b |\n|---|---|\n| {escape_markdown(text)} | {escape_markdown(text)} |\n"
         assert not faults(table), table
         assert sum(each.type == "td_open" for each in tokens(table)) == 2
 
@@ -97,16 +112,18 @@ def test_nothing_of_it_is_live(text: str, escaped: Any) -> None:
 @given(st.text(st.characters() | st.sampled_from("[]()!`*_<>|\\~&#;:/.@w ht+-=1")))
 def test_rendered_it_is_the_text_again(text: str) -> None:
     shown = "".join(
-        each.content for each in tokens(f"x {markdown(text)} x") if each.type in ("text", "code_inline", "text_special")
+        each.content
+        for each in tokens(f"x {escape_markdown(text)} x")
+        if each.type in ("text", "code_inline", "text_special")
     )
-    assert shown == f"x {one_line(text)} x".replace("  ", " ") or shown == f"x {one_line(text)} x"
-    assert not faults(f"x {sentence(text)} x")
-    assert not faults(markdown(text))
+    assert shown == f"x {as_one_safe_line(text)} x".replace("  ", " ") or shown == f"x {as_one_safe_line(text)} x"
+    assert not faults(f"x {escape_sentence(text)} x")
+    assert not faults(escape_markdown(text))
 
 
 @given(st.text(st.characters() | st.sampled_from("`\n ")))
 def test_code_stays_code(text: str) -> None:
-    told = filled("before `a {x} b` after", {"x": text})
+    told = fill_sentence("before `a {x} b` after", {"x": text})
     assert [each.type for each in tokens(told) if each.type != "inline"][1:-1] == ["text", "code_inline", "text"]
 
 
@@ -120,13 +137,13 @@ def test_the_record_has_nothing_live(language: Language) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_reports_of_cost_and_loop_have_nothing_live(language: Language) -> None:
-    assert not faults(cost_markdown(dataclasses.replace(story(), language=language)))
+    assert not faults(cost_report_markdown(dataclasses.replace(story(), language=language)))
     for text in HOSTILE:
         for old in ("v2_full", "config", "CUDA"):
-            found = cost_markdown(named(dataclasses.replace(story(), language=language), old, text))
+            found = cost_report_markdown(named(dataclasses.replace(story(), language=language), old, text))
             assert faults(found) == [], (old, text)
         for old in ("train/baseline", "mass", "little"):
-            found = loop_markdown(named(small(language), old, text), ["lineage.svg"])
+            found = loop_report_markdown(named(small(language), old, text), ["lineage.svg"])
             assert [each for each in faults(found) if "https://wandb.ai/me/" not in each] == [], (old, text)
 
 
@@ -134,9 +151,12 @@ def test_the_reports_of_cost_and_loop_have_nothing_live(language: Language) -> N
 def test_decision_defence_and_tables_have_nothing_live(scene: str) -> None:
     for text in HOSTILE[:: 1 if scene == "recommend" else 7]:
         analysis = named(analysed(scene).facts, "v2_full", text)
-        found = analyses.analyse(analysis)
-        written = [decision_report(found, [(f"figures/{text}.png", text)]).body, defence_notes(found).body]
-        for table in tables(found):
+        found = report_analysis.analyse_facts(analysis)
+        written = [
+            render_decision_report(found, [(f"figures/{text}.png", text)]).body,
+            render_defence_notes(found).body,
+        ]
+        for table in render_report_tables(found):
             written.append(table.markdown)
             assert not re.search(r"\\(?:input|write18)", table.latex)
             rows = list(csv.reader(io.StringIO(table.csv)))
@@ -147,16 +167,16 @@ def test_decision_defence_and_tables_have_nothing_live(scene: str) -> None:
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "@x", "-x", "\t=1", "\r=1", "|x", "\uff1d1"])
 def test_a_formula_is_a_text_and_a_number_a_number(text: str) -> None:
-    for cell in (csv_text(text), tsv_escape(text)):
+    for cell in (escape_csv_text(text), escape_tsv_value(text)):
         assert cell[0] in "'\\" or cell in ("+1",), cell
     for number in ("-1.5", "+1", "-1e-05", "3", "NA", "-inf", "-.5"):
-        assert csv_text(number) == tsv_escape(number) == number
-    assert tsv_escape(-1.5) == "-1.5"
+        assert escape_csv_text(number) == escape_tsv_value(number) == number
+    assert escape_tsv_value(-1.5) == "-1.5"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_latex_and_targets_hold(text: str) -> None:
-    assert not re.search(r"\\(?:input|write18|frac)", latex(text))
-    assert "://" not in target(text)
-    assert not set(target(text)) & set(" ()<>[]`\"'\n\x1b")
-    assert safe_text(latex(text)) == latex(text)
+    assert not re.search(r"\\(?:input|write18|frac)", escape_latex(text))
+    assert "://" not in escape_link_target(text)
+    assert not set(escape_link_target(text)) & set(" ()<>[]`\"'\n\x1b")
+    assert escape_terminal_text(escape_latex(text)) == escape_latex(text)

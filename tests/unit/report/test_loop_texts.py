@@ -15,15 +15,24 @@ from jsonschema import Draft202012Validator
 from loop_scenes import LARGE, LITTLE, ROOT, SETTINGS, facts, large, run, seeds, small, summary, tried
 from markdown_it import MarkdownIt
 
-from muster.acts.loop_report_json import summary_json
-from muster.acts.tried import Run
-from muster.report.figures.lineage import BOX, HIGH, lineage_svg, placed
-from muster.report.loop_facts import LoopFacts
-from muster.report.loop_mermaid import mermaid, safe
-from muster.report.loop_pictures import curve, tree, unnamed
-from muster.report.loop_recorded import FORMS
-from muster.report.loop_report import loop_markdown, number
-from muster.report.loop_say import Say
+from muster.app.loop.lineage_pictures import (
+    BOX,
+    HIGH,
+    escape_mermaid_text,
+    lineage_as_mermaid,
+    lineage_as_svg,
+    place_variants,
+)
+from muster.app.loop.loop_facts import LoopFacts
+from muster.app.loop.loop_report import format_logged_number, loop_report_markdown
+from muster.app.loop.loop_wording import RECORDED_FORMS, LoopWords
+from muster.app.loop.publish_loop_report import (
+    draw_best_so_far_curve,
+    draw_lineage_picture,
+    loop_summary_as_json,
+    names_missing_in_curve,
+)
+from muster.rules.rank_variants import VariantRun
 
 GOLDEN = Path(__file__).parent / "golden_loop"
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "loop_summary.schema.json").read_text("utf-8"))
@@ -31,7 +40,7 @@ LITTLE_MADE = {"parent": "a", "edits": LITTLE.edit, "reason": LITTLE.reason, "by
 
 
 def text(of: LoopFacts) -> str:
-    return loop_markdown(of, ["lineage.svg", "best_so_far.png"])
+    return loop_report_markdown(of, ["lineage.svg", "best_so_far.png"])
 
 
 def bottom(of: LoopFacts) -> str:
@@ -49,7 +58,7 @@ def test_a_small_loop_as_it_was_read(language: str) -> None:
 
 @pytest.mark.parametrize("made", [small(), large(4, 3, 1, 3), large(6, 4, 2, 1, keep=4)], ids=["small", "seeds", "one"])
 def test_the_json_follows_its_schema(made: LoopFacts) -> None:
-    told = summary_json(made, ["reports/loop/summary.md"])
+    told = loop_summary_as_json(made, ["reports/loop/summary.md"])
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(told, allow_nan=False)))
     assert [each["name"] for each in told["variants"]] == [each.name for each in made.variants]
 
@@ -165,9 +174,9 @@ def test_without_an_expression_to_rank_by_nothing_is_called_the_best() -> None:
     assert made.best is None
     assert "**No best variant can be named**" in bottom(made)
     assert "no gain can be told" in text(made)
-    assert "stroke-dasharray" not in "\n".join(mermaid(made, Say(made)))
-    assert curve(made) == {}
-    assert summary_json(made)["best"] is None
+    assert "stroke-dasharray" not in "\n".join(lineage_as_mermaid(made, LoopWords(made)))
+    assert draw_best_so_far_curve(made) == {}
+    assert loop_summary_as_json(made)["best"] is None
 
 
 def test_runs_of_the_best_one_that_died_are_told() -> None:
@@ -179,7 +188,7 @@ def test_runs_of_the_best_one_that_died_are_told() -> None:
 
 
 def test_the_one_seed_that_is_left_of_several_is_told_as_one() -> None:
-    dead = [Run(f"train/b/{at}", "DEAD", "exit code 1") for at in (1, 2)]
+    dead = [VariantRun(f"train/b/{at}", "DEAD", "exit code 1") for at in (1, 2)]
     made = facts([
         tried("a", 1, seeds("a", 0.5, 0.51, 0.52), by="base"), tried("b", 2, [*seeds("b", 0.1), *dead], **LITTLE_MADE),
     ])  # fmt: skip
@@ -192,7 +201,7 @@ def test_the_one_seed_that_is_left_of_several_is_told_as_one() -> None:
 
 
 def waiting(*verdicts: str) -> LoopFacts:
-    runs = [Run(f"train/b/{at}", verdict) for at, verdict in enumerate(verdicts)]
+    runs = [VariantRun(f"train/b/{at}", verdict) for at, verdict in enumerate(verdicts)]
     return facts([tried("a", 1, [run("train/a", 0.5)], by="base"), tried("b", 2, runs, **LITTLE_MADE)], busy=False)
 
 
@@ -206,10 +215,13 @@ def test_what_comes_next_is_told() -> None:
 
 def test_what_is_not_over_says_partial_in_every_title() -> None:
     assert text(waiting("PENDING")).splitlines()[0].endswith("(PARTIAL 1/2: 1 of 2 runs are over)")
-    assert "(PARTIAL 1/2: " in lineage_svg(waiting("PENDING")).decode()
-    assert b"PARTIAL 1/2" in curve(waiting("PENDING"))["best_so_far.svg"]
+    assert "(PARTIAL 1/2: " in lineage_as_svg(waiting("PENDING")).decode()
+    assert b"PARTIAL 1/2" in draw_best_so_far_curve(waiting("PENDING"))["best_so_far.svg"]
     over = waiting("DEAD")
-    assert "PARTIAL" not in text(over) + lineage_svg(over).decode() + curve(over)["best_so_far.svg"].decode()
+    assert (
+        "PARTIAL"
+        not in text(over) + lineage_as_svg(over).decode() + draw_best_so_far_curve(over)["best_so_far.svg"].decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -232,7 +244,7 @@ def test_every_stop_is_told_in_the_campaigns_language(recorded: str, said: str) 
 
 def test_runs_without_a_history_are_named_once() -> None:
     """Those in trouble are named below, each with its cause."""
-    silent = [Run(f"train/a/{at}", "DONE", unread="nothing") for at in range(2)]
+    silent = [VariantRun(f"train/a/{at}", "DONE", unread="nothing") for at in range(2)]
     recorded = (
         "no proposals because 2 of 2 runs left no readable history: train/a/0: x; train/a/1 is DEAD: y; and 3 more; z"
     )
@@ -256,15 +268,15 @@ def test_runs_without_a_history_are_named_once() -> None:
     ],
 )
 def test_why_a_run_died_is_told_in_the_campaigns_language(recorded: str, said: str) -> None:
-    dead = [tried("a", 1, [Run("train/a", "DEAD", recorded)], by="base")]
+    dead = [tried("a", 1, [VariantRun("train/a", "DEAD", recorded)], by="base")]
     assert f"DEAD：{said}" in bottom(facts(dead, language="zh"))
     assert f"| DEAD：{said}" in text(facts(dead, language="zh"))
     assert f"`train/a`: DEAD: {recorded}" in bottom(facts(dead))
 
 
 def test_every_form_of_a_recorded_reason_has_chinese_words() -> None:
-    say = Say(small("zh"))
-    for name, form in FORMS:
+    say = LoopWords(small("zh"))
+    for name, form in RECORDED_FORMS:
         assert "{" not in say(f"recorded.{name}", **dict.fromkeys(form.groupindex, "1"))
 
 
@@ -274,20 +286,22 @@ def test_chinese_sentences_have_their_own_punctuation(stopped: str) -> None:
     made = facts(
         [
             tried("a", 1, seeds("a", 0.5, 0.52), by="base"),
-            tried("b", 2, [*seeds("b", 0.4), Run("train/b/1", "PENDING")], **little),
-            tried("c", 2, [Run("train/c/0", "DEAD", "odd"), Run("train/c/1", "DONE", unread="it never ran")], **little),
+            tried("b", 2, [*seeds("b", 0.4), VariantRun("train/b/1", "PENDING")], **little),
+            tried("c", 2, [VariantRun("train/c/0", "DEAD", "odd"), VariantRun("train/c/1", "DONE", unread="it never ran")], **little),
         ],
         language="zh", stopped=stopped,
     )  # fmt: skip
     words = re.sub(r"`[^`]*`|「[^」]*」|\(n = \d\)|\[[^]]*\]\([^)]*\)", "", text(made) + text(small("zh")))
     assert not re.findall(r".*[\u4e00-\u9fff] ?[(),;:].*|.*[(),;:] ?[\u4e00-\u9fff].*", words)
-    assert "第 1 轮：1 个变体" in lineage_svg(made).decode()
-    assert "tpe 依据 9 个分数抽取，其中最好的是 a 的 0.2" in "".join(mermaid(made, Say(made))).replace("…", "")
+    assert "第 1 轮：1 个变体" in lineage_as_svg(made).decode()
+    assert "tpe 依据 9 个分数抽取，其中最好的是 a 的 0.2" in "".join(lineage_as_mermaid(made, LoopWords(made))).replace(
+        "…", ""
+    )
 
 
 def test_runs_in_trouble_are_named_with_their_cause() -> None:
-    silent = Run("train/b", "DONE", unread="nothing that it logged is in out")
-    lost = Run("train/c", "UNKNOWN", "the host does not answer")
+    silent = VariantRun("train/b", "DONE", unread="nothing that it logged is in out")
+    lost = VariantRun("train/c", "UNKNOWN", "the host does not answer")
     made = facts(
         [tried(name, 1, [one], by="base") for name, one in (("a", run("train/a", 0.5)), ("b", silent), ("c", lost))]
     )
@@ -307,10 +321,12 @@ def test_runs_with_the_same_cause_are_told_together_and_no_name_is_cut() -> None
     folder = "outputs/train/silent_and_with_a_name_that_is_long_enough_to_be_cut_somewhere_in_its_middle"
     looked = "*.jsonl, progress.csv, metrics.csv, and whatever else there is in the world of training runs"
     silent = [
-        Run(f"{folder[8:]}/{at}", "DONE", unread=f"nothing that it logged is in {ROOT}/{folder}/{at}: {looked}")
+        VariantRun(f"{folder[8:]}/{at}", "DONE", unread=f"nothing that it logged is in {ROOT}/{folder}/{at}: {looked}")
         for at in range(3)
     ]
-    dead = Run("train/b", "DEAD", f"it ended with OSError: no such file: /data/{'very_' * 20}long/name.bin of the set")
+    dead = VariantRun(
+        "train/b", "DEAD", f"it ended with OSError: no such file: /data/{'very_' * 20}long/name.bin of the set"
+    )
     made = facts([tried("a", 1, silent, by="base"), tried("b", 1, [dead], by="base")])
     told = bottom(made)
     assert f"`{folder[8:]}/{{0,1,2}}`: DONE: no readable history: nothing that it logged is in its output" in told
@@ -337,7 +353,7 @@ def test_which_rules_pay() -> None:
     made = facts([
         tried("a", 1, [run("train/a", 0.5)], by="base"),
         *(tried(f"b{at}", 2, [run(f"train/b{at}", value)], **LITTLE_MADE) for at, value in enumerate((0.4, 0.45, 0.52))),
-        tried("c", 3, [Run("train/c", "DEAD", "exit code 1")], parent="b0", **large),
+        tried("c", 3, [VariantRun("train/c", "DEAD", "exit code 1")], parent="b0", **large),
         tried("d", 3, [run("train/d", 0.6)], parent="b0", by="a person", reason="to see"),
     ])  # fmt: skip
     found = {each.rule: each for each in made.rules}
@@ -373,30 +389,30 @@ def test_what_a_search_made_is_told_in_general() -> None:
 
 
 def test_what_is_no_number_is_told_as_what_it_is() -> None:
-    assert [number(value) for value in (None, float("nan"), float("-inf"), 3.0, 0.123456, 1e9)] == [
+    assert [format_logged_number(value) for value in (None, float("nan"), float("-inf"), 3.0, 0.123456, 1e9)] == [
         "—", "NaN", "-inf", "3", "0.1235", "1e+09",
     ]  # fmt: skip
     kept = {"train.l1": summary("train.l1", 0.5, float("nan")), "eval/x": summary("eval/x", 1.0)}
-    made = facts([tried("a", 1, [Run("train/a", "DONE", summaries=kept)], by="base")])
+    made = facts([tried("a", 1, [VariantRun("train/a", "DONE", summaries=kept)], by="base")])
     assert "| train/a (1 of 2 not finite) | 0.5 | NaN | 0.5 | — | — |" in text(made)
-    assert summary_json(made)["variants"][0]["runs"][0]["metrics"]["train.l1"]["last"] is None
+    assert loop_summary_as_json(made)["variants"][0]["runs"][0]["metrics"]["train.l1"]["last"] is None
     assert made.variants[0].values == ()
 
 
 def test_the_keys_that_rank_and_rule_come_first_and_eight_are_shown() -> None:
     logged = {key: summary(key, 1.0, 2.0) for key in (*(f"z{at}" for at in range(9)), "grad_norm", "train/l1", "_step")}
-    made = facts([tried("a", 1, [Run("train/a", "DONE", summaries=logged)], by="base")])
+    made = facts([tried("a", 1, [VariantRun("train/a", "DONE", summaries=logged)], by="base")])
     assert made.keys == ("train/l1", "grad_norm", *(f"z{at}" for at in range(6)))
     assert made.more_keys == 4
     assert "4 more keys are in summary.json" in text(made)
-    assert set(summary_json(made)["variants"][0]["runs"][0]["metrics"]) == set(logged)
+    assert set(loop_summary_as_json(made)["variants"][0]["runs"][0]["metrics"]) == set(logged)
 
 
 def test_the_column_that_counts_steps_has_no_table() -> None:
     logged = {key: summary(key, 0.0, 1.0, 2.0) for key in ("step", "trainer/global_step", "_step", "ticks")}
     logged["loss"] = summary("loss", 3.0, 2.0, 1.0)
     logged["global_step"] = summary("global_step", 10.0, 20.0, 30.0)
-    one = tried("a", 1, [Run("train/a", "DONE", summaries=logged)], by="base")
+    one = tried("a", 1, [VariantRun("train/a", "DONE", summaries=logged)], by="base")
     made = facts([one])
     assert made.keys == ("loss",)
     assert made.more_keys == 5
@@ -407,7 +423,7 @@ def test_the_column_that_counts_steps_has_no_table() -> None:
 def test_percentages_have_one_form() -> None:
     pairs = {"a": (0.02734, 0.2617), "b": (0.02734, 0.4414), "c": (1.0, 0.99999), "d": (1e-9, 5.0), "e": (1e-9, -5.0)}
     logged = {key: summary(key, *values) for key, values in pairs.items()}
-    made = facts([tried("a", 1, [Run("train/a", "DONE", summaries=logged)], by="base")])
+    made = facts([tried("a", 1, [VariantRun("train/a", "DONE", summaries=logged)], by="base")])
     shown = re.findall(r"\| train/a \|.*\| (.+) \|\n", text(made).partition("## What the runs logged")[2])
     assert shown == ["+857.2", "+1,514.5", "+0.0", "> +1,000,000", "< -1,000,000"]
 
@@ -416,22 +432,24 @@ def test_percentages_have_one_form() -> None:
 
 
 def test_what_people_write_does_no_harm_in_mermaid() -> None:
-    assert safe('a "b" <c> #d `e` |f| [g]') == ("a #34;b#34; #60;c#62; #35;d #96;e#96; #124;f#124; #91;g#93;")
+    assert escape_mermaid_text('a "b" <c> #d `e` |f| [g]') == (
+        "a #34;b#34; #60;c#62; #35;d #96;e#96; #124;f#124; #91;g#93;"
+    )
     many = large(6, 13, 2, 1, keep=9)
     assert len(many.variants) > 200
-    assert "".join(mermaid(many, Say(many))).startswith(f"{len(many.variants)} variants are too many")
+    assert "".join(lineage_as_mermaid(many, LoopWords(many))).startswith(f"{len(many.variants)} variants are too many")
 
 
 @pytest.mark.parametrize("made", [small(), small("zh"), large(4, 3, 1, 3), large(8, 5, 2, 3, keep=6)])
 def test_the_lineage_is_drawn_without_overlaps(made: LoopFacts) -> None:
-    root = ElementTree.fromstring(lineage_svg(made))
+    root = ElementTree.fromstring(lineage_as_svg(made))
     assert root.tag.endswith("svg")
-    spots = list(placed(made).values())
+    spots = list(place_variants(made).values())
     assert {spot.of.name for spot in spots} == {each.name for each in made.variants}
     assert len({(spot.column, spot.row) for spot in spots}) == len(spots)
     width, height = float(root.attrib["width"]), float(root.attrib["height"])
     assert all(spot.x + spot.wide <= width and spot.y + HIGH <= height for spot in spots)
-    by_name = placed(made)
+    by_name = place_variants(made)
     for spot in spots:  # a line runs along the child's row: no box between
         parent = by_name.get(spot.of.variant.parent or "")
         between = [one for one in spots if parent and one.row == spot.row and parent.column < one.column < spot.column]
@@ -445,15 +463,15 @@ def test_no_word_of_the_lineage_leaves_its_box() -> None:
 
     name = "WWWMMM_act_fr3_ot_BASELINE_WITH_A_LONG_NAME"
     reason = f"{'W' * 18} the OT mass is far too small and the gradient norm is far too large"
-    dead = Run("train/d", "DEAD", "exit code 1")
+    dead = VariantRun("train/d", "DEAD", "exit code 1")
     made = facts([
         tried(name, 1, seeds("a", 0.5, 0.51), by="base"),
         tried(f"{name}_1c9f3a", 2, seeds("b", 0.4, 0.41), parent=name, reason=reason, by="x"),
         tried("mmmmmmmmmmmmmmmmmmmmmmmm", 2, [dead], parent=name, reason=reason.lower(), by="x"),
     ])  # fmt: skip
-    spots = placed(made)
+    spots = place_variants(made)
     places = {(spot.x + 10, spot.y): spot.x + spot.wide for spot in spots.values()}
-    root = ElementTree.fromstring(lineage_svg(made))
+    root = ElementTree.fromstring(lineage_as_svg(made))
     seen = 0
     for words in (each for each in root.iter() if each.tag.endswith("text") and each.text):
         x, y, size = (float(words.attrib[key]) for key in ("x", "y", "font-size"))
@@ -467,10 +485,10 @@ def test_no_word_of_the_lineage_leaves_its_box() -> None:
 
 
 def test_what_the_curve_can_not_spell_is_told() -> None:
-    assert unnamed(small()) == []
+    assert names_missing_in_curve(small()) == []
     chinese = replace(small("zh"), campaign="中文循环")
-    assert unnamed(chinese) == ["中文循环"]
-    told = loop_markdown(chinese, ["best_so_far.png"], unnamed=unnamed(chinese))
+    assert names_missing_in_curve(chinese) == ["中文循环"]
+    told = loop_report_markdown(chinese, ["best_so_far.png"], unnamed=names_missing_in_curve(chinese))
     assert "没有写出 `中文循环`：图的字体缺少这些字。" in told
     assert "字体" not in text(small("zh"))
 
@@ -480,24 +498,24 @@ def test_strange_names_and_reasons_stay_well_formed() -> None:
         tried("a<b>&\x01", 1, [run("train/a", 0.5)], by="base"),
         tried("名字很长" * 20, 2, [run("train/b", 0.4)], parent="a<b>&\x01", reason="“引号” & <tag> " * 9, by="x"),
     ])  # fmt: skip
-    words = "".join(ElementTree.fromstring(tree(made)["lineage.svg"]).itertext())
+    words = "".join(ElementTree.fromstring(draw_lineage_picture(made)["lineage.svg"]).itertext())
     assert "a<b>&" in words
-    assert set(curve(made)) == {"best_so_far.png", "best_so_far.svg", "best_so_far.pdf"}
+    assert set(draw_best_so_far_curve(made)) == {"best_so_far.png", "best_so_far.svg", "best_so_far.pdf"}
 
 
 def test_the_curve_is_the_same_bytes_for_the_same_facts() -> None:
-    assert curve(small()) == curve(small())
+    assert draw_best_so_far_curve(small()) == draw_best_so_far_curve(small())
 
 
 def test_one_run_that_went_wrong_does_not_flatten_the_others() -> None:
-    from muster.report.figures.best_so_far import _ground
+    from muster.app.loop.best_so_far_picture import _lay_out_variants
 
     values = (0.5, 0.48, 0.45, 1e6)
     made = facts([tried(f"a{at}", 1, [run(f"train/a{at}", value)], by="base") for at, value in enumerate(values)])
-    ground = _ground(made)
+    ground = _lay_out_variants(made)
     assert ground.high < 1
     assert all(ground.inside(value) for value in values[:3])
-    assert set(curve(made)) == {"best_so_far.png", "best_so_far.svg", "best_so_far.pdf"}
+    assert set(draw_best_so_far_curve(made)) == {"best_so_far.png", "best_so_far.svg", "best_so_far.pdf"}
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -515,6 +533,6 @@ def test_scores_that_are_all_the_same_make_no_best(language: str) -> None:
 
 def test_keys_that_tell_how_good_a_run_is_are_shown_before_the_others() -> None:
     keys = ["epochs", "lr", "update_s", "data_s", "samples", "episodes", "gpu", "smpl", "train/l1_loss", "eval/success"]
-    logged = Run("train/a", "DONE", summaries={key: summary(key, 2.0, 1.0) for key in keys})
+    logged = VariantRun("train/a", "DONE", summaries={key: summary(key, 2.0, 1.0) for key in keys})
     shown = facts([tried("a", 1, [logged], by="base")]).keys
     assert shown[:2] == ("train/l1_loss", "eval/success")

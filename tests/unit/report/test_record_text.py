@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record_scene import reference
 
-from muster.report import record_en, record_zh
-from muster.report.record import record_markdown
-from muster.report.record_facts import Absent, Fix, RecordFacts, Seen
-from muster.report.record_wording import Wording, code, grouped, plain, span
+from muster.app.facts.record_facts import AbsentCells, Observation, ProposedFix, RecordFacts
+from muster.app.record.record_markdown import record_markdown
+from muster.text.escape_markup import escape_sentence
+from muster.text.locales import record_en, record_zh
+from muster.text.report_catalogues import RecordCatalogue, format_record_span, group_cell_names
+from muster.text.sentences import format_inline_code
 
 GOLDEN = Path(__file__).parent / "golden_record"
 LANGUAGES = ("en", "zh")
@@ -44,12 +46,12 @@ def test_both_languages_have_the_same_sections_in_the_order_of_the_reference() -
 
 
 def test_both_languages_have_a_text_for_everything_with_the_same_parts() -> None:
-    only_zh = {key for key in record_zh.TEXTS if key.startswith("cause.")}
-    assert record_zh.TEXTS.keys() - only_zh == record_en.TEXTS.keys()
-    for key, text in record_en.TEXTS.items():
+    only_zh = {key for key in record_zh.RECORD_ZH_ZH if key.startswith("cause.")}
+    assert record_zh.RECORD_ZH_ZH.keys() - only_zh == record_en.RECORD_EN_EN.keys()
+    for key, text in record_en.RECORD_EN_EN.items():
         one = text.partition("|")[0] if not re.search(r"\{\w+:", text) else text
         parts = {each[1] for each in string.Formatter().parse(one) if each[1]}
-        other = {each[1] for each in string.Formatter().parse(record_zh.TEXTS[key]) if each[1]}
+        other = {each[1] for each in string.Formatter().parse(record_zh.RECORD_ZH_ZH[key]) if each[1]}
         assert other <= parts | {"n", "done"}, key
 
 
@@ -69,7 +71,7 @@ def test_a_campaign_that_is_complete(language: str) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_a_campaign_that_goes_on(language: str) -> None:
-    alive = Absent(("train/a/0",), "RUNNING", "alive", {"state": "RUNNING", "reason": "step 3 of 9"})
+    alive = AbsentCells(("train/a/0",), "RUNNING", "alive", {"state": "RUNNING", "reason": "step 3 of 9"})
     facts = replace(
         reference(language), counts={"DONE": 1, "RUNNING": 1}, absent=(alive,), fixes=(), hold=None, intent="running",
         alive=True, declared=2,
@@ -86,15 +88,15 @@ def test_nothing_yet(language: str) -> None:
     bare = RecordFacts(
         "c", "/c", language, "2026-02-25T03:16:00Z", "0.1.0", 1, {"PENDING": 1}, "down", False, (), (), "gpus: 0"
     )  # type: ignore[arg-type]
-    text = record_markdown(replace(bare, absent=(Absent(("t",), "PENDING", "never_down", {"reason": "x"}),)))
+    text = record_markdown(replace(bare, absent=(AbsentCells(("t",), "PENDING", "never_down", {"reason": "x"}),)))
     assert {"en": "Nothing has been recorded yet", "zh": "尚无任何记录"}[language] in text
 
 
-@pytest.mark.parametrize("why", sorted(key[4:] for key in record_en.TEXTS if key.startswith("why.")))
+@pytest.mark.parametrize("why", sorted(key[4:] for key in record_en.RECORD_EN_EN if key.startswith("why.")))
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_reason_has_a_sentence(language: str, why: str) -> None:
     parts = dict.fromkeys(("who", "only", "reason", "next", "n", "cause", "confidence", "state"), "x")
-    absent = Absent(("train/a/0",), "DEAD", why, {**parts, "at": "2026-02-25T03:16:00Z", "needs": "train/b/1"})
+    absent = AbsentCells(("train/a/0",), "DEAD", why, {**parts, "at": "2026-02-25T03:16:00Z", "needs": "train/b/1"})
     text = record_markdown(replace(reference(language), absent=(absent,), fixes=()))
     assert "- `train/a/0`" in text
 
@@ -102,7 +104,7 @@ def test_every_reason_has_a_sentence(language: str, why: str) -> None:
 def kinds() -> list[str]:
     """Of observations; the others are parts of their sentences."""
     parts = re.compile(r"none|unseen|quiet|evidence|line|path|routine_.*|.*_many")
-    found = {key[5:] for key in record_en.TEXTS if key.startswith("seen.")}
+    found = {key[5:] for key in record_en.RECORD_EN_EN if key.startswith("seen.")}
     return sorted(kind for kind in found if not parts.fullmatch(kind))
 
 
@@ -130,7 +132,7 @@ def test_every_observation_has_a_sentence(language: str, kind: str) -> None:
         ),
         "x",
     )
-    seen = Seen(kind, "2026-02-25T03:16:00Z", parts={**parts, "took": "3", "left": "1"}, cells=("train/a/0",))
+    seen = Observation(kind, "2026-02-25T03:16:00Z", parts={**parts, "took": "3", "left": "1"}, cells=("train/a/0",))
     many = replace(seen, count=3, cells=("train/a/0", "train/a/1", "train/a/2"), until="2026-02-25T04:00:00Z")
     text = record_markdown(replace(reference(language), seen=(seen, many), unseen=5))
     assert "2026-02-25 03:16:00 – 04:00:00" in text
@@ -140,7 +142,7 @@ def test_every_observation_has_a_sentence(language: str, kind: str) -> None:
 @pytest.mark.parametrize("why", ["release", "accept", "retry", "retry_advice", "up", "up_same"])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_fix_has_a_sentence(language: str, why: str) -> None:
-    fix = Fix("muster x", why, dict.fromkeys(("reason", "cause", "advice", "same"), "x"), ("train/a/0",))
+    fix = ProposedFix("muster x", why, dict.fromkeys(("reason", "cause", "advice", "same"), "x"), ("train/a/0",))
     text = record_markdown(replace(reference(language), fixes=(fix,)))
     assert "- `muster x`\n" in text
 
@@ -149,13 +151,13 @@ def test_every_fix_has_a_sentence(language: str, why: str) -> None:
 
 
 def test_cells_are_named_together() -> None:
-    assert grouped(["train/a/0", "train/a/1", "train/b/2"]) == ["train/a/{0,1}", "train/b/2"]
-    assert grouped([f"eval/{c}/{s}/{p}" for c in "ab" for s in "01" for p in ("id", "ood")]) == [
+    assert group_cell_names(["train/a/0", "train/a/1", "train/b/2"]) == ["train/a/{0,1}", "train/b/2"]
+    assert group_cell_names([f"eval/{c}/{s}/{p}" for c in "ab" for s in "01" for p in ("id", "ood")]) == [
         "eval/{a,b}/{0,1}/{id,ood}"
     ]
-    assert grouped(["plots", "train/a/0", "plots"]) == ["plots", "train/a/0"]
-    assert grouped(["train/0", "eval/0"]) == ["train/0", "eval/0"], "jobs stay apart"
-    assert grouped([]) == []
+    assert group_cell_names(["plots", "train/a/0", "plots"]) == ["plots", "train/a/0"]
+    assert group_cell_names(["train/0", "eval/0"]) == ["train/0", "eval/0"], "jobs stay apart"
+    assert group_cell_names([]) == []
 
 
 @given(st.sets(st.tuples(st.sampled_from("te"), st.sampled_from("abc"), st.sampled_from("012"), st.sampled_from("xy"))))
@@ -167,25 +169,32 @@ def test_names_expand_to_just_these_cells(cells: set[tuple[str, ...]]) -> None:
         ]  # fmt: skip
 
     names = sorted("/".join(cell) for cell in cells)
-    assert sorted(each for text in grouped(names) for each in expand(text)) == names
+    assert sorted(each for text in group_cell_names(names) for each in expand(text)) == names
 
 
 def test_other_peoples_words_are_no_markup() -> None:
-    assert plain("a *b* `c*d*` <e> _f_ v2_full") == r"a \*b\* `c*d*` \<e> \_f\_ v2_full"
-    assert plain("one ` alone") == r"one \` alone"
-    assert code("a `b` c") == "`` a `b` c ``"
-    assert code("plain") == "`plain`"
+    assert escape_sentence("a *b* `c*d*` <e> _f_ v2_full") == r"a \*b\* `c*d*` \<e> \_f\_ v2_full"
+    assert escape_sentence("one ` alone") == r"one \` alone"
+    assert format_inline_code("a `b` c") == "`` a `b` c ``"
+    assert format_inline_code("plain") == "`plain`"
 
 
 def test_spans() -> None:
-    en, zh = Wording("en"), Wording("zh")
-    assert [span(s, en) for s in (0.2, 30, 600, 9000)] == ["less than a second", "30 s", "10 min", "2.5 h"]
-    assert [span(s, zh) for s in (0.2, 30, 600, 9000)] == ["<1 秒", "30 秒", "10 分钟", "2.5 小时"]
+    en, zh = RecordCatalogue("en"), RecordCatalogue("zh")
+    assert [format_record_span(s, en) for s in (0.2, 30, 600, 9000)] == [
+        "less than a second",
+        "30 s",
+        "10 min",
+        "2.5 h",
+    ]
+    assert [format_record_span(s, zh) for s in (0.2, 30, 600, 9000)] == ["<1 秒", "30 秒", "10 分钟", "2.5 小时"]
 
 
 @given(st.text())
 def test_any_note_stays_on_its_line(note: str) -> None:
-    seen = Seen("note", "2026-02-25T03:16:00Z", parts={"who": "me", "why": note}, evidence=(note,), lines=(note,))
+    seen = Observation(
+        "note", "2026-02-25T03:16:00Z", parts={"who": "me", "why": note}, evidence=(note,), lines=(note,)
+    )
     usual = record_markdown(
         replace(reference("en"), seen=(replace(seen, parts={"who": "me", "why": "x"}, evidence=("x",), lines=("x",)),))
     )

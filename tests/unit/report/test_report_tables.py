@@ -11,22 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_scenes import CONFIGS, COST, NEAR, SCENES, SCORE, analysed, facts, pair, plan, recommend, spread
 
-from muster.report.analysis import Analysis, analyse
-from muster.report.escape import latex, markdown
-from muster.report.estimates import format_of
-from muster.report.facts import Column, Measurement
-from muster.report.main_table import main_grid
-from muster.report.table import table_rows_json
-from muster.report.tables import Table, tables
-from muster.report.words import Words
-from muster.stats.sample import interquartile_mean
+from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
+from muster.app.facts.report_facts import Measurement, ResultColumn
+from muster.app.report.estimates import format_of_column
+from muster.app.report.result_tables import main_table_grid
+from muster.app.report.table_files import RenderedTable, render_report_tables, table_rows_as_json
+from muster.stats.samples import interquartile_mean
+from muster.text.catalogue import Catalogue
+from muster.text.escape_markup import escape_latex, escape_markdown
 
 
-def main(analysis: Analysis) -> Table:
-    return next(iter(tables(analysis)))
+def main(analysis: ReportAnalysis) -> RenderedTable:
+    return next(iter(render_report_tables(analysis)))
 
 
-def rows(analysis: Analysis) -> list[list[str]]:
+def rows(analysis: ReportAnalysis) -> list[list[str]]:
     """The main table's cells in Markdown, without the heading."""
     lines = [line for line in main(analysis).markdown.splitlines() if line.startswith("| ")]
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in lines[2:]]
@@ -41,7 +40,7 @@ def read(text: str) -> list[dict[str, str]]:
 
 def test_one_seed_two_seeds_three_seeds_none() -> None:
     values = {"ood/score": {"none": [], "one": [1.25], "two": [1.5, 1.25], "three": [1.0, 2.0, 3.0]}}
-    analysis = analyse(facts(values, plan=None, configs=("none", "one", "two", "three"), seeds=("0", "1", "2")))
+    analysis = analyse_facts(facts(values, plan=None, configs=("none", "one", "two", "three"), seeds=("0", "1", "2")))
     assert rows(analysis) == [
         ["none", "0/3", "— (missing)"],
         ["one", "1/3", "1.25"],
@@ -63,7 +62,7 @@ def test_no_spread_has_no_interval() -> None:
 def test_k_is_that_of_the_weakest_column_and_the_others_say_theirs() -> None:
     whole = recommend()
     gone = next(each for each in whole.measured if each.cell == "eval/v2_full/4/id")
-    analysis = analyse(replace(whole, measured=tuple(each for each in whole.measured if each is not gone)))
+    analysis = analyse_facts(replace(whole, measured=tuple(each for each in whole.measured if each is not gone)))
     (row,) = [row for row in rows(analysis) if row[0] == "v2_full"]
     assert row[1] == "4/5"
     assert "(n = 5)" not in row[2]
@@ -74,7 +73,7 @@ def test_what_is_excluded_is_not_counted_as_missing() -> None:
     whole = recommend()
     kept = tuple(each for each in whole.measured if (each.config, each.seed) != ("v2_full", "4"))
     out = tuple(("v2_full", "4", head) for head in ("id", "ood", "train"))
-    analysis = analyse(replace(whole, measured=kept, excluded=out))
+    analysis = analyse_facts(replace(whole, measured=kept, excluded=out))
     assert [row[1] for row in rows(analysis)] == ["5/5", "5/5", "5/5", "4/4"]
     assert read(main(analysis).csv)[3]["declared"] == "4"
 
@@ -87,8 +86,15 @@ def test_jobs_without_the_axes_have_rows_of_their_own() -> None:
             for seed in range(3)
         ),
     )
-    analysis = analyse(
-        facts({}, plan=None, measured=cells, configs=("a",), seeds=("0", "1", "2"), columns=(Column("eval", "score"),))
+    analysis = analyse_facts(
+        facts(
+            {},
+            plan=None,
+            measured=cells,
+            configs=("a",),
+            seeds=("0", "1", "2"),
+            columns=(ResultColumn("eval", "score"),),
+        )
     )
     found = read(main(analysis).csv)
     assert [(row["config"], row["column"], row["n"], row["declared"]) for row in found] == [
@@ -99,7 +105,7 @@ def test_jobs_without_the_axes_have_rows_of_their_own() -> None:
 
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_table_has_k_of_n_as_a_column(scene: str) -> None:
-    for table in tables(analysed(scene)):
+    for table in render_report_tables(analysed(scene)):
         heads = [line for line in table.markdown.splitlines() if line.startswith(("| config", "| factor"))]
         assert heads
         assert all("| k/N |" in head for head in heads)
@@ -111,7 +117,7 @@ def test_every_table_has_k_of_n_as_a_column(scene: str) -> None:
 # -- bold and daggers
 
 
-def bold(analysis: Analysis) -> set[str]:
+def bold(analysis: ReportAnalysis) -> set[str]:
     return {row[0].rstrip(" †?") for row in rows(analysis) if any(cell.startswith("**") for cell in row)}
 
 
@@ -130,7 +136,7 @@ def test_a_candidate_that_is_surely_behind_another_is_not_bold() -> None:
     values = {
         "ood/score": {"v2_baseline": NEAR, "v2_full": spread(5.0, 0.1, 5, 2), "v2_u_only": spread(3.0, 0.1, 5, 3)}
     }
-    assert bold(analyse(facts(values, plan=plan(limit=None, factors={})))) == {"v2_full"}
+    assert bold(analyse_facts(facts(values, plan=plan(limit=None, factors={})))) == {"v2_full"}
 
 
 def test_lower_may_be_better() -> None:
@@ -193,8 +199,8 @@ def test_a_limit_may_be_a_minimum() -> None:
 )
 def test_every_number_shown_is_the_sample_s_at_the_precision_shown(a: list[float], b: list[float]) -> None:
     analysis = pair(a, b)
-    form = format_of(analysis, SCORE)
-    for row, config in zip(main_grid(analysis, Words("en")).rows, analysis.facts.configs, strict=True):
+    form = format_of_column(analysis, SCORE)
+    for row, config in zip(main_table_grid(analysis, Catalogue("en")).rows, analysis.facts.configs, strict=True):
         sample = analysis.sample(config, SCORE)
         known = list(sample.values) if sample.n < 3 else [sample.mean, sample.sd or 0.0]
         shown = [float(part) for part in re.split(r" ± | / ", row[2].text)]
@@ -248,14 +254,14 @@ def test_the_interquartile_mean_is_shown_from_ten_seeds_on() -> None:
     a, b = read(main(analysis).csv)
     assert (float(a["iqm"]), b["iqm"]) == (interquartile_mean(tuple(ten)), "NA")
     note = "Interquartile mean of ood/score (the middle half of the seeds, from 10 seeds on): v2_baseline "
-    assert f"{note}{format_of(analysis, SCORE)(interquartile_mean(tuple(ten)))}." in main(analysis).markdown.replace(
-        "\\", ""
-    )
+    assert f"{note}{format_of_column(analysis, SCORE)(interquartile_mean(tuple(ten)))}." in main(
+        analysis
+    ).markdown.replace("\\", "")
     assert "Interquartile" not in main(pair(ten[:9], nine)).markdown
 
 
 def test_csv_also_has_results_that_the_main_table_leaves_out() -> None:
-    analysis = analyse(replace(recommend(), columns=(SCORE,)))
+    analysis = analyse_facts(replace(recommend(), columns=(SCORE,)))
     assert {row["column"] for row in read(main(analysis).csv)} == {
         "ood/score",
         "id/score",
@@ -267,7 +273,7 @@ def test_csv_also_has_results_that_the_main_table_leaves_out() -> None:
 
 def test_rows_as_json() -> None:
     analysis = analysed("incomplete")
-    found = json.loads(json.dumps(table_rows_json(analysis), allow_nan=False))
+    found = json.loads(json.dumps(table_rows_as_json(analysis), allow_nan=False))
     assert [set(row) for row in found] == [{"config", "split", "metric", "n", "mean", "sd", "values"}] * 16
     row = next(row for row in found if (row["config"], row["metric"]) == ("v2_full", "cost"))
     assert (row["split"], row["n"], row["mean"]) == ("ood", 4, analysis.sample("v2_full", COST).mean)
@@ -275,8 +281,8 @@ def test_rows_as_json() -> None:
 
 
 def test_a_config_without_a_result_has_no_mean_in_json() -> None:
-    analysis = analyse(facts({"ood/score": {"a": [], "b": [1.0]}}, plan=None, configs=("a", "b")))
-    assert table_rows_json(analysis)[0] == {
+    analysis = analyse_facts(facts({"ood/score": {"a": [], "b": [1.0]}}, plan=None, configs=("a", "b")))
+    assert table_rows_as_json(analysis)[0] == {
         "config": "a",
         "split": "ood",
         "metric": "score",
@@ -289,9 +295,9 @@ def test_a_config_without_a_result_has_no_mean_in_json() -> None:
 
 def test_values_stand_in_the_declared_order_of_the_seeds() -> None:
     whole = recommend()
-    analysis = analyse(replace(whole, measured=whole.measured[::-1]))
-    assert [row["values"] for row in table_rows_json(analysis)] == [
-        row["values"] for row in table_rows_json(analyse(whole))
+    analysis = analyse_facts(replace(whole, measured=whole.measured[::-1]))
+    assert [row["values"] for row in table_rows_as_json(analysis)] == [
+        row["values"] for row in table_rows_as_json(analyse_facts(whole))
     ]
 
 
@@ -301,10 +307,10 @@ def test_values_stand_in_the_declared_order_of_the_seeds() -> None:
 ODD = "50%_a&b#1|$x^y~{z}\\[k]*<b>"
 
 
-def odd() -> Analysis:
+def odd() -> ReportAnalysis:
     values = {"o_o%d/sco&re": {ODD: NEAR, "_plain_": spread(2.0, 0.1, 5, 2)}}
-    primary = Column("o_o%d", "sco&re")
-    return analyse(
+    primary = ResultColumn("o_o%d", "sco&re")
+    return analyse_facts(
         facts(
             values,
             campaign="50%_off|now",
@@ -316,20 +322,20 @@ def odd() -> Analysis:
 def test_odd_names_stay_in_their_markdown_cell() -> None:
     found = rows(odd())
     assert [len(row) for row in found] == [3, 3]
-    assert found[0][0] == markdown(ODD)
+    assert found[0][0] == escape_markdown(ODD)
     assert found[1][0] == r"\_plain\_"
     assert r"\|" in found[0][0]
 
 
 def test_ordinary_names_are_left_as_they_are() -> None:
-    assert [markdown(name) for name in ("v2_full", "a-b.c", "x [0.1, 0.9]", "p <0.0001", "a < b")] == [
+    assert [escape_markdown(name) for name in ("v2_full", "a-b.c", "x [0.1, 0.9]", "p <0.0001", "a < b")] == [
         "v2_full",
         "a-b.c",
         "x [0.1, 0.9]",
         "p <0.0001",
         "a < b",
     ]
-    assert [markdown(name) for name in ("[a](b)", "a\nb", "<script>", "~~a~~", "&amp;")] == [
+    assert [escape_markdown(name) for name in ("[a](b)", "a\nb", "<script>", "~~a~~", "&amp;")] == [
         r"[a\](b)",
         "a b",
         r"\<script>",
@@ -341,16 +347,16 @@ def test_ordinary_names_are_left_as_they_are() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_odd_names_are_escaped_in_latex(language: str) -> None:
     analysis = odd()
-    for table in tables(replace(analysis, facts=replace(analysis.facts, language=language))):  # type: ignore[arg-type]
+    for table in render_report_tables(replace(analysis, facts=replace(analysis.facts, language=language))):  # type: ignore[arg-type]
         assert_sound(table.latex)
-        assert latex(ODD) in table.latex
-    assert latex("a_b -0.5 [-1, 2] x-1") == r"a\_b $-$0.5 {[}$-$1, 2{]} x-1"
+        assert escape_latex(ODD) in table.latex
+    assert escape_latex("a_b -0.5 [-1, 2] x-1") == r"a\_b $-$0.5 {[}$-$1, 2{]} x-1"
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("scene", SCENES)
 def test_latex_is_sound(scene: str, language: str) -> None:
-    for table in tables(analysed(scene, language)):  # type: ignore[arg-type]
+    for table in render_report_tables(analysed(scene, language)):  # type: ignore[arg-type]
         assert_sound(table.latex)
         assert r"\toprule" in table.latex
         assert "booktabs" in table.latex
@@ -378,29 +384,32 @@ def assert_sound(text: str) -> None:
 
 
 def test_chinese_stands_in_captions_only_and_says_what_it_needs() -> None:
-    for table in tables(analysed("recommend", "zh")):
+    for table in render_report_tables(analysed("recommend", "zh")):
         assert "xeCJK" in table.latex
         outside = re.sub(r"\\caption\{.*\}", "", table.latex)
         assert not re.search(r"[\u4e00-\u9fff]", outside)
-    assert all("xeCJK" not in table.latex for table in tables(analysed("recommend", "en")))
+    assert all("xeCJK" not in table.latex for table in render_report_tables(analysed("recommend", "en")))
 
 
 def test_the_mark_is_in_every_caption() -> None:
     for language in ("en", "zh"):
-        for table in tables(analysed("incomplete", language)):  # type: ignore[arg-type]
+        for table in render_report_tables(analysed("incomplete", language)):  # type: ignore[arg-type]
             captions = re.findall(r"\\caption\{(PARTIAL 51/60)", table.latex)
             assert len(captions) == table.latex.count(r"\caption{")
             titles = [line for line in table.markdown.splitlines() if line.startswith("**")]
             assert titles
             assert all(line.startswith("**PARTIAL 51/60") for line in titles)
-    assert all("PARTIAL" not in table.markdown + table.latex + table.csv for table in tables(analysed("recommend")))
+    assert all(
+        "PARTIAL" not in table.markdown + table.latex + table.csv
+        for table in render_report_tables(analysed("recommend"))
+    )
 
 
 # -- ablation
 
 
 def test_the_ablation_has_factors_and_pairs_that_differ_in_one() -> None:
-    _, ablation = tables(analysed("recommend"))
+    _, ablation = render_report_tables(analysed("recommend"))
     assert "| v2_u_only | ✓ | – | 5/5 |" in ablation.markdown
     assert "| u: 0 → 1 | v2_full − v2_cert_only | 5/5 − 5/5 | cert = 1 | +1.00 [0.66, 1.34] |" in ablation.markdown
     assert "v2_full − v2_baseline" not in ablation.markdown  # two factors at once
@@ -410,8 +419,8 @@ def test_the_ablation_has_factors_and_pairs_that_differ_in_one() -> None:
 
 
 def test_without_factors_there_is_no_ablation() -> None:
-    assert [table.name for table in tables(analysed("recommend", plan=plan(factors={})))] == ["main"]
-    assert [table.name for table in tables(analysed("no_plan"))] == ["main"]
+    assert [table.name for table in render_report_tables(analysed("recommend", plan=plan(factors={})))] == ["main"]
+    assert [table.name for table in render_report_tables(analysed("no_plan"))] == ["main"]
 
 
 def test_configs_without_factors_are_left_out_and_levels_may_be_words() -> None:
@@ -420,7 +429,7 @@ def test_configs_without_factors_are_left_out_and_levels_may_be_words() -> None:
         "v2_u_only": {"risk": "low", "steps": 10},
         "v2_full": {"risk": "none"},
     }
-    _, ablation = tables(analysed("recommend", plan=plan(factors=factors)))
+    _, ablation = render_report_tables(analysed("recommend", plan=plan(factors=factors)))
     assert "v2_cert_only" not in ablation.markdown
     assert "v2_cert_only" not in ablation.csv
     assert "| v2_full | none | — | 5/5 |" in ablation.markdown

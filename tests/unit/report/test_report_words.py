@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-import muster.report
-from muster.report.words import TEXTS, Words
+import muster
+import muster.app.report
+from muster.text.catalogue import TEXTS, Catalogue
 
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # English takes a flag's sentence from `stats`, where it is made.
@@ -61,8 +62,9 @@ def test_chinese_uses_its_own_punctuation() -> None:
 
 def test_every_text_is_asked_for_somewhere() -> None:
     """A text that nobody asks for is one that nobody reads again."""
-    room = Path(muster.report.__file__).parent
-    files = [*room.glob("*.py"), room.parent / "acts" / "report_facts.py"]
+    app = Path(muster.__file__).parent / "app"
+    files = [path for room in ("report", "facts", "loop") for path in (app / room).glob("*.py")]
+    files += [path for path in (app.parent / "text").glob("*.py") if "_texts_" not in path.name]
     code = "\n".join(path.read_text("utf-8") for path in files)
     asked = set(re.findall(r"[\"']([a-z_]+(?:\.[a-zA-Z_]+)*)[\"']", code))
     families = set(re.findall(r"f[\"']([a-z_.]+[._])\{", code))
@@ -73,7 +75,7 @@ def test_every_text_is_asked_for_somewhere() -> None:
 
 
 def test_counts_and_lists() -> None:
-    english, chinese = Words("en"), Words("zh")
+    english, chinese = Catalogue("en"), Catalogue("zh")
     assert [english.count("seed", n) for n in (1, 2)] == ["1 training seed", "2 training seeds"]
     assert chinese.count("seed", 1) == "1 个训练种子"
     assert [english.several(items) for items in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from staged_scenes import SCENES
 
-from muster.report.figures.loading import bundled_fonts_only
-from muster.report.figures.staged import artifacts_of
+from muster.app.facts.drawing.figure_style import with_bundled_fonts_only
+from muster.app.gates.staged_artifacts import parse_staged_artifacts
 
-with bundled_fonts_only():
+with with_bundled_fonts_only():
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.text import Text
     from matplotlib.transforms import Bbox
 
-    from muster.report.figures.sheet import SMALL, style
-    from muster.report.figures.staged.drawing import Scene, figures_of
+    from muster.app.facts.drawing.figure_page import SMALL, apply_figure_style
+    from muster.app.gates.picture_plan import StagedScene, figures_of_plan
 
 DPI = 80
 
@@ -34,10 +34,12 @@ def test_all_words_are_on_the_sheet_large_enough_and_apart(scene: str, monkeypat
 
     monkeypatch.setattr(RendererAgg, "draw_text", note)
     found = dict(
-        figures_of(Scene(artifacts_of(SCENES[scene]()), "en", "train/a_rather_long_name/0", "0.6.0", "PARTIAL"))
+        figures_of_plan(
+            StagedScene(parse_staged_artifacts(SCENES[scene]()), "en", "train/a_rather_long_name/0", "0.6.0", "PARTIAL")
+        )
     )
     assert found
-    with style():
+    with apply_figure_style():
         for figure in found.values():
             figure.savefig(BytesIO(), format="raw", dpi=DPI)
     for figure in found.values():

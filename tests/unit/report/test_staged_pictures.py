@@ -8,27 +8,28 @@ import math
 import pytest
 from staged_scenes import ROWS, SCENES, all_wrong, made_up, many_keys, one_row, reference
 
-from muster.report.figures.loading import bundled_fonts_only
-from muster.report.figures.staged import artifacts_of, draw
-from muster.report.figures.staged.labels import contradictions
-from muster.report.figures.staged.words import Say
+from muster.app.facts.drawing.figure_style import with_bundled_fonts_only
+from muster.app.gates.picture_captions import CaptionWords
+from muster.app.gates.stage_bands import find_wrong_labels
+from muster.app.gates.staged_artifacts import parse_staged_artifacts
+from muster.app.gates.staged_pictures import draw_staged_pictures
 
-with bundled_fonts_only():
+with with_bundled_fonts_only():
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    from muster.report.figures.staged import drawing
-    from muster.report.figures.staged.drawing import Scene, figures_of
-    from muster.report.figures.staged.ground import WRONG
-    from muster.report.figures.staged.timeline import STATES
+    from muster.app.gates import picture_plan
+    from muster.app.gates.gate_timeline import STATE_MARKS
+    from muster.app.gates.picture_plan import StagedScene, figures_of_plan
+    from muster.app.gates.picture_sheet import WRONG_LABEL_HATCH
 
 Texts = dict[str, str]
 
 
 def pictures(texts: Texts) -> dict[str, Figure]:
-    return dict(figures_of(Scene(artifacts_of(texts), "en")))
+    return dict(figures_of_plan(StagedScene(parse_staged_artifacts(texts), "en")))
 
 
 def labelled(axes: Axes, label: str) -> list[Line2D]:
@@ -57,7 +58,7 @@ def test_values_bounds_and_decisions_of_the_reference() -> None:
     assert points(labelled(p10, "failure upper")[0]) == [(4, 95), (60, 95)]
     assert points(labelled(p10, "fails")[0]) == [(8, 83.0), (32, 87.0), (40, 89.0)]
     assert points(labelled(least, "fails")[0]) == [(16, 0.417)]
-    assert {state: [x for x, _ in points(labelled(decisions, state)[0])] for state in STATES} == {
+    assert {state: [x for x, _ in points(labelled(decisions, state)[0])] for state in STATE_MARKS} == {
         "advance": [], "hold": [24, 48, 56], "failure_hold": [8, 16, 32, 40], "fall_back": [], "frozen": [],
     }  # fmt: skip
     assert [each.get_text() for each in decisions.get_yticklabels()][:3] == [
@@ -79,13 +80,13 @@ def test_a_bound_that_differs_by_stage_is_a_step_line() -> None:
 
 def test_decisions_of_every_kind_and_the_phase() -> None:
     figure = pictures(made_up())["gate_timeline"]
-    rows = artifacts_of(made_up()).gates[0].rows
+    rows = parse_staged_artifacts(made_up()).gates[0].rows
     survival, _, decisions, phase = panels(figure)
-    assert {row.state for row in rows} == set(STATES)
-    for lane, state in enumerate(STATES):
+    assert {row.state for row in rows} == set(STATE_MARKS)
+    for lane, state in enumerate(STATE_MARKS):
         assert points(labelled(decisions, state)[0]) == [(row.iteration, lane) for row in rows if row.state == state]
-    looks = [(line.get_marker(), line.get_color()) for state in STATES for line in labelled(decisions, state)]
-    assert len({marker for marker, _ in looks}) == len({colour for _, colour in looks}) == len(STATES)
+    looks = [(line.get_marker(), line.get_color()) for state in STATE_MARKS for line in labelled(decisions, state)]
+    assert len({marker for marker, _ in looks}) == len({colour for _, colour in looks}) == len(STATE_MARKS)
     assert max(labelled(phase, "phase")[0].get_ydata()) == max(row.phase for row in rows) == 2
     line = labelled(phase, "phase")[0]
     risen = next(x for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True) if y == 1)
@@ -150,7 +151,7 @@ def hatched(axes: Axes) -> list[tuple[float, float]]:
     """From where to where something is flagged."""
     found = []
     for patch in axes.patches:
-        if isinstance(patch, Patch) and patch.get_hatch() == WRONG:
+        if isinstance(patch, Patch) and patch.get_hatch() == WRONG_LABEL_HATCH:
             box = patch.get_path().get_extents(patch.get_patch_transform())
             found.append((box.x0, box.x1))
     return sorted(found)
@@ -174,7 +175,7 @@ def test_labels_that_agree_are_not_flagged() -> None:
 
 
 def test_many_wrong_labels_are_counted() -> None:
-    found = draw(artifacts_of(all_wrong()), kinds=("png",))
+    found = draw_staged_pictures(parse_staged_artifacts(all_wrong()), kinds=("png",))
     assert len(found.contradictions) == 60
     assert len(found.notes) == 13
     assert found.notes[-1] == "48 more labels contradict the schedule"
@@ -192,24 +193,24 @@ def test_labels_are_checked_in_rows_that_are_not_drawn() -> None:
     rows = [{"iter": at, "stage": "ne" if at == 2994 else "main", "survival": 0.5} for at in range(1, 5001)]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     schedule = json.dumps({"iterations": 5000, "schedule": "5000:a.json|type=main"})
-    artifacts = artifacts_of({"eval_history.jsonl": text, "schedule_trace.json": schedule})
+    artifacts = parse_staged_artifacts({"eval_history.jsonl": text, "schedule_trace.json": schedule})
     assert 2994 not in artifacts.series[0].at
     assert len(artifacts.series[0].at) < 2000
     assert "eval: 5,000 rows" in words(pictures({"eval_history.jsonl": text})["survival"])
-    assert "iteration 2994" in Say("en").contradictions(contradictions(artifacts))[0]
+    assert "iteration 2994" in CaptionWords("en").contradictions(find_wrong_labels(artifacts))[0]
 
 
 def test_how_often_a_gate_opened_is_told_of_all_rows() -> None:
     rows = [{"iteration": at, "state": "advance" if at % 2 else "hold", "values": {"a": at}} for at in range(1, 6001)]
-    found = artifacts_of({"gate_trace.jsonl": "\n".join(map(json.dumps, rows))})
+    found = parse_staged_artifacts({"gate_trace.jsonl": "\n".join(map(json.dumps, rows))})
     assert len(found.gates[0].rows) < 6000
-    figure = dict(figures_of(Scene(found, "en")))["gate_timeline"]
+    figure = dict(figures_of_plan(StagedScene(found, "en")))["gate_timeline"]
     assert "6,000 observations, iterations 1 to 6000: it opened 3,000 times, first at 1" in words(figure)
 
 
 def test_bars_are_stacked_and_add_up() -> None:
     texts = reference()
-    events = artifacts_of(texts).events
+    events = parse_staged_artifacts(texts).events
     assert events is not None
     figure = pictures(texts)["stage_events"]
     (axes,) = figure.axes
@@ -277,35 +278,37 @@ def test_a_picture_that_can_not_be_drawn_is_named_and_the_others_are_drawn(monke
     def broken(*_: object) -> Figure:
         raise RuntimeError("no ink")
 
-    monkeypatch.setattr(drawing.events, "draw", broken)
-    found = draw(artifacts_of(reference()), kinds=("png",))
+    monkeypatch.setattr(picture_plan, "draw_stage_events", broken)
+    found = draw_staged_pictures(parse_staged_artifacts(reference()), kinds=("png",))
     assert set(found.files) == {"gate_timeline.png", "stage_warnings.png", "survival.png"}
     assert "stage_events could not be drawn: RuntimeError: no ink" in found.notes
     assert "stage_events" not in found.captions
 
 
 def test_the_files_say_what_they_are_made_from_and_are_the_same_twice() -> None:
-    artifacts = artifacts_of(
+    artifacts = parse_staged_artifacts(
         {"eval_history.jsonl": reference()["eval_history.jsonl"]}, {"eval_history.jsonl": "ab" * 32}
     )
-    first = draw(artifacts, "zh", of="train/a/0", version="1.2.3", mark="PARTIAL")
-    assert first.files == draw(artifacts, "zh", of="train/a/0", version="1.2.3", mark="PARTIAL").files
+    first = draw_staged_pictures(artifacts, "zh", of="train/a/0", version="1.2.3", mark="PARTIAL")
+    assert first.files == draw_staged_pictures(artifacts, "zh", of="train/a/0", version="1.2.3", mark="PARTIAL").files
     assert set(first.files) == {"survival.png", "survival.svg", "survival.pdf"}
     assert b"train/a/0; eval_history.jsonl sha256 abababababababab; muster 1.2.3" in first.files["survival.png"]
     assert first.captions["survival"].startswith("PARTIAL。存活率")
 
 
 def test_captions_say_what_is_in_the_picture_and_nothing_else() -> None:
-    said = draw(artifacts_of({"gate_trace.jsonl": SCENES["no labels"]()["gate_trace.jsonl"]}), kinds=("png",)).captions
+    said = draw_staged_pictures(
+        parse_staged_artifacts({"gate_trace.jsonl": SCENES["no labels"]()["gate_trace.jsonl"]}), kinds=("png",)
+    ).captions
     assert said["gate_timeline"].startswith("The gate: values")
     assert said["gate_timeline"].endswith("It never opened.")  # no stages, nothing frozen
-    said = draw(artifacts_of(made_up()), kinds=("png",)).captions
+    said = draw_staged_pictures(parse_staged_artifacts(made_up()), kinds=("png",)).captions
     assert "It opened at iteration 20, 28, 47, 55. While it is frozen nothing is judged" in said["gate_timeline"]
     assert said["gate_timeline"].endswith("Background: the stages, from the schedule.")
 
 
 def test_a_name_that_can_not_be_drawn_is_explained_in_the_caption() -> None:
-    found = draw(artifacts_of(SCENES["chinese names"]()), "zh", kinds=("png",))
+    found = draw_staged_pictures(parse_staged_artifacts(SCENES["chinese names"]()), "zh", kinds=("png",))
     assert all("图中名称：stage 1 = 北侧、stage 2 = 主段。" in caption for caption in found.captions.values())
     assert found.notes == []
 
@@ -329,5 +332,5 @@ def test_a_name_that_can_not_be_drawn_is_explained_in_the_caption() -> None:
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
 def test_odd_data_never_raises_and_nothing_is_drawn_badly(texts: Texts) -> None:
-    found = draw(artifacts_of(texts), kinds=("png",))
+    found = draw_staged_pictures(parse_staged_artifacts(texts), kinds=("png",))
     assert not [note for note in found.notes if "could not be drawn" in note]

@@ -16,9 +16,14 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from muster.rounds.config import UnreadableConfig
-from muster.rounds.paths import Where, at_place, leaves, told
-from muster.rounds.texts import EditsRefused, differing, edit_text, read_config, same
+from muster.rules.config_paths import ConfigPlace, UnreadableConfig, format_config_path, iterate_leaves, value_at_place
+from muster.rules.edit_config import (
+    EditsRefused,
+    differing_places,
+    edit_config_text,
+    is_same_config_value,
+    parse_config,
+)
 
 KEYS = st.text(st.sampled_from('abcxyz_.*"@ [é键1'), min_size=1, max_size=4)
 HALVES = st.integers(-(2**40), 2**40).map(lambda number: number / 1024)  # exactly representable
@@ -79,15 +84,15 @@ def configs(draw: Any, kinds: tuple[str, ...] = ("json", "yaml", "toml")) -> tup
     text = {"json": as_json, "yaml": as_yaml, "toml": as_toml}[kind](tree, draw)
     if draw(st.booleans()):
         text = text.replace("\n", "\r\n")
-    config = read_config(text, kind)
+    config = parse_config(text, kind)
     return kind, text, config.tree
 
 
-def numbers(tree: Any) -> list[Where]:
+def numbers(tree: Any) -> list[ConfigPlace]:
     return [
         where
-        for where in leaves(tree)
-        if where and type(at_place(tree, where)) in (int, float) and math.isfinite(at_place(tree, where))
+        for where in iterate_leaves(tree)
+        if where and type(value_at_place(tree, where)) in (int, float) and math.isfinite(value_at_place(tree, where))
     ]
 
 
@@ -95,31 +100,31 @@ def numbers(tree: Any) -> list[Where]:
 @settings(max_examples=150, deadline=None)
 def test_no_edit_no_change(config: tuple[str, str, Any]) -> None:
     kind, text, tree = config
-    found = edit_text(text, kind, [])
+    found = edit_config_text(text, kind, [])
     assert (found.text, found.changed) == (text, ())
-    assert same(found.tree, tree)
+    assert is_same_config_value(found.tree, tree)
 
 
 @given(configs(), st.data())
 @settings(max_examples=250, deadline=None)
 def test_what_is_written_is_read_again_and_nothing_else_has_changed(config: tuple[str, str, Any], data: Any) -> None:
     kind, text, tree = config
-    places = [where for where in leaves(tree) if where]
+    places = [where for where in iterate_leaves(tree) if where]
     assume(places)
     where = data.draw(st.sampled_from(places))
     value = data.draw(SCALARS)
-    old = at_place(tree, where)
+    old = value_at_place(tree, where)
     raw = value if isinstance(value, str) and isinstance(old, str) else json.dumps(value)
     try:
-        found = edit_text(text, kind, [f"{told(where)}@set={raw}"])
+        found = edit_config_text(text, kind, [f"{format_config_path(where)}@set={raw}"])
     except EditsRefused:
         assert not isinstance(old, str)
         return
-    assert same(read_config(found.text, kind).tree, found.tree)
+    assert is_same_config_value(parse_config(found.text, kind).tree, found.tree)
     expected = copy.deepcopy(tree)
-    at_place(expected, where[:-1])[where[-1]] = found.changes[0].new
-    assert same(found.tree, expected)
-    assert [each for each in differing(tree, found.tree) if each[: len(where)] != where] == []
+    value_at_place(expected, where[:-1])[where[-1]] = found.changes[0].new
+    assert is_same_config_value(found.tree, expected)
+    assert [each for each in differing_places(tree, found.tree) if each[: len(where)] != where] == []
 
 
 @given(configs(("json", "yaml")), st.data())
@@ -129,8 +134,8 @@ def test_bytes_outside_of_the_edited_values_stay(config: tuple[str, str, Any], d
     places = numbers(tree)
     assume(places)
     chosen = data.draw(st.lists(st.sampled_from(places), min_size=1, max_size=3, unique=True))
-    found = edit_text(text, kind, [f"{told(where)}@add=1" for where in chosen])
-    before, after = read_config(text, kind), read_config(found.text, kind)
+    found = edit_config_text(text, kind, [f"{format_config_path(where)}@add=1" for where in chosen])
+    before, after = parse_config(text, kind), parse_config(found.text, kind)
     assert outside(text, [before.spans[where] for where in chosen]) == outside(
         found.text, [after.spans[where] for where in chosen]
     )
@@ -146,7 +151,7 @@ def outside(text: str, spans: list[tuple[int, int]]) -> str:
 def test_toml_lines_without_an_edited_value_stay(values: dict[str, float], data: Any) -> None:
     text = "".join(f"{key} = {value!r} # of {key}\n" for key, value in values.items())
     chosen = data.draw(st.sampled_from(sorted(values)))
-    found = edit_text(text, "toml", [f"{chosen}@add=0.5"])
+    found = edit_config_text(text, "toml", [f"{chosen}@add=0.5"])
     rows = zip(text.splitlines(), found.text.splitlines(), strict=True)
     assert all(old == new for old, new in rows if not old.endswith(f" of {chosen}"))
     assert found.text.count("# of") == len(values)
@@ -157,16 +162,16 @@ def test_toml_lines_without_an_edited_value_stay(values: dict[str, float], data:
 @settings(max_examples=200, deadline=None)
 def test_an_edit_and_its_inverse_give_the_same_config(config: tuple[str, str, Any], data: Any) -> None:
     kind, text, tree = config
-    places = [where for where in numbers(tree) if abs(at_place(tree, where)) < 1e300]
+    places = [where for where in numbers(tree) if abs(value_at_place(tree, where)) < 1e300]
     assume(places)
     where = data.draw(st.sampled_from(places))
-    old = at_place(tree, where)
+    old = value_at_place(tree, where)
     assume(isinstance(old, int) or old == 0 or abs(old) > 1e-290)  # below, halves are lost
     power = data.draw(st.sampled_from([2, 4, 1024]))
-    there, back = f"{told(where)}@mul={power}", f"{told(where)}@mul={1 / power!r}"
-    one_by_one = edit_text(edit_text(text, kind, [there]).text, kind, [back])
-    assert same(one_by_one.tree, tree)
-    at_once = edit_text(text, kind, [there, back])
+    there, back = f"{format_config_path(where)}@mul={power}", f"{format_config_path(where)}@mul={1 / power!r}"
+    one_by_one = edit_config_text(edit_config_text(text, kind, [there]).text, kind, [back])
+    assert is_same_config_value(one_by_one.tree, tree)
+    at_once = edit_config_text(text, kind, [there, back])
     assert (at_once.text, at_once.changed) == (text, ())
 
 
@@ -176,8 +181,8 @@ def test_what_is_added_can_be_taken_away_again(old: int, added: int, kind: str) 
         value: float = old if scale == 1 else old / scale
         more = added if scale == 1 else added / scale
         text = {"json": '{"x": %r}', "yaml": "x: %r\n", "toml": "x = %r\n"}[kind] % value
-        there = edit_text(text, kind, [f"x@add={more!r}"])
-        back = edit_text(there.text, kind, [f"x@add={-more!r}"])
+        there = edit_config_text(text, kind, [f"x@add={more!r}"])
+        back = edit_config_text(there.text, kind, [f"x@add={-more!r}"])
         assert back.text == text
 
 
@@ -188,17 +193,19 @@ def test_edits_of_different_places_can_come_in_any_order(config: tuple[str, str,
     places = numbers(tree)
     assume(len(places) > 1)
     chosen = data.draw(st.lists(st.sampled_from(places), min_size=2, max_size=4, unique=True))
-    edits = [f"{told(where)}@{data.draw(st.sampled_from(['add=3', 'mul=0.5', 'set=7']))}" for where in chosen]
-    found = edit_text(text, kind, edits)
-    other = edit_text(text, kind, data.draw(st.permutations(edits)))
+    edits = [
+        f"{format_config_path(where)}@{data.draw(st.sampled_from(['add=3', 'mul=0.5', 'set=7']))}" for where in chosen
+    ]
+    found = edit_config_text(text, kind, edits)
+    other = edit_config_text(text, kind, data.draw(st.permutations(edits)))
     assert found.text == other.text
-    assert same(found.tree, other.tree)
+    assert is_same_config_value(found.tree, other.tree)
 
 
 @given(st.integers(-(10**6), 10**6), st.decimals(-100, 100, places=3, allow_nan=False), st.data())
 def test_integers_stay_integers_within_their_bounds(old: int, factor: Any, data: Any) -> None:
     low, high = sorted(data.draw(st.tuples(st.integers(-100, 100), st.integers(-100, 100))))
-    found = edit_text(json.dumps({"x": old}), "json", [f"x@mul={factor}@min={low}@max={high}"])
+    found = edit_config_text(json.dumps({"x": old}), "json", [f"x@mul={factor}@min={low}@max={high}"])
     new = found.tree["x"]
     assert type(new) is int
     assert low <= new <= high
@@ -217,7 +224,7 @@ def test_whatever_is_typed_gives_a_variant_or_a_message(written: str) -> None:
 
 def mistakes_of(text: str, kind: str, written: str) -> tuple[str, ...]:
     try:
-        edit_text(text, kind, [written])
+        edit_config_text(text, kind, [written])
     except EditsRefused as refused:
         return refused.mistakes
     return ()
@@ -227,8 +234,8 @@ def mistakes_of(text: str, kind: str, written: str) -> tuple[str, ...]:
 @settings(max_examples=600, deadline=None)
 def test_whatever_is_read_gives_a_config_or_a_message(text: str, kind: str) -> None:
     try:
-        config = read_config(text, kind)
+        config = parse_config(text, kind)
     except UnreadableConfig:
         return
-    for where in leaves(config.tree):
-        at_place(config.tree, where)
+    for where in iterate_leaves(config.tree):
+        value_at_place(config.tree, where)

@@ -7,10 +7,15 @@ import tomllib
 
 import pytest
 
-from muster.rounds.config import UnreadableConfig, kind_of
-from muster.rounds.names import digest_of
-from muster.rounds.paths import find, leaves, parse_path, told
-from muster.rounds.texts import EditsRefused, edit_text, read_config
+from muster.rules.config_paths import (
+    UnreadableConfig,
+    config_kind_of_file,
+    find_config_places,
+    format_config_path,
+    iterate_leaves,
+    parse_config_path,
+)
+from muster.rules.edit_config import EditsRefused, digest_config, edit_config_text, parse_config
 
 JSON = """{
   "name": "act",
@@ -60,18 +65,18 @@ taus = [
 
 
 def made(text: str, kind: str, *edits: str) -> str:
-    return edit_text(text, kind, edits).text
+    return edit_config_text(text, kind, edits).text
 
 
 def refusal(text: str, kind: str, *edits: str) -> str:
     with pytest.raises(EditsRefused) as told_:
-        edit_text(text, kind, edits)
+        edit_config_text(text, kind, edits)
     return str(told_.value)
 
 
 def test_json_changes_the_numbers_and_nothing_else() -> None:
     edits = ["ot.loss_config.reg@mul=1.5", "ot.loss_config.features.*.weight_label@mul=0.5", "ot.window@mul=1.5@max=10"]
-    found = edit_text(JSON, "json", edits)
+    found = edit_config_text(JSON, "json", edits)
     expected = JSON.replace("1e-3", "0.0015").replace("0.01}", "0.005}").replace("2E-2", "0.01")
     assert found.text == expected.replace('"window": 8', '"window": 10')
     assert [(change.path, change.old, change.new, change.note) for change in found.changes] == [
@@ -83,10 +88,10 @@ def test_json_changes_the_numbers_and_nothing_else() -> None:
 
 
 def test_numbers_that_come_out_the_same_stay_as_they_are_written() -> None:
-    found = edit_text(JSON, "json", ["ot.lambda_ot@mul=2", "optimizer.lr@mul=4", "ot.lambda_ot@mul=0.5"])
+    found = edit_config_text(JSON, "json", ["ot.lambda_ot@mul=2", "optimizer.lr@mul=4", "ot.lambda_ot@mul=0.5"])
     assert found.text == JSON.replace("1.0e-4", "0.0004")
     assert found.changed == (("optimizer", "lr"),)
-    assert edit_text(JSON, "json", ["ot.window@mul=3@max=8"]).changed == ()
+    assert edit_config_text(JSON, "json", ["ot.window@mul=3@max=8"]).changed == ()
 
 
 def test_decimals_are_reckoned_as_they_are_written() -> None:
@@ -127,7 +132,7 @@ def test_decimals_are_reckoned_as_they_are_written() -> None:
 )
 def test_types_are_kept_and_notes_say_what_was_done(edit: str, value: object, note: str) -> None:
     text = '{"window": 10, "rate": 0.1, "name": "x", "on": false, "nothing": null, "list": [1, 2], "odd.key@set=1": 1}'
-    change = edit_text(text, "json", [edit]).changes[-1]
+    change = edit_config_text(text, "json", [edit]).changes[-1]
     assert (change.new, type(change.new), change.note) == (value, type(value), note)
 
 
@@ -208,12 +213,12 @@ def test_a_switch_is_what_pyyaml_takes_it_for() -> None:
     """`yes` is a text in YAML 1.2; a text in its place would be true for whoever asks `if config.use_ot`."""
     yaml = pytest.importorskip("yaml")
     text = "use_ot: yes\nother: [On, 'on', no]\n"
-    found = edit_text(text, "yaml", ["use_ot@set=false"])
-    assert read_config(text, "yaml").tree == yaml.safe_load(text) == {"use_ot": True, "other": [True, "on", False]}
+    found = edit_config_text(text, "yaml", ["use_ot@set=false"])
+    assert parse_config(text, "yaml").tree == yaml.safe_load(text) == {"use_ot": True, "other": [True, "on", False]}
     assert yaml.safe_load(found.text) == {"use_ot": False, "other": [True, "on", False]}
     assert found.changes[0].note == "yes is read as true by YAML 1.1 readers such as PyYAML"
-    assert edit_text(text, "yaml", ["use_ot@set=true"]).changed == ()
-    twice = edit_text(text, "yaml", ["use_ot@set=false", "use_ot@set=true"]).changes
+    assert edit_config_text(text, "yaml", ["use_ot@set=true"]).changed == ()
+    twice = edit_config_text(text, "yaml", ["use_ot@set=false", "use_ot@set=true"]).changes
     assert twice[1].note == "", "what an edit wrote is true for everybody"
 
 
@@ -227,7 +232,9 @@ def test_a_text_that_looks_like_a_switch_is_told() -> None:
 
 
 def test_configs_that_pyyaml_takes_for_the_same_have_one_digest() -> None:
-    digests = [digest_of(read_config(f"use: {word}\n", "yaml").tree) for word in ("yes", "on", "true", "'yes'", "no")]
+    digests = [
+        digest_config(parse_config(f"use: {word}\n", "yaml").tree) for word in ("yes", "on", "true", "'yes'", "no")
+    ]
     assert digests[0] == digests[1] == digests[2]
     assert len(set(digests)) == 3
 
@@ -292,7 +299,7 @@ def test_edits_are_carried_out_one_after_the_other() -> None:
 
 
 def test_two_places_never_share_a_value() -> None:
-    found = edit_text('{"a": [1], "b": [2]}', "json", ["*@set=[3]", "a[0]@add=1"])
+    found = edit_config_text('{"a": [1], "b": [2]}', "json", ["*@set=[3]", "a[0]@add=1"])
     assert found.tree == {"a": [4], "b": [3]}
 
 
@@ -334,21 +341,26 @@ def test_two_places_never_share_a_value() -> None:
 )  # fmt: skip
 def test_texts_that_are_no_config(kind: str, text: str, why: str) -> None:
     with pytest.raises(UnreadableConfig) as told_:
-        read_config(text, kind)
+        parse_config(text, kind)
     assert why in str(told_.value)
 
 
 @pytest.mark.parametrize("kind", ["json", "yaml", "toml"])
 def test_a_value_that_is_nested_too_deeply_is_no_edit(kind: str) -> None:
     with pytest.raises(EditsRefused, match="nested too deeply"):
-        edit_text('{"a": 1}' if kind != "toml" else "a = 1", kind, ["a@set=" + "[" * 300 + "]" * 300])
+        edit_config_text('{"a": 1}' if kind != "toml" else "a = 1", kind, ["a@set=" + "[" * 300 + "]" * 300])
 
 
 def test_the_kind_is_told_by_the_ending() -> None:
-    assert [kind_of(name) for name in ("a.json", "b.YAML", "c.yml", "d.x.toml")] == ["json", "yaml", "yaml", "toml"]
+    assert [config_kind_of_file(name) for name in ("a.json", "b.YAML", "c.yml", "d.x.toml")] == [
+        "json",
+        "yaml",
+        "yaml",
+        "toml",
+    ]
     for name in ("json", "a.txt", "a.json.bak", ""):
         with pytest.raises(UnreadableConfig):
-            kind_of(name)
+            config_kind_of_file(name)
 
 
 @pytest.mark.parametrize(
@@ -360,5 +372,5 @@ def test_a_told_path_leads_back(where: tuple[str | int, ...]) -> None:
     tree: object = 1
     for step in reversed(where):
         tree = [0] * step + [tree] if isinstance(step, int) else {"other": 2, step: tree}
-    assert find(parse_path(told(where)), tree) == [where]
-    assert where in list(leaves(tree))
+    assert find_config_places(parse_config_path(format_config_path(where)), tree) == [where]
+    assert where in list(iterate_leaves(tree))

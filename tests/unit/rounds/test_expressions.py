@@ -11,10 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from metric_world import of
 
-from muster.rounds.evaluating import Metrics, as_json, evaluate, sentence
-from muster.rounds.expressions import keys_of, parse
-from muster.rounds.summary import Summary
-from muster.rounds.tokens import ExpressionError
+from muster.rules.evaluate_expressions import (
+    MetricSummaries,
+    evaluate_expression,
+    evaluation_as_json,
+    explain_evaluation,
+)
+from muster.rules.expressions import ExpressionError, keys_in_expression, parse_expression
+from muster.rules.metric_summary import Summary
 
 RUN = of(
     {
@@ -34,8 +38,8 @@ RUN = of(
 )
 
 
-def value(text: str, metrics: Metrics = RUN, kind: Any = "number") -> Any:
-    return evaluate(parse(text, kind), metrics).value
+def value(text: str, metrics: MetricSummaries = RUN, kind: Any = "number") -> Any:
+    return evaluate_expression(parse_expression(text, kind), metrics).value
 
 
 @pytest.mark.parametrize(
@@ -134,18 +138,21 @@ def test_truths(text: str, right: bool | None) -> None:
     ],
 )
 def test_unknown_has_a_reason(text: str, why: str) -> None:
-    found = evaluate(parse(text, "number"), RUN)
+    found = evaluate_expression(parse_expression(text, "number"), RUN)
     assert (found.value, found.why) == (None, why)
 
 
 def test_a_run_that_logged_nothing() -> None:
-    assert evaluate(parse('last("x") > 1'), Metrics({})).why == 'nothing logged "x"; it logged nothing at all'
+    assert (
+        evaluate_expression(parse_expression('last("x") > 1'), MetricSummaries({})).why
+        == 'nothing logged "x"; it logged nothing at all'
+    )
 
 
 def test_missing_is_unknown_only_where_several_keys_may_be_meant() -> None:
-    assert evaluate(parse('missing("p.q.r")'), RUN).value is None
-    assert evaluate(parse('missing("what it may mean")'), RUN).value is True
-    assert evaluate(parse('missing("a.b")'), RUN).value is False
+    assert evaluate_expression(parse_expression('missing("p.q.r")'), RUN).value is None
+    assert evaluate_expression(parse_expression('missing("what it may mean")'), RUN).value is True
+    assert evaluate_expression(parse_expression('missing("a.b")'), RUN).value is False
 
 
 @pytest.mark.parametrize(
@@ -165,19 +172,21 @@ def test_missing_is_unknown_only_where_several_keys_may_be_meant() -> None:
     ],
 )
 def test_a_trace_shows_the_numbers(text: str, told: str) -> None:
-    assert sentence(evaluate(parse(text), RUN)) == told
+    assert explain_evaluation(evaluate_expression(parse_expression(text), RUN)) == told
 
 
 def test_a_trace_as_json() -> None:
-    found = as_json(evaluate(parse('last("ot.pi_sum") < 0.05 and last("torn") > 1'), RUN))
+    found = evaluation_as_json(
+        evaluate_expression(parse_expression('last("ot.pi_sum") < 0.05 and last("torn") > 1'), RUN)
+    )
     assert found["value"] is None
     assert found["parts"][0]["parts"][0] == {"text": 'last("ot.pi_sum")', "value": 0.031}
     assert found["parts"][1]["parts"][0]["why"] == 'the last of 2 values of "torn" is nan'
 
 
 def test_the_keys_of_an_expression() -> None:
-    node = parse('last("a") < 1 and not missing("b/c") or -window("d", 5).mean > 2')
-    assert list(keys_of(node)) == ["a", "b/c", "d"]
+    node = parse_expression('last("a") < 1 and not missing("b/c") or -window("d", 5).mean > 2')
+    assert list(keys_in_expression(node)) == ["a", "b/c", "d"]
 
 
 # -- against Python itself, for what both know
@@ -224,11 +233,11 @@ def test_unknown_is_three_valued(word: str, sides: list[str]) -> None:
 @settings(max_examples=500)
 def test_whatever_is_typed_gives_a_value_or_a_message_with_a_column(text: str) -> None:
     try:
-        node = parse(text)
+        node = parse_expression(text)
     except ExpressionError as error:
         refused = error
     else:
-        assert evaluate(node, RUN).value in (True, False, None)
+        assert evaluate_expression(node, RUN).value in (True, False, None)
         return
     assert 1 <= refused.column <= len(text) + 1
     assert str(refused).startswith(f"column {refused.column}: ")
@@ -240,10 +249,12 @@ def test_whatever_is_typed_gives_a_value_or_a_message_with_a_column(text: str) -
 )  # fmt: skip
 def test_what_is_too_long_or_too_deep_is_refused(text: str) -> None:
     with pytest.raises(ExpressionError, match=r"too long|too deeply"):
-        parse(text)
+        parse_expression(text)
 
 
 def test_the_longest_chain_that_is_read_can_be_reckoned() -> None:
     text = " + ".join(["1"] * 150)
     assert value(text) == 150.0
-    assert sentence(evaluate(parse(f"{text[:-4]} > 1"), Metrics({"x": Summary("x")}))).endswith("= 149 > 1: true")
+    assert explain_evaluation(
+        evaluate_expression(parse_expression(f"{text[:-4]} > 1"), MetricSummaries({"x": Summary("x")}))
+    ).endswith("= 149 > 1: true")

@@ -14,7 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.rounds.summary import KEPT, Summarizer, Summary, direction_of, facts
+from muster.rules.metric_summary import (
+    KEPT_VALUES,
+    Summarizer,
+    Summary,
+    better_direction_of_key,
+    metric_summary_as_json,
+)
 
 VALUES = st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf, -math.inf, 0.0])
 STEPS = st.integers(0, 10**7).map(float) | st.sampled_from([math.nan])
@@ -55,7 +61,7 @@ def test_one_by_one_by_columns_and_numpy_agree(rows: list[tuple[float, float]], 
     assert (one.count, one.nan) == (other.count, other.nan) == (len(rows), sum(not math.isfinite(v) for v in values))
     for name in ("first", "last", "first_step", "last_step", "min", "max", "tail", "tail_steps"):
         assert repr(getattr(one, name)) == repr(getattr(other, name)), name
-    assert repr(list(one.tail)) == repr(values[-KEPT:])
+    assert repr(list(one.tail)) == repr(values[-KEPT_VALUES:])
     truth = expected(steps, values)
     assert (one.min, one.max) == (truth["min"], truth["max"])
     for found in (one, other):
@@ -78,7 +84,7 @@ def test_a_million_steps_far_from_zero_lose_no_digits() -> None:
     for found in (summed(steps.tolist(), values.tolist()), by_columns.summary()):
         assert found.slope == pytest.approx(slope, rel=1e-9)
         assert found.mean == pytest.approx(values.mean(), rel=1e-12)
-        assert list(found.tail) == list(values[-KEPT:])
+        assert list(found.tail) == list(values[-KEPT_VALUES:])
         assert found.window(100).mean == pytest.approx(values[-100:].mean(), rel=1e-12)
         assert found.window(100).slope == pytest.approx(np.polyfit(np.arange(100), values[-100:], 1)[0], rel=1e-6)
     assert start == pytest.approx(1e6, rel=1e-6)
@@ -136,7 +142,7 @@ def test_what_is_no_number_is_kept_and_counted() -> None:
     assert (found.count, found.nan, found.first, found.max, found.mean) == (3, 2, 1.0, 1.0, 1.0)
     assert math.isnan(found.last or 0.0)
     assert found.delta is None
-    told = facts(found)
+    told = metric_summary_as_json(found)
     assert (told["last"], told["delta"], told["count"], told["nan"]) == (None, None, 3, 2)
     assert summed([math.nan], [1.0]).last_step is None
 
@@ -153,7 +159,7 @@ def test_columns_of_different_length_are_refused() -> None:
      ("ot.pi_sum", None), ("lossless", None), ("score_error", None), ("eval/cost", "lower"), ("", None)],
 )  # fmt: skip
 def test_the_direction_is_told_by_words(key: str, better: str | None) -> None:
-    assert direction_of(key) == better
+    assert better_direction_of_key(key) == better
     summary = summed([1, 2], [1.0, 3.0])
     assert Summary(key, min=1.0, max=3.0).best() == {"lower": 1.0, "higher": 3.0, None: None}[better]
     assert summary.best("lower") == 1.0
@@ -162,10 +168,10 @@ def test_the_direction_is_told_by_words(key: str, better: str | None) -> None:
 def test_a_summary_takes_eight_bytes_for_a_value() -> None:
     """A loop holds hundreds of runs with hundreds of keys in memory."""
     found = Summarizer("x")
-    found.add_many(range(3 * KEPT), range(3 * KEPT))
+    found.add_many(range(3 * KEPT_VALUES), range(3 * KEPT_VALUES))
     summary = found.summary()
-    assert sum(map(sys.getsizeof, (summary.tail, summary.tail_steps))) < 2 * KEPT * 8 + 400
-    assert list(summary.tail) == list(map(float, range(2 * KEPT, 3 * KEPT)))
+    assert sum(map(sys.getsizeof, (summary.tail, summary.tail_steps))) < 2 * KEPT_VALUES * 8 + 400
+    assert list(summary.tail) == list(map(float, range(2 * KEPT_VALUES, 3 * KEPT_VALUES)))
 
 
 def test_a_summary_is_a_value() -> None:

@@ -8,13 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.rounds.pruning import MOST_POINTS, PruneRule, Trail, hopeless, key_of
+from muster.rules.rank_variants import (
+    MOST_TRAIL_POINTS,
+    BestValueTrail,
+    PruneRule,
+    explain_hopeless_run,
+    single_key_of_expression,
+)
 
 LOWER = PruneRule("eval/loss", "lower", after=20, least=3)
 
 
-def trail(*values: float, better: str = "lower", every: int = 10) -> Trail:
-    found = Trail(better)
+def trail(*values: float, better: str = "lower", every: int = 10) -> BestValueTrail:
+    found = BestValueTrail(better)
     found.add_many([every * (at + 1) for at in range(len(values))], values)
     return found
 
@@ -23,30 +29,30 @@ OTHERS = [trail(5, 4, 3, 2), trail(6, 5, 4, 3), trail(7, 6, 5, 4)]  # at step 20
 
 
 def test_worse_than_the_median_at_its_step_is_hopeless() -> None:
-    why = hopeless(LOWER, trail(9, 8), OTHERS)
+    why = explain_hopeless_run(LOWER, trail(9, 8), OTHERS)
     assert why == ("its best eval/loss at step 20 is 8, the median of the 3 others there is 5, and lower is better")
-    assert not hopeless(LOWER, trail(9, 5), OTHERS), "as good as the median"
-    assert not hopeless(LOWER, trail(1, 8), OTHERS), "its best counts, not its last"
+    assert not explain_hopeless_run(LOWER, trail(9, 5), OTHERS), "as good as the median"
+    assert not explain_hopeless_run(LOWER, trail(1, 8), OTHERS), "its best counts, not its last"
 
 
 def test_nobody_is_pruned_too_early_or_against_too_few() -> None:
-    assert not hopeless(LOWER, trail(99), OTHERS), "before `after`"
-    assert not hopeless(LOWER, trail(9, 8), OTHERS[:2])
-    assert not hopeless(LOWER, trail(9, 8, 7, 6, 6), OTHERS), "no other has come that far"
-    assert not hopeless(LOWER, Trail("lower"), OTHERS), "it has logged nothing"
-    assert not hopeless(LOWER, trail(math.nan, math.nan), OTHERS), "what is no number tells nothing"
+    assert not explain_hopeless_run(LOWER, trail(99), OTHERS), "before `after`"
+    assert not explain_hopeless_run(LOWER, trail(9, 8), OTHERS[:2])
+    assert not explain_hopeless_run(LOWER, trail(9, 8, 7, 6, 6), OTHERS), "no other has come that far"
+    assert not explain_hopeless_run(LOWER, BestValueTrail("lower"), OTHERS), "it has logged nothing"
+    assert not explain_hopeless_run(LOWER, trail(math.nan, math.nan), OTHERS), "what is no number tells nothing"
 
 
 def test_a_run_that_is_nearly_done_is_left_alone() -> None:
-    assert hopeless(LOWER, trail(9, 8), OTHERS, steps=23)
-    assert not hopeless(LOWER, trail(9, 8), OTHERS, steps=22), "20 of 22 steps"
-    assert not hopeless(LOWER, trail(9, 8), OTHERS, steps=20), "its last one"
+    assert explain_hopeless_run(LOWER, trail(9, 8), OTHERS, steps=23)
+    assert not explain_hopeless_run(LOWER, trail(9, 8), OTHERS, steps=22), "20 of 22 steps"
+    assert not explain_hopeless_run(LOWER, trail(9, 8), OTHERS, steps=20), "its last one"
 
 
 def test_higher_may_be_better() -> None:
     rule = PruneRule("acc", "higher", least=1)
-    assert hopeless(rule, trail(0.1, better="higher"), [trail(0.5, better="higher")])
-    assert not hopeless(rule, trail(0.6, better="higher"), [trail(0.5, better="higher")])
+    assert explain_hopeless_run(rule, trail(0.1, better="higher"), [trail(0.5, better="higher")])
+    assert not explain_hopeless_run(rule, trail(0.6, better="higher"), [trail(0.5, better="higher")])
 
 
 def test_a_run_that_was_resumed_says_again_what_it_said() -> None:
@@ -56,9 +62,9 @@ def test_a_run_that_was_resumed_says_again_what_it_said() -> None:
 
 
 def test_memory_is_bounded_and_the_newest_stays() -> None:
-    found = Trail("lower")
+    found = BestValueTrail("lower")
     found.add_many(range(50_000), [float(-at) for at in range(50_000)])
-    assert len(found.steps) <= MOST_POINTS + 1
+    assert len(found.steps) <= MOST_TRAIL_POINTS + 1
     assert found.at(49_999) == -49_999
 
 
@@ -72,7 +78,7 @@ def test_the_best_of_all_is_never_pruned(runs: list[list[float]], better: str) -
     best = (max if better == "higher" else min)(each.bests[-1] for each in trails)
     for each in trails:
         if each.bests[-1] == best:
-            assert not hopeless(rule, each, [other for other in trails if other is not each])
+            assert not explain_hopeless_run(rule, each, [other for other in trails if other is not each])
 
 
 @pytest.mark.parametrize(
@@ -86,4 +92,4 @@ def test_the_best_of_all_is_never_pruned(runs: list[list[float]], better: str) -
     ],
 )
 def test_the_key_that_an_expression_is_about(by: str, key: str | None) -> None:
-    assert key_of(by) == key
+    assert single_key_of_expression(by) == key

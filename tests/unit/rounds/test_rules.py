@@ -11,23 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_world import logged
 
-from muster.rounds.config import UnreadableConfig
-from muster.rounds.evaluating import Metrics
-from muster.rounds.ready import READY, act_ot
-from muster.rounds.rules import Default, Proposal, Rule, RulesRefused, Ruling, check_rules, explain, rulings
+from muster.rules.config_paths import UnreadableConfig
+from muster.rules.evaluate_expressions import MetricSummaries
+from muster.rules.loop_settings import READY_RULE_SETS, act_ot_rule_set
+from muster.rules.proposal_rules import (
+    DefaultEdits,
+    Proposal,
+    Rule,
+    RulesRefused,
+    Ruling,
+    evaluate_rules,
+    explain_rulings,
+    find_rule_mistakes,
+)
 
 CONFIG = json.dumps({"lr": 0.1, "window": 8, "reg": 0.01})
 SMALL = Rule('last("pi") < 0.05', ("reg@mul=1.5", "window@mul=1.5@max=10"), "mass too small")
 STEEP = Rule('max("grad") > 10', ("lr@mul=0.5",), "gradients too large", priority=5)
-MILD = Default(("lr@mul=0.9",), "mild")
+MILD = DefaultEdits(("lr@mul=0.9",), "mild")
 
 
-def outcomes(rules: list[Rule], metrics: Metrics, default: Default | None = MILD, **more: Any) -> dict[str, str]:
-    return {found.reason: found.outcome for found in rulings(rules, default, metrics, CONFIG, "json", **more)}
+def outcomes(
+    rules: list[Rule], metrics: MetricSummaries, default: DefaultEdits | None = MILD, **more: Any
+) -> dict[str, str]:
+    return {found.reason: found.outcome for found in evaluate_rules(rules, default, metrics, CONFIG, "json", **more)}
 
 
 def propose(*asked: Any) -> list[Proposal]:
-    return [ruling.proposal for ruling in rulings(*asked) if ruling.proposal]
+    return [ruling.proposal for ruling in evaluate_rules(*asked) if ruling.proposal]
 
 
 def test_priority_then_order() -> None:
@@ -51,7 +62,7 @@ def test_default_only_when_nothing_else_is_proposed() -> None:
 
 
 def test_unknown_does_not_fire_and_says_why() -> None:
-    found = rulings([SMALL, STEEP], None, logged(["pi"], grad=[1.0, math.nan]), CONFIG, "json")
+    found = evaluate_rules([SMALL, STEEP], None, logged(["pi"], grad=[1.0, math.nan]), CONFIG, "json")
     small = next(each for each in found if each.reason == "mass too small")
     assert (small.outcome, small.fired) == ("unknown", False)
     assert small.because == 'last("pi") = unknown < 0.05: unknown (this run logged no "pi"; others did)'
@@ -62,7 +73,7 @@ def test_a_limit_along_one_lineage() -> None:
     metrics = logged(pi=[0.01])
     for before, outcome in ((0, "proposed"), (1, "proposed"), (2, "spent"), (7, "spent")):
         assert outcomes([rule], metrics, fired_before={rule.id: before})["mass too small"] == outcome
-    spent = rulings([rule], MILD, metrics, CONFIG, "json", {rule.id: 2})
+    spent = evaluate_rules([rule], MILD, metrics, CONFIG, "json", {rule.id: 2})
     assert spent[0].because == ('last("pi") = 0.01 < 0.05: true, but it has fired 2 of 2 times along this lineage')
     assert spent[1].because == "no rule that fired has anything to propose"
     assert spent[1].outcome == "proposed"
@@ -70,7 +81,7 @@ def test_a_limit_along_one_lineage() -> None:
 
 def test_edits_that_change_nothing_are_no_proposal_and_are_said() -> None:
     held = Rule('last("pi") < 0.05', ("window@mul=1.5@max=8", "reg@mul=1"), "held")
-    found = rulings([held], None, logged(pi=[0.01]), CONFIG, "json")[0]
+    found = evaluate_rules([held], None, logged(pi=[0.01]), CONFIG, "json")[0]
     assert (found.outcome, found.proposal, found.fired) == ("idle", None, True)
     assert found.because == (
         'last("pi") = 0.01 < 0.05: true, but its edits change nothing: window stays 8 (held at 8), reg stays 0.01'
@@ -79,7 +90,7 @@ def test_edits_that_change_nothing_are_no_proposal_and_are_said() -> None:
 
 def test_edits_that_do_not_fit_the_config_are_said_with_the_nearest_path() -> None:
     lost = Rule('last("pi") < 0.05', ("windw@mul=2", "lr@set=fast"), "lost")
-    found = rulings([lost], MILD, logged(pi=[0.01]), CONFIG, "json")
+    found = evaluate_rules([lost], MILD, logged(pi=[0.01]), CONFIG, "json")
     assert found[0].outcome == "refused"
     assert "windw matches nothing in the config; the nearest: window" in found[0].because
     assert "lr@set=fast: lr is a number (0.1), and 'fast' is none" in found[0].because
@@ -88,14 +99,14 @@ def test_edits_that_do_not_fit_the_config_are_said_with_the_nearest_path() -> No
 
 def test_two_rules_to_the_same_config_make_one_proposal() -> None:
     twin = Rule('last("pi") < 1', ("reg@mul=1.5", "window@set=10"), "twin")
-    found = rulings([SMALL, twin], None, logged(pi=[0.01]), CONFIG, "json")
+    found = evaluate_rules([SMALL, twin], None, logged(pi=[0.01]), CONFIG, "json")
     assert [each.outcome for each in found] == ["proposed", "same"]
     assert found[1].because.endswith("its edits give the same config as another rule's (mass too small)")
 
 
 def test_explain_has_the_numbers_of_every_rule() -> None:
-    found = rulings([SMALL, STEEP], MILD, logged(pi=[0.031], grad=[3.5]), CONFIG, "json")
-    assert list(explain(found)) == [
+    found = evaluate_rules([SMALL, STEEP], MILD, logged(pi=[0.031], grad=[3.5]), CONFIG, "json")
+    assert list(explain_rulings(found)) == [
         'gradients too large: did not fire: max("grad") = 3.5 > 10: false',
         'mass too small: fired: last("pi") = 0.031 < 0.05: true',
         "  reg: 0.01 -> 0.015",
@@ -106,12 +117,12 @@ def test_explain_has_the_numbers_of_every_rule() -> None:
 
 def test_every_outcome_can_be_explained() -> None:
     for outcome in ("proposed", "false", "unknown", "spent", "idle", "same", "refused", "unneeded"):
-        assert next(explain([Ruling("id", "reason", outcome, "because")])).startswith("reason: ")
+        assert next(explain_rulings([Ruling("id", "reason", outcome, "because")])).startswith("reason: ")
 
 
 def test_nothing_is_decided_by_rules_that_are_wrong() -> None:
     with pytest.raises(RulesRefused) as told:
-        rulings([Rule("last(pi) < 1", ("x",), "")], Default((), "mild"), logged(pi=[1.0]), CONFIG, "json")
+        evaluate_rules([Rule("last(pi) < 1", ("x",), "")], DefaultEdits((), "mild"), logged(pi=[1.0]), CONFIG, "json")
     assert [(each.at, each.field, each.item) for each in told.value.mistakes] == [
         (0, "when", None), (0, "edit", 0), (0, "reason", None), (None, "edit", None),
     ]  # fmt: skip
@@ -119,7 +130,7 @@ def test_nothing_is_decided_by_rules_that_are_wrong() -> None:
 
 def test_a_config_that_can_not_be_read() -> None:
     with pytest.raises(UnreadableConfig):
-        rulings([SMALL], None, logged(pi=[0.01]), "{", "json")
+        evaluate_rules([SMALL], None, logged(pi=[0.01]), "{", "json")
 
 
 def test_the_same_input_gives_the_same_proposals() -> None:
@@ -132,7 +143,7 @@ def test_the_same_input_gives_the_same_proposals() -> None:
 @given(st.lists(st.integers(-3, 3), max_size=6))
 def test_the_order_is_by_priority_and_stable(priorities: list[int]) -> None:
     rules = [Rule(f"{at} < 9", (f"lr@add={at + 1}",), str(at), priority) for at, priority in enumerate(priorities)]
-    found = [int(each.reason) for each in propose(rules, None, Metrics({}), CONFIG, "json")]
+    found = [int(each.reason) for each in propose(rules, None, MetricSummaries({}), CONFIG, "json")]
     assert found == sorted(range(len(rules)), key=lambda at: (-priorities[at], at))
 
 
@@ -152,15 +163,15 @@ HEALTHY: dict[str, list[float]] = {
 def act(**other: list[float]) -> Any:
     """The first proposal of the ready rules for a run with these metrics, and its config."""
     columns = {key: values for key, values in (HEALTHY | other).items() if values}
-    ready = act_ot()
+    ready = act_ot_rule_set()
     found = propose(ready.rules, ready.default, logged(**columns), ACT_OT, "json")[0]
     return found.rule, json.loads(found.edited.text)
 
 
 def test_the_ready_rules_are_right() -> None:
-    for make in READY.values():
+    for make in READY_RULE_SETS.values():
         ready = make()
-        assert check_rules(ready.rules, ready.default) == []
+        assert find_rule_mistakes(ready.rules, ready.default) == []
         assert len({rule.name for rule in ready.rules}) == len(ready.rules)
 
 
@@ -196,18 +207,20 @@ def test_large_gradients_come_before_a_larger_learning_rate(steep: list[float]) 
 def test_else_a_mild_variant() -> None:
     rule, config = act()
     assert (rule, config["ot"]["lambda_ot"]) == ("default", 0.09)
-    assert act_ot().default == Default(("ot.lambda_ot@mul=0.9@min=0.01", "ot.loss_config.reg@mul=1.1@max=1"), "mild OT")
+    assert act_ot_rule_set().default == DefaultEdits(
+        ("ot.lambda_ot@mul=0.9@min=0.01", "ot.loss_config.reg@mul=1.1@max=1"), "mild OT"
+    )
 
 
 def test_a_run_without_metrics_gets_the_mild_variant_and_every_reason() -> None:
-    ready = act_ot()
-    found = rulings(ready.rules, ready.default, Metrics({}), ACT_OT, "json")
+    ready = act_ot_rule_set()
+    found = evaluate_rules(ready.rules, ready.default, MetricSummaries({}), ACT_OT, "json")
     assert [each.outcome for each in found] == ["unknown"] * 4 + ["proposed"]
     assert all("it logged nothing at all" in each.because for each in found[:4])
 
 
 def test_keys_and_paths_are_parameters() -> None:
-    ready = act_ot(pi_sum="ot/mass", lr="policy.optimizer_lr", ot="policy.ot")
+    ready = act_ot_rule_set(pi_sum="ot/mass", lr="policy.optimizer_lr", ot="policy.ot")
     assert ready.rules[0].when == 'last("ot/mass") < 0.05'
     assert ready.rules[0].edit[3] == "policy.ot.window@mul=1.5@max=10"
     assert ready.rules[2].edit[0] == "policy.optimizer_lr@mul=1.2@max=0.01"

@@ -9,21 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.rounds.paths import ONLY_WHAT_IS_THERE
-from muster.rounds.space import (
+from muster.rules.config_paths import ONLY_WHAT_IS_THERE
+from muster.rules.edit_config import edit_config_text
+from muster.rules.search_space import (
     Dimension,
-    Knob,
+    FittedDimension,
     SpaceMisfit,
-    checked,
-    edits_of,
-    fitted,
-    grid,
-    point_of,
-    points,
-    rest_of,
-    space_of,
+    count_space_points,
+    digest_outside_space,
+    edits_for_point,
+    fit_space_to_configs,
+    fit_writable_space,
+    iterate_grid_points,
+    locate_config_in_space,
+    read_search_space,
 )
-from muster.rounds.texts import edit_text
 
 TREE: dict[str, Any] = {
     "opt": {"lr": 0.1, "warm": True},
@@ -33,12 +33,12 @@ TREE: dict[str, Any] = {
 }
 
 
-def knob(path: str = "batch", tree: Any = None, **more: Any) -> Knob:
-    return fitted([Dimension(path, **more)], TREE if tree is None else tree)[0]
+def knob(path: str = "batch", tree: Any = None, **more: Any) -> FittedDimension:
+    return fit_space_to_configs([Dimension(path, **more)], TREE if tree is None else tree)[0]
 
 
 def test_a_space_as_the_campaign_says_it() -> None:
-    found = space_of(
+    found = read_search_space(
         {"opt.lr": {"low": 1e-5, "high": 1, "log": True}, "act": {"values": ["relu", "gelu"], "log": False}}
     )
     assert found == (Dimension("opt.lr", 1e-5, 1, log=True), Dimension("act", values=("relu", "gelu")))
@@ -57,14 +57,14 @@ def test_integers_are_drawn_where_the_config_has_one(
 
 def test_one_base_with_a_fraction_is_enough_for_fractions() -> None:
     space = [Dimension("p", 0, 1)]
-    assert fitted(space, {"p": 1})[0].whole
-    assert not fitted(space, {"p": 1}, {"p": 0.5})[0].whole
+    assert fit_space_to_configs(space, {"p": 1})[0].whole
+    assert not fit_space_to_configs(space, {"p": 1}, {"p": 0.5})[0].whole
 
 
 def test_every_misfit_is_told_with_what_lies_near() -> None:
     space = [Dimension("optim.lr", 0, 1), Dimension("batch", 1, 2), Dimension("b*", 1, 2), Dimension("act.x", 1, 2)]
     with pytest.raises(SpaceMisfit) as caught:
-        fitted(space, TREE)
+        fit_space_to_configs(space, TREE)
     assert caught.value.mistakes == {
         "optim.lr": f"optim.lr matches nothing in the config; the nearest: opt.lr; {ONLY_WHAT_IS_THERE}",
         "b*": "batch sets batch, too",
@@ -81,17 +81,20 @@ def test_every_misfit_is_told_with_what_lies_near() -> None:
 )  # fmt: skip
 def test_what_can_not_be_written_is_told_before_it_is_drawn(dimension: Dimension, said: str) -> None:
     with pytest.raises(SpaceMisfit) as caught:
-        checked([dimension], json.dumps(TREE), "json", TREE)
+        fit_writable_space([dimension], json.dumps(TREE), "json", TREE)
     assert said in str(caught.value)
 
 
 def test_where_a_config_stands() -> None:
     space = [Dimension("opt.lr", 0, 1), Dimension("layers[*].p", 0, 1), Dimension("act", values=("relu", "gelu"))]
-    knobs = checked(space, json.dumps(TREE), "json", TREE)
-    assert point_of(knobs, TREE) == ({"opt.lr": 0.1, "layers[*].p": 0.1, "act": "relu"}, "")
-    assert point_of(knobs, TREE | {"act": "tanh"}) == ({}, 'act is "tanh", outside the space')
-    assert point_of(knobs, TREE | {"opt": {"lr": 2}})[1] == "opt.lr is 2, outside the space"
-    assert point_of(knobs, TREE | {"layers": [{"p": 0.1}, {"p": 0.2}]})[1] == "layers[*].p is null, outside the space"
+    knobs = fit_writable_space(space, json.dumps(TREE), "json", TREE)
+    assert locate_config_in_space(knobs, TREE) == ({"opt.lr": 0.1, "layers[*].p": 0.1, "act": "relu"}, "")
+    assert locate_config_in_space(knobs, TREE | {"act": "tanh"}) == ({}, 'act is "tanh", outside the space')
+    assert locate_config_in_space(knobs, TREE | {"opt": {"lr": 2}})[1] == "opt.lr is 2, outside the space"
+    assert (
+        locate_config_in_space(knobs, TREE | {"layers": [{"p": 0.1}, {"p": 0.2}]})[1]
+        == "layers[*].p is null, outside the space"
+    )
 
 
 def test_truth_is_no_number() -> None:
@@ -102,23 +105,23 @@ def test_truth_is_no_number() -> None:
 
 def test_the_rest_is_what_the_space_does_not_touch() -> None:
     space = [Dimension("opt.lr", 0, 1), Dimension("gone", 0, 1)]
-    assert rest_of(space, TREE) == rest_of(space, TREE | {"opt": {"lr": 0.7, "warm": True}})
-    assert rest_of(space, TREE) != rest_of(space, TREE | {"batch": 33})
+    assert digest_outside_space(space, TREE) == digest_outside_space(space, TREE | {"opt": {"lr": 0.7, "warm": True}})
+    assert digest_outside_space(space, TREE) != digest_outside_space(space, TREE | {"batch": 33})
     assert TREE["opt"]["lr"] == 0.1, "it is left as it is"
 
 
 def test_a_small_space_can_be_gone_through() -> None:
-    knobs = fitted([Dimension("batch", 16, 64, step=16), Dimension("opt.lr", 0, 0.3, step=0.1)], TREE)
-    assert points(knobs) == 16
-    assert [point["opt.lr"] for point in grid(knobs)][:4] == [0.0, 0.1, 0.2, 0.3]
-    assert len({json.dumps(point) for point in grid(knobs)}) == 16
-    assert points(fitted([Dimension("opt.lr", 0, 1)], TREE)) is None
+    knobs = fit_space_to_configs([Dimension("batch", 16, 64, step=16), Dimension("opt.lr", 0, 0.3, step=0.1)], TREE)
+    assert count_space_points(knobs) == 16
+    assert [point["opt.lr"] for point in iterate_grid_points(knobs)][:4] == [0.0, 0.1, 0.2, 0.3]
+    assert len({json.dumps(point) for point in iterate_grid_points(knobs)}) == 16
+    assert count_space_points(fit_space_to_configs([Dimension("opt.lr", 0, 1)], TREE)) is None
 
 
 @given(st.floats(0, 1), st.floats(1e-9, 1e-3), st.integers(1, 1000), st.booleans())
 def test_what_is_drawn_is_written_and_read_again(share: float, low: float, high: int, whole: bool) -> None:
     space = [Dimension("batch", 1, high + 1)] if whole else [Dimension("opt.lr", low, low + high)]
-    knobs = fitted(space, TREE)
+    knobs = fit_space_to_configs(space, TREE)
     at = knobs[0].tidy(knobs[0].dimension.low + share * (knobs[0].dimension.high - knobs[0].dimension.low))
-    made = edit_text(json.dumps(TREE), "json", edits_of(knobs, {space[0].path: at}))
-    assert point_of(knobs, made.tree) == ({space[0].path: at}, "")
+    made = edit_config_text(json.dumps(TREE), "json", edits_for_point(knobs, {space[0].path: at}))
+    assert locate_config_in_space(knobs, made.tree) == ({space[0].path: at}, "")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from muster.sim.broken_controllers import BROKEN, caught_at
-from muster.sim.campaign import simulate_campaign
+from simulator.broken_controllers import BROKEN, caught_at
+from simulator.campaign import simulate_campaign
 
 EVENTFUL = (41, 48, 29, 55, 30, 182, 3, 2, 42, 23, 7, 59)  # much happens in these: tried first, to be quick
 RARE = {  # where it is soon seen what seldom happens

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.sim.campaign import figures, main, replay, simulate_campaign
+from simulator.campaign import figures, main, replay, simulate_campaign
 
 SEEDS = 60
 AT_ONCE = 6

@@ -6,17 +6,17 @@ from random import Random
 
 import pytest
 
-from muster.sim.__main__ import main
-from muster.sim.bounds import bound_of, seen_by
-from muster.sim.case import Hole
-from muster.sim.drawing import FAULT_NAMES, SHAPE_NAMES, draw, floors_for, names_of
-from muster.sim.figures import Figures
-from muster.sim.many import run_batch
-from muster.sim.polls import polls
-from muster.sim.replay import replay
-from muster.sim.shapes import SHAPES
-from muster.sim.single import simulate
-from muster.sim.truth import Truth
+from simulator.__main__ import main
+from simulator.bounds import bound_of, seen_by
+from simulator.case import Hole
+from simulator.drawing import FAULT_NAMES, SHAPE_NAMES, draw, floors_for, names_of
+from simulator.figures import Figures
+from simulator.many import run_batch
+from simulator.polls import polls
+from simulator.replay import replay
+from simulator.shapes import SHAPES
+from simulator.single import simulate
+from simulator.truth import Truth
 
 HISTORIES, PARTS = 1500, 6
 
@@ -146,4 +146,4 @@ def test_a_missed_goal_is_shown_with_the_command_that_replays_it() -> None:
     figures.add(result)
     assert not figures.met
     assert "MISSED" in figures.table()
-    assert "python -m muster.sim single --seed 1  # false_dead: made up" in figures.table()
+    assert "python -m simulator single --seed 1  # false_dead: made up" in figures.table()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muster.sim.broken_judges import BROKEN, Broken, passes, seeds_until_caught
+from simulator.broken_judges import BROKEN, Broken, passes, seeds_until_caught
 
 MOST = 400
 

@@ -12,13 +12,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.domain.campaign import Campaign, CheckpointProof, Money, Progress, Result, Slots, StepProof, Uses
-from muster.domain.cell import all_cells
-from muster.domain.errors import CampaignInvalid
+from muster.model.campaign import (
+    Campaign,
+    CheckpointProof,
+    DeclaredProgress,
+    DeclaredResult,
+    Money,
+    Slots,
+    SlotUse,
+    StepProof,
+)
+from muster.model.cell import list_campaign_cells
+from muster.model.errors import CampaignInvalid
 from muster.spec import json_schema, read_campaign, reference_markdown
-from muster.spec.document import Items, Node, Table
-from muster.spec.syntax import read_document
-from muster.spec.templates import agents_md, names, template
+from muster.spec.campaign_templates import agents_md, template_names, template_text
+from muster.spec.read_yaml import read_yaml_document
+from muster.spec.yaml_tree import Items, Node, Table
 
 HERE = Path(__file__).parent
 INTERFACE = (HERE / "interface.yaml").read_text(encoding="utf-8")  # the example of the interface, word for word
@@ -36,23 +45,23 @@ def test_the_example_of_the_interface() -> None:
     assert (found.name, found.language, found.env) == ("paper-sprint", "zh", {"MUJOCO_GL": "egl"})
     assert found.slots == Slots(None, 1, 2)
     assert found.money == Money(1.98, "CNY", "gpu", 200, 200, "2026-02-22T02:00+08:00", "hold")
-    assert len(all_cells(found)) == 10 + 20 + 1
+    assert len(list_campaign_cells(found)) == 10 + 20 + 1
     train = found.job("train")
     assert train.command[:4] == ("python", "SafeDreamer/train.py", "{config.args}", "--method")
     assert train.within == ("conda", "run", "--no-capture-output", "-n", "safedreamer")
     assert train.cwd == "/home/me/SafeDreamer_v2"
     assert train.resume == ("python", "train.py", "--from", "{last.checkpoint}", "...")
-    assert train.uses == Uses(1, 1)
+    assert train.uses == SlotUse(1, 1)
     assert train.progress == (
-        Progress("jsonl", "metrics.jsonl", "step", 1000.0, 0.2),
-        Progress("files", "replay/*.npz"),
-        Progress("checkpoint", "checkpoint.ckpt"),
+        DeclaredProgress("jsonl", "metrics.jsonl", "step", 1000.0, 0.2),
+        DeclaredProgress("files", "replay/*.npz"),
+        DeclaredProgress("checkpoint", "checkpoint.ckpt"),
     )
     assert train.proof.step == StepProof("{steps}", 0.02)
     assert train.proof.checkpoint == CheckpointProof("checkpoint.ckpt", 0.9)
-    assert train.results == (Result("risk_penalty", "jsonl", "metrics.jsonl", "train/risk_penalty", "last"),)
+    assert train.results == (DeclaredResult("risk_penalty", "jsonl", "metrics.jsonl", "train/risk_penalty", "last"),)
     assert (train.steps, train.max_retries, train.grace_s, train.timeout_s) == (120000, 3, 3600, 43200)
-    assert found.job("plots").uses == Uses(0, None)
+    assert found.job("plots").uses == SlotUse(0, None)
     assert found.axis("split").values[1].proxy == "hallu.level=2 stands for out-of-distribution"
     assert found.decision is not None
     assert found.decision["limit"] == {"metric": "cost", "split": "ood", "max": 25}
@@ -70,7 +79,7 @@ def test_defaults() -> None:
     assert found.money is found.decision is found.loop is found.gates is found.finish is None
     job = found.job("t")
     assert (job.axes, job.output, job.cwd, job.mkdir, job.max_retries) == ((), "{out}", None, True, 3)
-    assert job.uses == Uses(None, None)
+    assert job.uses == SlotUse(None, None)
     assert not job.proof
 
 
@@ -79,7 +88,7 @@ def test_axis_values_keep_their_spelling_and_their_type() -> None:
     values = found.axis("lr").values
     assert [value.name for value in values] == ["1e-4", "3", "no", "true", "a/b"]
     assert [value.value for value in values] == [1e-4, 3, "no", True, "a/b"]
-    assert all_cells(found)[-1].id == "t/a%2Fb"
+    assert list_campaign_cells(found)[-1].id == "t/a%2Fb"
 
 
 def test_commands_as_text_list_and_shell() -> None:
@@ -133,11 +142,11 @@ def test_the_loops_job_has_a_variant() -> None:
     assert campaign(text).loop is not None
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_templates_are_right(name: str) -> None:
-    found = campaign(template(name))
+    found = campaign(template_text(name))
     assert found.name == name
-    assert all_cells(found)
+    assert list_campaign_cells(found)
 
 
 def test_agents_md_names_the_commands_and_codes() -> None:
@@ -149,7 +158,7 @@ def test_agents_md_names_the_commands_and_codes() -> None:
 
 def test_unknown_template() -> None:
     with pytest.raises(KeyError):
-        template("../secrets")
+        template_text("../secrets")
 
 
 def test_the_reference_is_up_to_date() -> None:
@@ -164,10 +173,10 @@ def _values(node: Node) -> object:
     return [_values(item) for item in node.items] if isinstance(node, Items) else node.value
 
 
-@pytest.mark.parametrize("text", [INTERFACE, *(template(name) for name in names())])
+@pytest.mark.parametrize("text", [INTERFACE, *(template_text(name) for name in template_names())])
 def test_the_schema_takes_what_the_reader_takes(text: str) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    document, _ = read_document(text)
+    document, _ = read_yaml_document(text)
     assert document is not None
     jsonschema.Draft202012Validator.check_schema(json_schema())
     errors = jsonschema.Draft202012Validator(json_schema()).iter_errors(_values(document.root))
@@ -210,14 +219,12 @@ def test_ten_thousand_cells_take_about_a_second() -> None:
     )
     campaign(HEAD + "jobs: {t: {command: run}}\n")  # the imports
     start = time.process_time()
-    assert len(all_cells(campaign(text))) == 9999
+    assert len(list_campaign_cells(campaign(text))) == 9999
     assert time.process_time() - start < 5  # 0.4 s on a quiet machine
 
 
 def test_importing_the_room_does_not_import_pydantic() -> None:
-    code = (
-        "import sys, muster.spec, muster.spec.templates as t; t.template('sprint'); sys.exit('pydantic' in sys.modules)"
-    )
+    code = "import sys, muster.spec, muster.spec.campaign_templates as t; t.template_text('sprint'); sys.exit('pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}).returncode == 0
 
 

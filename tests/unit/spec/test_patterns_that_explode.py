@@ -7,11 +7,11 @@ import time
 
 import pytest
 
-from muster.domain.pattern_cost import LONGEST, may_explode, ways
-from muster.observe.find_columns import PATTERNS
+from muster.readers.discovery.step_columns import STEP_PATTERNS
 from muster.spec import read_campaign
-from muster.spec.lint_patterns import WHAT
-from muster.spec.templates import names, template
+from muster.spec.campaign_templates import template_names, template_text
+from muster.spec.lint_context import SLOW_PATTERN
+from muster.text.regex_cost import LONGEST_MATCHED_LINE, count_regex_ways, regex_may_explode
 
 EXPLODING = [
     r"(?:a+)+b([0-9]+)", r"(\w+\s*)+:(?:\d)", r"(?:a|a)*b(x)", r"(?:a|ab|b)*c(\d)", r"(?:.*)*(x)", r"(?:x+x+)+y(\d)",
@@ -28,18 +28,23 @@ HONEST = [
 
 @pytest.mark.parametrize("regex", EXPLODING)
 def test_one_that_may_explode_is_seen(regex: str) -> None:
-    assert may_explode(regex)
+    assert regex_may_explode(regex)
 
 
 @pytest.mark.parametrize("regex", HONEST)
 def test_one_that_people_write_is_left_alone(regex: str) -> None:
-    assert not may_explode(regex)
+    assert not regex_may_explode(regex)
 
 
-@pytest.mark.parametrize("regex", [each for each in HONEST if ways(each) <= 2 * LONGEST])
+@pytest.mark.parametrize("regex", [each for each in HONEST if count_regex_ways(each) <= 2 * LONGEST_MATCHED_LINE])
 def test_one_that_is_tried_in_this_process_is_quick_on_hostile_lines(regex: str) -> None:
     letters = {each for each in regex if each.isalnum()} | set(" 1a/=,:|.")
-    lines = [letter * LONGEST for letter in letters] + ["step 1" * 1365, "1 " * 4096, "loss=" * 1638, "1:1," * 2048]
+    lines = [letter * LONGEST_MATCHED_LINE for letter in letters] + [
+        "step 1" * 1365,
+        "1 " * 4096,
+        "loss=" * 1638,
+        "1:1," * 2048,
+    ]
     pattern = re.compile(regex)
     for line in lines:
         began = time.thread_time()
@@ -48,23 +53,23 @@ def test_one_that_is_tried_in_this_process_is_quick_on_hostile_lines(regex: str)
 
 
 def test_what_the_finder_of_logs_tries_is_quick() -> None:
-    assert not [each for each in PATTERNS if may_explode(each)]
+    assert not [each for each in STEP_PATTERNS if regex_may_explode(each)]
 
 
 def warnings_of(entry: str) -> list[tuple[int | None, int | None, str]]:
     text = f"muster: 1\ncampaign: c\njobs:\n  t:\n    command: echo\n    {entry}\n"
     found = read_campaign(text, file="campaign.yaml", folder="/c").warnings
-    return [(each.line, each.column, each.message) for each in found if each.message == WHAT]
+    return [(each.line, each.column, each.message) for each in found if each.message == SLOW_PATTERN]
 
 
 def test_check_tells_it_with_its_place() -> None:
-    assert warnings_of("progress: [{stdout: '(?:a+)+b([0-9]+)'}]") == [(6, 25, WHAT)]
-    assert warnings_of("results: {x: {stdout: '(?:a+)+b([0-9]+)'}}") == [(6, 27, WHAT)]
+    assert warnings_of("progress: [{stdout: '(?:a+)+b([0-9]+)'}]") == [(6, 25, SLOW_PATTERN)]
+    assert warnings_of("results: {x: {stdout: '(?:a+)+b([0-9]+)'}}") == [(6, 27, SLOW_PATTERN)]
     assert warnings_of(r"progress: [{stdout: 'step (\d+)'}]") == []
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_no_template_is_warned_of(name: str) -> None:
-    text = template(name).replace("NAME", "c")
+    text = template_text(name).replace("NAME", "c")
     for pattern in re.findall(r"stdout: '([^']*)'", text):
-        assert not may_explode(pattern)
+        assert not regex_may_explode(pattern)

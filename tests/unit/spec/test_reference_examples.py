@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.errors import CampaignInvalid
+from muster.model.errors import CampaignInvalid
 from muster.spec import read_campaign
 
 PAGE = Path(__file__).parents[3] / "docs" / "campaign.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.spec.renaming import rename_value
+from muster.spec.rename_in_text import rename_value_in_text
 
 TEXT = """\
 # large is not touched in a comment
@@ -23,7 +23,7 @@ report: {columns: [ood/score, train/ood]}
 
 def changed(axis: str, old: str, new: str) -> dict[int, str]:
     """Lines that differ."""
-    after = rename_value(TEXT, axis, old, new)
+    after = rename_value_in_text(TEXT, axis, old, new)
     pairs = zip(TEXT.splitlines(), after.splitlines(), strict=True)
     return {number: now for number, (was, now) in enumerate(pairs, 1) if was != now}
 
@@ -61,7 +61,9 @@ def test_a_number_stays_one_where_the_new_name_is_one(old: str, new: str, line: 
 def test_what_yaml_would_read_otherwise_is_quoted(new: str) -> None:
     from ruamel.yaml import YAML
 
-    after = YAML(typ="safe", pure=True).load(rename_value(TEXT.replace("'large'", "large"), "config", "large", new))
+    after = YAML(typ="safe", pure=True).load(
+        rename_value_in_text(TEXT.replace("'large'", "large"), "config", "large", new)
+    )
     assert list(after["axes"]["config"]) == ["base", new]
     assert after["decision"]["baseline"] == new
 
@@ -73,5 +75,5 @@ def test_a_name_that_is_not_there() -> None:
 
 def test_windows_lines_and_a_mark_survive() -> None:
     text = "\ufeff" + TEXT.replace("\n", "\r\n")
-    after = rename_value(text, "config", "base", "small")
+    after = rename_value_in_text(text, "config", "base", "small")
     assert after == text.replace("    base: ", "    small: ")

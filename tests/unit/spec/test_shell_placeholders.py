@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from muster.domain.errors import CampaignInvalid, Mistake
+from muster.model.errors import CampaignInvalid, Mistake
 from muster.spec import read_campaign
-from muster.spec.templates import names, template
+from muster.spec.campaign_templates import template_names, template_text
 
 HEAD = "muster: 1\ncampaign: c\naxes: {seed: [0, 1], config: ['a b', c]}\n"
 
@@ -103,10 +103,10 @@ def test_what_a_training_names_goes_into_no_second_shell() -> None:
     assert "a training chooses its name" in found.message
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", template_names())
 def test_no_template_has_such_a_place(name: str) -> None:
     try:
-        found = list(read_campaign(template(name), file="campaign.yaml", folder="/c").warnings)
+        found = list(read_campaign(template_text(name), file="campaign.yaml", folder="/c").warnings)
     except CampaignInvalid as error:
         found = list(error.mistakes)
     assert not [each for each in found if "safely here" in each.message or "as code" in each.message]

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from muster.acts.launched import ACCELERATE_FLAGS, TORCHRUN_FLAGS, launched
-from muster.domain.campaign import Campaign, Job
-from muster.domain.cell import cells_of
-from muster.plan.commands import Place, command, values
+from muster.app.campaign.preflight.launched_command import ACCELERATE_FLAGS, TORCHRUN_FLAGS, find_launched_target
+from muster.engine.plan.cell_command import AttemptContext, build_command, cell_placeholder_values
+from muster.model.campaign import Campaign, Job
+from muster.model.cell import list_cells_of_job
 from muster.spec import read_campaign
-from muster.spec.templates import names, template
+from muster.spec.campaign_templates import template_names, template_text
 
 FACTS = Path(__file__).parents[3] / "tools" / "fixtures"
 
@@ -34,19 +34,19 @@ def read(text: str) -> Campaign:
 
 def lines_of(campaign: Campaign, job: Job) -> list[list[str]]:
     """The words of every cell, of a first attempt and of one that resumes."""
-    cells = list(cells_of(campaign, job))
+    cells = list(list_cells_of_job(campaign, job))
     if campaign.loop:  # its variants are not known yet
         return [list(job.command), list(job.resume or ())]
     found = []
     for cell in cells:
         for last in ("", "LAST"):
-            place = Place(1, "OUT", gpus=(0,), outputs=dict.fromkeys(job.needs, "OUT"), last_checkpoint=last)
-            found.append(command(job, values(job, cell, place)))
+            place = AttemptContext(1, "OUT", gpus=(0,), outputs=dict.fromkeys(job.needs, "OUT"), last_checkpoint=last)
+            found.append(build_command(job, cell_placeholder_values(job, cell, place)))
     return found
 
 
 def flags_in(words: list[str]) -> set[str]:
-    target = launched(words)
+    target = find_launched_target(words)
     assert target is not None
     own = words[target.at + 1 :]
     return {word.removeprefix("--").partition("=")[0] for word in own if word.startswith("--")}
@@ -61,7 +61,7 @@ def sources(job: Job) -> set[str]:
 
 
 def test_safedreamer_names_what_upstream_has() -> None:
-    known, campaign = facts("safedreamer"), read(template("safedreamer"))
+    known, campaign = facts("safedreamer"), read(template_text("safedreamer"))
     for job in campaign.jobs:
         for words in lines_of(campaign, job):
             assert flags_in(words) <= set(known["flags"])
@@ -80,7 +80,7 @@ def test_safedreamer_names_what_upstream_has() -> None:
 
 
 def test_safedreamer_scales_by_the_repeat_of_its_own_task() -> None:
-    known, campaign = facts("safedreamer"), read(template("safedreamer"))
+    known, campaign = facts("safedreamer"), read(template_text("safedreamer"))
     job = campaign.job("train")
     words = lines_of(campaign, job)[0]
     suite = words[words.index("--task") + 1].partition("_")[0]
@@ -91,7 +91,7 @@ def test_safedreamer_scales_by_the_repeat_of_its_own_task() -> None:
 
 
 def test_safedreamer_resumes_and_has_the_columns_of_the_decision() -> None:
-    text = template("safedreamer")
+    text = template_text("safedreamer")
     campaign = read(text)
     assert "--run.from_checkpoint" in (campaign.job("train").resume or ())
     assert "ood/cost@best" in (campaign.report or {})["columns"]
@@ -104,7 +104,7 @@ def test_safedreamer_resumes_and_has_the_columns_of_the_decision() -> None:
 
 def test_safedreamer_on_cpus() -> None:
     """As its comment says."""
-    text = template("safedreamer")
+    text = template_text("safedreamer")
     for old, new in (("slots: {gpus: auto}", "slots: {gpus: 0, cpus: 4}"),
                      ("--jax.logical_gpus {gpu}", "--jax.platform cpu")):  # fmt: skip
         assert old in text
@@ -119,10 +119,10 @@ def test_safedreamer_on_cpus() -> None:
 
 @pytest.mark.parametrize("version", ["lerobot", "lerobot.installable"])
 def test_lerobot_names_what_its_version_has(version: str) -> None:
-    known, campaign = facts(version), read(template("lerobot"))
+    known, campaign = facts(version), read(template_text("lerobot"))
     (job,) = campaign.jobs
     for words in lines_of(campaign, job):
-        target = launched(words)
+        target = find_launched_target(words)
         assert target is not None
         assert (target.kind, target.sure) == ("module", True)
         assert target.name in known["modules"]
@@ -143,7 +143,7 @@ def test_lerobot_names_what_its_version_has(version: str) -> None:
 
 
 def test_omnisafe_names_what_its_version_has() -> None:
-    known, campaign = facts("omnisafe"), read(template("omnisafe"))
+    known, campaign = facts("omnisafe"), read(template_text("omnisafe"))
     (job,) = campaign.jobs
     assert {each.name for each in campaign.axis("config").values} <= set(known["algorithms"])
     assert job.shell
@@ -169,10 +169,10 @@ def test_omnisafe_names_what_its_version_has() -> None:
 
 
 def test_every_other_template_is_for_a_script_of_the_users() -> None:
-    for name in set(names()) - {"safedreamer", "lerobot", "omnisafe"}:
-        campaign = read(template(name))
+    for name in set(template_names()) - {"safedreamer", "lerobot", "omnisafe"}:
+        campaign = read(template_text(name))
         for job in campaign.jobs:
-            target = launched(job.command)
+            target = find_launched_target(job.command)
             assert target is not None
             assert (target.kind, target.name) in (("script", "train.py"), ("script", "eval.py")), name
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from muster.domain.errors import CampaignInvalid, Mistake
+from muster.model.errors import CampaignInvalid, Mistake
 from muster.spec import read_campaign
 
 HEAD = "muster: 1\ncampaign: c\n"

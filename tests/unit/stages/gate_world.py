@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from muster.stages import Decision, Gate, GateSettings
-from muster.stages.flags import Settings, settings_of
-from muster.stages.replay import absent, windows_of_one, without
-from muster.stages.rows import Row
+from muster.stages.replay import drop_criteria_of_keys, find_absent_keys, windows_of_one
+from muster.stages.traces import EvaluationRow
+from muster.stages.training_flags import TrainingFlags, parse_training_flags
 
 TEXTS = Path(__file__).parent / "texts"
 KEYS = ("avg_final", "min_final", "early_death_100", "first_death_p10", "step_one_ratio")
@@ -20,22 +20,22 @@ def flag_line() -> str:
     return (TEXTS / "dev_v40_flags.txt").read_text(encoding="utf-8")
 
 
-def reference() -> Settings:
-    return settings_of(flag_line())
+def reference() -> TrainingFlags:
+    return parse_training_flags(flag_line())
 
 
-def evaluations() -> list[Row]:
+def evaluations() -> list[EvaluationRow]:
     """The seven rows of the document's table."""
     lines = (TEXTS / "dev_v40_evals.md").read_text(encoding="utf-8").splitlines()[2:]
     cells = [[each.strip() for each in line.strip("| ").split("|")] for line in lines]
-    return [Row(int(at), dict(zip(KEYS, map(float, rest), strict=True)), stage) for at, stage, *rest in cells]
+    return [EvaluationRow(int(at), dict(zip(KEYS, map(float, rest), strict=True)), stage) for at, stage, *rest in cells]
 
 
 def reference_gate(*, windows: bool = False) -> GateSettings:
     """Its criteria on what the table has; with windows of 1, or with its own."""
     gate = reference().gate
     assert gate is not None
-    judged = without(gate, absent(gate, evaluations()))
+    judged = drop_criteria_of_keys(gate, find_absent_keys(gate, evaluations()))
     return judged if windows else windows_of_one(judged)
 
 

@@ -14,9 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from muster.stages import Decision, Gate, GateSettings
-from muster.stages.replay import replay
-from muster.stages.rows import Row, settled
-from muster.stages.traces import lines, read_trace, upto
+from muster.stages.replay import replay_gate
+from muster.stages.traces import EvaluationRow, drop_superseded_rows, lines, parse_gate_trace, upto
 
 WINDOWS = ("last", "mean 2", "mean 3", "median 2", "median 3", "min 2", "max 3", "all 2", "all 3", "p10 4", "p75 3")
 STAGES = ("", "ne", "main")
@@ -58,14 +57,14 @@ class Maker:
         some = {name: rule for name, rule in rules.items() if rng.random() < 0.7}
         return GateSettings.of({"success": self.criteria(success, 1), "failure": self.criteria(failure, 0)} | some)
 
-    def rows(self, odd: float = 0.08) -> list[Row]:
+    def rows(self, odd: float = 0.08) -> list[EvaluationRow]:
         found, at = [], -1
         for _ in range(self.rng.randint(0, 25)):
             at += self.rng.choice([1, 1, 2, 3])
             values = {key: self.quarter() if self.rng.random() > odd else self.rng.choice(ODD) for key in "xyz"}
             if self.rng.random() < odd:
                 del values["x"]
-            found.append(Row(at, values, self.rng.choice(STAGES)))
+            found.append(EvaluationRow(at, values, self.rng.choice(STAGES)))
         return found
 
 
@@ -73,7 +72,9 @@ SEEDS = st.integers(0, 2**40)
 WILD = SEEDS.map(Maker).map(lambda made: (made.gate(), made.rows()))
 HIGHER = SEEDS.map(Maker).map(lambda made: (made.gate(("min", "above"), ("max", "below")), made.rows(odd=0)))
 QUARTERS = st.integers(-4, 4).map(lambda number: number / 4)
-World = tuple[GateSettings, list[Row]]  # WILD: any of them; HIGHER: higher is better in all of it, and all are numbers
+World = tuple[
+    GateSettings, list[EvaluationRow]
+]  # WILD: any of them; HIGHER: higher is better in all of it, and all are numbers
 
 
 def rows_of(decisions: list[Decision]) -> list[dict[str, Any]]:
@@ -89,7 +90,7 @@ class Model:
         self.phase = self.streak = self.failures = self.spent = 0
         self.frozen_until = -1
 
-    def observe(self, row: Row) -> tuple[str, str, int, int, int]:
+    def observe(self, row: EvaluationRow) -> tuple[str, str, int, int, int]:
         state, verdict = self.decide(row) if row.iteration > self.frozen_until else ("frozen", "unknown")
         if state in ("advance", "fall_back"):
             self.phase += 1 if state == "advance" else -1
@@ -99,7 +100,7 @@ class Model:
             self.seen = []
         return state, verdict, self.phase, self.streak, self.failures
 
-    def decide(self, row: Row) -> tuple[str, str]:
+    def decide(self, row: EvaluationRow) -> tuple[str, str]:
         self.seen.append({key: number(value) for key, value in row.values.items()})
         good = [held for each in self.gate.success for held in self.held(each, row.stage)]
         bad = [held for each in self.gate.failure for held in self.held(each, row.stage)]
@@ -170,14 +171,14 @@ def number(value: Any) -> float:
 def test_a_gate_decides_as_its_settings_say(world: World) -> None:
     gate, rows = world
     model = Model(gate)
-    for decision, row in zip(replay(gate, rows), rows, strict=True):
+    for decision, row in zip(replay_gate(gate, rows), rows, strict=True):
         found = (decision.state, decision.verdict, decision.phase, decision.streak, decision.failures)
         assert found == model.observe(row), row
 
 
 def test_the_streams_of_these_tests_come_far_enough() -> None:
     worlds = [(made.gate(), made.rows()) for made in map(Maker, range(300))]
-    seen = Counter(state for gate, rows in worlds for state in {each.state for each in replay(gate, rows)})
+    seen = Counter(state for gate, rows in worlds for state in {each.state for each in replay_gate(gate, rows)})
     assert min(seen[state] for state in LETTERS) > 20, seen
 
 
@@ -196,7 +197,7 @@ def test_a_better_value_never_turns_a_pass_into_a_fail(
     assert better_one.failures <= worse_one.failures or worse_one.state == "fall_back"
 
 
-def through(gate: GateSettings, rows: list[Row]) -> Gate:
+def through(gate: GateSettings, rows: list[EvaluationRow]) -> Gate:
     found = Gate(gate)
     for row in rows:
         found.observe(row.iteration, row.values, row.stage)
@@ -212,7 +213,7 @@ def test_a_better_value_anywhere_makes_no_later_verdict_worse(world: World, plac
     at = place % len(rows)
     raised = {key: value + more for key, value in rows[at].values.items()}
     better = [*rows[:at], rows[at]._replace(values=raised), *rows[at + 1 :]]
-    for old, new in zip(replay(steady, rows), replay(steady, better), strict=True):
+    for old, new in zip(replay_gate(steady, rows), replay_gate(steady, better), strict=True):
         for one, other in zip(old.checks(), new.checks(), strict=True):
             assert one.holds is other.holds or other.holds is (one.check.side == "success")
 
@@ -220,24 +221,24 @@ def test_a_better_value_anywhere_makes_no_later_verdict_worse(world: World, plac
 @given(WILD, st.integers(0, 25))
 def test_no_window_reads_the_future(world: World, cut: int) -> None:
     gate, rows = world
-    assert rows_of(replay(gate, rows[:cut])) == rows_of(replay(gate, rows))[:cut]
+    assert rows_of(replay_gate(gate, rows[:cut])) == rows_of(replay_gate(gate, rows))[:cut]
 
 
 @given(WILD)
 def test_what_is_decided_rests_on_what_is_watched_and_on_nothing_else(world: World) -> None:
     gate, rows = world
     bare = [row._replace(values={key: row.values[key] for key in gate.watched() if key in row.values}) for row in rows]
-    assert [each.why for each in replay(gate, bare)] == [each.why for each in replay(gate, rows)]
+    assert [each.why for each in replay_gate(gate, bare)] == [each.why for each in replay_gate(gate, rows)]
 
 
 @given(WILD)
 def test_the_replay_of_a_trace_equals_the_live_decisions(world: World) -> None:
     gate, rows = world
-    live = replay(gate, rows)
-    trace = read_trace(lines(gate, live, "penalty"))
+    live = replay_gate(gate, rows)
+    trace = parse_gate_trace(lines(gate, live, "penalty"))
     assert (trace.settings, trace.name, trace.skipped) == (gate, "penalty", 0)
     assert trace.decided == rows_of(live)
-    assert rows_of(replay(gate, trace.rows)) == rows_of(live)
+    assert rows_of(replay_gate(gate, trace.rows)) == rows_of(live)
 
 
 @given(WILD)
@@ -258,7 +259,7 @@ def test_the_trace_of_a_run_that_was_killed_and_resumed_is_that_of_one_that_was_
 ) -> None:
     """Killed in the middle of a line, `more` rows after its last checkpoint."""
     gate, rows = world
-    decided = replay(gate, rows)
+    decided = replay_gate(gate, rows)
     whole = lines(gate, decided)
     written = "".join(whole.splitlines(keepends=True)[: saved + more + 1])
     torn = written + whole[len(written) :][:size]
@@ -268,24 +269,24 @@ def test_the_trace_of_a_run_that_was_killed_and_resumed_is_that_of_one_that_was_
 
 @given(st.lists(st.integers(0, 9)))
 def test_of_rows_that_go_backwards_the_later_ones_count(said: list[int]) -> None:
-    rows = [Row(at, {"order": order}) for order, at in enumerate(said)]
+    rows = [EvaluationRow(at, {"order": order}) for order, at in enumerate(said)]
     kept = [
         row for order, row in enumerate(rows) if all(row.iteration < later.iteration for later in rows[order + 1 :])
     ]
-    assert settled(rows) == kept
-    assert settled(settled(rows)) == kept
+    assert drop_superseded_rows(rows) == kept
+    assert drop_superseded_rows(drop_superseded_rows(rows)) == kept
 
 
 @given(WILD, st.integers(0, 25))
 def test_a_replay_over_rows_that_go_backwards_is_that_of_the_settled_ones(world: World, again: int) -> None:
     gate, rows = world
-    assert rows_of(replay(gate, [*rows, *rows[again:]])) == rows_of(replay(gate, rows))
+    assert rows_of(replay_gate(gate, [*rows, *rows[again:]])) == rows_of(replay_gate(gate, rows))
 
 
 @given(WILD)
 def test_every_decision_can_be_told(world: World) -> None:
     gate, rows = world
-    for each in replay(gate, rows):
+    for each in replay_gate(gate, rows):
         assert each.state in LETTERS
         assert each.why
         assert not each.why.startswith((":", ";"))

@@ -13,7 +13,7 @@ import pytest
 from gate_world import fed, gate_of, letters
 
 from muster.stages import Gate, GateError, GateSettings
-from muster.stages.windows import Window, ring_of
+from muster.stages.criteria import Window, make_ring
 
 UP = [{"key": "x", "min": 10}]
 DOWN = [{"key": "x", "below": 5}]
@@ -184,7 +184,7 @@ def test_verdicts(value: Any, verdict: str) -> None:
 @pytest.mark.parametrize("kind", ["mean", "median", "min", "max", "p0", "p5", "p10", "p29", "p50", "p90", "p99.9"])
 def test_windows_are_what_numpy_makes_of_the_last_values(kind: str, size: int) -> None:
     rng = np.random.default_rng(size)
-    ring = ring_of("x", Window.parse(f"{kind} {size}"))
+    ring = make_ring("x", Window.parse(f"{kind} {size}"))
     values = np.round(rng.normal(size=3 * size), 1)  # some come twice
     for at, value in enumerate(values.tolist(), 1):
         ring.push(value)
@@ -211,7 +211,7 @@ def test_what_is_computed_from_several_values_is_not_held_to_the_last_digit() ->
 
 @pytest.mark.parametrize("percent", range(100))
 def test_a_quantile_that_lies_on_a_value_is_that_value(percent: int) -> None:
-    ring = ring_of("x", Window.parse(f"p{percent} 101"))
+    ring = make_ring("x", Window.parse(f"p{percent} 101"))
     for value in range(101):
         ring.push(value**2 + 0.1)
     assert ring.low() == percent**2 + 0.1
@@ -231,14 +231,14 @@ def test_a_quantile_that_lies_on_a_value_is_that_value(percent: int) -> None:
     ],
 )
 def test_windows_with_infinity(values: list[float], kind: str, found: float) -> None:
-    ring = ring_of("x", Window.parse(kind))
+    ring = make_ring("x", Window.parse(kind))
     for value in values:
         ring.push(value)
     assert ring.low() == pytest.approx(found, nan_ok=True)
 
 
 def test_a_window_of_all_has_a_low_and_a_high_end() -> None:
-    ring = ring_of("x", Window.parse("all 3"))
+    ring = make_ring("x", Window.parse("all 3"))
     for value in (5, 1, 9, 4):
         ring.push(value)
     assert (ring.low(), ring.high()) == (1, 9)

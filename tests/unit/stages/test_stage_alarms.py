@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.stages import Alarm, GateError, Schedule, Watch
-from muster.stages.alarms import Warned, early_notices
+from muster.stages.alarms import StageWarning, describe_early_exhaustion
 
 
-def spells(ratios: list[float], watch: Watch, start: int = 1) -> list[Warned]:
+def spells(ratios: list[float], watch: Watch, start: int = 1) -> list[StageWarning]:
     alarm = Alarm(watch)
     for at, ratio in enumerate(ratios, start):
         alarm.observe(at, {"ne": ratio})
@@ -22,8 +22,8 @@ def spells(ratios: list[float], watch: Watch, start: int = 1) -> list[Warned]:
 
 
 def test_it_is_told_once_the_share_has_been_below_for_so_long() -> None:
-    assert spells([0.8, 0.7, 0.6, 0.5, 0.4], Watch(0.7, 2)) == [Warned("ne", 3, 4, 0.5, 2, 2)]
-    assert spells([0.8, 0.7, 0.6, 0.5, 0.4], Watch(0.7)) == [Warned("ne", 3, 3, 0.6, 3, 3)]
+    assert spells([0.8, 0.7, 0.6, 0.5, 0.4], Watch(0.7, 2)) == [StageWarning("ne", 3, 4, 0.5, 2, 2)]
+    assert spells([0.8, 0.7, 0.6, 0.5, 0.4], Watch(0.7)) == [StageWarning("ne", 3, 3, 0.6, 3, 3)]
     assert spells([0.6, 0.5], Watch(0.7, 3)) == []
 
 
@@ -106,9 +106,9 @@ def test_an_alarm_goes_on_from_a_checkpoint(before: list[float], after: list[flo
 def test_what_can_be_told_before_the_run() -> None:
     schedule = reference().schedule
     assert schedule is not None
-    assert list(early_notices(schedule, 60)) == ["ne is exhausted at iteration 35 of 60"]
-    assert list(early_notices(schedule, 10)) == ["main never comes in 10 iterations"]
-    assert list(early_notices(Schedule.parse("4:a|type=ne;4:b|type=main"), 20)) == [
+    assert list(describe_early_exhaustion(schedule, 60)) == ["ne is exhausted at iteration 35 of 60"]
+    assert list(describe_early_exhaustion(schedule, 10)) == ["main never comes in 10 iterations"]
+    assert list(describe_early_exhaustion(Schedule.parse("4:a|type=ne;4:b|type=main"), 20)) == [
         "ne is exhausted at iteration 4 of 20"
     ]
 

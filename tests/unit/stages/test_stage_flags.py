@@ -9,16 +9,22 @@ from gate_world import flag_line, reference
 
 from muster.stages import SpecError
 from muster.stages.alarms import Watch
-from muster.stages.flags import Evaluations, Tail, flags_of, settings_of, words_of
-from muster.stages.settings import Freeze
+from muster.stages.gate_settings import FreezeSettings
+from muster.stages.training_flags import (
+    EvaluationFlags,
+    TailFlags,
+    parse_flag_values,
+    parse_training_flags,
+    split_command_words,
+)
 
 
 def test_the_whole_flag_line_of_the_reference() -> None:
     found = reference()
     assert found.iterations == 60
     assert found.watch == Watch(0.7, 2)
-    assert found.evaluations == Evaluations(interval=8, probe=20, full=40, fish=96, seed_base=411232)
-    assert found.tail == Tail(replay=2, force_reset_steps=224)
+    assert found.evaluations == EvaluationFlags(interval=8, probe=20, full=40, fish=96, seed_base=411232)
+    assert found.tail == TailFlags(replay=2, force_reset_steps=224)
     assert found.others == {
         "run_name": "dev_v40_main_rebalance_v1", "num_envs": "128", "n_steps": "128", "batch_size": "1024",
         "n_epochs": "5", "learning_rate": "2.5e-4", "video_num_fish": "48", "skip_final_eval": "", "seed": "411232",
@@ -39,7 +45,7 @@ def test_the_gate_of_the_reference() -> None:
         {"key": "first_death_p10", "below": 95}, {"key": "min_final", "below": 0.5},
     ]  # fmt: skip
     assert (gate.required, gate.allowance, gate.tolerance) == (2, (4, 5, 6, 7), {"default": 2, "main": 3})
-    assert gate.freeze == Freeze(advance=2, fall_back=5)
+    assert gate.freeze == FreezeSettings(advance=2, fall_back=5)
     assert (gate.borne("ne"), gate.borne("main")) == (2, 3)
     assert [gate.allowed(phase) for phase in range(6)] == [4, 5, 6, 7, 7, 7]
     early = gate.success[1]
@@ -50,41 +56,41 @@ def test_the_gate_of_the_reference() -> None:
 
 @pytest.mark.parametrize("drop", ["\\\n", "\\\r\n"])
 def test_a_line_may_go_on_in_the_next_one(drop: str) -> None:
-    assert settings_of(flag_line().replace("\\\n", drop)) == reference()
-    assert settings_of(flag_line().replace("\\\n", " ")) == reference()
-    assert settings_of(shlex.split(flag_line().replace("\\\n", " "))) == reference()
+    assert parse_training_flags(flag_line().replace("\\\n", drop)) == reference()
+    assert parse_training_flags(flag_line().replace("\\\n", " ")) == reference()
+    assert parse_training_flags(shlex.split(flag_line().replace("\\\n", " "))) == reference()
 
 
 def test_values_may_be_joined_and_the_last_one_counts() -> None:
-    assert flags_of(["python", "a.py", "--a=1", "--b", "2", "3", "--c", "--d=", "--a", "-4"]) == {
+    assert parse_flag_values(["python", "a.py", "--a=1", "--b", "2", "3", "--c", "--d=", "--a", "-4"]) == {
         "a": "-4", "b": "2 3", "c": "", "d": "",
     }  # fmt: skip
-    assert settings_of("--total_iterations=30 --total_iterations 60").iterations == 60
+    assert parse_training_flags("--total_iterations=30 --total_iterations 60").iterations == 60
 
 
 def test_words_are_split_as_a_shell_does() -> None:
-    assert words_of('a \'b c\' "d\\"e" f\\ g # h') == ["a", "b c", 'd"e', "f g", "#", "h"]
-    assert words_of("") == []
+    assert split_command_words('a \'b c\' "d\\"e" f\\ g # h') == ["a", "b c", 'd"e', "f g", "#", "h"]
+    assert split_command_words("") == []
 
 
 def test_a_line_that_is_about_something_else() -> None:
-    found = settings_of("python train.py --lr 1e-3")
+    found = parse_training_flags("python train.py --lr 1e-3")
     assert (found.gate, found.schedule, found.curriculum, found.watch, found.iterations) == (None,) * 5
     assert found.others == {"lr": "1e-3"}
-    assert settings_of("").others == {}
+    assert parse_training_flags("").others == {}
 
 
 def test_what_is_not_said_follows_from_what_is() -> None:
-    gate = settings_of("--penalty_gate_success_p10 70 --penalty_gate_freeze_iterations 5").gate
+    gate = parse_training_flags("--penalty_gate_success_p10 70 --penalty_gate_freeze_iterations 5").gate
     assert gate is not None
-    assert (gate.required, gate.freeze, gate.tolerance, gate.allowance) == (1, Freeze(5, 5), {}, ())
-    gate = settings_of("--penalty_gate_failure_p10 70 --penalty_gate_failure_window 3").gate
+    assert (gate.required, gate.freeze, gate.tolerance, gate.allowance) == (1, FreezeSettings(5, 5), {}, ())
+    gate = parse_training_flags("--penalty_gate_failure_p10 70 --penalty_gate_failure_window 3").gate
     assert gate is not None
     assert gate.failure[0].mapping() == {"key": "first_death_p10", "below": 70, "window": "median 3"}
-    gate = settings_of("--penalty_gate_success_early_death_by_stage ne:0.13").gate
+    gate = parse_training_flags("--penalty_gate_success_early_death_by_stage ne:0.13").gate
     assert gate is not None
     assert gate.success[0].mapping() == {"key": "early_death_100", "by_stage": {"ne": {"max": 0.13}}}
-    assert settings_of("--tail_stage_warn_ratio 0.7").watch == Watch(0.7, 1)
+    assert parse_training_flags("--tail_stage_warn_ratio 0.7").watch == Watch(0.7, 1)
 
 
 @pytest.mark.parametrize(
@@ -100,11 +106,11 @@ def test_what_is_not_said_follows_from_what_is() -> None:
     ],
 )
 def test_which_side_is_better(flag: str, criterion: dict[str, object]) -> None:
-    gate = settings_of(f"--penalty_gate_{flag}").gate
+    gate = parse_training_flags(f"--penalty_gate_{flag}").gate
     assert gate is not None
     assert [each.mapping() for each in (*gate.success, *gate.failure)] == [criterion]
 
 
 def test_what_is_too_long_for_a_command_line_is_not_split() -> None:
     with pytest.raises(SpecError, match="no command line is as long"):
-        settings_of("python x.py " + "]=" * 100_000)
+        parse_training_flags("python x.py " + "]=" * 100_000)

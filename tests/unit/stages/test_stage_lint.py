@@ -8,8 +8,8 @@ import pytest
 from gate_world import evaluations, reference
 
 from muster.stages import Curriculum, GateSettings, Schedule
-from muster.stages.lint import Facts, lint
-from muster.stages.rows import Row
+from muster.stages.contradictions import TrainingFacts, find_contradictions
+from muster.stages.traces import EvaluationRow
 
 TWO_TYPES = Schedule.parse("8:a|type=ne;8:b|type=main")
 
@@ -18,23 +18,23 @@ def gate_of(**written: Any) -> GateSettings:
     return GateSettings.of(written)
 
 
-def told(facts: Facts, code: str) -> list[str]:
-    return [each.message for each in lint(facts) if each.code == code]
+def told(facts: TrainingFacts, code: str) -> list[str]:
+    return [each.message for each in find_contradictions(facts) if each.code == code]
 
 
-def codes(facts: Facts) -> list[str]:
-    return [each.code for each in lint(facts)]
+def codes(facts: TrainingFacts) -> list[str]:
+    return [each.code for each in find_contradictions(facts)]
 
 
-def reference_facts() -> Facts:
+def reference_facts() -> TrainingFacts:
     found = reference()
-    return Facts(
+    return TrainingFacts(
         found.gate, found.schedule, found.curriculum, found.iterations, found.evaluations.interval, [evaluations()]
     )
 
 
 def test_everything_that_is_wrong_with_the_reference_with_its_numbers() -> None:
-    found = [(each.level, each.code) for each in lint(reference_facts())]
+    found = [(each.level, each.code) for each in find_contradictions(reference_facts())]
     assert found.count(("error", "schedule_too_long")) == 1
     assert found.count(("error", "overlap")) == 1
     assert found.count(("warning", "label")) == 3
@@ -76,12 +76,12 @@ def test_the_reference_s_windows_and_freezes_against_its_evaluations() -> None:
 @pytest.mark.parametrize(("freeze", "many"), [(0, 0), (7, 2), (8, 0), (9, 0)])
 def test_a_freeze_matters_where_an_evaluation_falls_into_it(freeze: int, many: int) -> None:
     gate = gate_of(success=[{"key": "x", "min": 1}], freeze=freeze)
-    assert len(told(Facts(gate, iterations=60, interval=8), "freeze")) == many
+    assert len(told(TrainingFacts(gate, iterations=60, interval=8), "freeze")) == many
 
 
 def test_nothing_is_found_where_nothing_is_known() -> None:
-    assert lint(Facts()) == []
-    assert lint(Facts(gate=gate_of(success=[{"key": "x", "min": 1}]))) == []
+    assert find_contradictions(TrainingFacts()) == []
+    assert find_contradictions(TrainingFacts(gate=gate_of(success=[{"key": "x", "min": 1}]))) == []
 
 
 # success, failure, and the code and a part of what is told
@@ -106,47 +106,47 @@ REGIONS: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
 
 @pytest.mark.parametrize(("good", "bad", "code", "part"), REGIONS)
 def test_regions_of_success_and_failure(good: dict[str, Any], bad: dict[str, Any], code: str, part: str) -> None:
-    facts = Facts(gate_of(success=[{"key": "x"} | good], failure=[{"key": "x"} | bad]))
-    assert [part in each for each in told(facts, code)] == ([True] if code else []), lint(facts)
+    facts = TrainingFacts(gate_of(success=[{"key": "x"} | good], failure=[{"key": "x"} | bad]))
+    assert [part in each for each in told(facts, code)] == ([True] if code else []), find_contradictions(facts)
     assert code or codes(facts) == []
 
 
 def test_who_wins_is_told_with_the_overlap() -> None:
     gate = gate_of(success=[{"key": "x", "min": 1}], failure=[{"key": "x", "below": 2}], wins="success")
-    assert "it is both, and success wins" in told(Facts(gate), "overlap")[0]
+    assert "it is both, and success wins" in told(TrainingFacts(gate), "overlap")[0]
 
 
 def test_other_keys_do_not_overlap() -> None:
-    assert codes(Facts(gate_of(success=[{"key": "x", "min": 1}], failure=[{"key": "y", "below": 2}]))) == []
+    assert codes(TrainingFacts(gate_of(success=[{"key": "x", "min": 1}], failure=[{"key": "y", "below": 2}]))) == []
 
 
 def test_an_overlap_of_some_stages_names_them() -> None:
     success = [{"key": "x", "min": 100, "by_stage": {"ne": {"min": 70}}}]
     gate = gate_of(success=success, failure=[{"key": "x", "below": 95}])
-    assert [each.endswith("(in ne)") for each in told(Facts(gate), "overlap")] == [True]
-    assert [each.endswith("(in other stages)") for each in told(Facts(gate), "dead_zone")] == [True]
-    assert [each.endswith("(in main)") for each in told(Facts(gate, TWO_TYPES), "dead_zone")] == [True]
-    assert told(Facts(gate, Schedule.parse("8:b|type=main")), "overlap") == [], "the stage never comes"
+    assert [each.endswith("(in ne)") for each in told(TrainingFacts(gate), "overlap")] == [True]
+    assert [each.endswith("(in other stages)") for each in told(TrainingFacts(gate), "dead_zone")] == [True]
+    assert [each.endswith("(in main)") for each in told(TrainingFacts(gate, TWO_TYPES), "dead_zone")] == [True]
+    assert told(TrainingFacts(gate, Schedule.parse("8:b|type=main")), "overlap") == [], "the stage never comes"
 
 
 def test_settings_for_a_stage_that_does_not_exist() -> None:
     gate = gate_of(
         success=[{"key": "x", "min": 1, "by_stage": {"mian": {"min": 2}}}], tolerance={"nee": 3, "default": 1}
     )
-    found = [each for each in lint(Facts(gate, TWO_TYPES)) if each.code == "unknown_stage"]
+    found = [each for each in find_contradictions(TrainingFacts(gate, TWO_TYPES)) if each.code == "unknown_stage"]
     assert [each.message for each in found] == [
         "a setting for the stage 'mian', which the schedule does not have",
         "a setting for the stage 'nee', which the schedule does not have",
     ]
     assert found[0].hint == "its stages are ne, main"
-    assert codes(Facts(gate)) == [], "without a schedule nobody knows the stages"
+    assert codes(TrainingFacts(gate)) == [], "without a schedule nobody knows the stages"
 
 
 def test_stages_without_criteria() -> None:
     gate = gate_of(
         success=[{"key": "x", "by_stage": {"main": {"min": 2}}}], failure=[{"key": "x", "by_stage": {"ne": {"max": 1}}}]
     )
-    assert told(Facts(gate, TWO_TYPES), "no_criteria") == [
+    assert told(TrainingFacts(gate, TWO_TYPES), "no_criteria") == [
         "the stage 'ne' has no success criterion: it can never advance there",
         "the stage 'main' has no failure criterion: nothing is a failure there",
     ]
@@ -164,39 +164,41 @@ def test_stages_without_criteria() -> None:
     ],
 )  # fmt: skip
 def test_a_curriculum_against_the_run(text: str, iterations: int, code: str, what: str) -> None:
-    (found,) = lint(Facts(curriculum=Curriculum.parse(text), iterations=iterations))
+    (found,) = find_contradictions(TrainingFacts(curriculum=Curriculum.parse(text), iterations=iterations))
     assert (found.code, found.message) == (code, what)
     assert found.level == ("note" if code == "adds_up" else "error")
 
 
 def test_a_curriculum_that_was_read_the_other_way_round() -> None:
-    (found,) = lint(Facts(curriculum=Curriculum.parse("9:15,10:20"), iterations=19))
+    (found,) = find_contradictions(TrainingFacts(curriculum=Curriculum.parse("9:15,10:20"), iterations=19))
     assert found.hint == "it is value:iterations; read the other way round it would add up"
 
 
 def test_a_schedule_against_the_run() -> None:
-    assert told(Facts(schedule=TWO_TYPES, iterations=20), "schedule_too_short") == [
+    assert told(TrainingFacts(schedule=TWO_TYPES, iterations=20), "schedule_too_short") == [
         "the schedule has 16 iterations, the run 20: the last stage (main) goes on for 4 more"
     ]
-    assert told(Facts(schedule=TWO_TYPES, iterations=8), "schedule_too_long") == [
+    assert told(TrainingFacts(schedule=TWO_TYPES, iterations=8), "schedule_too_long") == [
         "the schedule has 16 iterations, the run 8: stage 2 (main 9-16) never runs"
     ]
-    assert told(Facts(schedule=TWO_TYPES, iterations=8), "runs_out") == ["main never comes in 8 iterations"]
-    assert codes(Facts(schedule=TWO_TYPES)) == []
-    assert codes(Facts(schedule=TWO_TYPES, iterations=16)) == ["runs_out"]
+    assert told(TrainingFacts(schedule=TWO_TYPES, iterations=8), "runs_out") == ["main never comes in 8 iterations"]
+    assert codes(TrainingFacts(schedule=TWO_TYPES)) == []
+    assert codes(TrainingFacts(schedule=TWO_TYPES, iterations=16)) == ["runs_out"]
 
 
 def test_a_window_that_is_longer_than_its_stage() -> None:
     gate = gate_of(success=[{"key": "x", "min": 1, "window": "mean 9", "by_stage": {"ne": {"window": "mean 8"}}}])
-    assert [each.split(" (")[0] for each in told(Facts(gate, TWO_TYPES), "long_window")] == [
+    assert [each.split(" (")[0] for each in told(TrainingFacts(gate, TWO_TYPES), "long_window")] == [
         "x: a window of 9 evaluations is longer than any stretch of main"
     ]
-    assert told(Facts(gate, TWO_TYPES, iterations=20), "long_window") == [], "main goes on for 12"
+    assert told(TrainingFacts(gate, TWO_TYPES, iterations=20), "long_window") == [], "main goes on for 12"
     two = Schedule.parse("5:a|type=main;4:b|type=main;1:c|type=ne")
-    assert [each.split(" (")[0] for each in told(Facts(gate, two), "long_window")] == [
+    assert [each.split(" (")[0] for each in told(TrainingFacts(gate, two), "long_window")] == [
         "x: a window of 8 evaluations is longer than any stretch of ne"
     ], "stages of one type that follow each other are one stretch"
-    assert told(Facts(gate, Schedule.parse("5:a|type=main")), "long_window") == [], "there is no other stage to read"
+    assert told(TrainingFacts(gate, Schedule.parse("5:a|type=main")), "long_window") == [], (
+        "there is no other stage to read"
+    )
 
 
 @pytest.mark.parametrize(
@@ -223,24 +225,26 @@ def test_a_window_that_is_longer_than_its_stage() -> None:
 def test_a_run_that_is_too_short_for_its_gate(
     written: dict[str, Any], iterations: int, interval: int | None, found: list[str]
 ) -> None:
-    facts = Facts(gate_of(**written), iterations=iterations, interval=interval)
+    facts = TrainingFacts(gate_of(**written), iterations=iterations, interval=interval)
     assert told(facts, "too_short") == found
 
 
 def test_thresholds_that_no_past_run_ever_met() -> None:
     gate = gate_of(success=[{"key": "x", "min": 10}], failure=[{"key": "x", "below": 9}])
-    runs = [[Row(1, {"x": 1}), Row(2, {"x": 5})], [Row(1, {"x": 7})]]
-    assert told(Facts(gate, runs=runs), "never_met") == ["x min 10: met in none of 3 evaluations; they lie from 1 to 7"]
-    assert told(Facts(gate, runs=runs), "always_failure") == [
+    runs = [[EvaluationRow(1, {"x": 1}), EvaluationRow(2, {"x": 5})], [EvaluationRow(1, {"x": 7})]]
+    assert told(TrainingFacts(gate, runs=runs), "never_met") == [
+        "x min 10: met in none of 3 evaluations; they lie from 1 to 7"
+    ]
+    assert told(TrainingFacts(gate, runs=runs), "always_failure") == [
         "x below 9: a failure in all of 3 evaluations; they lie from 1 to 7"
     ]
-    assert told(Facts(gate, runs=[[Row(1, {"x": 10})]]), "never_met") == []
+    assert told(TrainingFacts(gate, runs=[[EvaluationRow(1, {"x": 10})]]), "never_met") == []
 
 
 def test_criteria_that_could_never_be_judged() -> None:
     gate = gate_of(success=[{"key": "x", "min": 1, "window": "mean 9"}, {"key": "y", "min": 1}, {"key": "z", "min": 1}])
-    rows = [Row(at, {"x": 5, "y": "?"}) for at in range(1, 4)]
-    facts = Facts(gate, runs=[rows])
+    rows = [EvaluationRow(at, {"x": 5, "y": "?"}) for at in range(1, 4)]
+    facts = TrainingFacts(gate, runs=[rows])
     assert told(facts, "never_judged") == [
         "x (mean 9): it could not be judged in any evaluation",
         "y: it could not be judged in any evaluation",
@@ -250,12 +254,12 @@ def test_criteria_that_could_never_be_judged() -> None:
 
 def test_past_runs_are_judged_as_if_the_gate_had_never_moved() -> None:
     gate = gate_of(success=[{"key": "x", "min": 5}], failure=[{"key": "x", "below": 0}], freeze=100)
-    rows = [Row(1, {"x": 9}), Row(2, {"x": -1}), Row(3, {"x": 9})]
-    assert codes(Facts(gate, runs=[rows])) == ["dead_zone"]
+    rows = [EvaluationRow(1, {"x": 9}), EvaluationRow(2, {"x": -1}), EvaluationRow(3, {"x": 9})]
+    assert codes(TrainingFacts(gate, runs=[rows])) == ["dead_zone"]
 
 
 def test_two_types_of_one_file() -> None:
     schedule = Schedule.parse("1:a|type=x;1:a|type=y;1:a|type=x;1:b|type=z")
-    assert told(Facts(schedule=schedule), "shared_file") == [
+    assert told(TrainingFacts(schedule=schedule), "shared_file") == [
         "x and y draw from the same file a: they differ in name only"
     ]

@@ -11,9 +11,8 @@ from gate_world import flag_line
 
 from muster.stages import Curriculum, Cycler, GateError, GateSettings, Schedule, SpecError
 from muster.stages.alarms import Watch
-from muster.stages.errors import closest
-from muster.stages.flags import settings_of
-from muster.stages.overrides import parse_counts, parse_numbers
+from muster.stages.notation import parse_counts_by_stage, parse_numbers_by_stage, suggest_closest_name
+from muster.stages.training_flags import parse_training_flags
 
 HUGE = "9" * 5000
 
@@ -69,16 +68,16 @@ TEXTS: list[tuple[Callable[[str], Any], str, int | None, str]] = [
     (Schedule.parse, "8:a|file=b|type=ne", 4, "'file=b' is no mark"),
     (Schedule.parse, "8:a|tpe=ne", 0, "'tpe' gives it no type"),
     (Schedule.parse, "8:a|type=ne;x:b|type=ne", 12, "'x' is no whole number"),
-    (parse_numbers, "", None, "it is empty"),
-    (parse_numbers, "ne", 0, "has no ':'"),
-    (parse_numbers, "ne:", 2, "nothing behind the ':'"),
-    (parse_numbers, ":0.13", 0, "nothing before the ':'"),
-    (parse_numbers, "ne:x", 3, "'x' is no finite number"),
-    (parse_numbers, "ne:nan", 3, "'nan' is no finite number"),
-    (parse_numbers, "ne:0.13,ne:0.10", 8, "the stage 'ne' is there twice"),
-    (parse_numbers, "ne:0.13,,main:0.10", 8, "nothing before this ','"),
-    (parse_counts, "main:0.5", 5, "no whole number"),
-    (parse_counts, "main:-1", 5, "negative"),
+    (parse_numbers_by_stage, "", None, "it is empty"),
+    (parse_numbers_by_stage, "ne", 0, "has no ':'"),
+    (parse_numbers_by_stage, "ne:", 2, "nothing behind the ':'"),
+    (parse_numbers_by_stage, ":0.13", 0, "nothing before the ':'"),
+    (parse_numbers_by_stage, "ne:x", 3, "'x' is no finite number"),
+    (parse_numbers_by_stage, "ne:nan", 3, "'nan' is no finite number"),
+    (parse_numbers_by_stage, "ne:0.13,ne:0.10", 8, "the stage 'ne' is there twice"),
+    (parse_numbers_by_stage, "ne:0.13,,main:0.10", 8, "nothing before this ','"),
+    (parse_counts_by_stage, "main:0.5", 5, "no whole number"),
+    (parse_counts_by_stage, "main:-1", 5, "negative"),
 ]  # fmt: skip
 
 
@@ -250,7 +249,7 @@ FLAGS = [
 @pytest.mark.parametrize(("line", "told"), FLAGS)
 def test_flag_lines(line: str, told: list[str]) -> None:
     with pytest.raises(SpecError) as caught:
-        settings_of(line)
+        parse_training_flags(line)
     assert len(caught.value.problems) == len(told)
     for each in told:
         assert each in str(caught.value)
@@ -258,7 +257,7 @@ def test_flag_lines(line: str, told: list[str]) -> None:
 
 def test_one_wrong_letter_in_the_reference_is_found() -> None:
     with pytest.raises(SpecError, match="did you mean 'penalty_gate_failure_min_final'"):
-        settings_of(flag_line().replace("failure_min_final", "failure_min_finl"))
+        parse_training_flags(flag_line().replace("failure_min_final", "failure_min_finl"))
 
 
 @pytest.mark.parametrize(("ratio", "patience"), [(0, 1), (-0.1, 1), (1.01, 1), (math.nan, 1), (0.5, 0), (0.5, -1)])
@@ -279,8 +278,8 @@ def test_a_cycler_needs_seeds() -> None:
 
 
 def test_what_was_meant_is_guessed_or_all_of_it_is_named() -> None:
-    assert closest("mian", ["main", "ne"]) == "did you mean 'main'?"
-    assert closest("zzz", ["main", "ne"]) == "known: main, ne"
+    assert suggest_closest_name("mian", ["main", "ne"]) == "did you mean 'main'?"
+    assert suggest_closest_name("zzz", ["main", "ne"]) == "known: main, ne"
 
 
 def test_iterations_count_from_one() -> None:

@@ -12,10 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from muster.stages import Curriculum, GateSettings, Schedule, SpecError
-from muster.stages.curriculum import Lesson
-from muster.stages.flags import settings_of
-from muster.stages.overrides import parse_counts, parse_numbers, text_of
-from muster.stages.windows import Window
+from muster.stages.criteria import Window
+from muster.stages.notation import format_overrides, parse_counts_by_stage, parse_numbers_by_stage
+from muster.stages.schedule import Lesson
+from muster.stages.training_flags import parse_training_flags
 
 COUNTS = st.integers(1, 10**9)
 NUMBERS = st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False)
@@ -46,12 +46,12 @@ def test_a_schedule_comes_back(written: list[dict[str, Any]]) -> None:
 
 @given(st.dictionaries(NAMES.filter(lambda name: ":" not in name), NUMBERS, min_size=1))
 def test_overrides_come_back(values: dict[str, float]) -> None:
-    assert parse_numbers(text_of(values)) == values
+    assert parse_numbers_by_stage(format_overrides(values)) == values
 
 
 @given(st.dictionaries(NAMES, st.integers(0, 10**9), min_size=1))
 def test_whole_overrides_come_back(values: dict[str, int]) -> None:
-    assert parse_counts(text_of(values)) == values
+    assert parse_counts_by_stage(format_overrides(values)) == values
 
 
 THRESHOLDS = st.integers(-9, 9) | st.floats(-1e9, 1e9)
@@ -113,7 +113,7 @@ def test_the_notations_of_the_reference_come_back() -> None:
 def test_blanks_and_a_separator_at_the_end_are_let_pass() -> None:
     assert Curriculum.parse(" 15 : 9 ,\n 20:10, ").text() == "15:9,20:10"
     assert Schedule.parse("8: a.json | type = ne ;").text() == "8:a.json|type=ne"
-    assert parse_numbers(" ne : 0.13 , main:1e-1 ") == {"ne": 0.13, "main": 0.1}
+    assert parse_numbers_by_stage(" ne : 0.13 , main:1e-1 ") == {"ne": 0.13, "main": 0.1}
 
 
 def test_a_number_is_kept_as_it_is_written() -> None:
@@ -126,7 +126,7 @@ def test_a_path_may_have_a_colon_and_an_equals_sign() -> None:
     assert (stage.source, stage.type) == ("s3://b/x=1.json", "a=b")
 
 
-PARSERS: list[Callable[[str], Any]] = [Curriculum.parse, Schedule.parse, parse_numbers, parse_counts]
+PARSERS: list[Callable[[str], Any]] = [Curriculum.parse, Schedule.parse, parse_numbers_by_stage, parse_counts_by_stage]
 # made of what the notations are made of, so that it comes far
 ODD = st.text("0123456789:,;|=typne. -+e_\0\n\t\u2028鱼٣") | st.text()
 
@@ -168,7 +168,7 @@ def points_at_its_character(problem: Any) -> None:
 
 @given(ODD | st.lists(st.sampled_from(flag_line().split()), max_size=9).map(" ".join))
 def test_no_flag_line_raises_anything_but_a_spec_error(line: str) -> None:
-    error = refused(settings_of, line)
+    error = refused(parse_training_flags, line)
     for problem in error.problems if error else ():
         points_at_its_character(problem)
 

@@ -10,16 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from muster.stages import SpecError
-from muster.stages.replay import replay
-from muster.stages.rows import Row
-from muster.stages.tables import fitted, read_table
-from muster.stages.traces import lines
+from muster.stages.replay import replay_gate
+from muster.stages.traces import EvaluationRow, lines, parse_evaluation_table, rename_columns_to_keys
 
 
 def test_the_table_of_the_reference() -> None:
-    found = read_table((TEXTS / "dev_v40_evals.md").read_text(encoding="utf-8"))
+    found = parse_evaluation_table((TEXTS / "dev_v40_evals.md").read_text(encoding="utf-8"))
     assert (found.kind, found.settings, found.skipped) == ("markdown", None, 0)
-    assert fitted(found.rows, KEYS) == evaluations()
+    assert rename_columns_to_keys(found.rows, KEYS) == evaluations()
 
 
 def test_the_same_in_every_form() -> None:
@@ -28,26 +26,29 @@ def test_the_same_in_every_form() -> None:
     names = list(objects[0])
     as_csv = "\n".join([",".join(names), *(",".join(str(each[name]) for name in names) for each in objects)])
     for text in ("\n".join(map(json.dumps, objects)), json.dumps(objects), as_csv, "\ufeff" + as_csv):
-        assert read_table(text).rows == rows
-    trace = read_table(lines(reference_gate(), replay(reference_gate(), rows)))
+        assert parse_evaluation_table(text).rows == rows
+    trace = parse_evaluation_table(lines(reference_gate(), replay_gate(reference_gate(), rows)))
     assert (trace.kind, trace.rows, trace.settings) == ("trace", rows, reference_gate())
 
 
 def test_rows_that_come_again_replace_the_earlier_ones() -> None:
     text = '{"step": 8, "x": 1}\n{"step": 16, "x": 1}\n{"step": 8, "x": 2}\n{"step": 16, "x": 2}\n'
-    assert read_table(text).rows == [Row(8, {"x": 2}), Row(16, {"x": 2})]
+    assert parse_evaluation_table(text).rows == [EvaluationRow(8, {"x": 2}), EvaluationRow(16, {"x": 2})]
 
 
 @pytest.mark.parametrize(
     "iteration", ["NaN", "Infinity", "-Infinity", "8.5", "true", "null", '"8"', "[8]", "1e400", "-8"]
 )
 def test_a_row_whose_iteration_is_none_is_skipped(iteration: str) -> None:
-    found = read_table(f'{{"iter": 8, "x": 1}}\n{{"iter": {iteration}, "x": 2}}\n')
+    found = parse_evaluation_table(f'{{"iter": 8, "x": 1}}\n{{"iter": {iteration}, "x": 2}}\n')
     assert ([row.iteration for row in found.rows], found.skipped) == ([8], 1)
 
 
 def test_whole_numbers_may_be_written_as_any_number() -> None:
-    assert [row.iteration for row in read_table('{"iter": 8.0}\n{"iter": 16}\n{"iter": 1' + "0" * 400 + "}").rows] == [
+    assert [
+        row.iteration
+        for row in parse_evaluation_table('{"iter": 8.0}\n{"iter": 16}\n{"iter": 1' + "0" * 400 + "}").rows
+    ] == [
         8,
         16,
         10**400,
@@ -57,7 +58,7 @@ def test_whole_numbers_may_be_written_as_any_number() -> None:
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0c"])
 def test_a_text_may_have_any_sign(sign: str) -> None:
     row = {"iter": 8, "stage": f"n{sign}e", "x": 1}
-    assert read_table(json.dumps(row, ensure_ascii=False)).rows == [Row(8, {"x": 1}, f"n{sign}e")]
+    assert parse_evaluation_table(json.dumps(row, ensure_ascii=False)).rows == [EvaluationRow(8, {"x": 1}, f"n{sign}e")]
 
 
 @pytest.mark.parametrize(
@@ -75,14 +76,14 @@ def test_a_text_may_have_any_sign(sign: str) -> None:
 )
 def test_what_is_no_table_is_told(text: str, told: str) -> None:
     with pytest.raises(SpecError, match=told):
-        read_table(text)
+        parse_evaluation_table(text)
 
 
 def test_columns_may_be_named() -> None:
     text = '{"t": 8, "kind": "ne", "x": 1}'
-    assert read_table(text, step="t", stage="kind").rows == [Row(8, {"x": 1}, "ne")]
+    assert parse_evaluation_table(text, step="t", stage="kind").rows == [EvaluationRow(8, {"x": 1}, "ne")]
     with pytest.raises(SpecError, match=r"no row has the iteration \(u\)"):
-        read_table(text, step="u")
+        parse_evaluation_table(text, step="u")
 
 
 TEXT = st.text('{}[]",:|-\n 0123456789.eitrxnaNIfy\t\x00') | st.text()
@@ -98,7 +99,7 @@ TEXT = st.text('{}[]",:|-\n 0123456789.eitrxnaNIfy\t\x00') | st.text()
 )
 def test_no_text_raises_anything_but_a_spec_error(text: str) -> None:
     try:
-        found = read_table(text)
+        found = parse_evaluation_table(text)
     except SpecError:
         return
     assert found.rows
@@ -106,9 +107,9 @@ def test_no_text_raises_anything_but_a_spec_error(text: str) -> None:
 
 def test_lists_within_lists_without_end_are_no_row() -> None:
     deep = "[" * 200_000
-    assert read_table(f'{{"x": {deep}\n{{"iter": 8}}\n').rows == [Row(8, {})]
+    assert parse_evaluation_table(f'{{"x": {deep}\n{{"iter": 8}}\n').rows == [EvaluationRow(8, {})]
     with pytest.raises(SpecError, match="begins as a JSON list"):
-        read_table(deep)
+        parse_evaluation_table(deep)
 
 
 @pytest.mark.parametrize(
@@ -124,4 +125,4 @@ def test_lists_within_lists_without_end_are_no_row() -> None:
 )
 def test_a_table_that_would_take_too_much_memory_is_none(text: str) -> None:
     with pytest.raises(SpecError, match="more than anybody evaluates"):
-        read_table(text)
+        parse_evaluation_table(text)

@@ -9,65 +9,69 @@ from gate_world import evaluations, reference, reference_gate
 
 from muster.stages import Curriculum, GateSettings, Schedule
 from muster.stages.alarms import Watch
-from muster.stages.replay import replay
-from muster.stages.rows import Row
-from muster.stages.traces import head, lines, read_trace, schedule_trace, stage_summary, upto
+from muster.stages.replay import replay_gate
+from muster.stages.traces import EvaluationRow, head, lines, parse_gate_trace, schedule_trace, stage_summary, upto
 
 GATE = GateSettings.of({"success": [{"key": "x", "min": 10}], "required": 2})
 
 
-def trace_of(rows: list[Row]) -> str:
-    return lines(GATE, replay(GATE, rows))
+def trace_of(rows: list[EvaluationRow]) -> str:
+    return lines(GATE, replay_gate(GATE, rows))
 
 
 def test_the_trace_of_the_reference_says_it_in_words() -> None:
     gate = reference_gate()
-    text = lines(gate, replay(gate, evaluations()), "penalty")
+    text = lines(gate, replay_gate(gate, evaluations()), "penalty")
     first, *rows = [json.loads(line) for line in text.splitlines()]
     assert first == {"gate": "penalty", "settings": gate.mapping()}
     assert [each["iteration"] for each in rows] == [8, 16, 24, 32, 40, 48, 56]
     assert rows[1]["why"].startswith("failure although every success criterion holds, because failure wins")
     assert rows[3]["broke"] == "first_death_p10 87 is below 95"
     assert rows[5]["missing"] == ["step_one_ratio at most 0.02, found 0.0219", "2 more successes in a row"]
-    assert read_trace(text).settings == gate
+    assert parse_gate_trace(text).settings == gate
 
 
 @pytest.mark.parametrize("tail", ["{", '{"iteration": 3', '{"iteration": 3, "values": {}}x', "[1]", "3", '"x"'])
 def test_lines_that_can_not_be_read_are_counted(tail: str) -> None:
-    text = trace_of([Row(1, {"x": 1.0}), Row(2, {"x": 2.0})])
-    trace = read_trace(text + tail)
+    text = trace_of([EvaluationRow(1, {"x": 1.0}), EvaluationRow(2, {"x": 2.0})])
+    trace = parse_gate_trace(text + tail)
     assert [each.iteration for each in trace.rows] == [1, 2]
     assert trace.skipped == 1
-    assert read_trace(text + tail + "\n\n" + replay(GATE, [Row(3, {})])[0].line()).rows[-1].iteration == 3
+    assert (
+        parse_gate_trace(text + tail + "\n\n" + replay_gate(GATE, [EvaluationRow(3, {})])[0].line()).rows[-1].iteration
+        == 3
+    )
 
 
 def test_a_trace_without_a_head_and_a_head_that_nobody_understands() -> None:
-    text = trace_of([Row(1, {"x": 1.0})])
+    text = trace_of([EvaluationRow(1, {"x": 1.0})])
     rows = text.split("\n", 1)[1]
-    assert read_trace(rows).settings is None
-    trace = read_trace(json.dumps({"gate": "g", "settings": {"of": "another version"}}) + "\n" + rows)
+    assert parse_gate_trace(rows).settings is None
+    trace = parse_gate_trace(json.dumps({"gate": "g", "settings": {"of": "another version"}}) + "\n" + rows)
     assert (trace.settings, trace.skipped, len(trace.rows)) == (None, 1, 1)
-    assert read_trace("") == (None, "", [], [], 0)
+    assert parse_gate_trace("") == (None, "", [], [], 0)
 
 
 def test_rows_of_a_resumed_run_replace_the_earlier_ones() -> None:
-    first = trace_of([Row(at, {"x": 1.0}) for at in (8, 16, 24)])
-    again = "".join(each.line() + "\n" for each in replay(GATE, [Row(16, {"x": 5.0}), Row(32, {"x": 5.0})]))
-    trace = read_trace(first + again)
+    first = trace_of([EvaluationRow(at, {"x": 1.0}) for at in (8, 16, 24)])
+    again = "".join(
+        each.line() + "\n" for each in replay_gate(GATE, [EvaluationRow(16, {"x": 5.0}), EvaluationRow(32, {"x": 5.0})])
+    )
+    trace = parse_gate_trace(first + again)
     assert [(row.iteration, row.values["x"]) for row in trace.rows] == [(8, 1.0), (16, 5.0), (32, 5.0)]
     assert [each["iteration"] for each in trace.decided] == [8, 16, 32]
 
 
 @pytest.mark.parametrize("sign", ["\u2028", "\x85", "\x0c", "\n", "\r", "鱼", '"'])
 def test_a_text_among_the_values_may_have_any_sign(sign: str) -> None:
-    text = trace_of([Row(1, {"x": 10.0, "note": f"a{sign}b"}, f"n{sign}e")])
-    trace = read_trace(text)
-    assert (trace.skipped, trace.rows) == (0, [Row(1, {"x": 10.0, "note": f"a{sign}b"}, f"n{sign}e")])
+    text = trace_of([EvaluationRow(1, {"x": 10.0, "note": f"a{sign}b"}, f"n{sign}e")])
+    trace = parse_gate_trace(text)
+    assert (trace.skipped, trace.rows) == (0, [EvaluationRow(1, {"x": 10.0, "note": f"a{sign}b"}, f"n{sign}e")])
     assert upto(text, 1) == text
 
 
 def test_what_a_resumed_run_keeps() -> None:
-    text = trace_of([Row(at, {"x": 1.0}) for at in (8, 16, 24)])
+    text = trace_of([EvaluationRow(at, {"x": 1.0}) for at in (8, 16, 24)])
     kept = text.splitlines(keepends=True)
     assert upto(text, 24) == text
     assert upto(text, 16) == "".join(kept[:3])
@@ -77,7 +81,7 @@ def test_what_a_resumed_run_keeps() -> None:
 
 
 def test_a_whole_line_that_lacks_only_its_end_is_kept() -> None:
-    text = trace_of([Row(8, {"x": 1.0})])
+    text = trace_of([EvaluationRow(8, {"x": 1.0})])
     assert upto(text[:-1], 8) == text
     assert upto(text[:-2], 8) == head(GATE) + "\n"
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from muster.stats.compare import welch
-from muster.stats.power import detectable
-from muster.stats.quantiles import t_two_sided
-from muster.stats.sample import Sample
+from muster.stats.quantiles import student_t_p_value
+from muster.stats.samples import Sample, welch_error_and_df
+from muster.stats.seed_planning import detectable_difference
 
 DRAWS = 6000
 
@@ -21,10 +20,10 @@ def test_welch_keeps_its_error_rate(n: int, low: float, high: float) -> None:
     wrong = 0
     for _ in range(DRAWS):
         a, b = drawn(rng, n), drawn(rng, n)
-        se, df = welch(a, b)
+        se, df = welch_error_and_df(a, b)
         assert se
         assert df
-        wrong += t_two_sided((a.mean - b.mean) / se, df) <= 0.05
+        wrong += student_t_p_value((a.mean - b.mean) / se, df) <= 0.05
     assert low <= wrong / DRAWS <= high
 
 
@@ -42,4 +41,4 @@ def test_intervals_cover_what_they_promise(n: int, half_width: float) -> None:
 
 @pytest.mark.parametrize(("n", "effect"), [(3, 3.1), (5, 2.0), (10, 1.3)])
 def test_the_effect_that_is_seen_with_a_power_of_80_percent(n: int, effect: float) -> None:
-    assert detectable(n, 1.0, 0.05, 0.8) == pytest.approx(effect, abs=0.06)
+    assert detectable_difference(n, 1.0, 0.05, 0.8) == pytest.approx(effect, abs=0.06)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
+from muster.stats.decision_procedure import bounds_of_mean, judge_feasibility
 from muster.stats.quantiles import lognormal_shift
-from muster.stats.safety import feasibility, mean_bounds
-from muster.stats.sample import Sample
+from muster.stats.samples import Sample
 
 
 def sample(*values: float) -> Sample:
@@ -43,7 +43,7 @@ def test_the_lognormal_pivot_is_that_of_draws() -> None:
 
 def test_positive_costs_have_the_wider_of_two_bounds() -> None:
     skewed = sample(0.4, 0.7, 1.0, 1.6, 3.9)
-    found = mean_bounds(skewed, 0.05)
+    found = bounds_of_mean(skewed, 0.05)
     student = skewed.bound(0.9)
     assert student is not None
     assert found.basis == "lognormal"
@@ -51,40 +51,42 @@ def test_positive_costs_have_the_wider_of_two_bounds() -> None:
     assert found.upper > student[1]
     assert found.lower is not None
     assert found.lower <= student[0]
-    assert mean_bounds(sample(-1.0, 2.0, 1.0), 0.05).basis == "t"
+    assert bounds_of_mean(sample(-1.0, 2.0, 1.0), 0.05).basis == "t"
 
 
 def test_a_bound_beyond_all_numbers_is_no_crash() -> None:
-    assert mean_bounds(sample(1e-100, 1e100), 0.001).upper == math.inf
-    assert feasibility(sample(1e-100, 1e100), 1.0).standing == "UNDETERMINED"
+    assert bounds_of_mean(sample(1e-100, 1e100), 0.001).upper == math.inf
+    assert judge_feasibility(sample(1e-100, 1e100), 1.0).standing == "UNDETERMINED"
 
 
 @pytest.mark.parametrize("values", [(0.0, 1.0, 0.5, 0.2, 0.1), (0.0,) * 5, (1.0,) * 5])
 def test_zeros_and_seeds_without_spread_prove_nothing_without_a_cap(values: tuple[float, ...]) -> None:
-    found = feasibility(sample(*values), 20.0)
+    found = judge_feasibility(sample(*values), 20.0)
     assert (found.standing, found.upper, found.basis) == ("UNDETERMINED", None, "no_cap")
-    capped = feasibility(sample(*values), 60.0, cap=100.0)
+    capped = judge_feasibility(sample(*values), 60.0, cap=100.0)
     beyond = 1 - 0.05 ** (1 / 5)
     assert capped.upper == pytest.approx(beyond * 100 + (1 - beyond) * max(values))
     assert (capped.standing, capped.basis) == ("FEASIBLE", "cap")
-    assert feasibility(sample(*values), 20.0, cap=100.0).standing == "UNDETERMINED"
-    assert feasibility(sample(*values), 20.0, cap=0.5).basis == ("cap" if max(values) <= 0.5 else "over_cap")
+    assert judge_feasibility(sample(*values), 20.0, cap=100.0).standing == "UNDETERMINED"
+    assert judge_feasibility(sample(*values), 20.0, cap=0.5).basis == ("cap" if max(values) <= 0.5 else "over_cap")
 
 
 def test_zeros_do_not_hide_a_limit_that_is_broken() -> None:
-    assert feasibility(sample(0.0, 40.0, 35.0, 38.0, 42.0), 1.0).standing == "INFEASIBLE"
+    assert judge_feasibility(sample(0.0, 40.0, 35.0, 38.0, 42.0), 1.0).standing == "INFEASIBLE"
 
 
 def test_a_minimum_is_mirrored() -> None:
     perfect = sample(*[1.0] * 5)
-    assert feasibility(perfect, 0.5, at_most=False).standing == "UNDETERMINED"
-    found = feasibility(perfect, 0.5, at_most=False, cap=0.0)
+    assert judge_feasibility(perfect, 0.5, at_most=False).standing == "UNDETERMINED"
+    found = judge_feasibility(perfect, 0.5, at_most=False, cap=0.0)
     assert (found.standing, found.lower) == ("FEASIBLE", pytest.approx(0.05 ** (1 / 5)))
-    assert feasibility(sample(0.9, 0.8, 0.0, 0.7, 0.9), 0.1, at_most=False).basis == "t"  # a 0 is bad, and was seen
+    assert (
+        judge_feasibility(sample(0.9, 0.8, 0.0, 0.7, 0.9), 0.1, at_most=False).basis == "t"
+    )  # a 0 is bad, and was seen
 
 
 def test_five_of_five_leave_room_for_failures() -> None:
-    found = feasibility(sample(1.0, 1.1, 0.9, 1.2, 0.8), 2.0)
+    found = judge_feasibility(sample(1.0, 1.1, 0.9, 1.2, 0.8), 2.0)
     assert (found.standing, found.keep) == ("FEASIBLE", 5)
     assert found.fail_at_most == pytest.approx(0.451, abs=0.0005)
 
@@ -93,6 +95,6 @@ def test_five_of_five_leave_room_for_failures() -> None:
 def test_the_cap_holds_for_the_worst_that_can_be(n: int) -> None:
     """A share of seeds at the cap, all others at 0, just infeasible: called feasible in alpha of the campaigns."""
     share = 1 - 0.05 ** (1 / n)
-    limit = mean_bounds(sample(*[0.0] * n), 0.05, cap=1.0).upper
+    limit = bounds_of_mean(sample(*[0.0] * n), 0.05, cap=1.0).upper
     assert limit == pytest.approx(share)
     assert (1 - share) ** n == pytest.approx(0.05)  # that none of them is seen

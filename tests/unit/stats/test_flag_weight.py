@@ -6,40 +6,50 @@ from dataclasses import replace
 
 import pytest
 
-from muster.acts.accepted import accepted_flags, flag_data
-from muster.domain.decision import Decision
-from muster.ports.store import Event
-from muster.stats.flag_types import Acceptance, Flag, Made, Measured, Place
-from muster.stats.flag_weight import AcceptedFlag, Deciding, deciding_of, weighed
+from muster.app.campaign.accepted_flags import find_accepted_flags, flag_decision_data
+from muster.engine.ports.store import LoggedDecision
+from muster.model.decision import Decision
+from muster.stats.red_flags import (
+    AcceptedFlag,
+    CellMaking,
+    DecidingColumns,
+    FlagAcceptance,
+    FlagPlace,
+    MeasuredCell,
+    RedFlag,
+    find_deciding_columns,
+    weigh_flags,
+)
 
-BY = Acceptance("ann@lab", "2026-02-26T10:30:00+08:00", "looked at both runs")
+BY = FlagAcceptance("ann@lab", "2026-02-26T10:30:00+08:00", "looked at both runs")
 MEASURED = [
-    Measured(f"{job}/a/0", "a", "0", job, {metric: 1.0}) for job, metric in (("pong", "score"), ("freeway", "score"))
+    MeasuredCell(f"{job}/a/0", "a", "0", job, {metric: 1.0})
+    for job, metric in (("pong", "score"), ("freeway", "score"))
 ]
 MADE = [
-    Made("train/a/0", "a", "0", used_by=("pong/a/0", "freeway/a/0")),
-    Made("other/a/0", "a", "0", used_by=("freeway/a/0",)),
-    Made("alone/a/0", "a", "0"),
+    CellMaking("train/a/0", "a", "0", used_by=("pong/a/0", "freeway/a/0")),
+    CellMaking("other/a/0", "a", "0", used_by=("freeway/a/0",)),
+    CellMaking("alone/a/0", "a", "0"),
 ]
-PONG = deciding_of([("pong", "score")], MEASURED, MADE)
+PONG = find_deciding_columns([("pong", "score")], MEASURED, MADE)
 
 
-def voids(flag: Flag, deciding: Deciding = PONG, *accepted: AcceptedFlag) -> bool:
-    return weighed([flag], deciding, accepted)[0].voids
+def voids(flag: RedFlag, deciding: DecidingColumns = PONG, *accepted: AcceptedFlag) -> bool:
+    return weigh_flags([flag], deciding, accepted)[0].voids
 
 
-def flag(*cells: str, **facts: object) -> Flag:
-    return Flag("ERROR", "odd", cells, "odd", **facts)  # type: ignore[arg-type]
+def flag(*cells: str, **facts: object) -> RedFlag:
+    return RedFlag("ERROR", "odd", cells, "odd", **facts)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
     ("raised", "void"),
     [
-        (flag("a", place=Place(("pong",), "score")), True),
-        (flag("a", place=Place(("freeway",), "score")), False),
-        (flag("a", place=Place(("pong",), "time")), False),
-        (flag("a", place=Place(("freeway", "pong"), "score")), True),
-        (flag("a", place=Place(metric="score")), True),
+        (flag("a", place=FlagPlace(("pong",), "score")), True),
+        (flag("a", place=FlagPlace(("freeway",), "score")), False),
+        (flag("a", place=FlagPlace(("pong",), "time")), False),
+        (flag("a", place=FlagPlace(("freeway", "pong"), "score")), True),
+        (flag("a", place=FlagPlace(metric="score")), True),
         (flag("pong/a/0", metrics=("score",)), True),
         (flag("pong/a/0", metrics=("time",)), False),
         (flag("freeway/a/0", metrics=("score",)), False),
@@ -52,11 +62,11 @@ def flag(*cells: str, **facts: object) -> Flag:
         (flag(), True),
     ],
 )
-def test_an_error_counts_where_something_is_decided(raised: Flag, void: bool) -> None:
+def test_an_error_counts_where_something_is_decided(raised: RedFlag, void: bool) -> None:
     assert voids(raised) is void
-    (found,) = weighed([raised], PONG)
+    (found,) = weigh_flags([raised], PONG)
     assert (found.level, found.aside) == (("ERROR", False) if void else ("WARN", True))
-    assert voids(raised, Deciding()) is True, "where nothing was declared, everything counts"
+    assert voids(raised, DecidingColumns()) is True, "where nothing was declared, everything counts"
 
 
 def test_a_warning_voids_nothing() -> None:
@@ -69,14 +79,14 @@ def test_a_word_covers_the_flag_that_it_was_given_for_and_no_other() -> None:
     assert voids(flag("pong/a/0", "pong/a/2"), PONG, word), "another cell was not looked at"
     assert voids(replace(flag("pong/a/0", "pong/a/1"), code="other"), PONG, word)
     assert voids(replace(flag("pong/a/0", "pong/a/1"), acceptable=False), PONG, word), "nobody's word clears it"
-    (found,) = weighed([flag("pong/a/0", "pong/a/1")], PONG, [word])
+    (found,) = weigh_flags([flag("pong/a/0", "pong/a/1")], PONG, [word])
     assert (found.level, found.accepted) == ("ERROR", BY)
 
 
 def test_a_word_holds_for_its_place() -> None:
-    word = AcceptedFlag("odd", ("a",), BY, Place(("pong",), "score", ("0", "2")))
-    assert not voids(flag("a", place=Place(("pong",), "score", ("0", "2"))), PONG, word)
-    assert voids(flag("a", place=Place(("pong",), "score", ("0", "3"))), PONG, word)
+    word = AcceptedFlag("odd", ("a",), BY, FlagPlace(("pong",), "score", ("0", "2")))
+    assert not voids(flag("a", place=FlagPlace(("pong",), "score", ("0", "2"))), PONG, word)
+    assert voids(flag("a", place=FlagPlace(("pong",), "score", ("0", "3"))), PONG, word)
 
 
 def test_of_a_single_cell_the_facts_must_be_the_same() -> None:
@@ -97,16 +107,19 @@ def test_of_several_cells_the_facts_must_be_the_same_too() -> None:
 def test_the_newest_word_is_told() -> None:
     later = replace(BY, because="and asked the author")
     words = [AcceptedFlag("odd", ("pong/a/0",), BY), AcceptedFlag("odd", ("pong/a/0",), later)]
-    assert weighed([flag("pong/a/0")], PONG, words)[0].accepted == later
+    assert weigh_flags([flag("pong/a/0")], PONG, words)[0].accepted == later
 
 
 def test_a_word_does_not_cover_a_cell_that_ran_again_since() -> None:
     raised = flag("pong/a/0", "pong/a/1")
-    word = Decision("flag", "ann", "looked at both", data=flag_data("odd", [raised]))
+    word = Decision("flag", "ann", "looked at both", data=flag_decision_data("odd", [raised]))
     again = Decision("start", "controller", cell="pong/a/1", attempt=2)
-    (before,) = accepted_flags([Event(again), Event(word)])
+    (before,) = find_accepted_flags([LoggedDecision(again), LoggedDecision(word)])
     assert before.covers(raised)
-    (after,) = accepted_flags([Event(word), Event(again)])
+    (after,) = find_accepted_flags([LoggedDecision(word), LoggedDecision(again)])
     assert not after.covers(raised)
     assert after.covers(flag("pong/a/0"))
-    assert [each.covers(raised) for each in accepted_flags([Event(word), Event(again), Event(word)])] == [False, True]
+    assert [
+        each.covers(raised)
+        for each in find_accepted_flags([LoggedDecision(word), LoggedDecision(again), LoggedDecision(word)])
+    ] == [False, True]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 from statsmodels.stats.power import TTestIndPower
 
-from muster.stats.power import MOST_SEEDS, detectable, power_of, seeds_for
+from muster.stats.seed_planning import MOST_SEEDS, detectable_difference, power_of_two_groups, seeds_for_difference
 
 SEEDS = [*range(2, 11), 20, 400, 1000]
 ALPHAS = [0.05, 0.025, 0.0125, 0.05 / 6, 0.00625, 0.0025, 0.001]
@@ -39,16 +39,16 @@ def by_quadrature(n: int, effect: float, alpha: float) -> float:
     ],
 )  # fmt: skip
 def test_what_is_seen_where_the_noncentral_t_of_scipy_is_lost(n: int, alpha: float, effect: float) -> None:
-    assert detectable(n, 1.0, alpha, 0.8) == pytest.approx(effect, abs=0.005)
-    assert detectable(n, 2.5, alpha, 0.8) == pytest.approx(2.5 * effect, abs=0.0125)
+    assert detectable_difference(n, 1.0, alpha, 0.8) == pytest.approx(effect, abs=0.005)
+    assert detectable_difference(n, 2.5, alpha, 0.8) == pytest.approx(2.5 * effect, abs=0.0125)
 
 
 @pytest.mark.parametrize("n", SEEDS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_power_is_that_of_a_quadrature(n: int, alpha: float) -> None:
     for effect in (0.05, 0.3, 1.0, 3.0, 9.0, 16.0):
-        assert power_of(n, effect, 1.0, alpha) == pytest.approx(by_quadrature(n, effect, alpha), abs=1e-8)
-    assert power_of(n, 0.0, 1.0, alpha) == pytest.approx(alpha, rel=1e-9)
+        assert power_of_two_groups(n, effect, 1.0, alpha) == pytest.approx(by_quadrature(n, effect, alpha), abs=1e-8)
+    assert power_of_two_groups(n, 0.0, 1.0, alpha) == pytest.approx(alpha, rel=1e-9)
 
 
 @pytest.mark.parametrize("n", SEEDS)
@@ -56,11 +56,11 @@ def test_power_is_that_of_a_quadrature(n: int, alpha: float) -> None:
 def test_power_is_that_of_statsmodels_where_it_has_one(n: int, alpha: float) -> None:
     for effect in EFFECTS[1:7]:
         theirs = TTestIndPower().power(effect, n, alpha)
-        assert math.isnan(theirs) or power_of(n, effect, 1.0, alpha) == pytest.approx(theirs, abs=1e-9)
+        assert math.isnan(theirs) or power_of_two_groups(n, effect, 1.0, alpha) == pytest.approx(theirs, abs=1e-9)
 
 
 def test_power_grows_with_seeds_effect_and_alpha() -> None:
-    table = {(n, e, a): power_of(n, e, 1.0, a) for n in SEEDS for e in EFFECTS for a in ALPHAS}
+    table = {(n, e, a): power_of_two_groups(n, e, 1.0, a) for n in SEEDS for e in EFFECTS for a in ALPHAS}
     assert all(0.0 <= power <= 1.0 for power in table.values())
     for a in ALPHAS:
         for few, many in pairwise(SEEDS):
@@ -72,7 +72,7 @@ def test_power_grows_with_seeds_effect_and_alpha() -> None:
 
 
 def test_what_is_seen_shrinks_with_seeds_and_grows_as_alpha_does_not() -> None:
-    table = {(n, a): detectable(n, 1.0, a, 0.8) or math.nan for n in SEEDS for a in ALPHAS}
+    table = {(n, a): detectable_difference(n, 1.0, a, 0.8) or math.nan for n in SEEDS for a in ALPHAS}
     for a in ALPHAS:
         assert all(table[few, a] > table[many, a] for few, many in pairwise(SEEDS))
     for lax, strict in pairwise(ALPHAS):
@@ -80,16 +80,16 @@ def test_what_is_seen_shrinks_with_seeds_and_grows_as_alpha_does_not() -> None:
 
 
 def test_so_many_seeds_and_not_one_fewer() -> None:
-    assert seeds_for(6.0, 1.0, 0.00625, 0.8) == 3  # 5.43 sd is seen with three
-    assert seeds_for(5.4, 1.0, 0.00625, 0.8) == 4
-    assert seeds_for(16.1, 1.0, 0.00625, 0.8) == 2
-    assert seeds_for(0.15, 1.0, 0.00625, 0.8) is None
+    assert seeds_for_difference(6.0, 1.0, 0.00625, 0.8) == 3  # 5.43 sd is seen with three
+    assert seeds_for_difference(5.4, 1.0, 0.00625, 0.8) == 4
+    assert seeds_for_difference(16.1, 1.0, 0.00625, 0.8) == 2
+    assert seeds_for_difference(0.15, 1.0, 0.00625, 0.8) is None
     for alpha in ALPHAS:
         for effect in (0.2, 0.3, 1.0, 2.0, 3.3, 4.4, 6.0, 12.0, 20.0):
-            n = seeds_for(effect, 1.0, alpha, 0.8)
+            n = seeds_for_difference(effect, 1.0, alpha, 0.8)
             assert n is not None
-            assert power_of(n, effect, 1.0, alpha) >= 0.8
-            assert n == 2 or power_of(n - 1, effect, 1.0, alpha) < 0.8
+            assert power_of_two_groups(n, effect, 1.0, alpha) >= 0.8
+            assert n == 2 or power_of_two_groups(n - 1, effect, 1.0, alpha) < 0.8
 
 
 @given(
@@ -100,12 +100,12 @@ def test_so_many_seeds_and_not_one_fewer() -> None:
     power=st.floats(0.51, 0.99),
 )
 def test_nothing_is_ever_lost(n: int, effect: float, sd: float, alpha: float, power: float) -> None:
-    assert 0.0 <= power_of(n, effect, sd, alpha) <= 1.0
-    seen = detectable(n, sd, alpha, power)
+    assert 0.0 <= power_of_two_groups(n, effect, sd, alpha) <= 1.0
+    seen = detectable_difference(n, sd, alpha, power)
     assert seen is not None
-    assert power_of(n, seen, sd, alpha) == pytest.approx(power, abs=1e-6)
+    assert power_of_two_groups(n, seen, sd, alpha) == pytest.approx(power, abs=1e-6)
 
 
 @pytest.mark.parametrize("sd", [math.inf, math.nan, 1e300])
 def test_an_endless_spread_shows_no_difference(sd: float) -> None:
-    assert detectable(5, sd, 0.05, 0.8) is None
+    assert detectable_difference(5, sd, 0.05, 0.8) is None

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from muster.report.analysis import analyse
-from muster.report.facts import Column, Facts, Measurement, Plan
-from muster.stats.decision import Procedure
-from muster.stats.flags import Declared
+from muster.app.facts.report_analysis import analyse_facts
+from muster.app.facts.report_facts import DecisionPlan, Measurement, ReportFacts, ResultColumn
+from muster.stats.decision_procedure import DecisionProcedure
+from muster.stats.red_flags import DeclaredMetrics
 
 FOLDER = Path(__file__).parents[2] / "fixtures/published"
 
@@ -22,7 +22,7 @@ def published(name: str) -> dict[str, dict[str, list[float]]]:
     return found["scores"]  # type: ignore[no-any-return]
 
 
-def campaign(scores: dict[str, dict[str, list[float]]], primary: str) -> Facts:
+def campaign(scores: dict[str, dict[str, list[float]]], primary: str) -> ReportFacts:
     measured = tuple(
         Measurement(f"eval/{method}/{seed}/{task}", "eval", method, str(seed), task, {"score": float(value)})
         for task, methods in scores.items()
@@ -30,11 +30,11 @@ def campaign(scores: dict[str, dict[str, list[float]]], primary: str) -> Facts:
         for seed, value in enumerate(values)
     )
     methods = tuple(dict.fromkeys(each.config for each in measured))
-    return Facts(
+    return ReportFacts(
         campaign="published", folder="", language="en", at="", version="", code="", configs=methods,
-        seeds=tuple(map(str, range(10))), columns=tuple(Column(task, "score") for task in scores), measured=measured,
-        k=len(measured), n=len(measured), plan=Plan(Procedure("ppo"), Column(primary, "score")),
-        declared=Declared(primary="score"),
+        seeds=tuple(map(str, range(10))), columns=tuple(ResultColumn(task, "score") for task in scores), measured=measured,
+        k=len(measured), n=len(measured), plan=DecisionPlan(DecisionProcedure("ppo"), ResultColumn(primary, "score")),
+        declared=DeclaredMetrics(primary="score"),
     )  # fmt: skip
 
 
@@ -42,11 +42,11 @@ def campaign(scores: dict[str, dict[str, list[float]]], primary: str) -> Facts:
 def test_published_scores_are_valid_whichever_task_decides(name: str) -> None:
     scores = published(name)
     assert len(scores) == {"atari100k": 26, "dmc_proprio": 18}[name]
-    flags = analyse(campaign(scores, next(iter(scores)))).flags
+    flags = analyse_facts(campaign(scores, next(iter(scores)))).flags
     told = [flag.message for flag in flags if flag.level == "ERROR" or flag.aside]
     assert told == []
     for task in scores if name == "atari100k" else ("dmc_cartpole_balance_sparse", "dmc_ball_in_cup_catch"):
-        found = analyse(campaign(scores, task))
+        found = analyse_facts(campaign(scores, task))
         assert found.decision.verdict not in ("INVALID", "INCOMPLETE"), task
 
 

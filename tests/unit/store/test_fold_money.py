@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from muster.domain.campaign import Axis, AxisValue, Campaign, Job, Money
-from muster.domain.decision import Decision
-from muster.ledger.prices import prices
-from muster.store import campaigns
-from muster.store.sqlite import SqliteStore
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import campaign_snapshots
+from muster.ledger.prices_and_accounts import declared_prices
+from muster.model.campaign import Axis, AxisValue, Campaign, Job, Money
+from muster.model.decision import Decision
 
 CHEAP, DEAR = Money(price=2.0, currency="CNY", budget=10.0), Money(price=4.0, currency="CNY", budget=10.0)
 
@@ -17,7 +17,7 @@ CHEAP, DEAR = Money(price=2.0, currency="CNY", budget=10.0), Money(price=4.0, cu
 def taken(folder: Path, money: Money | None, at: str, *, told: bool = True) -> Decision:
     axis = Axis("seed", (AxisValue("0", 0),))
     made = Campaign("c", (axis,), (Job("train", ("seed",), ("true",)),), money=money)
-    data = {"hash": campaigns.save(folder, at, made, {"train/0": "h"}), "env_file": "/env"}
+    data = {"hash": campaign_snapshots.save_snapshot(folder, at, made, {"train/0": "h"}), "env_file": "/env"}
     if told:
         data["money"] = asdict(money) if money else None  # type: ignore[assignment]
     return Decision("campaign", "me", at=at, data=data)
@@ -35,7 +35,7 @@ def test_each_price_holds_from_when_it_was_taken_in(tmp_path: Path) -> None:
     state = store.load()
     assert state is not None
     assert state.prices == ((first, CHEAP), (second, DEAR))
-    found = prices(state)
+    found = declared_prices(state)
     assert found is not None
     assert [period.price for period in found.periods] == [2.0, 4.0]
     store.close()
@@ -47,7 +47,7 @@ def test_a_log_of_an_older_version_has_the_price_of_its_campaign(tmp_path: Path)
     state = store.load()
     assert state is not None
     assert state.prices == ()
-    found = prices(state)
+    found = declared_prices(state)
     assert found is not None
     assert [period.price for period in found.periods] == [2.0]
     store.close()
@@ -58,7 +58,7 @@ def test_a_campaign_without_money_has_no_price(tmp_path: Path) -> None:
     store.commit([taken(tmp_path, None, "2026-02-22T02:00:00+08:00")])
     state = store.load()
     assert state is not None
-    assert prices(state) is None
+    assert declared_prices(state) is None
     store.close()
 
 

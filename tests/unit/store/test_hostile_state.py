@@ -13,25 +13,26 @@ from typing import Any
 import msgspec
 import pytest
 
-from muster.domain.errors import MusterError
-from muster.domain.order import Order
-from muster.execute.guards import read_words
-from muster.execute.launches import LaunchBook
-from muster.execute.local import read_order
-from muster.ports.clock import SystemClock
-from muster.store import campaigns, fsck, place
-from muster.store.lock import ControllerLock
-from muster.store.newer import refuse_newer_format
-from muster.store.sqlite import SqliteStore
-from muster.store.text import MOST_DEPTH
-from muster.store.watches import WatchFile
-from muster.wiring.codes import load_book
-from muster.wiring.shutting import environment_of
+from muster.app.campaign.campaign_code import load_code_book
+from muster.app.finish.power_off import read_recorded_environment
+from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.store import RebuildRequest
+from muster.engine.store import database_rebuild
+from muster.engine.store.controller_files import ControllerLock, WatchBookFile
+from muster.engine.store.database_checks import refuse_newer_format
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files import campaign_snapshots, state_folder
+from muster.files.json_codec import MOST_DEPTH
+from muster.hosts.local.guard_keeper import read_guard_report
+from muster.hosts.local.launch_orders import LaunchBook
+from muster.model.attempt import Order
+from muster.model.errors import MusterError
+from muster.readers.attempt_facts import read_order
 
 LOCK = {"pid": 1, "ticks": 5, "epoch": 3, "since": 1.0, "beat": 5.5}
 WORDS = {"times": 3, "failed": 1, "code": 2, "said": "x", "next": 1.5}
 NESTED = b"[" * 100_000
-ASKED = fsck.Asked("me", "2026-01-01T00:00:00+08:00", 1.0)
+ASKED = RebuildRequest("me", "2026-01-01T00:00:00+08:00", 1.0)
 NO_UTF8 = b'{"kind": "\xff\xfe"}\n'
 
 
@@ -50,21 +51,21 @@ def test_a_lock_that_lacks_a_word_is_held_by_nobody_we_know(tmp_path: Path, miss
 @pytest.mark.parametrize("data", [json.dumps(WORDS | {"times": float("inf")}).encode(), NESTED, b"\xff"])
 def test_damaged_words_of_a_guard_are_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "guard.json").write_bytes(data)
-    assert read_words(tmp_path) is None
+    assert read_guard_report(tmp_path) is None
 
 
 @pytest.mark.parametrize("data", [b'{"path": "/x", "inode": Infinity}', NESTED, b"\xff"])
 def test_a_damaged_mark_of_the_place_is_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "place").write_bytes(data)
-    assert place.brought_from(tmp_path) is None
+    assert state_folder.original_campaign_folder(tmp_path) is None
 
 
 @pytest.mark.parametrize("data", [NO_UTF8, b'{"/x": {"code": ' + NESTED])
 def test_what_can_be_learned_again_is_taken_for_none(tmp_path: Path, data: bytes) -> None:
     for name in ("code.json", "watch.json", "launched"):
         (tmp_path / name).write_bytes(data + b"\n")
-    assert load_book(tmp_path) == {}
-    assert WatchFile(tmp_path, "b").load().histories == {}
+    assert load_code_book(tmp_path) == {}
+    assert WatchBookFile(tmp_path, "b").load().histories == {}
     book = LaunchBook(tmp_path / "launched")
     assert not list(book.known())
     book.close()
@@ -75,7 +76,7 @@ def test_a_line_of_the_log_that_is_no_decision_is_refused_in_words(tmp_path: Pat
     (tmp_path / "decisions.jsonl").write_bytes(data)
     with pytest.raises(MusterError):
         SqliteStore.of_log(tmp_path).load()
-    assert len(fsck.rebuild(tmp_path, ASKED).torn) == 1
+    assert len(database_rebuild.rebuild_database(tmp_path, ASKED).torn) == 1
 
 
 BIG = 10**30
@@ -88,7 +89,7 @@ def test_a_number_that_no_attempt_and_no_epoch_has_is_damage(tmp_path: Path, fie
     (tmp_path / "decisions.jsonl").write_text(json.dumps(line) + "\n")
     with pytest.raises(MusterError):
         SqliteStore.of_log(tmp_path).load()
-    assert len(fsck.rebuild(tmp_path, ASKED).torn) == 1
+    assert len(database_rebuild.rebuild_database(tmp_path, ASKED).torn) == 1
 
 
 @pytest.mark.parametrize("depth", [100, MOST_DEPTH - 2, MOST_DEPTH, 500, 900, *range(960, 1000, 3)])
@@ -98,7 +99,7 @@ def test_a_decision_of_any_depth_is_read_or_damage(tmp_path: Path, depth: int) -
     good = depth < MOST_DEPTH
     with contextlib.nullcontext() if good else pytest.raises(MusterError):
         assert len(SqliteStore.of_log(tmp_path).events()) == 1
-    assert len(fsck.rebuild(tmp_path, ASKED).torn) == (not good)
+    assert len(database_rebuild.rebuild_database(tmp_path, ASKED).torn) == (not good)
 
 
 @pytest.mark.parametrize("value", [BIG, {"a": 1}, [[1]], "x\0y", 1.5, None])
@@ -122,7 +123,7 @@ def test_data_that_no_column_holds_has_no_effect(tmp_path: Path, kind: str, name
         store.load()
         store.events()
     with contextlib.suppress(MusterError):
-        fsck.rebuild(tmp_path, ASKED)
+        database_rebuild.rebuild_database(tmp_path, ASKED)
 
 
 def test_an_attempt_with_a_number_that_no_database_holds_is_not_recovered(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ def test_an_attempt_with_a_number_that_no_database_holds_is_not_recovered(tmp_pa
         "a", BIG, "t", 1, (), "", {}, "", (), "", "", "h", "2026", 1.0, "b", None, None, "", "", "", (), 1.0, {}, {}
     )
     (folder / "attempt.json").write_bytes(msgspec.json.encode(order))
-    assert [len(each) for each in fsck._orders(tmp_path)] == [0, 1]
+    assert [len(each) for each in database_rebuild._read_attempt_orders(tmp_path)] == [0, 1]
 
 
 @pytest.mark.parametrize("data", ["x", "[" * 5000, "9" * 5000, "[]", b"\xff"])
@@ -143,14 +144,14 @@ def test_an_old_database_that_says_no_json_is_damaged(tmp_path: Path, data: obje
     store.db.execute("DROP TRIGGER event_is_final")
     store.db.execute("UPDATE event SET data = ?", (data,))
     store.close()
-    assert fsck.rebuild(tmp_path, ASKED).old.startswith("damaged: ")
+    assert database_rebuild.rebuild_database(tmp_path, ASKED).old.startswith("damaged: ")
 
 
 def test_a_snapshot_that_is_no_utf8_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "campaigns").mkdir()
     (tmp_path / "campaigns" / "abc.json").write_bytes(b'{"text": "\xff"}')
     with pytest.raises(MusterError, match="can't be read"):
-        campaigns.load(tmp_path, "abc")
+        campaign_snapshots.load_snapshotted_campaign(tmp_path, "abc")
 
 
 @pytest.mark.parametrize("told", ["9" * 5000, int("9" * 30), "999"])
@@ -163,7 +164,7 @@ def test_a_format_of_any_length_is_newer(told: object) -> None:
 def test_a_damaged_environment_is_none(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "env.json").write_bytes(data)
     state: Any = SimpleNamespace(env_file=str(tmp_path / "env.json"))
-    assert environment_of(state) is None
+    assert read_recorded_environment(state) is None
 
 
 @pytest.mark.parametrize("data", [b'{"cell": "\xff"}', b'{"cell": ' + NESTED, b"\x8f"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.ports.clock import SystemClock
-from muster.store.lock import LENGTH, ControllerLock
+from muster.engine.ports.clock import SystemClock
+from muster.engine.store.controller_files import LOCK_LENGTH, ControllerLock
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_trouble_in_any_script_fits(tmp_path: Path, trouble: str) -> None:
     try:
         for said in (trouble, "", trouble, "short"):
             lock.beat(3, said)
-            assert lock.path.stat().st_size == LENGTH
+            assert lock.path.stat().st_size == LOCK_LENGTH
             holder = lock.holder()
             assert holder is not None
             assert holder.epoch == 3
@@ -30,7 +30,7 @@ def test_trouble_in_any_script_fits(tmp_path: Path, trouble: str) -> None:
 
 
 def test_the_tail_of_a_longer_one_is_cut_off(tmp_path: Path) -> None:
-    (tmp_path / "controller.lock").write_text("x" * 2 * LENGTH)
+    (tmp_path / "controller.lock").write_text("x" * 2 * LOCK_LENGTH)
     lock = ControllerLock(tmp_path, SystemClock())
     assert lock.take()
     try:

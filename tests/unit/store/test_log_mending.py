@@ -8,9 +8,8 @@ import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from muster.domain.decision import Decision
-from muster.store.log import BLOCK, FileLog
-from muster.store.log_mending import mend_log
+from muster.engine.store.decision_log import TAIL_BLOCK, FileDecisionLog, repair_log
+from muster.model.decision import Decision
 
 FIRST = Decision("campaign", "me", data={"hash": "x", "env_file": ""})
 lines = st.lists(
@@ -35,7 +34,7 @@ def test_any_file(tmp_path: Path, parts: list[bytes], torn: bytes, seen: int) ->
     readable = [line for line in before.split(b"\n")[:-1] if _is_decision(line)]
     known = [msgspec.json.decode(line, type=Decision) for line in readable[:seen]]
     known += [Decision("note", "only the database knows", str(n)) for n in range(seen // 2)]
-    mended = mend_log(tmp_path, known, [FIRST])
+    mended = repair_log(tmp_path, known, [FIRST])
     after = path.read_bytes().split(b"\n")
     assert [line for line in after if line in readable and line.strip()] == [
         line for line in readable if line.strip()
@@ -46,11 +45,11 @@ def test_any_file(tmp_path: Path, parts: list[bytes], torn: bytes, seen: int) ->
         bool(line.strip()) and not _is_decision(line) for line in before.split(b"\n")[:-1]
     ) + (bool(before.split(b"\n")[-1].strip()))
     # every entry lies where it says, for the fold goes on from there
-    assert list(FileLog(path).read(0)) == list(mended.entries)
+    assert list(FileDecisionLog(path).read(0)) == list(mended.entries)
     if not mended.torn and not mended.restored:
         assert path.read_bytes() == before
         assert not aside.exists()
-    again = mend_log(tmp_path, known, [FIRST])
+    again = repair_log(tmp_path, known, [FIRST])
     assert (again.torn, again.restored, again.entries) == ((), 0, mended.entries)
 
 
@@ -63,11 +62,11 @@ def _is_decision(line: bytes) -> bool:
 
 
 def test_a_look_changes_nothing(tmp_path: Path) -> None:
-    assert mend_log(tmp_path, [], [], change=False).entries == ()
+    assert repair_log(tmp_path, [], [], change=False).entries == ()
     assert list(tmp_path.iterdir()) == []
     path = tmp_path / "decisions.jsonl"
     path.write_bytes(b"rubbish\n")
-    assert len(mend_log(tmp_path, [], [FIRST], change=False).torn) == 1
+    assert len(repair_log(tmp_path, [], [FIRST], change=False).torn) == 1
     assert path.read_bytes() == b"rubbish\n"
 
 
@@ -77,7 +76,7 @@ def test_a_torn_line_behind_2_gib_takes_no_whole_one_with_it(tmp_path: Path) -> 
     with open(path, "wb") as file:
         file.seek((2 << 30) + 4096)
         file.write(b"\n" + line + b'{"kind": "no')
-    begin, end = FileLog(path).append([Decision("note", "me", "new")])
+    begin, end = FileDecisionLog(path).append([Decision("note", "me", "new")])
     assert begin == (2 << 30) + 4096 + 1 + len(line)
     with open(path, "rb") as file:
         file.seek(begin - len(line))
@@ -88,7 +87,7 @@ def test_a_torn_line_behind_2_gib_takes_no_whole_one_with_it(tmp_path: Path) -> 
 def test_a_torn_tail_longer_than_a_block_is_kept_whole(tmp_path: Path) -> None:
     path, line = tmp_path / "decisions.jsonl", msgspec.json.encode(Decision("note", "me", "whole")) + b"\n"
     for before in (line, b""):
-        path.write_bytes(before + b"x" * (2 * BLOCK + 7))
+        path.write_bytes(before + b"x" * (2 * TAIL_BLOCK + 7))
         path.with_suffix(".torn").unlink(missing_ok=True)
-        assert FileLog(path).append([FIRST])[0] == len(before)
-        assert path.with_suffix(".torn").stat().st_size == 2 * BLOCK + 8
+        assert FileDecisionLog(path).append([FIRST])[0] == len(before)
+        assert path.with_suffix(".torn").stat().st_size == 2 * TAIL_BLOCK + 8

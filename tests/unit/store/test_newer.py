@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.decision import Decision
-from muster.domain.formats import STATE_FORMAT, NewerState
-from muster.ports.store import Superseded
-from muster.store.sqlite import SqliteStore
+from muster.engine.ports.store import ControllerSuperseded
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.model.decision import Decision
+from muster.model.errors import STATE_FORMAT, NewerStateError
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "contract"))
 
@@ -46,7 +46,7 @@ def test_a_controller_that_meets_it_ends(store: SqliteStore, line: bytes) -> Non
     before = later(store, line)
     events = len(store.events())
     for decisions in ([], [Decision("note", "controller 1", "still here", epoch=1)]):
-        with pytest.raises(Superseded, match="newer Muster"):
+        with pytest.raises(ControllerSuperseded, match="newer Muster"):
             store.commit(decisions)
     assert log(store) == before
     assert len(store.events()) == events
@@ -55,12 +55,12 @@ def test_a_controller_that_meets_it_ends(store: SqliteStore, line: bytes) -> Non
 @pytest.mark.parametrize("line", [LATER, LATER_EPOCH])
 def test_a_command_that_meets_it_says_so(store: SqliteStore, line: bytes) -> None:
     before = later(store, line)
-    with pytest.raises(NewerState, match="nothing was changed"):
+    with pytest.raises(NewerStateError, match="nothing was changed"):
         store.commit([Decision("note", "ada", "too late")])
-    with pytest.raises(NewerState):
+    with pytest.raises(NewerStateError):
         store.behind()
     store.close()
-    with pytest.raises(NewerState):
+    with pytest.raises(NewerStateError):
         SqliteStore(store.folder)
     assert log(store) == before
 
@@ -69,7 +69,7 @@ def test_what_is_newer_behind_lines_that_are_known_is_found_before_anything_is_f
     store.append(Decision("note", "ada", "of today"))
     later(store, LATER)
     events = len(store.events())
-    with pytest.raises(NewerState):
+    with pytest.raises(NewerStateError):
         store.commit([])
     assert len(store.events()) == events
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from muster.domain.errors import MusterError
-from muster.store import place
+from muster.files import state_folder
+from muster.model.errors import MusterError
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def state(tmp_path: Path) -> Path:
     made = tmp_path / "one" / ".muster"
     made.mkdir(parents=True)
     (made / "decisions.jsonl").write_text('{"kind":"epoch","ref":"a"}\n')
-    place.mark_place(made)
+    state_folder.mark_state_place(made)
     return made
 
 
@@ -27,45 +27,45 @@ def copied(state: Path, name: str) -> Path:
 
 def test_a_copy_while_the_original_lives(state: Path) -> None:
     copy = copied(state, "two")
-    assert (place.standing(state), place.standing(copy)) == ("home", "copy")
+    assert (state_folder.state_folder_standing(state), state_folder.state_folder_standing(copy)) == ("home", "copy")
     with pytest.raises(MusterError, match=str(state.parent)):
-        place.refuse_copy(copy)
-    place.refuse_copy(state)
+        state_folder.refuse_copied_state(copy)
+    state_folder.refuse_copied_state(state)
 
 
 def test_a_copy_whose_original_is_gone_was_moved(state: Path) -> None:
     copy = copied(state, "two")
     shutil.rmtree(state.parent)
-    assert place.standing(copy) == "moved"
-    place.mark_place(copy)
-    assert place.standing(copy) == "home"
-    assert place.former_folders(copy) == (str(state.parent), str(copy.parent))
+    assert state_folder.state_folder_standing(copy) == "moved"
+    state_folder.mark_state_place(copy)
+    assert state_folder.state_folder_standing(copy) == "home"
+    assert state_folder.former_campaign_folders(copy) == (str(state.parent), str(copy.parent))
 
 
 def test_another_campaign_in_the_folder_of_the_original(state: Path) -> None:
     """A new folder may get the number of the old one: its log says that it is another."""
     copy = copied(state, "two")
     (state / "decisions.jsonl").write_text('{"kind":"epoch","ref":"b"}\n')
-    assert place.standing(copy) == "moved"
+    assert state_folder.state_folder_standing(copy) == "moved"
 
 
 def test_a_renamed_folder_is_the_same_and_is_marked_anew(state: Path) -> None:
     there = state.parent.rename(state.parent.parent / "two") / ".muster"
-    assert place.standing(there) == "home"
-    place.renew_mark(there)
+    assert state_folder.state_folder_standing(there) == "home"
+    state_folder.renew_moved_mark(there)
     assert json.loads((there / "place").read_text())["former"] == [str(state)]
-    assert place.standing(copied(there, "three")) == "copy"
+    assert state_folder.state_folder_standing(copied(there, "three")) == "copy"
 
 
 def test_another_machine(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even at the same path: nobody asked for anything to go on there."""
-    monkeypatch.setattr(place, "machine_name", lambda: "another")
+    monkeypatch.setattr(state_folder, "anonymous_machine_name", lambda: "another")
     mark = json.loads((state / "place").read_text())
     (state / "place").write_text(json.dumps(mark | {"machine": "the first"}))
-    assert place.standing(state) == "moved"
-    place.refuse_copy(state)
+    assert state_folder.state_folder_standing(state) == "moved"
+    state_folder.refuse_copied_state(state)
     (state / "place").write_text(json.dumps({"path": mark["path"], "inode": mark["inode"]}))  # of an earlier version
-    assert place.standing(state) == "home"
+    assert state_folder.state_folder_standing(state) == "home"
 
 
 @pytest.mark.parametrize("told", ["nothing", "its new place", "any machine"])
@@ -77,11 +77,11 @@ def test_whatever_a_pack_says_nothing_goes_on_where_it_was_unpacked(tmp_path: Pa
     path = folder / ".muster" if told == "its new place" else tmp_path / "gone" / ".muster"
     if told != "nothing":
         (beside / "place").write_text(json.dumps({"path": str(path), "inode": beside.stat().st_ino, "machine": ""}))
-    place.mark_unpacked(beside, folder)
+    state_folder.mark_unpacked_state(beside, folder)
     beside.parent.rename(folder)
     state = folder / ".muster"
-    assert place.standing(state) == "moved"
-    place.renew_mark(state)
-    assert place.standing(state) == "moved"
-    place.mark_place(state)  # somebody acts here
-    assert place.standing(state) == "home"
+    assert state_folder.state_folder_standing(state) == "moved"
+    state_folder.renew_moved_mark(state)
+    assert state_folder.state_folder_standing(state) == "moved"
+    state_folder.mark_state_place(state)  # somebody acts here
+    assert state_folder.state_folder_standing(state) == "home"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from document_world import of_values
 
-from muster.report.documents.quantity import Quantity
+from muster.app.documents.result_names import Quantity
 
 CONFIGS = (
     ("v2_baseline", "v2_u_only", "v2_cert_only", "v2_full"), ("ppo", "cpo", "trpo_lag"), ("SafeDreamer", "SafeDreamerPlus"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
-from muster.report.documents.quantity import Quantity
+from muster.app.documents.result_names import Quantity
 
 # the first two seeds are those of the story: three configs with 1.684±0.741
 STORY: Mapping[tuple[str, str], Mapping[str, Sequence[float]]] = {

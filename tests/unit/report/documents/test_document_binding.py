@@ -9,22 +9,21 @@ import pytest
 from document_maker import make
 from document_world import ROBOT, STORY, quantities
 
-from muster.report.documents.bind import Decision, decide_all
-from muster.report.documents.context import Context
-from muster.report.documents.names import Vocabulary
-from muster.report.documents.quantity import Book, Quantity
-from muster.report.documents.source import Source, kind_of
+from muster.app.documents.bind_numbers import BindingDecision, decide_bindings
+from muster.app.documents.document_context import DocumentContext
+from muster.app.documents.result_names import NameReader, Quantity, QuantityIndex
+from muster.app.documents.text_layout import TextSource, kind_of_text
 
 TEXTS = Path(__file__).parent / "texts"
 NAMES = sorted(path.name for path in TEXTS.iterdir() if path.suffix != ".truth")
-BOOK = Book(quantities(STORY))
+BOOK = QuantityIndex(quantities(STORY))
 
 
-def context(text: str, name: str = "text.md", book: Book = BOOK) -> Context:
-    return Context(Source(text, kind_of(name, text)), book, Vocabulary(book))
+def context(text: str, name: str = "text.md", book: QuantityIndex = BOOK) -> DocumentContext:
+    return DocumentContext(TextSource(text, kind_of_text(name, text)), book, NameReader(book))
 
 
-def shown(decision: Decision) -> str:
+def shown(decision: BindingDecision) -> str:
     """ood/score/v2_full for a mean (and its sd), the whole key for anything else, ? for what is ambiguous."""
     if decision.state == "ambiguous":
         return "?"
@@ -34,9 +33,11 @@ def shown(decision: Decision) -> str:
     return key.removesuffix("/mean")
 
 
-def bound(text: str, name: str = "text.md", book: Book = BOOK) -> dict[str, str]:
+def bound(text: str, name: str = "text.md", book: QuantityIndex = BOOK) -> dict[str, str]:
     """Number as it stands there -> what it was bound to, for those that are bound or ambiguous."""
-    told = ((text[each.number.start : each.number.end], shown(each)) for each in decide_all(context(text, name, book)))
+    told = (
+        (text[each.number.start : each.number.end], shown(each)) for each in decide_bindings(context(text, name, book))
+    )
     return {token: name for token, name in told if name != "-"}
 
 
@@ -48,10 +49,10 @@ def read(name: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_no_binding_of_a_realistic_text_is_wrong(name: str) -> None:
     text = read(name)
-    found = context(text, name, Book(quantities(ROBOT)) if name.startswith("robot") else BOOK)
+    found = context(text, name, QuantityIndex(quantities(ROBOT)) if name.startswith("robot") else BOOK)
     told = [
         (found.source.where(each.number.start)[0], text[each.number.start : each.number.end], shown(each))
-        for each in decide_all(found)
+        for each in decide_bindings(found)
     ]
     lines = (TEXTS / name).with_suffix(".truth").read_text().splitlines()
     truth = [(int(line), token, meant) for line, token, meant in (each.split("\t") for each in lines)]
@@ -74,25 +75,25 @@ def test_three_configs_with_the_same_value_stay_unbound_and_are_all_named() -> N
         "v2_baseline, v2_u_only and v2_cert_only share an ID score of 1.684±0.741.",
         "v2_baseline, v2_u_only, v2_cert_only share it: an ID score of 1.684±0.741.",
     ):
-        (decision,) = [each for each in decide_all(context(text)) if each.state != "ignored"]
+        (decision,) = [each for each in decide_bindings(context(text)) if each.state != "ignored"]
         assert decision.state == "ambiguous"
         assert {target.group.config for target in decision.candidates} == {"v2_baseline", "v2_u_only", "v2_cert_only"}
 
 
 def test_a_table_tells_them_apart() -> None:
     text = "| config | ID score |\n|---|---|\n| v2_u_only | 1.684±0.741 |\n| v2_cert_only | 1.684±0.741 |\n"
-    assert [shown(each) for each in decide_all(context(text))] == ["id/score/v2_u_only", "id/score/v2_cert_only"]
+    assert [shown(each) for each in decide_bindings(context(text))] == ["id/score/v2_u_only", "id/score/v2_cert_only"]
 
 
 def test_cost_at_best_is_the_cost_and_says_so() -> None:
     text = "| config | OOD cost@best(mean) |\n|---|---|\n| v2_full | 14.5 |\n"
-    (decision,) = decide_all(context(text))
+    (decision,) = decide_bindings(context(text))
     assert (shown(decision), decision.note) == ("ood/cost/v2_full", "there is no cost@best: read as cost")
 
 
 def test_a_metric_of_that_very_name_is_meant() -> None:
     more = [Quantity("ood/cost@best/v2_full/mean", "v2_full", "ood", "cost@best", "mean", "", 14.5, 5, 5)]
-    book = Book([*quantities(STORY), *more])
+    book = QuantityIndex([*quantities(STORY), *more])
     text = "| config | OOD cost@best | OOD cost |\n|---|---|---|\n| v2_full | 14.5 | 15.0 |\n"
     assert bound(text, book=book) == {"14.5": "ood/cost@best/v2_full", "15.0": "ood/cost/v2_full"}
 
@@ -223,7 +224,7 @@ def test_a_value_that_only_one_result_has_is_enough() -> None:
 
 
 def test_a_name_near_that_contradicts_forbids() -> None:
-    (decision,) = decide_all(context("As to v2_full, the odd OOD score was 2.427."))
+    (decision,) = decide_bindings(context("As to v2_full, the odd OOD score was 2.427."))
     assert (decision.state, decision.target) == ("untraced", None)
     assert "ood/score/v2_u_only" in decision.why
 
@@ -256,11 +257,11 @@ def test_a_seed_is_not_the_mean() -> None:
     ],
 )
 def test_percent_thousands_and_signs(text: str, expected: Mapping[str, str]) -> None:
-    assert bound(text, book=Book(quantities(ROBOT))) == expected
+    assert bound(text, book=QuantityIndex(quantities(ROBOT))) == expected
 
 
 def test_percent_is_written_times_a_hundred() -> None:
-    (decision,) = decide_all(context("ACT has a success rate of 83.1%.", book=Book(quantities(ROBOT))))
+    (decision,) = decide_bindings(context("ACT has a success rate of 83.1%.", book=QuantityIndex(quantities(ROBOT))))
     assert decision.target
     assert decision.target.scale == 100
 
@@ -358,14 +359,14 @@ def test_numeric_names_of_configs_are_names() -> None:
         for config, value in (("0.1", 3.21), ("0.5", 4.32))
     ]
     text = "| lr | score |\n|---|---|\n| 0.1 | 3.21 |\n| 0.5 | 9.99 |\n"
-    assert bound(text, book=Book(known)) == {"3.21": "score/0.1", "9.99": "score/0.5"}
+    assert bound(text, book=QuantityIndex(known)) == {"3.21": "score/0.1", "9.99": "score/0.5"}
 
 
 @pytest.mark.parametrize("seed", range(120))
 def test_no_binding_of_a_made_up_text_is_wrong(seed: int) -> None:
     """Among hyperparameters, limits, differences and other people's rows with the very values of results."""
     world, made = make(seed)
-    decisions = decide_all(context(made.text, made.name, Book(world.quantities())))
+    decisions = decide_bindings(context(made.text, made.name, QuantityIndex(world.quantities())))
     told = {each.number.start: shown(each) for each in decisions if each.target}
     assert {at: name for at, name in told.items() if made.truth.get(at) != name} == {}
 
@@ -375,7 +376,7 @@ def test_made_up_texts_are_bound_for_the_most_part() -> None:
     found = meant = 0
     for seed in range(60):
         world, made = make(seed)
-        decisions = decide_all(context(made.text, made.name, Book(world.quantities())))
+        decisions = decide_bindings(context(made.text, made.name, QuantityIndex(world.quantities())))
         found += sum(each.target is not None for each in decisions)
         meant += len(made.truth)
     assert found > 0.85 * meant > 500

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from document_world import STORY, quantities
 
-from muster.acts import docs, docs_files
-from muster.domain.errors import MusterError, UsageError
+from muster.app.documents import bind_update_audit, document_files
+from muster.model.errors import MusterError, UsageError
 
 NOW = datetime(2026, 2, 23, 17, 23, 1)
 KNOWN = quantities(STORY)
@@ -28,8 +28,8 @@ def written(folder: Path, text: str = TEXT, encoding: str = "utf-8", name: str =
     return path
 
 
-def update(path: Path, **more: object) -> docs.Updated:
-    (done,) = docs.update([path], KNOWN, None, path.parent, NOW, **more)  # type: ignore[arg-type]
+def update(path: Path, **more: object) -> bind_update_audit.UpdateResult:
+    (done,) = bind_update_audit.update_documents([path], KNOWN, None, path.parent, NOW, **more)  # type: ignore[arg-type]
     return done
 
 
@@ -39,7 +39,7 @@ def update(path: Path, **more: object) -> docs.Updated:
 def test_encoding_line_ends_and_the_last_newline_stay(tmp_path: Path, encoding: str, newline: str, end: str) -> None:
     text = (TEXT.rstrip("\n") + end).replace("\n", newline)
     path = written(tmp_path, text, encoding)
-    bound = docs.bind(path, KNOWN)
+    bound = bind_update_audit.bind_document(path, KNOWN)
     assert [each.binding.token for each in bound.fixed] == ["1.918±0.410", "0.999±0.223"]
     assert path.read_bytes() == text.encode(encoding)
     done = update(path)
@@ -59,7 +59,7 @@ def test_encoding_line_ends_and_the_last_newline_stay(tmp_path: Path, encoding: 
 def test_mode_and_other_files_stay(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.chmod(0o640)
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     update(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ppt.md", "ppt.md.muster.json", "reports"]
@@ -70,7 +70,7 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
     path = written(tmp_path / "real")
     link = tmp_path / "ppt.md"
     link.symlink_to(path)
-    docs.bind(link, KNOWN)
+    bind_update_audit.bind_document(link, KNOWN)
     assert (tmp_path / "real" / "ppt.md.muster.json").exists()
     update(link)
     assert link.is_symlink()
@@ -79,9 +79,9 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     path = written(tmp_path)
-    assert len(docs.bind(path, KNOWN, dry_run=True).fixed) == 2
+    assert len(bind_update_audit.bind_document(path, KNOWN, dry_run=True).fixed) == 2
     assert [each.name for each in tmp_path.iterdir()] == ["ppt.md"]
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     before = sorted(tmp_path.rglob("*"))
     done = update(path, dry_run=True)
     assert [line for line in done.diff if line[0] in "+-"] == ["--- ppt.md", "+++ ppt.md", f"-{ROW}", f"+{NEW}"]
@@ -123,7 +123,7 @@ def pipe(folder: Path) -> Path:
 )  # fmt: skip
 def test_what_is_no_text_is_refused_in_one_sentence(tmp_path: Path, make: object, said: str) -> None:
     path = make(tmp_path)  # type: ignore[operator]
-    for act in (docs.bind, docs.audit):
+    for act in (bind_update_audit.bind_document, bind_update_audit.audit_document):
         with pytest.raises(UsageError) as refused:
             act(path, KNOWN)
         assert said in refused.value.message
@@ -135,8 +135,8 @@ def test_what_is_no_text_is_refused_in_one_sentence(tmp_path: Path, make: object
 def test_a_read_only_text_is_bound_and_audited_but_not_changed(tmp_path: Path) -> None:
     path = written(tmp_path)
     path.chmod(0o444)
-    assert len(docs.bind(path, KNOWN).fixed) == 2
-    assert docs.audit(path, KNOWN).counts["stale"] == 2
+    assert len(bind_update_audit.bind_document(path, KNOWN).fixed) == 2
+    assert bind_update_audit.audit_document(path, KNOWN).counts["stale"] == 2
     with pytest.raises(MusterError, match="read-only; nothing was changed") as refused:
         update(path)
     assert "chmod u+w" in refused.value.hint
@@ -151,9 +151,9 @@ def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path, monkeypatch: p
     def refuse(*args: object, **more: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path / "x"))
 
-    monkeypatch.setattr(docs_files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(document_files.tempfile, "mkstemp", refuse)
     with pytest.raises(MusterError, match="it can't be written: Permission denied"):
-        docs.bind(path, KNOWN)
+        bind_update_audit.bind_document(path, KNOWN)
 
 
 def test_a_text_without_bindings_says_how_to_bind_it(tmp_path: Path) -> None:
@@ -164,20 +164,24 @@ def test_a_text_without_bindings_says_how_to_bind_it(tmp_path: Path) -> None:
 
 def test_an_empty_text_is_a_text(tmp_path: Path) -> None:
     path = written(tmp_path, "")
-    assert docs.bind(path, KNOWN).fixed == ()
-    assert not docs.audit(path, KNOWN).wrong
+    assert bind_update_audit.bind_document(path, KNOWN).fixed == ()
+    assert not bind_update_audit.audit_document(path, KNOWN).wrong
 
 
 def test_without_results_nothing_is_done(tmp_path: Path) -> None:
     with pytest.raises(MusterError, match="there are no results yet"):
-        docs.bind(written(tmp_path), [])
+        bind_update_audit.bind_document(written(tmp_path), [])
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b'{"version": 9}', b"\xff\xff"])
 def test_damaged_bindings_are_told_and_left_alone(tmp_path: Path, data: bytes) -> None:
     path = written(tmp_path)
     (tmp_path / "ppt.md.muster.json").write_bytes(data)
-    for act in (lambda: docs.bind(path, KNOWN), lambda: update(path), lambda: docs.audit(path, KNOWN)):
+    for act in (
+        lambda: bind_update_audit.bind_document(path, KNOWN),
+        lambda: update(path),
+        lambda: bind_update_audit.audit_document(path, KNOWN),
+    ):
         with pytest.raises(MusterError, match="the bindings are damaged") as refused:
             act()
         assert refused.value.where.endswith("ppt.md.muster.json")
@@ -185,7 +189,7 @@ def test_damaged_bindings_are_told_and_left_alone(tmp_path: Path, data: bytes) -
 
 
 def test_bindings_of_another_text_are_not_used(tmp_path: Path) -> None:
-    docs.bind(written(tmp_path), KNOWN)
+    bind_update_audit.bind_document(written(tmp_path), KNOWN)
     other = written(tmp_path, TEXT + "more\n", name="other.md")
     (tmp_path / "ppt.md.muster.json").rename(tmp_path / "other.md.muster.json")
     with pytest.raises(MusterError, match=r"these are the bindings of ppt\.md, another text"):
@@ -199,7 +203,7 @@ def test_bindings_of_another_text_are_not_used(tmp_path: Path) -> None:
 
 def test_edits_elsewhere_do_no_harm_and_edits_here_refuse_as_a_whole(tmp_path: Path) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     path.write_text("前言\n\n" + TEXT)
     assert len(update(path).changes) == 2
     now = path.read_text()
@@ -216,7 +220,7 @@ def test_edits_elsewhere_do_no_harm_and_edits_here_refuse_as_a_whole(tmp_path: P
 
 def test_a_row_that_was_renamed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     path.write_text(TEXT.replace("| v2_full |", "| v2_u_only |"))
     with pytest.raises(MusterError, match="the text near it now speaks of id/score/v2_u_only"):
         update(path)
@@ -233,15 +237,15 @@ def test_binding_again_keeps_what_stands_and_tells_what_is_lost(tmp_path: Path) 
         asked.append(about.spot.text)  # type: ignore[attr-defined]
         return 1
 
-    bound = docs.bind(path, KNOWN, choose)
+    bound = bind_update_audit.bind_document(path, KNOWN, choose)
     assert asked == ["1.684±0.741"]
     assert [(each.binding.keys[0], each.binding.by) for each in bound.fixed][2] == ("id/score/v2_u_only/mean", "chosen")
     path.write_text(TEXT + "\nThe OOD cost of v2_full is 14.5.\n")
-    again = docs.bind(path, KNOWN)
+    again = bind_update_audit.bind_document(path, KNOWN)
     assert [(each.binding.by, each.old) for each in again.fixed][2:] == [("chosen", True), ("place and value", False)]
     assert again.ambiguous == ()
     path.write_text(TEXT.replace(ROW, ""))
-    last = docs.bind(path, KNOWN)
+    last = bind_update_audit.bind_document(path, KNOWN)
     assert [each.spot.text for each in last.lost] == ["1.918±0.410", "0.999±0.223", "14.5"]
     assert [each.binding.by for each in last.fixed] == ["chosen"]
 
@@ -251,11 +255,11 @@ def test_binding_again_keeps_what_stands_and_tells_what_is_lost(tmp_path: Path) 
 
 def test_numbers_of_an_incomplete_matrix_are_marked_or_not_written(tmp_path: Path) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
-    with pytest.raises(docs.Incomplete, match=r"incomplete \(16/40\)") as refused:
-        docs.update([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW)
+    bind_update_audit.bind_document(path, KNOWN)
+    with pytest.raises(bind_update_audit.IncompleteMatrix, match=r"incomplete \(16/40\)") as refused:
+        bind_update_audit.update_documents([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW)
     assert (refused.value.exit, path.read_text()) == (3, TEXT)
-    docs.update([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW, allowed=True)
+    bind_update_audit.update_documents([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW, allowed=True)
     assert "2.026±0.355 (PARTIAL 16/40) | 1.117±0.214 (PARTIAL 16/40) |" in path.read_text()
     update(path)
     assert NEW in path.read_text()
@@ -263,11 +267,11 @@ def test_numbers_of_an_incomplete_matrix_are_marked_or_not_written(tmp_path: Pat
 
 def test_missing_seeds_count_even_if_nobody_says_partial(tmp_path: Path) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     few = quantities(STORY, k=3)
-    with pytest.raises(docs.Incomplete, match="3/5"):
-        docs.update([path], few, None, tmp_path, NOW)
-    docs.update([path], few, None, tmp_path, NOW, allowed=True)
+    with pytest.raises(bind_update_audit.IncompleteMatrix, match="3/5"):
+        bind_update_audit.update_documents([path], few, None, tmp_path, NOW)
+    bind_update_audit.update_documents([path], few, None, tmp_path, NOW, allowed=True)
     assert path.read_text().count("(PARTIAL 3/5)") == 2
 
 
@@ -275,14 +279,14 @@ def test_missing_seeds_count_even_if_nobody_says_partial(tmp_path: Path) -> None
 def test_marks_survive_edits_and_go_away(tmp_path: Path, cell: str) -> None:
     text = f"| config | OOD score (mean, std) |\n|---|---|\n| v2_full | {cell} |\n"
     path = written(tmp_path, text)
-    assert [each.binding.by for each in docs.bind(path, KNOWN).fixed] == ["place and value"]
-    docs.update([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW, allowed=True)
+    assert [each.binding.by for each in bind_update_audit.bind_document(path, KNOWN).fixed] == ["place and value"]
+    bind_update_audit.update_documents([path], KNOWN, "PARTIAL 16/40", tmp_path, NOW, allowed=True)
     path.write_text("edited\n\n" + path.read_text())
-    docs.update([path], KNOWN, "PARTIAL 17/40", tmp_path, NOW, allowed=True)
+    bind_update_audit.update_documents([path], KNOWN, "PARTIAL 17/40", tmp_path, NOW, allowed=True)
     assert path.read_text().count("PARTIAL 17/40") == path.read_text().count("PARTIAL") == 1
     path.write_text("edited again\n" + path.read_text())
     (path.with_name("ppt.md.muster.json")).unlink()
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     update(path)
     wanted = text.replace("0.999", "1.117").replace("0.223", "0.214")
     assert path.read_text() == f"edited again\nedited\n\n{wanted}"
@@ -294,10 +298,10 @@ def test_marks_survive_edits_and_go_away(tmp_path: Path, cell: str) -> None:
 def test_of_several_texts_none_is_changed_if_one_refuses(tmp_path: Path) -> None:
     first, second = written(tmp_path, name="a.md"), written(tmp_path, name="b.md")
     for path in (first, second):
-        docs.bind(path, KNOWN)
+        bind_update_audit.bind_document(path, KNOWN)
     second.write_text(TEXT.replace("0.999", "0.9"))
     with pytest.raises(MusterError):
-        docs.update([first, second], KNOWN, None, tmp_path, NOW)
+        bind_update_audit.update_documents([first, second], KNOWN, None, tmp_path, NOW)
     assert first.read_text() == TEXT
 
 
@@ -307,7 +311,7 @@ import os, sys
 from datetime import datetime
 from pathlib import Path
 from document_world import STORY, quantities
-from muster.acts import docs
+from muster.app.documents import bind_update_audit as docs
 real, left = Path.replace, int(sys.argv[2])
 def replace(self, target):
     global left
@@ -318,14 +322,14 @@ def replace(self, target):
     return done
 Path.replace = replace
 path = Path(sys.argv[1])
-docs.update([path], quantities(STORY), None, path.parent, datetime(2026, 2, 23))
+docs.update_documents([path], quantities(STORY), None, path.parent, datetime(2026, 2, 23))
 """
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 def test_a_crash_in_the_middle_is_mended_by_the_next_update(tmp_path: Path, step: int) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
+    bind_update_audit.bind_document(path, KNOWN)
     here = os.environ | {"PYTHONPATH": str(Path(__file__).parent)}
     died = subprocess.run([sys.executable, "-c", DYING, str(path), str(step)], env=here, capture_output=True, text=True)
     assert died.returncode == 9, died.stderr
@@ -334,19 +338,19 @@ def test_a_crash_in_the_middle_is_mended_by_the_next_update(tmp_path: Path, step
     update(path)
     assert path.read_text() == TEXT.replace(ROW, NEW)
     assert not list(tmp_path.glob("*.next"))
-    assert len(docs.bind(path, KNOWN).fixed) == 2
+    assert len(bind_update_audit.bind_document(path, KNOWN).fixed) == 2
 
 
 def test_a_text_that_changes_meanwhile_is_not_overwritten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path)
-    docs.bind(path, KNOWN)
-    real = docs_files._keep
+    bind_update_audit.bind_document(path, KNOWN)
+    real = document_files._keep_old_version
 
     def keep(*args: object) -> Path:
         path.write_text("somebody else's words")
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(docs_files, "_keep", keep)
+    monkeypatch.setattr(document_files, "_keep_old_version", keep)
     with pytest.raises(MusterError, match="changed meanwhile; nothing was written"):
         update(path)
     assert path.read_text() == "somebody else's words"
@@ -357,10 +361,10 @@ def test_a_text_that_changes_meanwhile_is_not_overwritten(tmp_path: Path, monkey
 
 def test_a_report_updates_what_is_bound_and_names_the_rest(tmp_path: Path) -> None:
     bound, free = written(tmp_path, name="bound.md"), written(tmp_path, name="free.md")
-    docs.bind(bound, KNOWN)
-    done = docs.update_all(tmp_path, ["bound.md", "free.md", "none.md"], KNOWN, None)
+    bind_update_audit.bind_document(bound, KNOWN)
+    done = bind_update_audit.update_campaign_documents(tmp_path, ["bound.md", "free.md", "none.md"], KNOWN, None)
     assert (done.updated, done.unbound) == (("bound.md",), ("free.md",))
     assert [(name, "there is no such file" in why) for name, why in done.refused] == [("none.md", True)]
     assert (NEW in bound.read_text(), free.read_text()) == (True, TEXT)
-    docs.update_all(tmp_path, ["bound.md"], KNOWN, "PARTIAL 16/40")
+    bind_update_audit.update_campaign_documents(tmp_path, ["bound.md"], KNOWN, "PARTIAL 16/40")
     assert "(PARTIAL 16/40)" in bound.read_text()

@@ -8,12 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.report.documents.format import Format, half_step, read, scaled, significant, write
-from muster.report.documents.numbers import scan
-from muster.report.documents.source import Source
+from muster.app.documents.find_numbers import (
+    NumeralFormat,
+    half_printed_step,
+    read_numeral,
+    scale_value,
+    scan_numbers,
+    significant_digits,
+    write_numeral,
+)
+from muster.app.documents.text_layout import TextSource
 
 FORMATS = st.builds(
-    Format,
+    NumeralFormat,
     decimals=st.integers(0, 6),
     thousands=st.sampled_from(["", ",", "{,}", "\\,", "\u2009"]),
     plus=st.booleans(),
@@ -21,7 +28,7 @@ FORMATS = st.builds(
     bare=st.booleans(),
 )
 SCIENTIFIC = st.builds(
-    Format,
+    NumeralFormat,
     decimals=st.integers(0, 4),
     exponent=st.sampled_from("eE"),
     power_digits=st.integers(1, 3),
@@ -32,23 +39,23 @@ VALUES = st.floats(-1e9, 1e9, allow_nan=False).map(lambda value: round(value, 5)
 
 @settings(deadline=None)
 @given(VALUES, FORMATS | SCIENTIFIC)
-def test_a_numeral_is_read_and_written_in_its_own_format(value: float, style: Format) -> None:
-    token = write(value, style)
-    known = read(token)
+def test_a_numeral_is_read_and_written_in_its_own_format(value: float, style: NumeralFormat) -> None:
+    token = write_numeral(value, style)
+    known = read_numeral(token)
     if known is None:
         assert style.bare  # `.` alone, or a bare 0: no numeral that people write
         return
-    assert write(*known) == token.lstrip("-−") if known[0] == 0 else write(*known) == token
-    assert abs(known[0] - value) <= half_step(known[0], known[1])
+    assert write_numeral(*known) == token.lstrip("-−") if known[0] == 0 else write_numeral(*known) == token
+    assert abs(known[0] - value) <= half_printed_step(known[0], known[1])
 
 
 @settings(deadline=None)
 @given(VALUES, VALUES, FORMATS)
-def test_another_value_keeps_the_format(old: float, new: float, style: Format) -> None:
-    known = read(write(old, style))
+def test_another_value_keeps_the_format(old: float, new: float, style: NumeralFormat) -> None:
+    known = read_numeral(write_numeral(old, style))
     if known is None:
         return
-    shown = write(new, known[1])
+    shown = write_numeral(new, known[1])
     assert ("." in shown) == (style.decimals > 0)
     assert shown.partition(".")[2].isdigit() == (style.decimals > 0)
     assert len(shown.partition(".")[2]) == style.decimals
@@ -66,33 +73,33 @@ def test_another_value_keeps_the_format(old: float, new: float, style: Format) -
     ],
 )  # fmt: skip
 def test_formats(token: str, new: float, expected: str) -> None:
-    known = read(token)
+    known = read_numeral(token)
     assert known is not None
-    assert write(new, known[1]) == expected
+    assert write_numeral(new, known[1]) == expected
 
 
 @pytest.mark.parametrize("token", ["", ".", "007", "1,23", "1e999", "1..2", "--1", "1,2345", "e5", "0x10", "9" * 400])
 def test_what_could_not_be_written_back_is_no_numeral(token: str) -> None:
-    assert read(token) is None
+    assert read_numeral(token) is None
 
 
 def test_percent_leaves_no_dust() -> None:
-    assert scaled(0.285, 100) == 28.5
-    assert scaled(0.07, 100) == 7.0
-    assert scaled(1.1, 1) == 1.1
+    assert scale_value(0.285, 100) == 28.5
+    assert scale_value(0.07, 100) == 7.0
+    assert scale_value(1.1, 1) == 1.1
 
 
 @pytest.mark.parametrize(
     ("token", "digits"), [("0.026", 2), ("83.0", 3), ("3000", 1), ("0.000", 0), ("1.684", 4), ("1.2e-3", 2)]
 )
 def test_significant_digits(token: str, digits: int) -> None:
-    known = read(token)
+    known = read_numeral(token)
     assert known is not None
-    assert significant(*known) == digits
+    assert significant_digits(*known) == digits
 
 
 def found(text: str, kind: str = "markdown") -> list[str]:
-    return [text[number.start : number.end] for number in scan(Source(text, kind).bare)]
+    return [text[number.start : number.end] for number in scan_numbers(TextSource(text, kind).bare)]
 
 
 @pytest.mark.parametrize(
@@ -136,10 +143,10 @@ def test_numbers_of_latex(text: str, numbers: list[str]) -> None:
 @given(st.text(alphabet="0123456789.,±%-+eE −|*`$\\{}()[]_a\n", max_size=60))
 def test_any_text_is_read(text: str) -> None:
     for kind in ("markdown", "latex", "plain"):
-        source = Source(text, kind)
+        source = TextSource(text, kind)
         assert len(source.shown) == len(source.bare) == len(text)
-        for number in scan(source.bare):
+        for number in scan_numbers(source.bare):
             assert 0 <= number.start < number.end <= len(text)
             for numeral in number.numerals:
-                assert read(text[numeral.start : numeral.end]) == (numeral.value, numeral.format)
+                assert read_numeral(text[numeral.start : numeral.end]) == (numeral.value, numeral.format)
                 assert math.isfinite(numeral.value)

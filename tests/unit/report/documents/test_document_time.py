@@ -9,26 +9,24 @@ from collections.abc import Callable
 import pytest
 from document_world import STORY, quantities
 
-from muster.report.documents.bind import decide_all
-from muster.report.documents.context import Context
-from muster.report.documents.names import Vocabulary
-from muster.report.documents.quantity import Book
-from muster.report.documents.source import LATEX, MARKDOWN, PLAIN, Source
-from muster.report.journal.claims import claims
-from muster.report.journal.scan import scan
-from muster.report.journal.sections import sections
+from muster.app.documents.bind_numbers import decide_bindings
+from muster.app.documents.document_context import DocumentContext
+from muster.app.documents.result_names import NameReader, QuantityIndex
+from muster.app.documents.text_layout import LATEX, MARKDOWN, PLAIN, TextSource
+from muster.app.journal.journal_text import find_sections, scan_journal_lines
+from muster.app.journal.number_audit import find_written_numbers
 
-BOOK = Book(quantities(STORY))
-VOCABULARY = Vocabulary(BOOK)
+BOOK = QuantityIndex(quantities(STORY))
+VOCABULARY = NameReader(BOOK)
 
 
 def decided(kind: str) -> Callable[[str], object]:
-    return lambda text: decide_all(Context(Source(text, kind), BOOK, VOCABULARY))
+    return lambda text: decide_bindings(DocumentContext(TextSource(text, kind), BOOK, VOCABULARY))
 
 
 def journal(text: str) -> object:
-    lines = scan(text)
-    return sections(lines), claims(text, lines)
+    lines = scan_journal_lines(text)
+    return find_sections(lines), find_written_numbers(text, lines)
 
 
 SHAPES: dict[str, tuple[Callable[[str], object], str, str, str]] = {  # what reads it, beginning, piece, end
@@ -85,4 +83,6 @@ def test_a_cell_over_more_columns_than_there_are_takes_no_memory(wide: str) -> N
 def test_a_long_word_is_one() -> None:
     """A pattern that tried each of its letters anew once took 120 bytes for each."""
     text = "a" * 100_000 + "-1 b-c--d 1.684"
-    assert [number.start for number in Context(Source(text, MARKDOWN), BOOK, VOCABULARY).numbers] == [len(text) - 5]
+    assert [number.start for number in DocumentContext(TextSource(text, MARKDOWN), BOOK, VOCABULARY).numbers] == [
+        len(text) - 5
+    ]

@@ -13,14 +13,26 @@ from document_world import ROBOT, STORY, quantities
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from muster.report.documents.audit import audit, seeds_then
-from muster.report.documents.bind import decide_all
-from muster.report.documents.context import Context
-from muster.report.documents.names import Vocabulary
-from muster.report.documents.quantity import Book, Quantity
-from muster.report.documents.sidecar import Binding, Damaged, Sidecar, digest, find_again, from_decision, read, write
-from muster.report.documents.source import Source, kind_of
-from muster.report.documents.update import Refused, Update, difference, prove, update
+from muster.app.documents.bind_numbers import decide_bindings
+from muster.app.documents.document_context import DocumentContext
+from muster.app.documents.number_bindings import (
+    Binding,
+    DamagedSidecar,
+    Sidecar,
+    TextUpdate,
+    UpdateRefused,
+    binding_from_decision,
+    digest_of_text,
+    find_bindings_again,
+    parse_sidecar,
+    prove_nothing_else_changed,
+    sidecar_as_bytes,
+    unified_text_diff,
+    update_text,
+)
+from muster.app.documents.result_names import NameReader, Quantity, QuantityIndex
+from muster.app.documents.text_audit import audit_numbers_of_text, seeds_it_agreed_with
+from muster.app.documents.text_layout import TextSource, kind_of_text
 
 TEXTS = Path(__file__).parent / "texts"
 TABLE = """\
@@ -36,13 +48,13 @@ The OOD cost of v2_full is 14.5.
 """
 
 
-def context(text: str, known: list[Quantity], name: str = "a.md") -> Context:
-    book = Book(known)
-    return Context(Source(text, kind_of(name, text)), book, Vocabulary(book))
+def context(text: str, known: list[Quantity], name: str = "a.md") -> DocumentContext:
+    book = QuantityIndex(known)
+    return DocumentContext(TextSource(text, kind_of_text(name, text)), book, NameReader(book))
 
 
 def bindings(text: str, known: list[Quantity], name: str = "a.md") -> list[Binding]:
-    return [from_decision(text, each) for each in decide_all(context(text, known, name)) if each.target]
+    return [binding_from_decision(text, each) for each in decide_bindings(context(text, known, name)) if each.target]
 
 
 def moved(known: list[Quantity], seed: int) -> list[Quantity]:
@@ -64,12 +76,15 @@ def test_a_mark_stands_behind_a_formula(written: str, marked: str) -> None:
     head = "\\begin{tabular}{lr}\nConfig & OOD score \\\\ \\hline\nv2\\_full & "
     text, known = f"{head}{written} \\\\\n\\end{{tabular}}\n", quantities(STORY)
     bound = bindings(text, known, "a.tex")
-    done = update(text, bound, Book(known).by_key, "PARTIAL 3/5")
+    done = update_text(text, bound, QuantityIndex(known).by_key, "PARTIAL 3/5")
     assert done.text == text.replace(written, marked)
     again = bindings(done.text, known, "a.tex")
-    assert (len(again), update(done.text, again, Book(known).by_key, "PARTIAL 3/5").text) == (1, done.text)
-    assert update(done.text, again, Book(known).by_key, None).text == text
-    assert update(done.text, done.bindings, Book(known).by_key, None).text == text
+    assert (len(again), update_text(done.text, again, QuantityIndex(known).by_key, "PARTIAL 3/5").text) == (
+        1,
+        done.text,
+    )
+    assert update_text(done.text, again, QuantityIndex(known).by_key, None).text == text
+    assert update_text(done.text, done.bindings, QuantityIndex(known).by_key, None).text == text
 
 
 def nothing_else(old: str, new: str, bound: list[Binding]) -> bool:
@@ -107,14 +122,14 @@ def test_nothing_but_bound_numbers_differs_and_twice_is_once(name: str, text: st
     bound = bindings(text, known, name)
     assert name in ("hyper.md",) or bound
     for seed, partial in ((1, None), (2, "PARTIAL 16/40"), (3, None)):
-        values = Book(moved(known, seed)).by_key
-        done = update(text, bound, values, partial)
+        values = QuantityIndex(moved(known, seed)).by_key
+        done = update_text(text, bound, values, partial)
         for encoding in ("utf-8", "gb18030"):
-            prove(text.encode(encoding), done.text.encode(encoding), done, text, encoding)
+            prove_nothing_else_changed(text.encode(encoding), done.text.encode(encoding), done, text, encoding)
         assert nothing_else(text, done.text, bound)
         assert (text.count("\n"), text.count("\r")) == (done.text.count("\n"), done.text.count("\r"))
         assert done.text.count("(PARTIAL 16/40)") == (len(bound) if partial else 0)
-        again = update(done.text, done.bindings, values, partial)
+        again = update_text(done.text, done.bindings, values, partial)
         assert (again.text, again.changes, again.bindings) == (done.text, (), done.bindings)
         for binding in done.bindings:
             assert done.text[binding.start : binding.end] == binding.token
@@ -125,11 +140,13 @@ def test_nothing_but_bound_numbers_differs_and_twice_is_once(name: str, text: st
 def test_back_to_the_old_values_is_back_to_the_old_text(seed: int) -> None:
     """Where the old numbers were those of the results: formats lose nothing."""
     world, made = make(seed)
-    known = Book(world.quantities()).by_key
+    known = QuantityIndex(world.quantities()).by_key
     bound = bindings(made.text, list(known.values()), made.name)
-    current = update(made.text, bound, known, None)
-    away = update(current.text, current.bindings, Book(moved(list(known.values()), seed)).by_key, "PARTIAL 1/2")
-    assert update(away.text, away.bindings, known, None).text == current.text
+    current = update_text(made.text, bound, known, None)
+    away = update_text(
+        current.text, current.bindings, QuantityIndex(moved(list(known.values()), seed)).by_key, "PARTIAL 1/2"
+    )
+    assert update_text(away.text, away.bindings, known, None).text == current.text
 
 
 def test_each_number_keeps_its_own_format() -> None:
@@ -138,7 +155,7 @@ def test_each_number_keeps_its_own_format() -> None:
         "| act | 83.1 ± 2.7 | 12,345 | 8.37 | -0.038 |\n| smolvla | **88.8%** | 13827 | 63.750 | −0.105 |\n"
     )
     known = quantities(ROBOT)
-    done = update(text, bindings(text, known), Book(known).by_key, None)
+    done = update_text(text, bindings(text, known), QuantityIndex(known).by_key, None)
     assert done.text.splitlines()[2:] == [
         "| act | 82.7 ± 2.4 | 12,305 | 8.41 | -0.035 |", "| smolvla | **90.1%** | 13984 | 63.580 | −0.108 |",
     ]  # fmt: skip
@@ -148,51 +165,52 @@ def test_the_mark_goes_behind_and_goes_away_again() -> None:
     known = quantities(STORY)
     text = "| config | OOD score | OOD cost |\n|--|--|--|\n| v2_full | 0.999±0.223 | 14.5 |\n"
     bound = bindings(text, known)
-    partial = update(text, bound, Book(known).by_key, "PARTIAL 16/40")
+    partial = update_text(text, bound, QuantityIndex(known).by_key, "PARTIAL 16/40")
     row = "| v2_full | 1.117±0.214 (PARTIAL 16/40) | 15.0 (PARTIAL 16/40) |"
     assert partial.text.splitlines()[2] == row
     assert (
-        update(partial.text, partial.bindings, Book(known).by_key, None).text.splitlines()[2]
+        update_text(partial.text, partial.bindings, QuantityIndex(known).by_key, None).text.splitlines()[2]
         == "| v2_full | 1.117±0.214 | 15.0 |"
     )
     anew = bindings(partial.text, known)  # the sidecar was lost: the mark is known for what it is
     assert (
-        update(partial.text, anew, Book(known).by_key, None).text.splitlines()[2] == "| v2_full | 1.117±0.214 | 15.0 |"
+        update_text(partial.text, anew, QuantityIndex(known).by_key, None).text.splitlines()[2]
+        == "| v2_full | 1.117±0.214 | 15.0 |"
     )
 
 
 def test_a_quantity_that_is_gone_or_no_number_refuses() -> None:
     known = quantities(STORY)
     bound = bindings(TABLE, known)
-    with pytest.raises(Refused, match="id/score/v2_full/mean is no result any more"):
-        update(
+    with pytest.raises(UpdateRefused, match="id/score/v2_full/mean is no result any more"):
+        update_text(
             TABLE,
             bound,
-            {key: each for key, each in Book(known).by_key.items() if key != "id/score/v2_full/mean"},
+            {key: each for key, each in QuantityIndex(known).by_key.items() if key != "id/score/v2_full/mean"},
             None,
         )
     broken = [replace(each, value=float("nan")) if each.key == "ood/score/v2_full/sd" else each for each in known]
-    with pytest.raises(Refused, match="ood/score/v2_full/sd is nan"):
-        update(TABLE, bound, Book(broken).by_key, None)
+    with pytest.raises(UpdateRefused, match="ood/score/v2_full/sd is nan"):
+        update_text(TABLE, bound, QuantityIndex(broken).by_key, None)
 
 
 def test_the_proof_sees_a_single_byte() -> None:
     known = quantities(STORY)
-    done = update(TABLE, bindings(TABLE, known), Book(known).by_key, None)
-    prove(TABLE.encode(), done.text.encode(), done, TABLE, "utf-8")
+    done = update_text(TABLE, bindings(TABLE, known), QuantityIndex(known).by_key, None)
+    prove_nothing_else_changed(TABLE.encode(), done.text.encode(), done, TABLE, "utf-8")
     for wrong in (done.text + " ", done.text.replace("config", "Config"), done.text.replace("±", "+", 1)):
-        with pytest.raises(Refused, match="something besides"):
-            prove(
+        with pytest.raises(UpdateRefused, match="something besides"):
+            prove_nothing_else_changed(
                 TABLE.encode(),
                 wrong.encode(),
-                Update(wrong, done.bindings, done.changes, done.old_spans, done.new_spans),
+                TextUpdate(wrong, done.bindings, done.changes, done.old_spans, done.new_spans),
                 TABLE,
                 "utf-8",
             )
 
 
 def test_a_diff_shows_the_lines_that_change() -> None:
-    assert difference("a\nb 1\nc\n", "a\nb 2\nc\n", "x.md") == [
+    assert unified_text_diff("a\nb 1\nc\n", "a\nb 2\nc\n", "x.md") == [
         "--- x.md",
         "+++ x.md",
         "@@ -1,4 +1,4 @@",
@@ -202,15 +220,18 @@ def test_a_diff_shows_the_lines_that_change() -> None:
         " c",
         " ",
     ]
-    assert difference("a\r\nb", "a\r\nb", "x.md") == []
-    assert len([line for line in difference("1\n" * 50, "2\n" + "1\n" * 48 + "3\n", "x") if line.startswith("@@")]) == 2
+    assert unified_text_diff("a\r\nb", "a\r\nb", "x.md") == []
+    assert (
+        len([line for line in unified_text_diff("1\n" * 50, "2\n" + "1\n" * 48 + "3\n", "x") if line.startswith("@@")])
+        == 2
+    )
 
 
 # -- found again
 
 
 def sidecar(text: str, known: list[Quantity]) -> Sidecar:
-    return Sidecar("a.md", digest(text), tuple(bindings(text, known)))
+    return Sidecar("a.md", digest_of_text(text), tuple(bindings(text, known)))
 
 
 def test_bindings_are_found_after_edits_elsewhere() -> None:
@@ -219,7 +240,7 @@ def test_bindings_are_found_after_edits_elsewhere() -> None:
     edited = TABLE.replace("# Results", "# Results of the sprint\n\nSome words, 1.684±0.741 among them.\n").replace(
         "The OOD", "So the OOD"
     )
-    found, lost = find_again(before, edited)
+    found, lost = find_bindings_again(before, edited)
     assert not lost
     assert [(each.token, each.keys) for each in found] == [(each.token, each.keys) for each in before.bindings]
     assert all(edited[each.start : each.end] == each.token for each in found)
@@ -239,7 +260,7 @@ def test_bindings_are_found_after_edits_elsewhere() -> None:
 )
 def test_what_can_not_be_found_is_lost(old: str, new: str) -> None:
     before = sidecar(TABLE, quantities(STORY))
-    found, lost = find_again(before, TABLE.replace(old, new))
+    found, lost = find_bindings_again(before, TABLE.replace(old, new))
     assert lost
     assert len(found) + len(lost) == len(before.bindings)
     for each in found:
@@ -250,7 +271,7 @@ def test_the_same_table_twice_is_told_apart_by_order() -> None:
     known = quantities(STORY)
     twice = f"{TABLE}\n{TABLE}"
     before = sidecar(twice, known)
-    found, lost = find_again(before, f"Title\n\n{twice}")
+    found, lost = find_bindings_again(before, f"Title\n\n{twice}")
     assert (len(found), lost) == (len(before.bindings), [])
     assert [each.keys for each in found] == [each.keys for each in before.bindings]
 
@@ -262,12 +283,12 @@ def test_an_edit_anywhere_moves_or_loses_a_binding_and_never_mistakes_it(
 ) -> None:
     world, made = make(seed)
     known = world.quantities()
-    before = Sidecar("a", digest(made.text), tuple(bindings(made.text, known, made.name)))
+    before = Sidecar("a", digest_of_text(made.text), tuple(bindings(made.text, known, made.name)))
     at = data.draw(st.integers(0, len(made.text)))
     cut = data.draw(st.integers(0, 8))
     edited = made.text[:at] + inserted + made.text[at + cut :]
     shift = len(inserted) - min(cut, len(made.text) - at)
-    found, lost = find_again(before, edited)
+    found, lost = find_bindings_again(before, edited)
     assert len(found) + len(lost) == len(before.bindings)
     truth = {each.start if each.end <= at else each.start + shift: each.keys for each in before.bindings}
     for each in found:
@@ -276,7 +297,7 @@ def test_an_edit_anywhere_moves_or_loses_a_binding_and_never_mistakes_it(
 
 def test_sidecars_are_written_and_read() -> None:
     before = sidecar(TABLE, quantities(STORY))
-    assert read(write(before)) == before
+    assert parse_sidecar(sidecar_as_bytes(before)) == before
 
 
 @pytest.mark.parametrize(
@@ -286,8 +307,8 @@ def test_sidecars_are_written_and_read() -> None:
      b"[" * 100_000],
 )  # fmt: skip
 def test_damaged_sidecars_are_refused(data: bytes) -> None:
-    with pytest.raises(Damaged):
-        read(data)
+    with pytest.raises(DamagedSidecar):
+        parse_sidecar(data)
 
 
 @pytest.mark.parametrize(
@@ -299,23 +320,23 @@ def test_damaged_sidecars_are_refused(data: bytes) -> None:
     ],
 )
 def test_numbers_that_no_binding_has_are_damage(before: bytes, after: bytes) -> None:
-    data = write(sidecar(TABLE, quantities(STORY)))
+    data = sidecar_as_bytes(sidecar(TABLE, quantities(STORY)))
     assert before in data
-    with pytest.raises(Damaged):
-        read(data.replace(before, after))
+    with pytest.raises(DamagedSidecar):
+        parse_sidecar(data.replace(before, after))
 
 
 @settings(deadline=None)
 @given(st.data())
 def test_a_changed_sidecar_is_read_whole_or_refused(data: st.DataObject) -> None:
-    written = write(sidecar(TABLE, quantities(STORY)))
+    written = sidecar_as_bytes(sidecar(TABLE, quantities(STORY)))
     at = data.draw(st.integers(0, len(written) - 1))
     changed = written[:at] + data.draw(st.binary(max_size=3)) + written[at + 1 :]
     try:
-        found = read(changed)
-    except Damaged:
+        found = parse_sidecar(changed)
+    except DamagedSidecar:
         return
-    kept, _ = find_again(found, TABLE)
+    kept, _ = find_bindings_again(found, TABLE)
     for each in kept:
         assert TABLE[each.start : each.end] == each.token
 
@@ -324,7 +345,7 @@ def test_a_changed_sidecar_is_read_whole_or_refused(data: st.DataObject) -> None
 
 
 def states(text: str, known: list[Quantity]) -> dict[str, str]:
-    return {each.text: each.state for each in audit(context(text, known), [])}
+    return {each.text: each.state for each in audit_numbers_of_text(context(text, known), [])}
 
 
 def test_audit_tells_agreeing_stale_wrong_and_untraced_numbers_apart() -> None:
@@ -336,7 +357,9 @@ def test_audit_tells_agreeing_stale_wrong_and_untraced_numbers_apart() -> None:
         "1.117±0.214": "agrees", "14.5": "stale", "2.203±0.151": "stale", "99.9": "disagrees", "1.684±0.741": "untraced",
         "7.654": "untraced",
     }  # fmt: skip
-    told = {each.text: (each.should, each.because) for each in audit(context(text, quantities(STORY)), [])}
+    told = {
+        each.text: (each.should, each.because) for each in audit_numbers_of_text(context(text, quantities(STORY)), [])
+    }
     assert told["2.203±0.151"] == ("2.234±0.203", "that is the value with 2 of 5 seeds")
     assert told["99.9"][0] == "83.4"
     assert "v2_cert_only" in told["1.684±0.741"][1]
@@ -345,13 +368,13 @@ def test_audit_tells_agreeing_stale_wrong_and_untraced_numbers_apart() -> None:
 def test_audit_believes_bindings() -> None:
     known = quantities(STORY)
     bound = bindings("The OOD score of v2_full is 0.999.", known)
-    (finding,) = audit(context("The OOD score of v2_full is 0.999.", known), bound)
+    (finding,) = audit_numbers_of_text(context("The OOD score of v2_full is 0.999.", known), bound)
     assert (finding.state, finding.bound, finding.should) == ("stale", True, "1.117")
 
 
 def test_mean_and_sd_must_be_of_the_same_seeds() -> None:
     known = quantities(STORY)
     (bound,) = bindings("The OOD score of v2_full is 0.999±0.223.", known)
-    assert seeds_then(bound, Book(known).by_key) == 2
+    assert seeds_it_agreed_with(bound, QuantityIndex(known).by_key) == 2
     (mixed,) = bindings("| config | OOD score (mean±std) |\n|--|--|\n| v2_full | 0.999±0.214 |\n", known)
-    assert seeds_then(mixed, Book(known).by_key) == 0
+    assert seeds_it_agreed_with(mixed, QuantityIndex(known).by_key) == 0

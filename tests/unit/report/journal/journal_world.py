@@ -7,9 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from muster.report.journal.facts import Command, Evaluation, Evaluations, File, GateTrace, Picture, Run, Training
-from muster.report.journal.points import Journal, read
-from muster.report.journal.scan import scan
+from muster.app.journal.journal_points import Journal, read_journal_points
+from muster.app.journal.journal_text import scan_journal_lines
+from muster.app.journal.recorded_run import (
+    ArtifactFile,
+    Evaluation,
+    EvaluationRows,
+    RecordedGateTrace,
+    RecordedRun,
+    RunCommand,
+    RunPicture,
+    TrainingSeries,
+)
 
 REFERENCE = (Path(__file__).parent / "texts" / "dev_v40.md").read_text(encoding="utf-8")
 KEYS = ("avg_final", "min_final", "early_death_100", "first_death_p10", "step_one_ratio")
@@ -25,8 +34,8 @@ ROWS = (
 LENGTHS = ((8, "ne"), (6, "ne"), (15, "main"), (6, "ne"), (24, "main"), (16, "main"), (25, "main"), (20, "main"))
 
 
-def evaluations(rows: Sequence[Sequence[Any]] = ROWS, source: str = "runs/v40/eval_history.jsonl") -> Evaluations:
-    return Evaluations(
+def evaluations(rows: Sequence[Sequence[Any]] = ROWS, source: str = "runs/v40/eval_history.jsonl") -> EvaluationRows:
+    return EvaluationRows(
         source, [Evaluation(row[0], row[1], dict(zip(KEYS, row[2:], strict=True))) for row in rows]
     )  # fmt: skip
 
@@ -95,9 +104,9 @@ DECIDED = (
 )
 
 
-def gate(settings: Mapping[str, Any] | None = None) -> GateTrace:
+def gate(settings: Mapping[str, Any] | None = None) -> RecordedGateTrace:
     rows = [gate_row(row, *decided) for row, decided in zip(ROWS, DECIDED, strict=True)]
-    return GateTrace("runs/v40/gate_trace.jsonl", "penalty", settings or {"required": 2}, rows)
+    return RecordedGateTrace("runs/v40/gate_trace.jsonl", "penalty", settings or {"required": 2}, rows)
 
 
 def series() -> dict[str, list[float]]:
@@ -109,12 +118,12 @@ def series() -> dict[str, list[float]]:
     }
 
 
-def run(name: str = "runs/v40", **changed: Any) -> Run:
-    whole = Run(
+def run(name: str = "runs/v40", **changed: Any) -> RecordedRun:
+    whole = RecordedRun(
         name,
         name.rpartition("/")[2],
         name,
-        Command(("python", "train.py", "--penalty_gate_success_p10", "70", "--penalty_gate_failure_tolerance_by_stage",
+        RunCommand(("python", "train.py", "--penalty_gate_success_p10", "70", "--penalty_gate_failure_tolerance_by_stage",
                  "main:3", "--lr", "2.5e-4"), f"{name}/command.txt"),
         evaluations(source=f"{name}/eval_history.jsonl"),
         (gate(),),
@@ -122,12 +131,12 @@ def run(name: str = "runs/v40", **changed: Any) -> Run:
         f"{name}/schedule_trace.json",
         {"what": "first-step deaths", "events": {"ne": 120, "main": 163}},
         f"{name}/stage_summary.json",
-        Training(f"{name}/training_stats.pkl", series()),
-        (File(f"{name}/eval_history.jsonl", 812, "ab" * 32), File(f"{name}/checkpoints/", 4096, "cd" * 32, 15)),
-        (Picture(f"{name}/plots/stages.png"),),
+        TrainingSeries(f"{name}/training_stats.pkl", series()),
+        (ArtifactFile(f"{name}/eval_history.jsonl", 812, "ab" * 32), ArtifactFile(f"{name}/checkpoints/", 4096, "cd" * 32, 15)),
+        (RunPicture(f"{name}/plots/stages.png"),),
     )  # fmt: skip
     return replace(whole, **changed)
 
 
 def journal(version: int, text: str) -> Journal:
-    return read(version, scan(text))
+    return read_journal_points(version, scan_journal_lines(text))

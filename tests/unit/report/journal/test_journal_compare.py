@@ -8,19 +8,21 @@ from dataclasses import replace
 import pytest
 from journal_world import KEYS, REFERENCE, ROWS, evaluations, gate, run
 
-from muster.report.journal.comparison import compare, comparison_body, directions
-from muster.report.journal.differences import differences_body
-from muster.report.journal.facts import Command, Evaluation, Evaluations, Script
-from muster.report.journal.flags import flat
-from muster.report.journal.scan import scan
-from muster.report.journal.told import key_of, told_run
-from muster.report.journal.wording import Wording
+from muster.app.journal.block_bodies import (
+    compare_evaluations,
+    comparison_body,
+    differences_body,
+    directions_from_gates,
+)
+from muster.app.journal.journal_text import metric_key_of, run_from_journal_text, scan_journal_lines
+from muster.app.journal.recorded_run import Evaluation, EvaluationRows, RunCommand, RunScript, flatten_settings
+from muster.text.report_catalogues import JournalCatalogue
 
-EN, ZH = Wording("en"), Wording("zh")
+EN, ZH = JournalCatalogue("en"), JournalCatalogue("zh")
 
 
-def made(key: str, values: list[float]) -> Evaluations:
-    return Evaluations("a.jsonl", [Evaluation(at, "", {key: value}) for at, value in enumerate(values)])
+def made(key: str, values: list[float]) -> EvaluationRows:
+    return EvaluationRows("a.jsonl", [Evaluation(at, "", {key: value}) for at, value in enumerate(values)])
 
 
 @pytest.mark.parametrize(
@@ -39,16 +41,19 @@ def made(key: str, values: list[float]) -> Evaluations:
     ],
 )
 def test_readings(key: str, before: list[float], now: list[float], reading: str) -> None:
-    (found,) = compare(made(key, now), made(key, before), {})
+    (found,) = compare_evaluations(made(key, now), made(key, before), {})
     assert found.reading == reading
 
 
 def test_the_criteria_of_a_gate_tell_what_is_better() -> None:
-    assert directions([gate()]) == {
+    assert directions_from_gates([gate()]) == {
         "first_death_p10": "higher", "early_death_100": "lower", "step_one_ratio": "lower", "min_final": "higher",
     }  # fmt: skip
     up = [(at, stage, *(value * 3 for value in rest)) for at, stage, *rest in ROWS]
-    found = {each.key: each.reading for each in compare(evaluations(up), evaluations(), directions([gate()]))}
+    found = {
+        each.key: each.reading
+        for each in compare_evaluations(evaluations(up), evaluations(), directions_from_gates([gate()]))
+    }
     assert found == {
         "avg_final": "higher", "min_final": "better", "early_death_100": "worse", "first_death_p10": "better",
         "step_one_ratio": "worse",
@@ -56,7 +61,9 @@ def test_the_criteria_of_a_gate_tell_what_is_better() -> None:
 
 
 def test_values_that_are_no_numbers_do_not_count() -> None:
-    (found,) = compare(made("score", [math.nan, 1.0, 1.1, math.inf, 0.9]), made("score", [5.0, 5.1, 4.9]), {})
+    (found,) = compare_evaluations(
+        made("score", [math.nan, 1.0, 1.1, math.inf, 0.9]), made("score", [5.0, 5.1, 4.9]), {}
+    )
     assert (found.now.n, found.reading) == (3, "worse")
 
 
@@ -75,7 +82,7 @@ def test_how_noise_is_judged_is_said() -> None:
 
 
 def test_the_reference_tells_its_own_run() -> None:
-    found = told_run(scan(REFERENCE), "dev_v40")
+    found = run_from_journal_text(scan_journal_lines(REFERENCE), "dev_v40")
     assert found is not None
     assert found.title == "dev_v40_main_rebalance_v1（128 env × 60 iter）"
     assert found.evaluations is not None
@@ -88,11 +95,11 @@ def test_the_reference_tells_its_own_run() -> None:
 
 
 def test_a_journal_without_a_run_tells_none() -> None:
-    assert told_run(scan("# a\n\n## Record\n\n```\nprint(1)\n```\n"), "dev_v1") is None
+    assert run_from_journal_text(scan_journal_lines("# a\n\n## Record\n\n```\nprint(1)\n```\n"), "dev_v1") is None
 
 
 def test_names_as_people_write_them() -> None:
-    assert [key_of(each) for each in ("early_death₁₀₀", "`a_b`", "**x**", " y ")] == [
+    assert [metric_key_of(each) for each in ("early_death₁₀₀", "`a_b`", "**x**", " y ")] == [
         "early_death_100",
         "a_b",
         "x",
@@ -103,8 +110,8 @@ def test_names_as_people_write_them() -> None:
 # -- what was changed
 
 
-def command(*more: str, script: Script | None = None) -> Command:
-    return Command(("python", "train.py", "--a", "1", *more), "command.txt", script=script)
+def command(*more: str, script: RunScript | None = None) -> RunCommand:
+    return RunCommand(("python", "train.py", "--a", "1", *more), "command.txt", script=script)
 
 
 def test_flags_that_differ() -> None:
@@ -130,19 +137,19 @@ def test_settings_of_a_gate_that_differ() -> None:
 
 def test_settings_are_flat_and_none_is_lost() -> None:
     told = {"a": [{"key": "x", "min": 1}, {"key": "x", "max": 2}], "b": [1, 2], "c": None}
-    assert flat(told) == {"a[x].min": "1", "a[x]'.max": "2", "b[0]": "1", "b[1]": "2"}
-    assert len(flat({"a": [{"key": "x", "min": 1}, {"key": "x", "min": 2}]})) == 2
+    assert flatten_settings(told) == {"a[x].min": "1", "a[x]'.max": "2", "b[0]": "1", "b[1]": "2"}
+    assert len(flatten_settings({"a": [{"key": "x", "min": 1}, {"key": "x", "min": 2}]})) == 2
 
 
 def test_scripts_that_differ() -> None:
     old = "import a\n\ndef train():\n    x = 1\n    return x\n\ndef other():\n    pass\n"
     new = old.replace("x = 1", "x = 2\n    y = 3").replace("def other", "def another")
-    scripts = [Script("v40/train.py", "a" * 64, old), Script("v41/train.py", "b" * 64, new)]
+    scripts = [RunScript("v40/train.py", "a" * 64, old), RunScript("v41/train.py", "b" * 64, new)]
     before, now = (run(command=command(script=each)) for each in scripts)
     text = differences_body(now, before, "dev_v40", EN)
     assert "Script: `v41/train.py` (sha256 bbbbbbbbbbbb) after `v40/train.py` (sha256 aaaaaaaaaaaa)." in text
     assert "3 lines added, 2 removed. In: `train`, `another`." in text
     same = run(command=command(script=replace(scripts[1], sha256="a" * 64)))
     assert "is the same text as" in differences_body(same, before, "dev_v40", EN)
-    gone = run(command=command(script=Script("v40/train.py")))
+    gone = run(command=command(script=RunScript("v40/train.py")))
     assert "one of them is not there" in differences_body(now, gone, "dev_v40", EN)

@@ -7,24 +7,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from journal_world import REFERENCE, evaluations, gate, run
 
-from muster.report.journal.audit import Finding, audit_numbers
-from muster.report.journal.blocks import find
-from muster.report.journal.bodies import filling
-from muster.report.journal.book import Book
-from muster.report.journal.listed import listed
-from muster.report.journal.placing import fill
-from muster.report.journal.scan import scan
-from muster.report.journal.wording import Wording
+from muster.app.journal.block_bodies import blocks_of_run
+from muster.app.journal.generated_blocks import fill_run_blocks, find_generated_blocks
+from muster.app.journal.journal_audit import artifacts_listed_in
+from muster.app.journal.journal_text import scan_journal_lines
+from muster.app.journal.metric_index import MetricIndex
+from muster.app.journal.number_audit import JournalFinding, audit_journal_numbers
+from muster.text.report_catalogues import JournalCatalogue
 
-BOOK = Book("dev_v41", [run("runs/v41")])
+BOOK = MetricIndex("dev_v41", [run("runs/v41")])
 
 
-def audited(text: str, **books: Book) -> list[Finding]:
+def audited(text: str, **books: MetricIndex) -> list[JournalFinding]:
     known = {41: BOOK} | {int(name[1:]): book for name, book in books.items()}
-    return audit_numbers(text, scan(text), 41, known)
+    return audit_journal_numbers(text, scan_journal_lines(text), 41, known)
 
 
-def states(text: str, **books: Book) -> list[tuple[str, str]]:
+def states(text: str, **books: MetricIndex) -> list[tuple[str, str]]:
     return [(each.text, each.state) for each in audited(f"## 观察记录\n{text}\n", **books)]
 
 
@@ -99,16 +98,16 @@ def test_tables_are_read_cell_by_cell() -> None:
 
 
 def test_observations_are_of_the_last_version() -> None:
-    last = Book("dev_v40", [run("runs/v40", evaluations=evaluations([(8, "ne", 0.1, 0.2, 0.3, 50.0, 0.5)]))])
+    last = MetricIndex("dev_v40", [run("runs/v40", evaluations=evaluations([(8, "ne", 0.1, 0.2, 0.3, 50.0, 0.5)]))])
     text = "## 观察（承接 dev_v40）\n1. iter8 的 `first_death_p10=50.0`\n\n## 观察记录\n- iter8 的 `first_death_p10=83.0`，而 dev_v40 iter8 的 `first_death_p10=50.0`\n"
     assert [each.state for each in audited(text, v40=last)] == ["agrees"] * 3
     assert [each.state for each in audited(text)] == ["untraced", "agrees", "untraced"]
 
 
 def test_plans_and_generated_blocks_are_not_audited() -> None:
-    told = filling(run("runs/v41"), None, "", Wording("zh"))
-    text = fill(
-        "## 启动\n- 0.777\n\n## 实验计划\n1. `first_death_p10=999`\n\n## 实验记录\n", [told], Wording("zh")
+    told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue("zh"))
+    text = fill_run_blocks(
+        "## 启动\n- 0.777\n\n## 实验计划\n1. `first_death_p10=999`\n\n## 实验记录\n", [told], JournalCatalogue("zh")
     ).text
     assert audited(text) == []
 
@@ -116,15 +115,15 @@ def test_plans_and_generated_blocks_are_not_audited() -> None:
 def test_the_reference_against_a_run_like_its_own() -> None:
     """Its text was checked by hand: what it says of its own run agrees, what it says of others can't be traced."""
     text = REFERENCE
-    own = Book("dev_v40", [run("runs/v40", gates=[gate()])])
-    found = audit_numbers(text, scan(text), 40, {40: own})
+    own = MetricIndex("dev_v40", [run("runs/v40", gates=[gate()])])
+    found = audit_journal_numbers(text, scan_journal_lines(text), 40, {40: own})
     by = {state: [each for each in found if each.state == state] for state in ("agrees", "disagrees", "untraced")}
     assert len(by["agrees"]) >= 45  # 35 of them in its table
     assert [each.text for each in by["disagrees"]] == []
     assert {"82.5", "74.8%", "75%"} <= {each.text for each in by["untraced"]}
     assert all("dev_v39" in each.because for each in by["untraced"] if each.text in ("82.5", "74.8%", "75%", "25%"))
     wrong = text.replace("`first_death_p10=108.9`", "`first_death_p10=118.9`").replace("| 0.668 |", "| 0.686 |")
-    found = audit_numbers(wrong, scan(wrong), 40, {40: own})
+    found = audit_journal_numbers(wrong, scan_journal_lines(wrong), 40, {40: own})
     assert [(each.text, each.should) for each in found if each.state == "disagrees"] == [
         ("first_death_p10=118.9", "108.9"), ("0.686", "0.668"),
     ]  # fmt: skip
@@ -163,12 +162,21 @@ def test_any_text_is_audited(parts: list[str]) -> None:
 
 
 def test_artifacts_are_read_back_from_the_list() -> None:
-    told = filling(run("runs/v41"), None, "", Wording("zh"))
+    told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue("zh"))
     for language in ("zh", "en"):
-        told = filling(run("runs/v41"), None, "", Wording(language))
-        text = fill("", [told], Wording(language)).text
-        found = list(listed(find(text, scan(text))))
+        told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue(language))
+        text = fill_run_blocks("", [told], JournalCatalogue(language)).text
+        found = list(artifacts_listed_in(find_generated_blocks(text, scan_journal_lines(text))))
         assert [(each.path, each.sha256) for each in found] == [
             ("runs/v41/eval_history.jsonl", "ab" * 8), ("runs/v41/checkpoints/", "cd" * 8),
         ]  # fmt: skip
-        assert list(listed(find(text.replace("812 B", "813 B"), scan(text.replace("812 B", "813 B"))))) == []
+        assert (
+            list(
+                artifacts_listed_in(
+                    find_generated_blocks(
+                        text.replace("812 B", "813 B"), scan_journal_lines(text.replace("812 B", "813 B"))
+                    )
+                )
+            )
+            == []
+        )

@@ -7,12 +7,16 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from journal_world import REFERENCE, journal
 
-from muster.report.journal.compose import Before, compose
-from muster.report.journal.following import following, observed_and_planned, settled, title_of
-from muster.report.journal.history import troubles
-from muster.report.journal.points import Id
-from muster.report.journal.scan import Unreadable, scan
-from muster.report.journal.sections import language_of, role_of
+from muster.app.journal.journal_audit import find_point_problems
+from muster.app.journal.journal_points import (
+    PointId,
+    points_to_carry,
+    settled_points_of,
+    split_observed_and_planned,
+    title_of_point,
+)
+from muster.app.journal.journal_text import UnreadableJournal, language_of_journal, role_of_heading, scan_journal_lines
+from muster.app.journal.journal_versions import PreviousVersion, compose_new_version
 
 NOW = datetime(2025, 11, 16, 9, 30, tzinfo=timezone(timedelta(hours=-8)))
 
@@ -21,18 +25,18 @@ def next_of(version: int, text: str, language: str = "zh", *older: str) -> str:
     """The text of the version after this one."""
     last = journal(version, text)
     earlier = [journal(version - len(older) + at, each) for at, each in enumerate(older)]
-    before = Before(version, following(last, earlier), settled(last))
-    return compose(version + 1, before, language, NOW)
+    before = PreviousVersion(version, points_to_carry(last, earlier), settled_points_of(last))
+    return compose_new_version(version + 1, before, language, NOW)
 
 
 # -- the reference itself
 
 
 def test_the_reference_gives_its_three_points() -> None:
-    found = following(journal(40, REFERENCE))
+    found = points_to_carry(journal(40, REFERENCE))
     assert [str(each.id) for each in found] == ["P40.1", "P40.2", "P40.3"]
     assert [each.carried for each in found] == [0, 0, 0]
-    assert [title_of(each.planned) for each in found] == [
+    assert [title_of_point(each.planned) for each in found] == [
         "**让 gate 真正进入 stage1**",
         "**补强 main 段稳定性**",
         "**Tail warning 可视化**",
@@ -40,7 +44,7 @@ def test_the_reference_gives_its_three_points() -> None:
 
 
 def test_what_was_seen_and_what_is_planned_are_told_apart() -> None:
-    first, second, third = following(journal(40, REFERENCE))
+    first, second, third = points_to_carry(journal(40, REFERENCE))
     assert first.observed.endswith("`median_window=4` 判为失败。")
     assert first.planned.startswith("**让 gate 真正进入 stage1**：考虑在 main 段单独设置")
     assert second.observed.endswith("tail seeds 仍包含过难样本。")
@@ -65,7 +69,7 @@ def test_the_next_version_of_the_reference_in_chinese() -> None:
         "## 实验记录",
         "## Learning / 下一步",
     ]
-    assert language_of(scan(text)) == "zh"
+    assert language_of_journal(scan_journal_lines(text)) == "zh"
 
 
 def test_the_next_version_of_the_reference_in_english() -> None:
@@ -80,12 +84,12 @@ def test_the_next_version_of_the_reference_in_english() -> None:
         "## Record",
         "## Learning / next",
     ]
-    assert language_of(scan(text)) == "en"
+    assert language_of_journal(scan_journal_lines(text)) == "en"
 
 
 def test_a_first_journal_has_all_sections() -> None:
     for language, start in (("en", "the first journal"), ("zh", "第一份日志")):
-        text = compose(1, None, language, NOW)
+        text = compose_new_version(1, None, language, NOW)
         assert start in text
         assert text.count("\n## ") == 6
         assert journal(1, text).fresh == ()  # its hints are no points
@@ -113,7 +117,7 @@ def test_the_count_survives_a_person_who_deletes_it() -> None:
     first = next_of(40, REFERENCE)
     second = next_of(41, first, "zh", REFERENCE)
     bare = second.replace("（已沿用 1 次，自 v40 起）", " ")
-    found = following(journal(42, bare), [journal(41, first), journal(40, REFERENCE)])
+    found = points_to_carry(journal(42, bare), [journal(41, first), journal(40, REFERENCE)])
     assert [each.carried for each in found] == [2, 2, 2]
 
 
@@ -126,7 +130,7 @@ def test_counts_are_read_in_both_languages() -> None:
 
 def test_a_later_word_in_the_learning_section_is_carried() -> None:
     text = "## Observations\n1. P40.1 old\n## Plan\n- [ ] P40.1 plan\n## Learning / next\n1. P40.1 newer; consider more seeds\n2. new\n"
-    first, second = following(journal(41, text))
+    first, second = points_to_carry(journal(41, text))
     assert (str(first.id), first.observed, first.planned, first.carried) == (
         "P40.1",
         "newer.",
@@ -144,7 +148,7 @@ def test_more_new_points_than_anybody_writes_all_get_an_id() -> None:
 
 def test_ids_that_a_person_gave_are_kept() -> None:
     text = "## Learning / next\n- [ ] P41.1 given by hand\n1. another\n- [x] done at once\n- [ ] a box without id\n"
-    assert [str(each.id) for each in following(journal(41, text))] == ["P41.1", "P41.2", "P41.3"]
+    assert [str(each.id) for each in points_to_carry(journal(41, text))] == ["P41.1", "P41.2", "P41.3"]
 
 
 @pytest.mark.parametrize(("mark", "state"), [("[x]", "done"), ("[X]", "done"), ("[ ]", "open"), ("[-]", "dropped")])
@@ -196,7 +200,7 @@ def test_what_counts_as_a_point(text: str, points: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_headings(title: str, role: str) -> None:
-    assert role_of(title) == role
+    assert role_of_heading(title) == role
 
 
 @pytest.mark.parametrize(
@@ -216,7 +220,7 @@ def test_headings(title: str, role: str) -> None:
     ],
 )
 def test_what_can_not_be_read_is_told_with_its_line(text: str, line: int, message: str) -> None:
-    with pytest.raises(Unreadable) as refused:
+    with pytest.raises(UnreadableJournal) as refused:
         journal(41, text)
     assert refused.value.line == line
     assert message in refused.value.message
@@ -234,7 +238,7 @@ def test_what_can_not_be_read_is_told_with_its_line(text: str, line: int, messag
     ],
 )
 def test_intentions(text: str, observed: str, planned: str) -> None:
-    assert observed_and_planned(text) == (observed, planned)
+    assert split_observed_and_planned(text) == (observed, planned)
 
 
 # -- over many versions
@@ -245,8 +249,8 @@ def test_points_that_are_carried_three_times_are_told() -> None:
     for version in range(41, 45):
         texts.append(next_of(version - 1, texts[-1], "en", *texts[:-1][-2:]))
     journals = [journal(40 + at, text) for at, text in enumerate(texts)]
-    assert [each.kind for each in troubles(journals[:4])] == []
-    found = troubles(journals)
+    assert [each.kind for each in find_point_problems(journals[:4])] == []
+    found = find_point_problems(journals)
     assert [(each.kind, str(each.id), each.wrong) for each in found] == [
         ("carried", f"P40.{n}", False) for n in (1, 2, 3)
     ]
@@ -256,24 +260,24 @@ def test_points_that_are_carried_three_times_are_told() -> None:
 def test_points_that_vanished_are_told() -> None:
     first = next_of(40, REFERENCE, "en")
     lost = "".join(line for line in first.splitlines(keepends=True) if not line.startswith("- [ ] P40.2"))
-    (found,) = troubles([journal(40, REFERENCE), journal(41, lost)])
-    assert (found.kind, found.id, found.wrong) == ("vanished", Id(40, 2), True)
+    (found,) = find_point_problems([journal(40, REFERENCE), journal(41, lost)])
+    assert (found.kind, found.id, found.wrong) == ("vanished", PointId(40, 2), True)
     assert "open in dev_v40" in found.message
     later = next_of(41, lost, "en")
-    (found,) = troubles([journal(40, REFERENCE), journal(41, lost), journal(42, later)])
-    assert found.id == Id(40, 2)
+    (found,) = find_point_problems([journal(40, REFERENCE), journal(41, lost), journal(42, later)])
+    assert found.id == PointId(40, 2)
     mended = later + "- [-] P40.2 (dropped: done elsewhere)\n"
-    assert troubles([journal(40, REFERENCE), journal(41, lost), journal(42, mended)]) == []
+    assert find_point_problems([journal(40, REFERENCE), journal(41, lost), journal(42, mended)]) == []
 
 
 def test_journals_from_before_points_had_ids_lose_nothing() -> None:
     older = REFERENCE.replace("dev_v40", "dev_v39")
-    assert troubles([journal(39, older), journal(40, REFERENCE)]) == []
-    assert troubles([journal(39, older), journal(40, REFERENCE), journal(41, next_of(40, REFERENCE))]) == []
+    assert find_point_problems([journal(39, older), journal(40, REFERENCE)]) == []
+    assert find_point_problems([journal(39, older), journal(40, REFERENCE), journal(41, next_of(40, REFERENCE))]) == []
 
 
 def test_ids_of_no_version_are_told() -> None:
     text = next_of(40, REFERENCE, "en") + "1. P45.1 from the future, P40.9 never was, P12.1 of a journal that is gone\n"
-    found = troubles([journal(40, REFERENCE), journal(41, text)])
+    found = find_point_problems([journal(40, REFERENCE), journal(41, text)])
     assert [(each.kind, str(each.id)) for each in found] == [("unknown", "P45.1"), ("unknown", "P40.9")]
     assert found[1].message == "belongs to no version: dev_v40.md has no such point"

@@ -10,27 +10,27 @@ from dataclasses import replace
 import pytest
 from journal_world import ROWS, check, evaluations, gate, gate_row, run, schedule
 
-from muster.report.escape import has_chinese
-from muster.report.journal.bodies import artifacts_body, command_body, figures_body, filling
-from muster.report.journal.evaluation import MOST_ROWS, evaluation_body, training_body
-from muster.report.journal.facts import (
-    Command,
+from muster.app.journal.block_bodies import artifacts_body, blocks_of_run, command_body, figures_body
+from muster.app.journal.journal_tables import MOST_ROWS, evaluation_body, training_body
+from muster.app.journal.recorded_run import (
+    ArtifactFile,
     Evaluation,
-    Evaluations,
-    File,
-    GateTrace,
-    Picture,
-    Script,
-    Training,
-    Trouble,
+    EvaluationRows,
+    FileProblem,
+    RecordedGateTrace,
+    RunCommand,
+    RunPicture,
+    RunScript,
+    TrainingSeries,
+    lay_out_command,
+    parse_command_flags,
+    split_command_text,
 )
-from muster.report.journal.flags import flags_of, laid_out, read_command
-from muster.report.journal.gate_words import gate_body
-from muster.report.journal.stage_words import stages_body
-from muster.report.journal.warning_words import warnings_body
-from muster.report.journal.wording import TEXTS, Wording
+from muster.app.journal.stage_blocks import gate_body, stages_body, warnings_body
+from muster.text.escape_markup import contains_chinese
+from muster.text.report_catalogues import JOURNAL_TEXTS, JournalCatalogue
 
-EN, ZH = Wording("en"), Wording("zh")
+EN, ZH = JournalCatalogue("en"), JournalCatalogue("zh")
 
 
 def fields(text: str) -> set[str]:
@@ -38,32 +38,34 @@ def fields(text: str) -> set[str]:
 
 
 def test_both_languages_say_the_same_things() -> None:
-    assert set(TEXTS["en"]) == set(TEXTS["zh"])
-    for key, text in TEXTS["en"].items():
-        assert fields(text) == fields(TEXTS["zh"][key]), key
+    assert set(JOURNAL_TEXTS["en"]) == set(JOURNAL_TEXTS["zh"])
+    for key, text in JOURNAL_TEXTS["en"].items():
+        assert fields(text) == fields(JOURNAL_TEXTS["zh"][key]), key
 
 
 def test_every_word_that_is_used_exists() -> None:
     from pathlib import Path
 
-    from muster.report import journal
+    from muster.app import journal
 
     used = set()
     for path in Path(journal.__file__).parent.glob("*.py"):
         used |= set(re.findall(r"\bw\(\"([a-z_.]+)\"", path.read_text()))
     assert used
-    assert used <= set(TEXTS["en"])
+    assert used <= set(JOURNAL_TEXTS["en"])
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_is_said_in_the_other_language(language: str) -> None:
-    told = filling(run(troubles=[Trouble("trouble.torn", {"file": "a.jsonl"})]), run(), "dev_v39", Wording(language))
+    told = blocks_of_run(
+        run(troubles=[FileProblem("trouble.torn", {"file": "a.jsonl"})]), run(), "dev_v39", JournalCatalogue(language)
+    )
     for kind, body in told.bodies.items():
         prose = "\n".join(line for line in body.splitlines() if not line.startswith(("|", "![", "```", "python")))
         if language == "en":
-            assert not has_chinese(prose), kind
+            assert not contains_chinese(prose), kind
         elif prose.strip():
-            assert has_chinese(prose), kind
+            assert contains_chinese(prose), kind
 
 
 # -- the gate
@@ -131,9 +133,9 @@ def test_rows_of_a_gate_may_be_odd() -> None:
         {"state": "fall_back", "phase": 0, "criteria": None, "iteration": 3, "stage": ""},
     ]
     for w in (EN, ZH):
-        text = gate_body(GateTrace("a.jsonl", "g", {}, odd), w)
+        text = gate_body(RecordedGateTrace("a.jsonl", "g", {}, odd), w)
         assert "iter ?" in text
-        assert gate_body(GateTrace("a.jsonl", "g", {}, []), w)
+        assert gate_body(RecordedGateTrace("a.jsonl", "g", {}, []), w)
 
 
 # -- warnings and stages
@@ -176,24 +178,30 @@ def test_the_table_of_the_reference() -> None:
     assert "| 8 | ne | 0.716 | 0.615 | 0.117 | 83.0 | 0.0208 |" in text
     assert "| 56 | main | 0.768 | 0.615 | 0.094 | 108.9 | 0.0198 |" in text
     assert "| ne | 3 | 0.6633 |" in text
-    many = Evaluations("a.jsonl", [Evaluation(at, "", {"x": at / 7}) for at in range(100)])
+    many = EvaluationRows("a.jsonl", [Evaluation(at, "", {"x": at / 7}) for at in range(100)])
     assert evaluation_body(many, EN).count("\n| ") == MOST_ROWS + 1
     assert "The table shows the last 60 of 100." in evaluation_body(many, EN)
 
 
 def test_series_by_their_last_iterations() -> None:
-    text = training_body(Training("s.pkl", {"survival": [0.1] * 50 + [0.837] + [0.85] * 9, "odd": [math.nan] * 60}), EN)
+    text = training_body(
+        TrainingSeries("s.pkl", {"survival": [0.1] * 50 + [0.837] + [0.85] * 9, "odd": [math.nan] * 60}), EN
+    )
     assert "| survival | 60 | 0.1 | 0.85 | 0.8487 | 0.8370 | 0.8500 |" in text
     assert "iterations 51 to 60" in text
 
 
 def test_artifacts_and_figures() -> None:
-    files = [File("runs/a|b.jsonl", 1500, "ab" * 32), File("ck/", 10, "cd" * 32, 15), File("gone", 0, "")]
+    files = [
+        ArtifactFile("runs/a|b.jsonl", 1500, "ab" * 32),
+        ArtifactFile("ck/", 10, "cd" * 32, 15),
+        ArtifactFile("gone", 0, ""),
+    ]
     text = artifacts_body(files, "runs", EN)
     assert "| runs/a\\|b.jsonl | 1.5 KB | abababababababab |" in text
     assert "| ck/ (15 files) | 10 B | cdcdcdcdcdcdcdcd |" in text
     assert "| gone | 0 B | (can't be read) |" in text
-    assert figures_body([Picture("a b/(1).png", "x *y*"), Picture("p/z.svg")]) == (
+    assert figures_body([RunPicture("a b/(1).png", "x *y*"), RunPicture("p/z.svg")]) == (
         "![(1)](a%20b/%281%29.png)\n\n*x \\*y\\**\n\n![z](p/z.svg)"
     )
 
@@ -212,11 +220,12 @@ def test_a_command_is_laid_out_and_means_the_same() -> None:
         'it\'s "two" words',
         *["--n", "1"] * 40,
     )
-    text = laid_out(argv)
+    text = lay_out_command(argv)
     assert max(map(len, text.splitlines())) <= 110
-    assert read_command(text) == argv
+    assert split_command_text(text) == argv
     body = command_body(
-        run(command=Command(argv, "command.txt", ".", Script("train.py", "ab" * 32, "x", newer=True), "c" * 40)), EN
+        run(command=RunCommand(argv, "command.txt", ".", RunScript("train.py", "ab" * 32, "x", newer=True), "c" * 40)),
+        EN,
     )
     assert body.startswith("```sh\npython train.py --spec '8:a.json|type=ne;6:b' --flag")
     assert "Script `train.py`, sha256 abababababababab. It was changed after the run had begun" in body
@@ -226,13 +235,13 @@ def test_a_command_is_laid_out_and_means_the_same() -> None:
 
 def test_a_command_may_hold_anything() -> None:
     argv = ("python", "a.py", "```", "<!-- muster:end -->", "a\nb", "", "文")
-    body = command_body(run(command=Command(argv, "x")), EN)
+    body = command_body(run(command=RunCommand(argv, "x")), EN)
     assert body.startswith("````sh\n")
-    told = filling(run(command=Command(argv, "x")), None, "", EN)
-    from muster.report.journal.placing import fill
+    told = blocks_of_run(run(command=RunCommand(argv, "x")), None, "", EN)
+    from muster.app.journal.generated_blocks import fill_run_blocks
 
-    text = fill("# a\n", [told], EN).text
-    assert fill(text, [told], EN).text == text
+    text = fill_run_blocks("# a\n", [told], EN).text
+    assert fill_run_blocks(text, [told], EN).text == text
 
 
 @pytest.mark.parametrize(
@@ -250,4 +259,4 @@ def test_a_command_may_hold_anything() -> None:
     ],
 )
 def test_flags(argv: tuple[str, ...], flags: dict[str, str]) -> None:
-    assert flags_of(argv) == flags
+    assert parse_command_flags(argv) == flags

@@ -1,0 +1,1 @@
+"""What `check` finds before anything runs: programs, environments, files, settings."""

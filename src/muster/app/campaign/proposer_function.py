@@ -1,0 +1,175 @@
+"""A function of the user's: found, loaded and called, and what goes wrong in it told by its file and its line."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import difflib
+import importlib
+import importlib.util
+import io
+import random
+import re
+import sys
+import tokenize
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from muster.files.safe_open import read_regular_file
+from muster.model.errors import MusterError
+
+PYTHON_SUFFIX = ".py"
+MOST_DOTS = 200  # between names in one word
+LARGEST_SOURCE = 512 << 10  # bytes: what Python makes of a source takes a hundred times its size and more
+
+
+@dataclass(frozen=True, slots=True)
+class ProposerFunction:
+    """`my_rules.py:propose` in the campaign's folder, or `package.module:propose`."""
+
+    text: str
+    root: Path
+
+    @property
+    def place(self) -> str:
+        return self.text.rpartition(":")[0]
+
+    @property
+    def name(self) -> str:
+        return self.text.rpartition(":")[2]
+
+    @property
+    def file(self) -> Path | None:
+        return self.root / self.place if self.place.endswith(PYTHON_SUFFIX) else None
+
+    # -- before anything is spent: nothing of the user's is run
+
+    def mistake(self) -> tuple[str, str]:
+        """What is wrong with it and how to mend it, as far as it can be seen from outside."""
+        found = None
+        if self.file is None:
+            with _campaign_importable(self.root), contextlib.suppress(ValueError):
+                found = importlib.util.find_spec(self.place.partition(".")[0])
+            hint = "install it where Muster is, or name a file: my_rules.py:propose"
+            return ("", "") if found else (f"there is no module {self.place}", hint)
+        try:
+            source = read_regular_file(self.file, LARGEST_SOURCE)
+        except OSError as error:
+            return f"{self.place} can't be read: {error.strerror}", "files are looked for in the campaign's folder"
+        try:
+            names = _bound_names(parse_python_source(source, self.place))
+        except (MemoryError, RecursionError):
+            return f"{self.place}: it is nested too deep to be read", "mend it there"
+        except (SyntaxError, ValueError) as error:
+            line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", "mend it there"
+        if names is None or self.name in names:
+            return "", ""
+        near = difflib.get_close_matches(self.name, names, 1)
+        hint = f"did you mean {self.place}:{near[0]}?" if near else f"write `def {self.name}(run):` there"
+        return f"{self.place} has no function {self.name}", hint
+
+    # -- calls
+
+    def load(self) -> Callable[[Any], Any]:
+        what, hint = self.mistake()
+        if what:
+            raise MusterError(f"loop.propose: {what}", where=self.text, hint=hint)
+        with self._told(), _campaign_importable(self.root):
+            module = self._module()
+        found = getattr(module, self.name, None)
+        if not callable(found):
+            said = "is no function" if found is not None else "is not there"
+            raise MusterError(f"loop.propose: {self.name} {said}", where=self.place)
+        return found  # type: ignore[no-any-return]
+
+    def call(self, function: Callable[[Any], Any], given: Any, seed: int) -> Any:
+        """What it returns. It draws the same whenever it is called with the same, if it draws with `random`."""
+        before = random.getstate()
+        random.seed(seed)
+        try:
+            with self._told(), _campaign_importable(self.root):
+                return function(given)
+        finally:
+            random.setstate(before)
+
+    def _module(self) -> ModuleType:
+        if self.file is None:
+            return importlib.import_module(self.place)
+        module = ModuleType(f"muster_loop_{self.file.stem}")
+        module.__file__ = str(self.file)
+        sys.modules[module.__name__] = module  # dataclasses look for it there
+        exec(compile(self.file.read_bytes(), str(self.file), "exec"), module.__dict__)
+        return module
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except (Exception, SystemExit) as error:
+            raise MusterError(
+                f"loop.propose: {type(error).__name__}: {error}".rstrip(": "),
+                where=self._line(error),
+                hint="mend it there; nothing was proposed, and `muster up` asks again",
+            ) from None
+
+    def _line(self, error: BaseException) -> str:
+        """The innermost line of the user's own."""
+        frames = traceback.extract_tb(error.__traceback__)
+        if isinstance(error, SyntaxError) and error.filename:
+            return f"{_path_within_root(error.filename, self.root)}, line {error.lineno}"
+        own = [frame for frame in frames if self._own(frame.filename)]
+        return f"{_path_within_root(own[-1].filename, self.root)}, line {own[-1].lineno}" if own else self.text
+
+    def _own(self, name: str) -> bool:
+        if self.file is not None and Path(name) == self.file:
+            return True
+        module = sys.modules.get(self.place)
+        return Path(name).is_relative_to(self.root) or (module is not None and getattr(module, "__file__", "") == name)
+
+
+@contextlib.contextmanager
+def _campaign_importable(root: Path) -> Iterator[None]:
+    """The campaign's folder is importable, nothing is written into it, and what is printed goes to stderr."""
+    path, written = list(sys.path), sys.dont_write_bytecode
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.path[:], sys.dont_write_bytecode = path, written
+
+
+def parse_python_source(source: bytes, name: str) -> ast.Module:
+    """Raises as `ast.parse` does, and for a chain of thousands of names: memory for it grows with its square."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+    text = source.decode(encoding)
+    for chain in re.split(r"[^\w.]+", re.sub(r"[ \t\f]+|\\\r?\n", "", text)):
+        if chain.count(".") > MOST_DOTS:
+            raise RecursionError("a chain of names")
+    return ast.parse(text, name)
+
+
+def _bound_names(tree: ast.Module) -> list[str] | None:
+    """Names that the module may have; None where `import *` hides some."""
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+            names.append(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.append(node.id)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            if any(each.name == "*" for each in node.names):
+                return None
+            names += [each.asname or each.name.partition(".")[0] for each in node.names]
+    return names
+
+
+def _path_within_root(name: str, root: Path) -> str:
+    path = Path(name)
+    return str(path.relative_to(root)) if path.is_relative_to(root) else name

@@ -1,0 +1,194 @@
+"""Cells that a person started by hand: their output is written by others, and they must not run twice in a folder.
+
+Refuses to start cells whose runs live and are not known to the state: `.muster` was deleted meanwhile.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from muster.app.campaign.campaign_status import CellStatus, Status
+from muster.engine.plan.cell_standing import passes_filter
+from muster.files.bounded_walk import glob_paths
+from muster.hosts.local.living_runs import LeftRun, find_left_runs
+from muster.model.campaign import Campaign
+from muster.model.campaign_state import CampaignState, CellFilter
+from muster.model.cell import Cell, list_campaign_cells
+from muster.model.errors import UsageError
+from muster.model.foreign_run import RunProcess
+from muster.model.verdict import VerdictState
+
+MOST_RUNS_NAMED = 5
+
+
+def refuse_left_runs(root: Path, campaign: Campaign, before: CampaignState | None, only: CellFilter) -> None:
+    """Those that `only` leaves out may live on."""
+    names = {cell.id for cell in list_campaign_cells(campaign) if passes_filter(cell, only)}
+    found = [run for run in find_unknown_runs(root, before) if run.cell in names]
+    if not found:
+        return
+    error = UsageError(
+        "runs of this campaign live that its state does not know, because it was deleted: "
+        f"{describe_left_runs(found)}; "
+        "nothing was changed",
+        where=str(root / ".muster"),
+        hint="wait for their end, or end them with `kill PID`, then `muster up` again; "
+        "`muster up --only AXIS=VALUE` starts the other cells now",
+        code="left_runs",
+    )
+    error.exit = 3
+    raise error
+
+
+def find_unknown_runs(root: Path, before: CampaignState | None) -> list[LeftRun]:
+    attempts = [each for record in before.cells.values() for each in record.attempts] if before else []
+    places = {each.place for each in attempts}
+    found = find_left_runs(root / ".muster", {each.token for each in attempts})
+    return [run for run in found if run.token or (run.cell, run.n) not in places]
+
+
+def describe_left_runs(runs: Sequence[LeftRun]) -> str:
+    """One pid of each cell."""
+    first: dict[str, int] = {}
+    for run in runs:
+        first.setdefault(run.cell, run.pid)
+    shown = [f"{cell} (pid {pid})" for cell, pid in list(first.items())[:MOST_RUNS_NAMED]]
+    return ", ".join(shown) + (f" and {len(first) - MOST_RUNS_NAMED} more" if len(first) > MOST_RUNS_NAMED else "")
+
+
+MOST_CELLS_NAMED = 5
+SURE_RELATIONS = ("has it open", "names it", "names the folder above")  # who only works there may be an editor
+
+
+@dataclass(frozen=True, slots=True)
+class HandStartedCell:
+    cell: str
+    pid: int
+    folder: str
+
+    @property
+    def told(self) -> str:
+        return f"pid {self.pid} writes in {self.folder}"
+
+
+def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | None, only: CellFilter) -> None:
+    """Those that `only` leaves out may live on."""
+    known = before.cells if before else {}
+    over = {name for name, record in known.items() if record.done or record.open or record.given_up is not None}
+    cells = [cell for cell in list_campaign_cells(campaign) if cell.id not in over and passes_filter(cell, only)]
+    found = find_hand_started_cells(root, campaign, before, cells)
+    if not found:
+        return
+    shown = ", ".join(f"{each.cell} ({each.told})" for each in found[:MOST_CELLS_NAMED])
+    more = f" and {len(found) - MOST_CELLS_NAMED} more" if len(found) > MOST_CELLS_NAMED else ""
+    error = UsageError(
+        f"cells would run twice in one folder, where a process writes that this campaign did not start: {shown}{more}; "
+        "nothing was changed",
+        where=str(root),
+        hint="wait for its end, then `muster adopt` takes the run in; or end it with `kill PID`, then `muster up` "
+        "again; `muster up --only AXIS=VALUE` starts the other cells now",
+        code="hand_started",
+    )
+    error.exit = 3
+    raise error
+
+
+def find_hand_started_cells(
+    root: Path, campaign: Campaign, before: CampaignState | None, cells: Iterable[Cell]
+) -> list[HandStartedCell]:
+    """Processes are looked at only where an output of these cells exists."""
+    places = _existing_output_folders(root, campaign, cells)
+    if not places:
+        return []
+    from muster.hosts.local.living_runs import find_folders_in_use, is_own_process
+
+    try:
+        near = find_folders_in_use(places)
+    except OSError:  # no /proc
+        return []
+    if not near:
+        return []
+    from muster.hosts.local.process_outputs import FolderWriterSearch
+
+    state, writers = str(root / ".muster"), FolderWriterSearch()
+    tokens = {each.token for record in before.cells.values() for each in record.attempts} if before else set()
+    found: dict[str, HandStartedCell] = {}
+    for folder in near:
+        looked = writers.find(folder)
+        others: list[RunProcess] = [looked.main, *looked.others] if looked.main else []
+        others += [who for who in looked.doubtful if writers.may_write(who, folder)]
+        strange = [who for who in others if who.sure in SURE_RELATIONS and not is_own_process(who.pid, state, tokens)]
+        for cell in places[folder] if strange else ():
+            found.setdefault(cell, HandStartedCell(cell, strange[0].pid, folder))
+    return list(found.values())
+
+
+def _existing_output_folders(root: Path, campaign: Campaign, cells: Iterable[Cell]) -> dict[str, list[str]]:
+    """Folder, without links in it, -> the cells whose output it is, or whose glob it fits."""
+    from muster.readers.output_files import has_searchable_output, output_pattern_of_cell  # `status` rarely needs it
+
+    found: dict[str, list[str]] = {}
+    jobs = {job.name: job for job in campaign.jobs if has_searchable_output(job)}
+    for cell in cells:
+        if job := jobs.get(cell.job):
+            pattern = os.path.join(glob.escape(job.cwd or str(root)), output_pattern_of_cell(job, cell))  # noqa: PTH118
+            for path in glob_paths(pattern):
+                found.setdefault(os.path.realpath(path), []).append(cell.id)
+    return found
+
+
+# -- what commands tell that only look
+
+
+def add_unknown_runs(root: Path, status: Status) -> Status:
+    """Cells that have not started, and whose run lives all the same: the state was deleted, or a person started it.
+
+    Processes are looked at only where a cell waits for a person's `up`: others the controller starts in a moment.
+    """
+    running, only = status.state.intent.kind == "running", status.state.only
+    waits = [
+        cell.record.cell
+        for cell in status.cells
+        if cell.verdict.state == VerdictState.PENDING
+        and not cell.record.attempts
+        and not (running and passes_filter(cell.record.cell, only))
+    ]
+    if not waits:
+        return status
+    names = {cell.id for cell in waits}
+    told = {
+        each.cell: (
+            each.pid,
+            f"{each.told}, and this campaign did not start it",
+            "wait for its end, then `muster adopt`",
+        )
+        for each in find_hand_started_cells(root, status.state.campaign, status.state, waits)
+    }
+    for run in reversed(find_unknown_runs(root, status.state)):  # the first of a cell is the one that `up` names, too
+        if run.cell in names:
+            reason = f"a run of it lives (pid {run.pid}) that the state does not know, because it was deleted"
+            told[run.cell] = (run.pid, reason, "wait for its end, then `muster up`")
+    cells = tuple(
+        _status_with_unknown_run(cell, *told[name]) if (name := cell.record.cell.id) in told else cell
+        for cell in status.cells
+    )
+    return replace(status, cells=cells) if told else status
+
+
+def _status_with_unknown_run(cell: CellStatus, pid: int, reason: str, wait: str) -> CellStatus:
+    following = f"{wait}; or end it with `kill {pid}`; `muster up` does not start it before"
+    verdict = replace(cell.verdict, reason=reason, confidence="presumed")
+    return replace(cell, verdict=verdict, next=following, pid=pid)
+
+
+def describe_unknown_runs(cells: Sequence[CellStatus]) -> dict[str, str]:
+    """Cells without an attempt whose run lives all the same -> what is said of them."""
+    return {
+        cell.record.cell.id: f"{cell.verdict.reason}; {cell.next}"
+        for cell in cells
+        if not cell.record.attempts and cell.pid is not None
+    }

@@ -1,0 +1,1 @@
+"""The one fact base that reports draw from."""

@@ -1,0 +1,1 @@
+"""The drawing kit of every figure: style, page, context."""

@@ -1,0 +1,1 @@
+"""The steps after the last run, and powering the machine off."""

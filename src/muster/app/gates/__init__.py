@@ -1,0 +1,1 @@
+"""Gates and stages of trainings: what their records say."""

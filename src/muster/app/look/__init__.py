@@ -1,0 +1,1 @@
+"""What one run of any folder does now, without a campaign."""

@@ -1,0 +1,1 @@
+"""Rounds that build on each other: proposing, comparing, stopping."""

@@ -1,0 +1,1 @@
+"""The curves that runs wrote, found and read."""

@@ -1,0 +1,1 @@
+"""What a campaign has cost and will cost."""

@@ -1,0 +1,1 @@
+"""What is asked across features: status, why, plan, wait, assert, export, ls."""

@@ -1,0 +1,1 @@
+"""The one place that builds concrete things and plugs them together."""

@@ -1,0 +1,1 @@
+"""The promise: what is planned, judged, decided and remembered."""

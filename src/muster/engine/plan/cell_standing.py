@@ -1,0 +1,173 @@
+"""Where a cell stands that has no open attempt: may it start, and if not, why not."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from muster.engine.plan.retry import decide_retry, definition_part
+from muster.model.attempt import CellRecord
+from muster.model.campaign_state import CampaignState, CellFilter
+from muster.model.cell import Cell
+from muster.model.verdict import VerdictState
+
+if TYPE_CHECKING:
+    from muster.ledger.budget_forecast import BudgetState  # `status` of a campaign without a budget has no use for it
+
+CellNeeds = Mapping[str, tuple[str, ...]]
+NEXT_BEHIND_GATE = "starts once a run of it opens the gate; `muster gates replay` tells what keeps it shut"
+WAITS_FOR_SLOT = "waits for a slot"
+RAISE_BUDGET_HINT = "raise money.budget and run `muster up`, or give cells up"
+
+
+@dataclass(frozen=True, slots=True)
+class CellStanding:
+    state: VerdictState
+    reason: str
+    next: str
+    startable: bool = False
+    gated: bool = False  # only a gate keeps it from starting: the controller may still find it open
+    retry_cause: str | None = None
+
+
+def standing_of_cell(
+    record: CellRecord, state: CampaignState, needs: CellNeeds, purse: BudgetState | None = None
+) -> CellStanding:
+    """For a cell without an open attempt. A hold stops every start, whatever else is true; then the budget does."""
+    if record.completed:
+        return CellStanding(VerdictState.DONE, _describe_completion(record), _next_after_done(record))
+    if record.given_up is not None:
+        return CellStanding(VerdictState.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
+    if record.last and record.redo_because is None:
+        return _standing_of_dead_cell(record, state, needs, purse)
+    if state.intent.kind == "held":
+        return CellStanding(
+            VerdictState.HELD, f"the campaign is held: {state.intent.reason}", "starts after `muster release`"
+        )
+    waiting = unmet_needs(record.cell, state, needs)
+    if waiting:
+        return CellStanding(VerdictState.BLOCKED, f"needs {_list_few_cells(waiting)}", _next_of_blocked(waiting, state))
+    if closed := shut_gate_reason(record.cell, state, needs):
+        return CellStanding(VerdictState.BLOCKED, closed, NEXT_BEHIND_GATE, gated=True)
+    if not passes_filter(record.cell, state.only):
+        return CellStanding(
+            VerdictState.PENDING,
+            f"left out by --only {format_cell_filter(state.only)}",
+            "`muster up` without --only runs it",
+        )
+    if purse and (why := purse.refuses(record.cell.job)):
+        return CellStanding(VerdictState.HELD, why, RAISE_BUDGET_HINT)
+    cause = redo_retry_cause(record)
+    again = f"{cause}; " if cause else ""
+    if state.intent.kind == "down":
+        told, following = f"{again}the campaign is down", "starts after `muster up`"
+    else:
+        told, following = f"{again}{WAITS_FOR_SLOT}", "starts when a slot is free"
+    return CellStanding(VerdictState.PENDING, told, following, startable=True, retry_cause=cause)
+
+
+def redo_retry_cause(record: CellRecord) -> str | None:
+    """What is recorded with the attempt that follows a redo; None: it was not asked for, or has started."""
+    if record.redo_because is None:
+        return None
+    return f"to be run again, as a person asked: {record.retry_because or record.redo_because}"
+
+
+def _next_after_done(record: CellRecord) -> str:
+    if not is_outdated_cell(record):
+        return "nothing to do"
+    return f"`muster redo {shlex.quote(record.cell.id)} --because ...` runs it as it is defined now"
+
+
+def _standing_of_dead_cell(
+    record: CellRecord, state: CampaignState, needs: CellNeeds, purse: BudgetState | None
+) -> CellStanding:
+    last = record.last
+    outcome = last.outcome if last else None
+    reason = (last.reread.reason if last and last.reread else outcome.reason if outcome else "") or "ended"
+    if outcome and outcome.note:
+        reason += f" ({outcome.note})"
+    following = decide_retry(record, state.job(record.cell.job))
+    if following.cause is None:
+        return CellStanding(VerdictState.DEAD, reason, following.why)
+    if state.intent.kind == "held":
+        return CellStanding(
+            VerdictState.DEAD, reason, f"{following.why}; held until `muster release`: {state.intent.reason}"
+        )
+    waiting = unmet_needs(record.cell, state, needs)
+    if waiting:
+        return CellStanding(VerdictState.DEAD, reason, f"{following.why}, after {_list_few_cells(waiting)}")
+    if closed := shut_gate_reason(record.cell, state, needs):
+        return CellStanding(VerdictState.DEAD, reason, f"{following.why}; {closed}", gated=True)
+    if not passes_filter(record.cell, state.only):
+        return CellStanding(VerdictState.DEAD, reason, f"left out by --only {format_cell_filter(state.only)}")
+    if purse and (short := purse.refuses(record.cell.job)):
+        return CellStanding(VerdictState.DEAD, reason, f"{following.why}; held: {short}; {RAISE_BUDGET_HINT}")
+    why = f"{following.why}; starts after `muster up`" if state.intent.kind == "down" else following.why
+    return CellStanding(VerdictState.DEAD, reason, why, startable=True, retry_cause=following.cause)
+
+
+def unmet_needs(cell: Cell, state: CampaignState, needs: CellNeeds) -> list[str]:
+    """The needed cells that are not DONE."""
+    return [need for need in needs.get(cell.id, ()) if not (need in state.cells and state.cells[need].done)]
+
+
+def shut_gate_reason(cell: Cell, state: CampaignState, needs: CellNeeds) -> str:
+    """Why gates that let its job start have not: each of its runs must have come to a phase above 0, and be there."""
+    for name, gate in (state.campaign.gates or {}).items():
+        for need in needs.get(cell.id, ()) if cell.job in gate.get("lets", ()) else ():
+            record = state.cells.get(need)
+            if record is None or record.cell.job != gate["job"]:
+                continue
+            known, completed = state.gates.get(need, {}).get(name), record.completed
+            if known is None or completed is None or known.attempt != completed.n or known.phase < 1:
+                ours = known is not None and completed is not None and known.attempt == completed.n
+                told = f"; last recorded at iteration {known.iteration}: {known.why}" if known and ours else ""
+                return f"needs the gate {name} of {need} to open, and it is shut{told}"
+    return ""
+
+
+def passes_filter(cell: Cell, only: CellFilter) -> bool:
+    """Repeated --only are combined by and; commas inside one by or. An axis that the job lacks does not filter it."""
+    names = {axis: value.name for axis, value in cell.values}
+    names["job"] = cell.job
+    return all(names[axis] in values for part in only for axis, values in part.items() if axis in names)
+
+
+def format_cell_filter(only: CellFilter) -> str:
+    return " --only ".join(f"{axis}={','.join(values)}" for part in only for axis, values in part.items())
+
+
+def _describe_completion(record: CellRecord) -> str:
+    attempt = record.completed
+    if attempt is None or attempt.outcome is None:
+        return "done"
+    how = attempt.outcome.reason if attempt.accepted is None else f"accepted by a person: {attempt.accepted}"
+    if attempt.reread and attempt.reread.holds:
+        how = attempt.reread.reason
+    return f"{how}; its definition has changed since" if is_outdated_cell(record) else how
+
+
+def is_outdated_cell(record: CellRecord) -> bool:
+    """DONE, but under a definition that is no longer the campaign's. The code is another matter: see `verify`.
+
+    Of an adopted run it is the definition under which it was taken in.
+    """
+    attempt = record.completed
+    if attempt is None or not record.hash or not attempt.hash:
+        return False
+    return definition_part(record.hash_today(attempt)) != definition_part(record.hash)
+
+
+def _next_of_blocked(waiting: list[str], state: CampaignState) -> str:
+    given_up = [need for need in waiting if need in state.cells and state.cells[need].given_up is not None]
+    if given_up:
+        return f"can't start: {_list_few_cells(given_up)} was given up"
+    return "starts when they are DONE" if len(waiting) > 1 else f"starts when {waiting[0]} is DONE"
+
+
+def _list_few_cells(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -1,0 +1,372 @@
+"""Rebuilds campaign.db from decisions.jsonl and the attempt folders, beside the old one, and puts it in its place.
+
+The log is the truth and the database its fold. What the log lost is taken from whoever still knows it: the old
+database's own events first, then the attempt folders, of which each holds the order it was started with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+from pathlib import Path
+
+import msgspec
+
+from muster.engine.ports.store import FsckReport, RebuildRequest
+from muster.engine.store.database_checks import (
+    OldDatabase,
+    compare_dumps,
+    database_in_use_error,
+    dump_database,
+    make_private_database,
+    read_old_database,
+)
+from muster.engine.store.decision_log import RepairedLog, repair_log
+from muster.engine.store.fold import fold_decision, read_meta, write_meta
+from muster.engine.store.sqlite_store import SqliteStore
+from muster.files.atomic_write import PRIVATE_FILE, sync_folder
+from muster.files.bounded_walk import walk_folders
+from muster.files.campaign_snapshots import StoredSnapshot, load_campaign_snapshot, write_once_durably
+from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
+from muster.files.safe_open import read_plain_file
+from muster.files.state_folder import locate_campaign
+from muster.model.attempt import Order, Outcome
+from muster.model.campaign_location import relativize_campaign_paths
+from muster.model.decision import LARGEST, Decision
+from muster.model.errors import ORDER_FORMAT, MusterError, NewerStateError, newer_order_error
+from muster.model.verdict import Cause, VerdictState
+
+DATABASE_NAME = "campaign.db"
+KEPT_DATABASE = "campaign.db.before-fsck"
+_BEAT_EVERY = 500
+
+
+def rebuild_database(folder: Path, asked: RebuildRequest) -> FsckReport:
+    """The caller holds controller.lock. Nothing is replaced before the new database is complete."""
+    _read_attempt_orders(folder)  # one of a newer Muster is refused before anything is touched
+    old = read_old_database(folder / DATABASE_NAME)
+    try:
+        mended = repair_log(folder, old.events, _decisions_of_snapshots(folder, asked))
+        _require_snapshots(folder, mended)
+        asked.beat()
+        target = folder / f"{DATABASE_NAME}.rebuilding"
+        _remove_database_files(target)
+        make_private_database(target)
+        store = SqliteStore(folder, database=str(target))
+        try:
+            findings = _fill_database(store, old, mended, asked)
+            store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        finally:
+            store.close()
+        _swap_databases(folder, target, old)
+    finally:
+        if old.db:
+            old.db.close()
+    final = SqliteStore(folder)
+    final._publish_intent()
+    final.close()
+    return findings
+
+
+def list_missing_snapshots(folder: Path) -> list[str]:
+    """Campaigns that the log refers to, or what the old database has of it, and that can't be read."""
+    old = read_old_database(folder / DATABASE_NAME)
+    if old.db:
+        old.db.close()
+    return _unreadable_snapshots(folder, repair_log(folder, old.events, [], change=False))
+
+
+def has_known_decisions(folder: Path) -> bool:
+    """Whether the log or the old database tells of any."""
+    with contextlib.suppress(OSError):
+        if (folder / "decisions.jsonl").stat().st_size:
+            return True
+    old = read_old_database(folder / DATABASE_NAME)
+    if old.db:
+        old.db.close()
+    return bool(old.events)
+
+
+def old_cell_hashes(folder: Path) -> dict[str, str]:
+    """The hash of each declared cell as the old database has it; {} where it can't be read."""
+    old = read_old_database(folder / DATABASE_NAME)
+    if old.db:
+        old.db.close()
+    return {row["id"]: row["hash"] for row in old.dump.get("cell", {}).values() if row["declared"]}
+
+
+# -- the new one
+
+
+def _fill_database(store: SqliteStore, old: OldDatabase, mended: RepairedLog, asked: RebuildRequest) -> FsckReport:
+    """The first decisions are those that the old database has seen; after them the two must be the same."""
+    known = len(old.events)
+    db = store.db
+    db.execute("BEGIN IMMEDIATE")
+    differences: tuple[str, ...] = ()
+    if old.says == "sound" and known == 0:
+        differences = tuple(compare_dumps(old.dump, dump_database(db)))
+    for count, (_, end, decision) in enumerate(mended.entries, 1):
+        fold_decision(db, decision, store._declared)
+        write_meta(db, "applied", str(end))
+        if count == known:
+            differences = tuple(compare_dumps(old.dump, dump_database(db)))
+        if count % _BEAT_EVERY == 0:
+            asked.beat()
+    recovered, unplaced = _recover_attempts(store, asked)
+    db.execute("COMMIT")
+    attempts = db.execute("SELECT cell, n, outcome, adopted, born FROM attempt ORDER BY cell, n").fetchall()
+    return FsckReport(
+        cells=db.execute("SELECT count(*) FROM cell WHERE declared").fetchone()[0],
+        attempts=len(attempts),
+        decisions=len(mended.entries),
+        ended=tuple(
+            _attempt_label(row["cell"], row["n"])
+            for row in attempts
+            if row["outcome"] is None and (_attempt_path_of_row(store.folder, row) / "exit.json").exists()
+        ),
+        old=old.says,
+        behind=max(0, len(mended.entries) - known) if old.says == "sound" else 0,
+        differences=differences,
+        torn=mended.torn,
+        restored=mended.restored,
+        recovered=recovered,
+        unplaced=unplaced,
+        folderless=tuple(
+            _attempt_label(row["cell"], row["n"])
+            for row in attempts
+            if row["outcome"] and not row["adopted"] and not _attempt_path_of_row(store.folder, row).is_dir()
+        ),
+    )
+
+
+def _recover_attempts(store: SqliteStore, asked: RebuildRequest) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Attempts that have a folder and no `start`: one is made from the folder's own order, and written to the log."""
+    db = store.db
+    rows = db.execute("SELECT cell, n, token, born FROM attempt").fetchall()
+    known = {(row["born"] or row["cell"], row["n"]): row["token"] for row in rows}
+    orders, unplaced = _read_attempt_orders(store.folder)
+    made: list[Decision] = []
+    recovered: list[str] = []
+    for key, order in sorted(orders.items()):
+        name = _attempt_label(*key)
+        if key in known:
+            if known[key] != order.token:
+                unplaced.append(f"{name}: its folder belongs to another attempt of that number")
+            continue
+        wanted = [
+            _recovered_start(order, asked),
+            *_recovered_ending(db, order, (order.cell, order.n + 1) in orders, asked),
+        ]
+        refusal = _try_decisions(store, wanted)
+        if refusal:
+            unplaced.append(f"{name}: {refusal}")
+        else:
+            made += wanted
+            recovered.append(name)
+    if made:
+        begin, end = store.log.append(made)  # the fact in the file first; the transaction around us is committed after
+        if begin == int(read_meta(db, "applied", "0")):  # else somebody decided meanwhile: ours, folded twice, are void
+            write_meta(db, "applied", str(end))
+    return tuple(recovered), tuple(unplaced)
+
+
+def _try_decisions(store: SqliteStore, decisions: list[Decision]) -> str | None:
+    """All of them, or none of them and the reason."""
+    store.db.execute("SAVEPOINT trial")
+    for decision in decisions:
+        refusal = fold_decision(store.db, decision, store._declared)
+        if refusal:
+            store.db.execute("ROLLBACK TO trial")
+            store.db.execute("RELEASE trial")
+            return refusal
+    store.db.execute("RELEASE trial")
+    return None
+
+
+def _recovered_start(order: Order, asked: RebuildRequest) -> Decision:
+    data = {
+        "token": order.token,
+        "slots": list(order.slots),
+        "hash": order.hash,
+        "boot_id": order.boot_id,
+        "retry_cause": order.retry_cause,
+        "recovered": True,
+    }
+    reason = f"recovered from its folder by fsck at {asked.at}: the log had no record of it"
+    return Decision("start", asked.who, reason, order.cell, order.n, None, order.claimed_at, order.claimed_boot, data)
+
+
+def _recovered_ending(db: sqlite3.Connection, order: Order, followed: bool, asked: RebuildRequest) -> list[Decision]:
+    """Its settlement, if the log has one that came to nothing without the start; else only where a retry followed.
+
+    An attempt with exit.json and without either is left open: the controller judges it.
+    """
+    rows = db.execute(
+        "SELECT kind, who, reason, at, boot, data FROM event WHERE cell = ? AND attempt = ? AND void IS NOT NULL "
+        "AND kind IN ('settle', 'accept') ORDER BY id",
+        (order.cell, order.n),
+    ).fetchall()
+    found = {row["kind"]: row for row in rows}
+    again = [
+        Decision(
+            row["kind"],
+            row["who"],
+            row["reason"],
+            order.cell,
+            order.n,
+            None,
+            row["at"],
+            row["boot"],
+            json.loads(row["data"]),
+        )
+        for kind in ("settle", "accept")
+        if (row := found.get(kind)) and "settle" in found
+    ]
+    if again or not followed:
+        return again
+    reason = "how it ended was lost with the log; a retry followed, so it had ended"
+    outcome = Outcome(VerdictState.DEAD, Cause("unknown", confidence="unknown", note=reason), reason)
+    data = {"outcome": msgspec.to_builtins(outcome)}
+    return [Decision("settle", asked.who, reason, order.cell, order.n, None, asked.at, asked.boot, data)]
+
+
+# -- the folders
+
+
+def _read_attempt_orders(folder: Path) -> tuple[dict[tuple[str, int], Order], list[str]]:
+    """attempt.json of every attempt folder, and those that can't be read."""
+    found: dict[tuple[str, int], Order] = {}
+    bad: list[str] = []
+    for path, folders, files in walk_folders(folder / "attempts"):
+        if "attempt.json" not in files:
+            continue
+        folders.clear()  # below it lie the run's own files
+        try:
+            order = msgspec.json.decode(read_plain_file(f"{path}/attempt.json"), type=Order)
+        except (OSError, *JSON_ERRORS) as error:
+            bad.append(f"{path}: attempt.json can't be read: {error}")
+            continue
+        if order.muster > ORDER_FORMAT:
+            raise newer_order_error(order.muster, str(Path(path, "attempt.json")))
+        if order.n <= LARGEST and _attempt_path(folder, order.cell, order.n) == Path(path):
+            found[order.cell, order.n] = order
+        else:
+            bad.append(f"{path}: it says that it is {_attempt_label(order.cell, order.n)}, whose folder is another")
+    return found, bad
+
+
+def _attempt_path(state: Path, cell: str, n: int) -> Path:
+    return state / "attempts" / cell / str(n)
+
+
+def _attempt_path_of_row(state: Path, row: sqlite3.Row) -> Path:
+    return _attempt_path(state, row["born"] or row["cell"], row["n"])
+
+
+def _attempt_label(cell: str, n: int) -> str:
+    return f"{cell} attempt {n}"
+
+
+def _decisions_of_snapshots(folder: Path, asked: RebuildRequest) -> list[Decision]:
+    """For a log that is lost altogether: the campaigns that were taken in, oldest first. Nothing starts from them."""
+    snapshots = sorted((folder / "campaigns").glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime)
+    env = max((folder / "env").glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
+    reason = f"recovered from its snapshot by fsck at {asked.at}: the log was lost"
+    return [
+        Decision(
+            "campaign",
+            asked.who,
+            reason,
+            at=asked.at,
+            boot=asked.boot,
+            data={"hash": path.stem, "env_file": f".muster/env/{env.name}" if env else ""},
+        )
+        for path in snapshots
+    ]
+
+
+def _unreadable_snapshots(folder: Path, mended: RepairedLog) -> list[str]:
+    kinds = ("campaign", "rename")
+    names = {str(decision.data.get("hash")): None for _, _, decision in mended.entries if decision.kind in kinds}
+    missing = []
+    for name in names:
+        try:
+            load_campaign_snapshot(folder, name)
+        except NewerStateError:
+            raise
+        except MusterError:
+            missing.append(name)
+    return missing
+
+
+def _require_snapshots(folder: Path, mended: RepairedLog) -> None:
+    missing = _unreadable_snapshots(folder, mended)
+    if not any(decision.kind == "campaign" for _, _, decision in mended.entries) and (folder / "attempts").is_dir():
+        raise MusterError(
+            "there is nothing to rebuild from: neither the log nor a snapshot says which campaign was taken in",
+            where=str(folder),
+            hint="restore decisions.jsonl or campaigns/ from a backup; attempts/ still holds what the runs left",
+            code="snapshot_missing",
+        )
+    if missing:
+        raise MusterError(
+            f"the campaign that was taken in as {missing[0]} is missing: its cells can't be known without it",
+            where=str(folder / "campaigns" / f"{missing[0]}.json"),
+            hint="restore that file from a backup, or put campaign.yaml back as it was then; then `muster fsck` again",
+            code="snapshot_missing",
+        )
+
+
+def restore_missing_snapshot(folder: Path, name: str, taken: StoredSnapshot) -> bool:
+    """Writes a snapshot again if it is bit for bit the one that is missing."""
+    inside = StoredSnapshot(
+        taken.text, relativize_campaign_paths(taken.campaign, locate_campaign(folder)), taken.hashes
+    )
+    for data in (encode_json_bytes(inside), encode_json_bytes(taken)):  # earlier versions wrote absolute paths
+        if hashlib.sha256(data).hexdigest()[:16] == name:
+            write_once_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write")
+            return True
+    return False
+
+
+# -- putting it in place
+
+
+def _swap_databases(folder: Path, target: Path, old: OldDatabase) -> None:
+    """At every moment there is a whole campaign.db, and never the write-ahead log of another one beside it."""
+    path, kept = folder / DATABASE_NAME, folder / KEPT_DATABASE
+    if old.db:
+        _flush_wal_file(old.db)
+    _remove_database_files(kept)
+    Path(f"{path}-journal").unlink(missing_ok=True)  # whoever opened what is kept would obey it
+    for suffix in ("-wal", "-shm"):
+        left = Path(f"{path}{suffix}")
+        if left.exists():
+            left.replace(f"{kept}{suffix}")
+    if path.exists():
+        os.link(path, kept)
+    target.replace(path)
+    sync_folder(folder)
+
+
+def _flush_wal_file(db: sqlite3.Connection) -> None:
+    """Everything into the file itself; succeeds only if nobody else has the database open."""
+    try:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        mode = db.execute("PRAGMA journal_mode = MEMORY").fetchone()[
+            0
+        ]  # a journal in a file would be taken for foreign
+    except sqlite3.OperationalError:
+        mode = "in use"
+    if mode != "memory":
+        raise database_in_use_error()
+    db.close()
+
+
+def _remove_database_files(path: Path) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        Path(f"{path}{suffix}").unlink(missing_ok=True)

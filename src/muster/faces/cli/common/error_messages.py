@@ -1,0 +1,113 @@
+"""Failures as people and programs see them: one clear message, or with --json one object, on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+
+from muster.faces.cli.common.terminal_output import paint_text, print_json
+from muster.model.errors import CampaignInvalid, MusterError
+
+# typer carries a click of its own; this is the base of its errors, whichever click it is
+WRONG_USE = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def report_failure(error: Exception, arguments: Sequence[str]) -> int:
+    facts, code = _failure_facts(error, arguments)
+    if "--json" in arguments:
+        print_json({"error": facts}, sys.stderr)
+        return code
+    if isinstance(error, CampaignInvalid):
+        from muster.faces.cli.common.terminal_output import print_mistakes
+
+        print_mistakes(error.file, error.mistakes)
+        return code
+    print(f"{paint_text('muster:', 'red', stream=sys.stderr)} {_indent_after_first(facts['message'])}", file=sys.stderr)
+    if facts["where"]:
+        print(f"  where: {_indent_after_first(facts['where'])}", file=sys.stderr)
+    if facts["hint"]:
+        print(f"  mend:  {_indent_after_first(facts['hint'])}", file=sys.stderr)
+    return code
+
+
+def _indent_after_first(text: str) -> str:
+    """Of several lines only the first begins one: what is quoted in it can't pass for a line of ours."""
+    return text.replace("\n", "\n  ")
+
+
+def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str, Any], int]:
+    if isinstance(error, CampaignInvalid):
+        mistakes = [
+            {"line": m.line, "column": m.column, "path": m.path, "message": m.message, "hint": m.hint}
+            for m in error.mistakes
+        ]
+        return _failure_as_json(error.code, error.message, error.file, "mend them all; nothing was changed") | {
+            "mistakes": mistakes
+        }, error.exit
+    if isinstance(error, MusterError):
+        return _failure_as_json(
+            error.code, error.message, error.where, error.hint or _reason_hint(error, arguments)
+        ), error.exit
+    if isinstance(error, WRONG_USE):
+        wrong: Any = error
+        ctx = getattr(wrong, "ctx", None)
+        return _failure_as_json("usage", wrong.format_message(), "", _usage_hint(wrong, ctx, arguments)), 2
+    if isinstance(error, OSError):
+        return _failure_as_json(
+            "os_error", error.strerror or str(error), str(error.filename or ""), _os_error_hint(error)
+        ), 1
+    return _failure_as_json(
+        "internal", f"something unexpected happened: {type(error).__name__}: {error}", "", _save_traceback(error)
+    ), 1
+
+
+def _usage_hint(wrong: Any, ctx: Any, arguments: Sequence[str]) -> str:
+    help_ = f"see `{ctx.command_path} --help`" if ctx else "see `muster --help`"
+    if ctx and ctx.parent and getattr(wrong, "option_name", None) == "-C":
+        return f"-C goes before the command: `muster -C DIR {ctx.info_name} ...`"
+    _, example, text = (getattr(ctx.command, "epilog", None) or "").partition("Example:") if ctx else ("", "", "")
+    if not example or type(wrong).__name__ != "MissingParameter":
+        return help_
+    whole = _reason_hint(wrong, arguments)
+    return f"{whole}{'; ' if whole else ''}for example: {text.strip()}; {help_}"
+
+
+def _reason_hint(error: Any, arguments: Sequence[str]) -> str:
+    """The whole command to type, where nothing but the reason is missing."""
+    param = getattr(getattr(error, "param", None), "name", None)
+    if param != "because" and type(error).__name__ != "NoReason":
+        return ""
+    from muster.faces.cli.common.choose_cells import (
+        command_with_reason,
+    )  # not at the top: it brings most of the commands along
+
+    return f"say why: {command_with_reason(arguments)}"
+
+
+def _failure_as_json(code: str, message: str, where: str, hint: str) -> dict[str, Any]:
+    return {"code": code, "message": message, "where": where, "hint": hint}
+
+
+def _os_error_hint(error: OSError) -> str:
+    if isinstance(error, PermissionError):
+        return "you may not read or write this; check its owner and mode"
+    if error.errno == 28:
+        return "free some space on that disk, then try again; nothing was lost"
+    return ""
+
+
+def _save_traceback(error: Exception) -> str:
+    """The traceback goes to a file for whoever mends Muster, never to the user's screen."""
+    try:
+        fd, path = tempfile.mkstemp(prefix="muster-failure-", suffix=".txt")
+        with os.fdopen(fd, "w") as file:
+            file.write("".join(traceback.format_exception(error)))
+    except OSError:
+        return "this is a mistake in Muster; please report it"
+    return f"this is a mistake in Muster; please report it with {path}"

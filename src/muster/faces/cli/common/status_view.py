@@ -1,0 +1,404 @@
+"""The matrix of a job as a grid: one mark per cell.
+
+What commands that look say of a controller that was gone: another was started, or why none was.
+
+What `status` shows. Without typer: this is asked all day long, and typer is a third of its start.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.campaign_status import CellStatus, Status, status_as_json
+from muster.app.campaign.observe_campaign import observe_campaign, with_next_by_file
+from muster.app.campaign.unknown_runs import add_unknown_runs
+from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter, unmet_needs
+from muster.faces.cli.common.terminal_output import (
+    clear_screen,
+    counted,
+    cut_to_width,
+    display_width,
+    is_utf8_stream,
+    join_few_names,
+    pad_name,
+    paint_text,
+    print_json,
+    screen_columns,
+)
+from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
+from muster.model.campaign_state import CampaignState
+from muster.model.cell import map_needed_cells
+from muster.text.sentences import end_with_full_stop
+
+OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
+STATE_MARKS = {
+    "DONE": ("✔", "D", "green"),
+    "RUNNING": ("▶", "R", "blue"),
+    "QUIET": ("◐", "Q", "cyan"),
+    "STALLED": ("⏸", "S", "yellow"),
+    "DEAD": ("✘", "X", "red"),
+    "UNKNOWN": ("?", "?", "magenta"),
+    "PENDING": ("·", ".", "dim"),
+    "BLOCKED": ("○", "o", "dim"),
+    "HELD": ("‖", "H", "yellow"),
+    "GIVEN_UP": ("—", "-", "dim"),
+    OUTDATED_STATE: ("≠", "d", "yellow"),
+}
+LONGEST_HEAD = 12
+
+
+def state_mark(state: str) -> str:
+    fancy, plain, colour = STATE_MARKS[state]
+    return paint_text(fancy if is_utf8_stream() else plain, colour)
+
+
+def mark_of_cell(cell: CellStatus) -> str:
+    return state_mark(OUTDATED_STATE if is_outdated_cell(cell.record) else cell.verdict.state)
+
+
+def format_grids(status: Status) -> Iterator[str]:
+    for job in status.state.campaign.jobs:
+        cells = [cell for cell in status.cells if cell.record.cell.job == job.name]
+        if cells:
+            yield from _format_grid(job.name, job.axes, cells)
+            yield ""
+
+
+def _format_grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> Iterator[str]:
+    done = sum(cell.verdict.state == "DONE" for cell in cells)
+    title = paint_text(f"{job}  {done}/{len(cells)}", "bold")
+    if not axes:
+        yield f"{title}  {mark_of_cell(cells[0])}"
+        return
+    yield f"{title}   {'/'.join([job, *(axis.upper() for axis in axes)])}"  # how its cells are named
+    across = "seed" if "seed" in axes else axes[-1]
+    rows: dict[str, dict[str, str]] = {}
+    columns: dict[str, None] = {}
+    for cell in cells:
+        names = {axis: value.name for axis, value in cell.record.cell.values}
+        column = names.pop(across)
+        columns[column] = None
+        rows.setdefault(" ".join(names.values()), {})[column] = mark_of_cell(cell)
+    left = max(4 + max(display_width(row) for row in rows), 3 + display_width(across))
+    heads = _grid_column_heads(list(columns))
+    for block in _column_blocks(heads, screen_columns() - left):
+        yield f"{across:>{left - 1}} " + " ".join(heads[column] for column in block)
+        for name, marks in rows.items():
+            line = " ".join(marks.get(column, " ") + " " * (display_width(heads[column]) - 1) for column in block)
+            yield (pad_name(f"  {name}", left) + line).rstrip()
+
+
+def _grid_column_heads(columns: Sequence[str]) -> dict[str, str]:
+    """Column -> what stands above it: cut where it is long, unless two would then look the same."""
+    short = {column: cut_to_width(column, LONGEST_HEAD) for column in columns}
+    return short if len(set(short.values())) == len(short) else {column: column for column in columns}
+
+
+def _column_blocks(heads: dict[str, str], room: int) -> Iterator[list[str]]:
+    """The columns in parts that fit the screen beside the rows' names."""
+    block: list[str] = []
+    used = 0
+    for column, head in heads.items():
+        if block and used + 1 + display_width(head) > room:
+            yield block
+            block, used = [], 0
+        used += display_width(head) + (1 if block else 0)
+        block.append(column)
+    if block:
+        yield block
+
+
+def format_legend(status: Status) -> str:
+    present = [state for state, count in status.counts.items() if count]
+    told = [f"{state_mark(state)} {state} {status.counts[state]}" for state in present]
+    old = sum(is_outdated_cell(cell.record) for cell in status.cells)
+    return "  ".join([*told, *([f"{state_mark(OUTDATED_STATE)} {old} of them outdated"] if old else [])])
+
+
+REVIVED_LINE = "its controller was gone: another one was started"
+
+
+def format_not_started_line(desk: CampaignHandle, found: Status) -> str:
+    """Of a campaign that nobody goes on with unasked; empty: somebody does, or nothing is left to do in it."""
+    if not found.going_on or found.controller.alive or found.controller.started_here:
+        return ""
+    if desk.stranger:
+        return f"this campaign {desk.stranger.only_read}"
+    if moved_since(desk.state):
+        return f"{MOVED}: nothing goes on by itself; `muster up` goes on here"
+    return f"{describe_not_started_here()}: nothing goes on by itself; `muster up` takes it over"
+
+
+MOST_LISTED_CELLS = 40
+GROUPED_STATES = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
+
+
+def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
+    desk = CampaignHandle.open(folder)
+    while True:
+        found = add_unknown_runs(desk.root, with_next_by_file(desk, observe_campaign(desk)))
+        if found.going_on and not found.controller.alive and desk.revive():
+            found = replace(found, controller=replace(found.controller, revived=True))
+        if as_json_:
+            print_json(status_as_json(found))
+        else:
+            if watch and sys.stdout.isatty():
+                sys.stdout.write(clear_screen())
+            show_status(found)
+            for line in filter(None, (format_origin_line(desk, found), desk.older_line())):
+                print(line)
+        if not watch or not found.going_on:
+            return found.exit
+        time.sleep(1)
+
+
+def format_origin_line(desk: CampaignHandle, found: Status) -> str:
+    """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
+    if desk.stranger:
+        return paint_text(f"it {desk.stranger.only_read}", "yellow")
+    standing, origin = desk.standing(), desk.brought_from()
+    if standing == "copy":
+        return paint_text(f"a copy of the campaign in {origin}: read and report here, act there", "yellow")
+    if standing == "moved" and found.going_on:
+        return paint_text(f"brought here from {origin}: nothing starts by itself, `muster up` goes on here", "yellow")
+    return paint_text(format_not_started_line(desk, found), "yellow")
+
+
+def show_status(found: Status, told: Collection[str] = ()) -> None:
+    """`told`: news (see `news`) that the reader has seen already."""
+    done = found.counts["DONE"]
+    head = f"{found.state.campaign.name}: {done} of {counted(len(found.cells))} done"
+    print(f"{paint_text(head, 'bold')}   as of {found.as_of[11:19]}   {format_controller_line(found)}")
+    print()
+    for line in format_grids(found):
+        print(line)
+    print(format_legend(found))
+    left = [cell for cell in found.cells if cell.verdict.state != "DONE" and change_key(cell) not in told]
+    lines = [
+        *format_cell_list(left),
+        *format_cell_groups(left, found),
+        *format_outdated_lines(found),
+        *later_lines(found),
+    ]
+    if lines:
+        print()
+    for line in lines:
+        print(line)
+    for cell in found.withdrawn:
+        print(
+            f"{format_cell_line(cell)}. It is no longer declared; `muster stop "
+            f"{shlex.quote(cell.record.cell.id)}` ends it"
+        )
+    if found.spending:
+        from muster.faces.cli.money_line import money_line
+
+        for line in money_line(found.spending):
+            print(line)
+    print(format_closing_line(found))
+    for line in format_disk_warnings(found):
+        print(paint_text(line, "yellow"))
+    for line in [
+        *format_loop_lines(found),
+        *format_gate_lines(found.state),
+        *format_finish_lines(found),
+        *format_last_report_line(found),
+    ]:
+        print(line)
+
+
+def format_outdated_lines(found: Status) -> Iterator[str]:
+    old = [cell.record.cell.id for cell in found.cells if is_outdated_cell(cell.record)]
+    if old:
+        what = f"{len(old)} DONE by a definition that the campaign no longer has: {join_few_names(old)}"
+        yield (
+            f"  {state_mark(OUTDATED_STATE)} {what}. Next: `muster redo --outdated --because ...` runs "
+            f"{_pronoun_for(old)} again"
+        )
+
+
+def later_lines(found: Status) -> Iterator[str]:
+    """DONE cells whose record lacks a result that is declared today, until a report has found it in their files."""
+    if found.report and not found.report.stale:
+        return
+    lacking: dict[str, list[str]] = {}
+    for cell in found.cells:
+        done = cell.record.completed
+        if done is None or done.accepted:
+            continue
+        for result in found.state.job(cell.record.cell.job).results:
+            if result.name not in done.results:
+                lacking.setdefault(result.name, []).append(cell.record.cell.id)
+    for name, cells in lacking.items():
+        what = f"{len(cells)} DONE before `{name}` was declared: {join_few_names(cells)}"
+        yield f"  {what}. Next: `muster report` looks for it in {'its' if len(cells) == 1 else 'their'} files"
+
+
+def _pronoun_for(cells: Sequence[str]) -> str:
+    return "it" if len(cells) == 1 else "them"
+
+
+def format_gate_lines(state: CampaignState) -> Iterator[str]:
+    """One line for each gate of the campaign: where it stands in the runs that it had a word about."""
+    for name, gate in (state.campaign.gates or {}).items():
+        runs = [record for record in state.declared if record.cell.job == gate["job"] and record.attempts]
+        told = {record.cell.id: state.gates.get(record.cell.id, {}).get(name) for record in runs}
+        open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
+        word = f"open in {join_few_names(open_)}" if open_ else "shut in all of them"
+        if runs:
+            yield f"gate {name}: {counted(len(runs), 'run')}, {word}; `muster why CELL` tells what is missing"
+
+
+def format_loop_lines(found: Status) -> list[str]:
+    """How far its rounds have come; nothing where there is no loop."""
+    if found.loop is None:
+        return []
+    from muster.app.campaign.loop_progress import describe_loop_progress
+
+    return [paint_text(describe_loop_progress(found.loop), "red" if found.loop.failed else "")]
+
+
+def format_finish_lines(found: Status) -> list[str]:
+    """What became of the finish; nothing where none is declared."""
+    if found.finish is None:
+        return []
+    from muster.app.campaign.finish_steps import describe_finish
+
+    colour = "red" if found.finish.failed else "yellow" if found.finish.due else ""
+    return [paint_text(line, colour) for line in describe_finish(found.finish)]
+
+
+def format_disk_warnings(found: Status) -> list[str]:
+    """A disk that will not last, and logs that grow without end."""
+    if not found.large_logs and not (found.disk and found.disk.too_small):
+        return []
+    from muster.app.campaign.disk_use import format_disk_lines
+
+    return list(format_disk_lines(found.disk, found.large_logs, cut=found.state.campaign.log_max is not None))
+
+
+def format_last_report_line(found: Status) -> list[str]:
+    """What the last report found; nothing where there is none."""
+    if found.report is None:
+        return []
+    from muster.app.campaign.last_report import format_report_line
+
+    verdict = found.report.found.verdict
+    colour = "red" if verdict == "INVALID" else "yellow" if verdict == "INCOMPLETE" or found.report.stale else ""
+    return [paint_text(format_report_line(found.report), colour)]
+
+
+def change_key(cell: CellStatus) -> str:
+    """What is told once."""
+    return f"{cell.record.cell.id} {len(cell.record.attempts)} {cell.verdict.state} {cell.verdict.kind}"
+
+
+def format_cell_list(left: Sequence[CellStatus]) -> Iterator[str]:
+    """One line for each cell that has something of its own to tell; of very many, groups by cause."""
+    own = [cell for cell in left if cell.verdict.state not in GROUPED_STATES]
+    own.sort(key=lambda cell: cell.verdict.state not in ("DEAD", "UNKNOWN", "STALLED"))
+    yield from map(format_cell_line, own[:MOST_LISTED_CELLS])
+    more: dict[tuple[str, str], list[str]] = {}
+    for cell in own[MOST_LISTED_CELLS:]:
+        more.setdefault((cell.verdict.state, _verdict_kind(cell)), []).append(cell.record.cell.id)
+    for (state, kind), names in more.items():
+        yield f"  {state_mark(state)} {len(names)} more {state}{kind}: {join_few_names(names)}"
+
+
+def format_cell_groups(left: Sequence[CellStatus], found: Status) -> Iterator[str]:
+    """Cells that did not start share their reasons: one line for each reason."""
+    groups: dict[tuple[str, str, str], list[CellStatus]] = {}
+    for cell in left:
+        if cell.verdict.state in GROUPED_STATES and cell.verdict.state != "BLOCKED":
+            groups.setdefault((cell.verdict.state, cell.verdict.reason, cell.next), []).append(cell)
+    for (state, reason, following), cells in groups.items():
+        if len(cells) == 1:
+            yield format_cell_line(cells[0])
+            continue
+        names = join_few_names([cell.record.cell.id for cell in cells])
+        yield f"  {state_mark(state)} {len(cells)} {state}: {reason}: {names}. Next: {following}"
+    blocked = [cell for cell in left if cell.verdict.state == "BLOCKED"]
+    if blocked:
+        yield from _format_blocked_lines(blocked, found.state)
+
+
+def _format_blocked_lines(blocked: Sequence[CellStatus], state: CampaignState) -> Iterator[str]:
+    """By job: what its cells lack, whether that can still come, and whether a filter is in the way."""
+    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+    groups: dict[tuple[str, bool, bool], list[CellStatus]] = {}
+    lacking: dict[tuple[str, bool, bool], dict[str, None]] = {}
+    for cell in blocked:
+        lacks = unmet_needs(cell.record.cell, state, needs)
+        if not lacks:  # a gate is shut
+            yield format_cell_line(cell)
+            continue
+        hopeless = any(state.cells[need].given_up is not None for need in lacks)
+        key = (cell.record.cell.job, hopeless, passes_filter(cell.record.cell, state.only))
+        groups.setdefault(key, []).append(cell)
+        lacking.setdefault(key, {}).update(dict.fromkeys(lacks))
+    for key, cells in groups.items():
+        job, hopeless, asked = key
+        left_out = "" if asked else f"; left out by --only {format_cell_filter(state.only)} too"
+        if len(cells) == 1:
+            yield format_cell_line(cells[0]) + left_out
+            continue
+        following = "can't start: something they need was given up" if hopeless else "they start when these are DONE"
+        needed = join_few_names(list(lacking[key]))
+        yield f"  {state_mark('BLOCKED')} {len(cells)} BLOCKED of {job}: need {needed}{left_out}. Next: {following}"
+
+
+def format_controller_line(found: Status) -> str:
+    intent = found.state.intent
+    if intent.kind == "held":
+        return paint_text(f"held: {intent.reason}", "yellow")
+    controller = found.controller
+    if controller.trouble:
+        who = f"controller {controller.pid}" if controller.pid else "no controller"
+        return paint_text(f"{who}: {controller.trouble}", "red")
+    if controller.alive:
+        return f"controller {controller.pid}"
+    if intent.kind == "down":
+        return "down"
+    if not found.going_on:
+        return "at rest"
+    if controller.revived:
+        return REVIVED_LINE
+    return "its controller was gone and is being revived" if controller.started_here else "no controller"
+
+
+def format_cell_line(cell: CellStatus) -> str:
+    verdict, record = cell.verdict, cell.record
+    attempt = f" attempt {record.last.n}" if record.last else ""
+    text = (
+        f"  {state_mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{_verdict_kind(cell)}, "
+        f"{verdict.reason}"
+    )
+    following = cell.next
+    if verdict.kind == "orphans":
+        following = f"no other attempt starts while they live; `muster stop {shlex.quote(record.cell.id)}` ends them"
+    return text if following == "nothing to do" else f"{end_with_full_stop(text)} Next: {following}"
+
+
+def _verdict_kind(cell: CellStatus) -> str:
+    verdict = cell.verdict
+    return f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
+
+
+def format_closing_line(found: Status) -> str:
+    given_up = found.counts["GIVEN_UP"]
+    if found.complete:
+        going = "; the finish goes on" if found.finish and found.finish.due else ""
+        more = f", with {counted(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
+        return paint_text("complete" + (more if given_up else "") + going, "green")
+    if found.going_on:
+        return "still going on; `muster why CELL` shows the evidence"
+    missing = len(found.cells) - found.counts["DONE"] - given_up
+    if not missing:
+        return paint_text("stopped short: nothing runs, and the loop is not over", "yellow")
+    are = "is" if missing == 1 else "are"
+    return paint_text(f"stopped short: {counted(missing)} {are} missing and nothing runs", "yellow")

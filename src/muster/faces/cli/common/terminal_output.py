@@ -1,0 +1,292 @@
+"""Mistakes of a campaign file as a compiler shows them: file:line:column, what, how to mend it.
+
+Colour that survives NO_COLOR and pipes, without the cost of importing a library for it.
+
+The one way to a screen: what a command prints is cleaned as it is written, and Muster's own codes alone get through.
+
+stdout and stderr are wrapped once, in `leave`, so no command has to think of it. Own codes carry a word that is drawn
+anew in each process; a run can't know it, so it can't colour, move the cursor or rename the window.
+
+Small things that many commands say: counts, a few of many names, columns that line up, one JSON object.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
+from muster.model.errors import Mistake
+from muster.text.sentences import format_count
+from muster.text.terminal_text import escape_terminal_json, escape_terminal_line, escape_terminal_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from muster.app.campaign.cell_definitions import DefinitionChanges
+
+_WORD = os.urandom(12).hex()
+_MARK = f"\033<{_WORD}"
+
+
+class CleanedStream:
+    """A text stream in front of another; everything but writing is the other's."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        self.stream.write(clean_for_terminal(mask_secrets_in_output(text)))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+    def __enter__(self) -> CleanedStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stream.flush()
+
+
+@contextlib.contextmanager
+def cleaned_streams() -> Iterator[None]:
+    """Until its end all that is printed is cleaned, by whatever code of this process."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_clean_stream(stream) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+@contextlib.contextmanager
+def plain_streams() -> Iterator[None]:
+    """For a printer with codes of its own and no text but ours: the help."""
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = uncleaned_stream(sys.stdout), uncleaned_stream(sys.stderr)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def terminal_code(code: str) -> str:
+    """A code of Muster's own, put into text that is printed."""
+    return (
+        f"{_MARK}{code}>"
+        if isinstance(sys.stdout, CleanedStream) or isinstance(sys.stderr, CleanedStream)
+        else f"\033[{code}"
+    )
+
+
+def clear_line() -> str:
+    return terminal_code("G") + terminal_code("K")
+
+
+def clear_screen() -> str:
+    return terminal_code("H") + terminal_code("2J")
+
+
+def clean_for_terminal(text: str) -> str:
+    """As it gets to the screen. Only what is drawn past `print` needs it: a live view."""
+    if _WORD not in text:
+        return escape_terminal_text(text)
+    parts = re.split(rf"{_MARK}([0-9;]*[A-Za-z])>", text)
+    return "".join(f"\033[{part}" if at % 2 else escape_terminal_text(part) for at, part in enumerate(parts))
+
+
+def uncleaned_stream(stream: TextIO) -> TextIO:
+    """Past the cleaning: for a library that draws, with text that was cleaned by `as_printed`."""
+    return stream.stream if isinstance(stream, CleanedStream) else stream
+
+
+def rich_console(stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(file=uncleaned_stream(stream))
+
+
+def without_cleaning(printer: Callable[..., Any]) -> Callable[..., Any]:
+    def printing(*arguments: Any, **named: Any) -> Any:
+        with plain_streams():
+            return printer(*arguments, **named)
+
+    return printing
+
+
+def _clean_stream(stream: TextIO) -> Any:
+    return stream if isinstance(stream, CleanedStream) else CleanedStream(stream)
+
+
+COLOUR_CODES = {
+    "red": "31",
+    "green": "32",
+    "yellow": "33",
+    "blue": "34",
+    "magenta": "35",
+    "cyan": "36",
+    "dim": "2",
+    "bold": "1",
+}
+
+
+def paint_text(text: str, colour: str, *, stream: TextIO | None = None) -> str:
+    painted = colour and uses_colour(stream or sys.stdout)
+    return f"{terminal_code(COLOUR_CODES[colour] + 'm')}{text}{terminal_code('0m')}" if painted else text
+
+
+def uses_colour(stream: TextIO) -> bool:
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return _real_stream(stream).isatty() and os.environ.get("TERM") != "dumb"
+
+
+def is_utf8_stream(stream: TextIO | None = None) -> bool:
+    encoding = getattr(_real_stream(stream or sys.stdout), "encoding", None) or ""
+    return encoding.lower().replace("-", "") == "utf8"
+
+
+def _real_stream(stream: TextIO) -> TextIO:
+    """While rich draws, stdout is a stand-in that knows neither its encoding nor its terminal."""
+    stands_in = stream is sys.stdout and getattr(stream, "encoding", None) is None
+    return (sys.__stdout__ or stream) if stands_in else stream
+
+
+def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
+    for mistake in mistakes:
+        place = f"{file}:{mistake.line}:{mistake.column}" if mistake.line else file
+        colour = {"warning": "yellow", "note": "dim"}.get(mistake.level, "red")
+        word = paint_text(f"{mistake.level}:", colour, stream=sys.stderr)
+        print(f"{place}: {word} {mistake.message}", file=sys.stderr)
+        if mistake.hint:
+            print(f"    mend: {mistake.hint}", file=sys.stderr)
+    errors = sum(mistake.level == "error" for mistake in mistakes)
+    if errors:
+        print(f"{errors} mistake{'s' if errors != 1 else ''}; nothing was changed", file=sys.stderr)
+
+
+MOST_NAMES = 8
+NARROWEST = 20
+counted = format_count
+
+
+def join_few_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def display_width(text: str) -> int:
+    """Columns on a terminal, as `padded` writes it: a Chinese character takes two."""
+    text = escape_terminal_line(text)
+    if text.isascii() or not is_utf8_stream():
+        return len(text)
+    import unicodedata
+
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    return len(text) + wide - sum(unicodedata.combining(character) > 0 for character in text)
+
+
+def screen_columns() -> int:
+    """As shutil.get_terminal_size tells it, less the milliseconds of importing that."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdecimal() and int(asked) > 0:
+        return max(NARROWEST, int(asked))
+    try:
+        return max(NARROWEST, os.get_terminal_size(sys.__stdout__.fileno() if sys.__stdout__ else 1).columns)
+    except (OSError, ValueError):
+        return 80
+
+
+def pad_name(text: str, columns: int) -> str:
+    """A name in a table; it stays in its row."""
+    return escape_terminal_line(text) + " " * (columns - display_width(text))
+
+
+def cut_to_width(text: str, columns: int) -> str:
+    if display_width(text) <= columns:
+        return text
+    while display_width(text) > columns - 1:
+        text = text[:-1]
+    return text + ("…" if is_utf8_stream() else "~")
+
+
+def print_json(value: Any, stream: TextIO | None = None, indent: int | None = None) -> None:
+    """One object, which is JSON in any locale, whatever its texts hold."""
+    stream = stream or sys.stdout
+    text = json.dumps(value, ensure_ascii=not is_utf8_stream(stream), indent=indent)
+    if (own := uncleaned_stream(stream)) is not stream:
+        text = mask_secrets_in_json(text)
+    own.write(escape_terminal_json(text) + "\n")
+
+
+def format_change_lines(what: DefinitionChanges) -> Iterator[str]:
+    """Which cells an edited campaign file changes, and that finished ones are kept."""
+    if what.released:
+        yield "released: campaign.yaml was changed since the campaign was held"
+    for cells, one, many in (
+        (what.new, "new cell", "new cells"),
+        (
+            what.gone,
+            "cell that is no longer declared (its attempts are kept)",
+            "cells that are no longer declared (their attempts are kept)",
+        ),
+        (what.changed, "cell whose definition changed", "cells whose definition changed"),
+        (
+            what.changed_done,
+            "DONE cell whose definition changed (kept, with its old hash)",
+            "DONE cells whose definition changed (kept, with their old hash)",
+        ),
+        (
+            what.proven,
+            "cell whose proof holds now that it was read again: it is DONE, and nothing was run",
+            "cells whose proof holds now that it was read again: they are DONE, and nothing was run",
+        ),
+        (
+            what.unproven,
+            "cell whose proof was read again and does not hold (`muster why` says what is missing)",
+            "cells whose proof was read again and does not hold (`muster why` says what is missing)",
+        ),
+    ):
+        if cells:
+            yield f"{len(cells)} {one if len(cells) == 1 else many}: {join_few_names(cells)}"
+    if what.changed_done:
+        yield "`muster redo --outdated --because ...` runs them again"
+
+
+def resolve_parent(path: Path) -> Path:
+    """Absolute, with its folder as it is really called; a link at its end stays one."""
+    return path.parent.resolve() / path.name if path.name else path.resolve()
+
+
+def command_from_here(folder: Path, verb: str, path: Path) -> str:
+    """A command on a file that works from where the person stands; `folder`: that of -C, from which paths count."""
+    import shlex
+
+    there = folder.resolve()
+    into = "" if there == Path.cwd() else f"-C {shlex.quote(str(folder))} "
+    return f"muster {into}{verb} {shlex.quote(os.path.relpath(path.resolve(), there))}"
+
+
+def find_muster_command() -> str:
+    """`muster`, where that is the one that was called; else what was called."""
+    import shlex
+    import shutil
+
+    called, found = Path(sys.argv[0]), shutil.which("muster")
+    if called.name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -P -m muster"
+    same = found is not None and called.exists() and Path(found).samefile(called)
+    return "muster" if same or not called.exists() else shlex.quote(str(called))

@@ -1,0 +1,237 @@
+"""muster loop"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.campaign_status import Status
+from muster.app.campaign.loop_progress import rounds_at_most
+from muster.app.campaign.run_configs import LOOP_FOLDER
+from muster.app.loop.next_round import NextRound, next_round_as_json, variant_rulings_as_json
+from muster.app.loop.propose_round import (
+    explain_tried_variant,
+    loop_settings_of_status,
+    observe_loop_campaign,
+    propose_next_round,
+    read_tried_variants,
+    record_next_round,
+    write_round_configs,
+)
+from muster.faces.cli.common.choose_cells import declared_names, observe_and_revive, resolve_one_cell
+from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
+from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
+from muster.model.errors import MusterError, UsageError
+from muster.model.variant import VARIANT_AXIS, Variant
+from muster.rules.proposal_rules import explain_rulings
+from muster.text.describe_run import describe_resumed_log
+
+if TYPE_CHECKING:
+    from muster.app.loop.publish_loop_report import WrittenLoopReport
+    from muster.rules.rank_variants import TriedVariant
+
+
+app = typer.Typer(cls=VerbGroup, add_completion=False, epilog="Example:  muster loop run --rounds 3")
+
+
+@app.callback(invoke_without_command=True)
+def loop_group(ctx: typer.Context) -> None:
+    """Rounds of experiments: rules on what the runs logged propose the configs of the next round."""
+    if ctx.invoked_subcommand is None:
+        raise UsageError("say what to do: propose, run, explain or report", hint="for example: muster loop run")
+
+
+@app.command("propose", epilog="Example:  muster loop propose   then look at loop/round-2.txt")
+def propose(
+    ctx: typer.Context,
+    take: Annotated[
+        bool, typer.Option("--take", help="Take the round in as well: its runs start with the next `muster up`.")
+    ] = False,
+    number: Annotated[
+        int | None, typer.Option("--round", min=2, help="With --take: this round and no other; as the controller asks.")
+    ] = None,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Writes the configs of the next round and the list of them to loop/round-N.txt. Starts nothing.
+
+    Exit code: 0 also where no further round comes; the reason is told.
+    """
+    desk = (CampaignHandle.open_to_act if take else CampaignHandle.open)(folder_of_context(ctx))
+    desk.refuse_stranger()
+    status = observe_loop_campaign(desk)
+    if number is not None and status.state.loop.round + 1 != number:
+        print(f"round {number} was decided already")
+        return 0
+    told = read_tried_variants(desk, status)
+    found = propose_next_round(desk, status, told, most=None if take else status.state.loop.round + 1)
+    if take:
+        if number is None:
+            _refuse_open_round(found, status, told)
+        void = record_next_round(desk, status, found)
+        if void:
+            raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
+        variants = [each.variant for each in found.proposed]
+    else:
+        variants = write_round_configs(desk.root, found, status.state.loop.variants)
+    if as_json_:
+        print_json(next_round_as_json(found, variants))
+    else:
+        for line in _next_round_lines(desk, found, variants, taken=take):
+            print(line)
+    if take:
+        _write_round_report(desk, told)
+    return 0
+
+
+@app.command("run", epilog="Example:  muster loop run --rounds 3 --detach")
+def run(
+    ctx: typer.Context,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds at most, all together; default: as the campaign says.")
+    ] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Hand over and return; do not stay attached.")] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print the final status as one JSON object.")] = False,
+) -> int:
+    """Runs round after round until a stop condition holds. Ctrl-C only detaches: runs and rounds go on.
+
+    Exit code: as `muster up`.
+    """
+    from muster.faces.cli.up import run_campaign
+
+    return run_campaign(folder_of_context(ctx), [], detach=detach, as_json_=as_json_, rounds=rounds, loop=True)
+
+
+@app.command("explain", epilog="Example:  muster loop explain train/baseline")
+def explain(
+    ctx: typer.Context,
+    cell: Annotated[str, typer.Argument(metavar="CELL", help="A run of the loop, or its variant.", show_default=False)],
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Shows for each rule why it fired for a run or did not, with the numbers, and what it would change."""
+    desk = CampaignHandle.open(folder_of_context(ctx))
+    status = observe_and_revive(desk)
+    settings = loop_settings_of_status(status)
+    variants = [each.name for each in status.state.loop.variants]
+    name = cell if cell in variants else _variant_of_argument(status, cell, settings.job)
+    of_cell, found = explain_tried_variant(desk, status, name)
+    if as_json_:
+        print_json(variant_rulings_as_json(of_cell, found))
+        return 0
+    for each in status.state.loop.lineage(name):
+        print(_variant_lineage_line(each))
+    unread = [f"{one.cell}: {one.unread}" for one in of_cell.runs if not one.readable]
+    resumed = [f"{one.cell}: {describe_resumed_log(one.resumed)}" for one in of_cell.runs if one.resumed]
+    for line in [*unread, *resumed, *explain_rulings(found)]:
+        print(line)
+    return 0
+
+
+@app.command("report", epilog="Example:  muster loop report --json | jq '.best, .rules'")
+def report(
+    ctx: typer.Context,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print summary.json.")] = False,
+) -> int:
+    """Writes reports/loop/: what was tried and why, the best so far and how sure that is, which rules pay.
+
+    It is written after each round by itself; this brings it up to date, also while runs run.
+    """
+    from muster.app.loop.publish_loop_report import write_loop_report
+
+    desk = CampaignHandle.open(folder_of_context(ctx))
+    made = write_loop_report(desk, observe_and_revive(desk))
+    if as_json_:
+        print_json(made.summary)
+        return 0
+    for line in _loop_report_lines(made):
+        print(line)
+    return 0
+
+
+def _refuse_open_round(found: NextRound, status: Status, told: Sequence[TriedVariant]) -> None:
+    """That it is not over yet is no reason to stop the loop."""
+    newest = [each for each in told if each.variant.round == status.state.loop.round]
+    if any(not run.over for each in newest for run in each.runs):
+        error = MusterError(f"the round was not taken in: {found.stopped}", hint="`muster wait` waits for its end")
+        error.exit = 3
+        raise error
+
+
+def _command_to_go_on(desk: CampaignHandle, found: NextRound) -> str:
+    beyond = found.round > rounds_at_most(desk.load())
+    return f"muster loop run --rounds {found.round}" if beyond else "muster loop run"
+
+
+def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
+    best = made.summary["best"]
+    if made.facts.identical:
+        count = sum(bool(each.values) for each in made.facts.variants)
+        told = f"all {count} scores are equal to the last digit ({best['mean']:.4g})"
+        yield paint_text(f"{told}: does the trainer read {{config_file}}?", "yellow")
+    elif best:
+        spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
+        seeds = counted(best["n"], "seed")
+        yield (
+            f"best so far: {paint_text(best['variant'], 'bold')}: {made.facts.by} = "
+            f"{best['mean']:.4g}{spread} ({seeds})"
+        )
+    else:
+        yield "no variant has a score" if made.facts.by else "nothing is declared to rank by: `keep: {top, by, better}`"
+    if made.facts.stopped:
+        yield f"no round {made.facts.round + 1}: {made.facts.stopped}"
+    trouble = made.summary["trouble"]
+    if trouble:
+        named = "it is" if len(trouble) == 1 else "they are"
+        many = counted(len(trouble), "run")
+        yield paint_text(f"{many} failed or left no history; {named} named in the report", "yellow")
+    if made.undrawn:
+        yield paint_text(f"best_so_far could not be drawn: {made.undrawn}", "yellow")
+    yield f"{counted(len(made.files), 'file')}: {', '.join(made.files)}"
+
+
+def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
+    """What goes wrong with it is told, and the round goes on."""
+    from muster.app.loop.publish_loop_report import write_report_after_round
+
+    if trouble := write_report_after_round(desk, told):
+        print(f"the loop's report was not written: {trouble}; `muster loop report` tries again", file=sys.stderr)
+
+
+def _variant_of_argument(status: Status, pattern: str, job: str) -> str:
+    names = declared_names(status.state)
+    seeds = [name for name in names if name.startswith(f"{pattern}/")]  # `train/act` of `train/act/0`, ...
+    named = [
+        value.name for each in seeds for axis, value in status.state.cells[each].cell.values if axis == VARIANT_AXIS
+    ]
+    name = seeds[0] if len(set(named)) == 1 and pattern not in names else resolve_one_cell(pattern, names)
+    cell = status.state.cells[name].cell
+    if cell.job != job:
+        raise UsageError(f"{name} is no run of the loop", hint=f"its runs are cells of {job}")
+    return cell.value(VARIANT_AXIS).name
+
+
+def _variant_lineage_line(each: Variant) -> str:
+    why = f": {each.reason} ({', '.join(each.edits)})" if each.edits else ""
+    made = f" from {each.parent}{why}" if each.parent else f" (base){why}"
+    return f"{paint_text(each.name, 'bold')}, round {each.round}{made}"
+
+
+def _next_round_lines(desk: CampaignHandle, found: NextRound, variants: list[Variant], *, taken: bool) -> Iterator[str]:
+    if found.stopped:
+        yield f"no round {found.round}: {found.stopped}"
+        return
+    yield paint_text(f"round {found.round}: {counted(len(variants), 'variant')}", "bold")
+    for each in variants:
+        yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
+        yield from (f"    {note}" for note in each.notes)
+    listed = os.path.relpath(desk.root / LOOP_FOLDER / f"round-{found.round}.txt")
+    more = (
+        "they start with the next `muster up`"
+        if taken
+        else f"nothing was started; `{_command_to_go_on(desk, found)}` runs it"
+    )
+    yield f"the configs are listed in {listed}; {more}"

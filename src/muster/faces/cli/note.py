@@ -1,0 +1,42 @@
+"""muster note"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.verbs.act_on_cells import read_evidence_line, require_reason
+from muster.faces.cli.common.choose_cells import declared_names, resolve_cells, withdrawn_names
+from muster.faces.cli.common.command_line import folder_of_context
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command(
+    "note", epilog="Example:  muster note 'the loss is NaN from here on' --cell train/v2_full/2 --evidence run.log:412"
+)
+def note_command(
+    ctx: typer.Context,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was found.", show_default=False)],
+    cell: Annotated[str | None, typer.Option(metavar="CELL", help="The cell it is about.", show_default=False)] = None,
+    evidence: Annotated[
+        str | None,
+        typer.Option(metavar="FILE:LINE", help="Where it can be seen; the line is kept.", show_default=False),
+    ] = None,
+) -> int:
+    """Writes a finding down, with its evidence. It goes into the record."""
+    said = require_reason(text, "the note")
+    folder = folder_of_context(ctx)
+    pointed = read_evidence_line(evidence, folder) if evidence is not None else None
+    desk = CampaignHandle.open_to_act(folder)
+    state = desk.load()
+    cells: list[str | None] = [None]
+    if cell is not None:
+        cells = [*resolve_cells([cell], declared_names(state), withdrawn_names(state))]
+    data = {"evidence": pointed} if pointed else {}
+    desk.decide([desk.person("note", said, cell=name, data=data) for name in cells])
+    about = f" about {', '.join(name for name in cells if name)}" if cell is not None else ""
+    print(f"noted{about}" + (f", with line {pointed['line']} of {pointed['file']}" if pointed else ""))
+    return 0

@@ -1,0 +1,72 @@
+"""muster pack"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.terminal_output import (
+    command_from_here,
+    counted,
+    join_few_names,
+    print_json,
+    resolve_parent,
+)
+from muster.faces.cli.manifest import format_manifest_size
+from muster.faces.cli.report import show_progress_bar
+
+app = typer.Typer(add_completion=False)
+MOST_NAMED = 5
+
+
+@app.command("pack", epilog="Example:  muster pack sprint.tar.gz --with checkpoints")
+def pack_command(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="NAME.tar.gz or NAME.tar.zst.", show_default=False)],
+    extras: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            metavar="WHAT",
+            help="checkpoints: those that reports rest on; secrets: pack although "
+            "campaign.yaml holds what looks like one.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Takes home what is needed to report, verify and trace elsewhere: results, logs, records, reports; no environment.
+
+    Refused while runs run. `muster unpack` makes a campaign of it again.
+    """
+    from muster.app.overview.pack_campaign import pack_campaign, pack_result_as_json, parse_pack_extras
+    from muster.app.overview.unpack_campaign import interrupt_on_signals
+
+    wanted = parse_pack_extras(extras or [])
+    desk = CampaignHandle.open(folder_of_context(ctx))
+    desk.refuse_stranger()
+    target = resolve_parent(folder_of_context(ctx) / file)
+    with interrupt_on_signals(), show_progress_bar(as_json_) as step:
+        found = pack_campaign(desk, target, wanted, step, force=force)
+    if as_json_:
+        print_json(pack_result_as_json(found))
+        return 0
+    manifest = found.manifest
+    print(
+        f"{found.file}: {counted(len(manifest.files), 'file')}, {format_manifest_size(manifest.size)}, packed "
+        f"to {format_manifest_size(found.size)}"
+    )
+    if manifest.outside:
+        print(f"  {counted(manifest.outside, 'file')} from outside of the campaign's folder, in .muster/outside/ there")
+    if found.checkpoints:
+        print(f"  with {counted(found.checkpoints, 'checkpoint')}")
+    if manifest.left_out:
+        names = join_few_names(manifest.left_out, MOST_NAMED)
+        print(f"  without {counted(len(manifest.left_out), 'checkpoint')}, whose recorded hashes vouch: {names}")
+    print(f"unpacked by `{command_from_here(Path(), 'unpack', found.file)}`")
+    return 0

@@ -1,0 +1,164 @@
+"""muster report"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.facts.gather_facts import ProgressStep
+from muster.app.facts.report_facts import MissingCell
+from muster.app.report.next_steps import statements_of_losses
+from muster.app.report.publish_report import PublishedReport, make_report, report_as_json
+from muster.app.report.red_flag_text import describe_flag, describe_flag_weight, sort_flags_by_level
+from muster.app.report.table_files import table_rows_as_json
+from muster.app.report.verdict_sentences import plain_verdict_sentence
+from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.terminal_output import (
+    clean_for_terminal,
+    command_from_here,
+    counted,
+    paint_text,
+    print_json,
+    rich_console,
+)
+from muster.stats.red_flags import RedFlag
+from muster.text.catalogue import Catalogue
+
+app = typer.Typer(add_completion=False)
+VERDICT_COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
+MOST_MISSING_NAMED = 12
+WAYS_BY_STATE = {  # to what is missing, by its state; what was excluded or given up has a sentence of its own
+    "PENDING": "`muster up` runs what is missing",
+    "DEAD": "`muster why CELL` says what a dead one needs",
+}
+
+
+@app.command("report", epilog="Example:  muster report --partial --json | jq .verdict")
+def report_command(
+    ctx: typer.Context,
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Report an incomplete matrix; everything is stamped PARTIAL k/N.")
+    ] = False,
+    exit_zero: Annotated[
+        bool, typer.Option("--exit-zero", help="Exit 0 for INVALID too, as before; INCOMPLETE still exits 3.")
+    ] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Tables, figures, defence notes, the decision report, and the numbers in bound documents; all with their stamp.
+
+    An incomplete matrix is refused, with the missing cells named, unless --partial is given.
+    Exit code: 0 a verdict of a complete matrix, 3 INVALID or INCOMPLETE.
+    """
+    desk = CampaignHandle.open(folder_of_context(ctx))
+    desk.refuse_stranger()
+    with show_progress_bar(as_json_) as step:
+        made = make_report(desk, partial=partial, step=step)
+    if as_json_:
+        print_json(_published_report_as_json(made))
+    else:
+        for line in format_report_lines(made, desk.root, folder_of_context(ctx)):
+            print(line)
+    return report_exit_code(made, exit_zero=exit_zero)
+
+
+def report_exit_code(made: PublishedReport, *, exit_zero: bool) -> int:
+    """3 where these numbers may not be used as they are; `exit_zero` asks for the whole matrix only."""
+    invalid = made.analysis.decision.verdict == "INVALID" and not exit_zero
+    return 3 if made.analysis.facts.partial or invalid else 0
+
+
+def _published_report_as_json(made: PublishedReport) -> dict[str, Any]:
+    documents = made.documents
+    told = {
+        "updated": list(documents.updated) if documents else [],
+        "unbound": list(documents.unbound) if documents else [],
+        "refused": [{"path": path, "because": why} for path, why in documents.refused] if documents else [],
+    }
+    files = made.kept.written if made.kept else ()
+    return report_as_json(
+        made.analysis, plain_verdict_sentence(made.analysis), table_rows_as_json(made.analysis), files, told
+    )
+
+
+def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iterator[str]:
+    analysis, facts = made.analysis, made.analysis.facts
+    verdict = analysis.decision.verdict
+    mark = f" ({facts.mark})" if facts.mark and made.kept else ""
+    yield plain_verdict_sentence(analysis).replace(
+        verdict, f"{paint_text(verdict, VERDICT_COLOURS.get(verdict, 'yellow'))}{mark}", 1
+    )
+    if facts.missing:
+        yield from _format_missing_cells(facts.missing)
+    for flag in sort_flags_by_level(analysis.flags):
+        yield f"  {format_flag_line(flag, facts.language)}"
+    if not facts.missing and any(flag.acceptable for flag in analysis.errors):
+        yield "  looked into, and sound? `muster flag accept CODE --because TEXT`, which every report then tells"
+    if made.kept is None:
+        yield from (each.text for each in statements_of_losses(analysis, Catalogue(facts.language)))
+        ways = "".join(
+            f"{way}, " for state, way in WAYS_BY_STATE.items() if any(each.state == state for each in facts.missing)
+        )
+        yield f"nothing was written; {ways}`muster report --partial` stamps all PARTIAL"
+        return
+    yield ""
+    yield f"{counted(len(made.kept.written), 'file')} in {root}, each with its stamp:"
+    yield from (f"  {path}" for path in _group_paths_by_suffix(made.kept.written))
+    yield from (f"  removed: {path} (an earlier report's)" for path in made.kept.removed)
+    yield from (f"  left alone: {path} was changed by somebody" for path in made.kept.left)
+    if made.documents:
+        yield from (f"  numbers updated: {path}" for path in made.documents.updated)
+        for path in made.documents.unbound:
+            yield f"  not bound, left alone: {path}; `{command_from_here(folder, 'docs bind', root / path)}`"
+        yield from (f"  {paint_text('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
+
+
+def format_flag_line(flag: RedFlag, language: str) -> str:
+    level = paint_text(flag.level, "red" if flag.voids else "yellow")
+    standing = describe_flag_weight(flag, language)
+    return f"{level} {flag.code}: {describe_flag(flag, language)}" + (
+        f" ({standing.rstrip('.。')})" if standing else ""
+    )
+
+
+def _format_missing_cells(missing: Sequence[MissingCell]) -> Iterator[str]:
+    yield f"{counted(len(missing))} missing:"
+    for each in missing[:MOST_MISSING_NAMED]:
+        yield f"  {each.state:<8} {each.cell}: {each.reason}"
+    if len(missing) > MOST_MISSING_NAMED:
+        yield f"  and {len(missing) - MOST_MISSING_NAMED} more; `muster status` names them all"
+
+
+def _group_paths_by_suffix(paths: Sequence[str]) -> Iterator[str]:
+    """main.{csv,md,tex}: one line for what differs in its ending only."""
+    groups: dict[str, list[str]] = {}
+    for path in paths:
+        stem, _, suffix = path.rpartition(".")
+        groups.setdefault(stem, []).append(suffix)
+    for stem, suffixes in groups.items():
+        yield f"{stem}.{suffixes[0]}" if len(suffixes) == 1 else f"{stem}.{{{','.join(suffixes)}}}"
+
+
+@contextmanager
+def show_progress_bar(quiet: bool) -> Iterator[ProgressStep]:
+    """A bar on a terminal; nothing in a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import Progress
+
+    console = rich_console(sys.stderr)
+    with Progress(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+        tasks: dict[str, Any] = {}
+
+        def step(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(clean_for_terminal(what), total=of or None)
+            bar.update(tasks[what], completed=done)
+
+        yield step

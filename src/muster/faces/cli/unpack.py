@@ -1,0 +1,54 @@
+"""muster unpack"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.terminal_output import counted, print_json, resolve_parent
+from muster.faces.cli.manifest import format_manifest_size
+from muster.faces.cli.report import show_progress_bar
+
+app = typer.Typer(add_completion=False)
+
+
+@app.command("unpack", epilog="Example:  muster unpack sprint.tar.gz home/sprint && muster -C home/sprint verify")
+def unpack_command(
+    ctx: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A pack.", show_default=False)],
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A new folder; default: named as the pack.", show_default=False),
+    ] = None,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> int:
+    """Makes a campaign of a pack. Every file is held against the manifest before anything can be seen.
+
+    Nothing of it is run. What was cut or changed is refused, and nothing is left behind.
+    """
+    from muster.app.overview.pack_campaign import mark_unpacked_campaign, pack_contents_as_json
+    from muster.app.overview.unpack_campaign import default_unpack_folder, interrupt_on_signals, unpack_campaign
+
+    here = folder_of_context(ctx)
+    source = resolve_parent(here / file)
+    target = resolve_parent(here / folder if folder else default_unpack_folder(source, here))
+    with interrupt_on_signals(), show_progress_bar(as_json_) as step:
+        found = unpack_campaign(source, target, step, mark_unpacked_campaign)
+    if as_json_:
+        print_json({"folder": str(found.folder), **pack_contents_as_json(found.manifest)})
+        return 0
+    manifest = found.manifest
+    count = counted(len(manifest.files), "file")
+    print(
+        f"{found.folder}: campaign {manifest.campaign}, {count}, {format_manifest_size(manifest.size)}, each as "
+        "the manifest says"
+    )
+    print(f"  its log is that of {manifest.log.at}; packed by Muster {manifest.version}")
+    if manifest.left_out:
+        print(
+            f"  not in this pack: {counted(len(manifest.left_out), 'checkpoint')}; the recorded hash vouches for each"
+        )
+    return 0

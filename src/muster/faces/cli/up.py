@@ -1,0 +1,190 @@
+"""muster up"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from muster.app.campaign.campaign_code import describe_slow_git
+from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle, load_known_state
+from muster.app.campaign.campaign_status import Status, status_as_json
+from muster.app.campaign.cell_definitions import DefinitionChanges
+from muster.app.campaign.load_campaign import (
+    LoadedCampaign,
+    check_machine_fit,
+    parse_only_filter,
+    read_runnable_campaign,
+    submit_campaign,
+)
+from muster.app.campaign.observe_campaign import observe_campaign
+from muster.app.campaign.unknown_runs import refuse_hand_started, refuse_left_runs
+from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.live_view import follow_campaign
+from muster.faces.cli.common.terminal_output import format_change_lines, print_json
+from muster.files.campaign_ownership import find_campaign_root, was_started_here
+from muster.files.state_folder import refuse_copied_state
+from muster.model.campaign_state import CellFilter
+from muster.model.errors import Mistake, MusterError, UsageError
+
+app = typer.Typer(add_completion=False)
+START_TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
+
+
+@app.command("up", epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
+def up_command(
+    ctx: typer.Context,
+    detach: Annotated[bool, typer.Option("--detach", help="Hand over and return; do not stay attached.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Run only these: AXIS=VALUE[,VALUE...]. Repeated: combined by and.")
+    ] = None,
+    at_boot: Annotated[
+        bool | None,
+        typer.Option(
+            "--at-boot/--no-at-boot",
+            help="Have the machine look after it when it starts and every 5 minutes; or take that back and do no more.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="With --at-boot: install what is shown without a question.")
+    ] = False,
+    as_json_: Annotated[bool, typer.Option("--json", help="Print the final status as one JSON object.")] = False,
+) -> int:
+    """Runs the campaign to its goal. Ctrl-C only detaches: the runs and their controller live on.
+
+    Exit code: 0 complete (with --detach: handed over), 1 a GPU that it needs is missing and nothing was started,
+    3 stopped short, 4 detached while still going on.
+    """
+    folder = folder_of_context(ctx)
+    if at_boot is not None and not at_boot:
+        return remove_boot_start(find_campaign_root(folder))
+    if at_boot:
+        install_boot_start(find_campaign_root(folder), yes=yes)
+    elif yes:
+        raise UsageError("--yes answers the question of --at-boot, which you did not ask for", where="--yes")
+    return run_campaign(folder, only or [], detach=detach, as_json_=as_json_)
+
+
+def run_campaign(
+    folder: Path, only: list[str], *, detach: bool, as_json_: bool, rounds: int | None = None, loop: bool = False
+) -> int:
+    root = find_campaign_root(folder)
+    refuse_copied_state(root / ".muster")  # who is in the wrong folder need not mend its file first
+    found = read_runnable_campaign(root / CAMPAIGN_FILE_NAME)
+    if loop and not found.campaign.loop:
+        raise UsageError(
+            "this campaign has no loop",
+            where=str(root / CAMPAIGN_FILE_NAME),
+            hint="declare `loop:`, or use `muster up`",
+        )
+    chosen = parse_only_filter(found.campaign, only)
+    _print_warnings(root, (*found.warnings, *check_machine_fit(root, found, chosen)))
+    before = load_known_state(root)
+    refuse_left_runs(root, found.campaign, before, chosen)
+    refuse_hand_started(root, found.campaign, before, chosen)
+    if found.campaign.slots.gpus != () and not was_started_here(root / ".muster"):
+        _ask_python_environments(root, found, chosen)
+    desk = CampaignHandle.create(root)
+    changes = submit_campaign(desk, found, chosen, rounds=rounds, slow=_print_slow_git)
+    if not as_json_:
+        print_changes(changes)
+    if detach:
+        ensure_controller_started(desk)
+        return print_handed_over(desk, as_json_)
+    last = attach_until_end(desk, quiet=as_json_)
+    if as_json_:
+        print_json(status_as_json(last))
+    return last.exit
+
+
+def _print_warnings(root: Path, warnings: Sequence[Mistake]) -> None:
+    if warnings:
+        from muster.faces.cli.common.terminal_output import print_mistakes
+
+        print_mistakes(str(root / CAMPAIGN_FILE_NAME), warnings)
+
+
+def _ask_python_environments(root: Path, found: LoadedCampaign, only: CellFilter) -> None:
+    """Before the first start: what is executed next anyway says whether it sees the GPUs that it takes."""
+    from muster.app.campaign.ask_environments import check_gpu_environments
+    from muster.faces.cli.check import print_asked_environment
+
+    _print_warnings(root, check_gpu_environments(root, found, only, print_asked_environment))
+
+
+def install_boot_start(root: Path, *, yes: bool) -> None:
+    """Shows what would be installed, and installs it if that is wanted. Wrong use, or a no, changes nothing."""
+    from muster.hosts.local.start_at_boot import build_boot_entry, find_boot_keeper
+
+    read_runnable_campaign(root / CAMPAIGN_FILE_NAME)
+    who, wanted = find_boot_keeper(), build_boot_entry(root)
+    if who.installed(wanted):
+        print(f"the machine looks after it already ({who.kind})", file=sys.stderr)
+        return
+    print(f"this has the machine look after the campaign ({who.kind}):\n{who.shown(wanted)}", file=sys.stderr)
+    if not yes and not (sys.stdin.isatty() and typer.confirm("install it?", err=True)):
+        raise UsageError(
+            "nothing was installed and nothing started", hint="say --yes to install it, or leave --at-boot out"
+        )
+    if more := who.install(wanted):
+        print(more, file=sys.stderr)
+    print("installed; `muster up --no-at-boot` takes it back", file=sys.stderr)
+
+
+def remove_boot_start(root: Path) -> int:
+    from muster.hosts.local.start_at_boot import all_boot_keepers, build_boot_entry
+
+    wanted = build_boot_entry(root)
+    gone = [who.kind for who in all_boot_keepers() if who.remove(wanted)]
+    print(f"taken back ({', '.join(gone)})" if gone else "there was nothing to take back")
+    return 0
+
+
+def _print_slow_git(folder: str) -> None:
+    print(describe_slow_git(folder), file=sys.stderr, flush=True)
+
+
+def attach_until_end(desk: CampaignHandle, *, quiet: bool) -> Status:
+    """To the end, or until Ctrl-C."""
+    before = observe_campaign(desk)
+    try:
+        ensure_controller_started(desk)
+        return follow_campaign(desk, quiet=quiet, before=before)
+    except KeyboardInterrupt:
+        if not quiet:
+            print(
+                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
+            )
+        return observe_campaign(desk)
+
+
+def ensure_controller_started(desk: CampaignHandle) -> None:
+    """One controller, whoever starts it; a hung one is taken over from by the one we start."""
+    if desk.controller() is None or desk.lock.hung():
+        for _ in range(START_TRIES):
+            if not observe_campaign(desk).going_on or desk.await_controller(desk.start_controller()) is not None:
+                return
+        if observe_campaign(desk).going_on:
+            raise MusterError(
+                "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
+            )
+
+
+def print_handed_over(desk: CampaignHandle, as_json_: bool) -> int:
+    holder = desk.controller()
+    if as_json_:
+        print_json(status_as_json(observe_campaign(desk)))
+    else:
+        said = f"handed over to controller {holder.pid}" if holder else "there was nothing to hand over"
+        print(f"{said}; `muster status` tells the truth, `muster wait` waits")
+    return 0
+
+
+def print_changes(changes: DefinitionChanges) -> None:
+    for line in format_change_lines(changes):
+        print(line)
+    if changes.code_changed:
+        print("the code changed since the campaign was last taken in; held cells may start again")

@@ -1,0 +1,1 @@
+"""The safe opener, atomic writes, digests, and the layout of `.muster`."""

@@ -1,0 +1,97 @@
+"""How much memory a JSON text may take when it is parsed: `[{},{},...]` takes forty times its own size.
+
+What decoding JSON of unknown origin raises. msgspec lets two more through than its own errors.
+
+JSON of what people and file systems hand in: what is no Unicode is spelled out. A decision is read within bounds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from muster.model.decision import LARGEST, Decision
+
+SMALL_TEXT = 1 << 20  # bytes of text: whatever it holds, it takes no more than some 40 MB
+VALUE_BYTES = 100  # bytes that a comma, a colon or an opening bracket may cost; measured: 60 to 95 at most
+MOST_MEMORY = 192 << 20  # bytes of memory
+HONEST_FACTOR = 14  # times its own size: what the rows of a log take
+
+
+class TooManyJsonValues(ValueError):
+    """It would take too much memory."""
+
+
+def check_json_values(data: bytes, most: int = MOST_MEMORY, times: int = 0) -> None:
+    """Raises TooManyValues where parsing may take more than `most` bytes and more than `times` the size of the text."""
+    if len(data) <= SMALL_TEXT:
+        return
+    values = data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
+    if _text_memory_bytes(data) + VALUE_BYTES * values > max(most, times * len(data)):
+        raise TooManyJsonValues(f"it holds too many values for its size: up to {values}")
+
+
+def _text_memory_bytes(data: bytes) -> int:
+    """Of the text and of one long text in it: one letter beyond the others makes all of them as wide as itself."""
+    if data.isascii():
+        return 2 * len(data)
+    return (8 if any(bytes((first,)) in data for first in range(0xF0, 0xF5)) else 4) * len(data)
+
+
+def load_bounded_json(data: bytes, most: int = MOST_MEMORY) -> Any:
+    """As json.loads. Raises ValueError, also for what is nested too deep or would take too much memory."""
+    check_json_values(data, most)
+    try:
+        return json.loads(data)
+    except RecursionError:
+        raise ValueError("it is nested too deep") from None
+
+
+JSON_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # a text that is no UTF-8; one nested too deep
+
+MOST_DEPTH = 200  # of what a decision says; what looks at all of it does so recursively
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Decision).decode
+
+
+def encode_json_bytes(value: object) -> bytes:
+    """A lone surrogate, which stands for a byte that is no UTF-8, becomes `\\udcff`: no line may fail on it."""
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:
+        return _encode(_spell_out_surrogates(msgspec.to_builtins(value)))
+
+
+def decode_decision(line: bytes) -> Decision:
+    """Raises one of NO_JSON also for what no Muster writes: numbers that no database holds, and endless nesting."""
+    decision = _decode(line)
+    if max(abs(decision.attempt or 0), abs(decision.epoch or 0)) > LARGEST:
+        raise msgspec.ValidationError("a number that no attempt and no epoch has")
+    if line.count(b"{") + line.count(b"[") > MOST_DEPTH and _depth(decision.data) > MOST_DEPTH:
+        raise msgspec.ValidationError("it is nested too deep")
+    return decision
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        level = [inner for each in level for inner in _inside(each)]
+    return depth
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+
+
+def _spell_out_surrogates(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_spell_out_surrogates(key): _spell_out_surrogates(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spell_out_surrogates(each) for each in value]
+    return value

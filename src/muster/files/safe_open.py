@@ -1,0 +1,209 @@
+"""Reading files that others may replace: a run may put what it likes into its own folder.
+
+Opens files that somebody else wrote: a run, a repository, another user. Every reader of such a file begins here.
+
+Only a regular file is opened, at the end of whatever links lead to it: an output may be a link. A FIFO would wait for
+its other end, a device would never end, and to open some devices does something. Nothing is read beyond the size that
+the file had when it was opened, so that one which grows faster than it is read ends, too.
+
+Muster's own files have `plain_files`, which follows no links.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from io import BufferedReader, FileIO, TextIOWrapper
+from pathlib import Path
+from typing import BinaryIO, cast
+
+LARGEST_OWN_FILE = 16 << 20  # bytes; what Muster writes itself is far smaller
+LARGEST_CELLS_FILE = 256 << 20  # of what grows with the number of cells
+READ_BLOCK = 1 << 16
+_NO_FILES = (errno.ELOOP, errno.ENXIO, errno.EISDIR, errno.ENODEV)  # link, socket, folder, device
+
+
+class NotPlainFile(OSError):
+    """Something is there, and it is no file that Muster made."""
+
+
+def open_plain_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
+    """Never waits for the other end of a FIFO, and never follows a link. Raises NotPlain, or what `open` raises."""
+    try:
+        fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno in _NO_FILES:
+            raise NotPlainFile(error.errno, "it is no plain file", path) from error
+        raise
+    except ValueError as error:  # it has a NUL byte
+        raise NotPlainFile(errno.EINVAL, "no file has such a name", path) from error
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise NotPlainFile(errno.EINVAL, "it is no plain file", path)
+
+
+def read_plain_file(path: str, most: int = LARGEST_OWN_FILE) -> bytes:
+    """All of it. Raises NotPlain also for what is too large to be anything of ours."""
+    fd = open_plain_file(path)
+    try:
+        pieces = [os.read(fd, READ_BLOCK)]
+        size = len(pieces[0])
+        while len(pieces[-1]) == READ_BLOCK:
+            pieces.append(os.read(fd, READ_BLOCK))
+            size += len(pieces[-1])
+            if size > most:
+                raise NotPlainFile(errno.EFBIG, "it is too large", path)
+        return b"".join(pieces)
+    finally:
+        os.close(fd)
+
+
+READ_BUFFER = 256 << 10
+LONGEST_HOLE = 1 << 20  # bytes that were never written, and are read as zeros
+HOLE_BYTES = b"\0\n\0"  # neither the line before it nor the one behind it is a whole one
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_KINDS = (
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+class NotRegularFile(OSError):
+    """Something is there, and it is no file: `strerror` names what it is."""
+
+
+class FileTooLarge(OSError):
+    """It has more bytes than are read of such a file."""
+
+
+def is_permanent_read_error(error: OSError) -> bool:
+    """Whether it can't be read because of what it is, and not because something is in the way just now."""
+    too_deep = error.errno in (errno.ENAMETOOLONG, errno.ELOOP)
+    return too_deep or isinstance(error, NotRegularFile | FileTooLarge | IsADirectoryError)
+
+
+class RegularFile(FileIO):
+    """Ends where it ended when it was opened."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        super().__init__(fd, "rb")
+        self.size = size
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        left = self.size - self.tell()
+        if left <= 0:
+            return 0
+        return super().readinto(memoryview(buffer)[:left] if len(buffer) > left else buffer)
+
+    def readall(self) -> bytes:
+        pieces = []
+        block = bytearray(1 << 20)
+        while count := self.readinto(memoryview(block)):
+            pieces.append(bytes(block[:count]))
+        return b"".join(pieces)
+
+
+class SparseLogFile(RegularFile):
+    """Passes over what was never written."""
+
+    def __init__(self, fd: int, size: int) -> None:
+        super().__init__(fd, size)
+        self._data = 0  # where the next data begins that was seen
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        at = self.tell()
+        if at >= self._data and at < self.size:
+            self._data = self._next_data(at)
+            if self._data - at > LONGEST_HOLE and len(buffer) > len(HOLE_BYTES):
+                self.seek(min(self._data, self.size))
+                memoryview(buffer)[: len(HOLE_BYTES)] = HOLE_BYTES
+                return len(HOLE_BYTES)
+            self.seek(at)
+        return super().readinto(buffer)
+
+    def _next_data(self, at: int) -> int:
+        try:
+            return os.lseek(self.fileno(), at, os.SEEK_DATA)
+        except OSError as error:
+            return self.size if error.errno == errno.ENXIO else at
+
+
+def open_regular_fd(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a regular file. Raises NotRegular, IsADirectoryError, or what `open` raises; never waits."""
+    check_regular_kind(path, os.stat(path).st_mode)  # noqa: PTH116 - before it is opened: some devices act on that
+    fd = os.open(path, _FLAGS)
+    try:
+        check_regular_kind(path, os.fstat(fd).st_mode)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def regular_opener(path: str, _flags: int) -> int:
+    """For `FileIO(path, opener=regular_opener)`, where what was added since matters."""
+    return open_regular_fd(path)
+
+
+def open_regular_raw(path: str | os.PathLike[str]) -> RegularFile:
+    """To be read in blocks of one's own. Raises as `open_fd` does."""
+    fd = open_regular_fd(path)
+    return RegularFile(fd, os.fstat(fd).st_size)
+
+
+def open_regular_file(path: str | os.PathLike[str], buffer: int = READ_BUFFER) -> BinaryIO:
+    """To be read as bytes. Raises as `open_fd` does."""
+    return cast(BinaryIO, BufferedReader(open_regular_raw(path), buffer))
+
+
+def open_regular_text(
+    path: str | os.PathLike[str], encoding: str = "utf-8", errors: str = "replace", newline: str | None = None
+) -> TextIOWrapper:
+    """To be read as text. Raises as `open_fd` does."""
+    return TextIOWrapper(open_regular_file(path), encoding, errors, newline)
+
+
+def open_log_file(path: str | os.PathLike[str]) -> BinaryIO:
+    """To be read from its beginning to its end, however long it is. For a long hole in it stands `HOLE`.
+
+    A log that was cut has one in its middle; and a file of nothing else may claim to have any size.
+    """
+    fd = open_regular_fd(path)
+    return cast(BinaryIO, BufferedReader(SparseLogFile(fd, os.fstat(fd).st_size), READ_BUFFER))
+
+
+def read_regular_file(path: str | os.PathLike[str], most: int) -> bytes:
+    """All of it. Raises TooLarge where that is more than `most` bytes, and as `open_fd` does."""
+    with open_regular_file(path) as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise FileTooLarge(errno.EFBIG, f"it has more than {_format_size_limit(most)}", str(path))
+        return file.read(most)
+
+
+def read_file_start(path: str | os.PathLike[str], most: int) -> bytes:
+    """At most its first bytes. Raises as `open_fd` does."""
+    with open_regular_file(path, 0x2000) as file:
+        return file.read(most)
+
+
+def check_regular_kind(path: str | os.PathLike[str], mode: int) -> None:
+    """Raises what `open_fd` raises where it is no regular file."""
+    if stat.S_ISREG(mode):
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    kind = next((name for fits, name in _KINDS if fits(mode)), "something odd")
+    raise NotRegularFile(errno.EINVAL, f"it is no plain file but {kind}", str(path))
+
+
+def _format_size_limit(count: int) -> str:
+    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"
+
+
+def path_holds_something(path: str) -> bool:
+    found = Path(path)
+    return found.is_dir() or (found.is_file() and found.stat().st_size > 0)

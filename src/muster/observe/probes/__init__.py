@@ -1,1 +1,0 @@
-"""Sources of evidence about living runs: processes, GPUs, the kernel, memory groups, files."""

@@ -1,0 +1,1 @@
+"""Checkpoints: which are whole, and from which a run can go on."""

@@ -1,0 +1,1 @@
+"""Which files of a folder hold results, found without being told."""

@@ -1,0 +1,313 @@
+"""Steps in a file with one JSON object per line. Only the newest row that holds the key is decoded.
+
+What all readers of steps share: the newest step of one file, and what can be said where there is none.
+
+Steps in what a run prints, found by a regex. Progress bars draw over their line with carriage returns.
+
+Steps in a table: CSV with a header, which may come again or change on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from muster.readers.records.growing_file import FAR_BEHIND, MOST_BYTES, FileTail, lines_with_needle
+from muster.readers.records.row_steps import (
+    LogPattern,
+    LogStep,
+    StepTableColumn,
+    decode_json_row,
+    finite_number_of,
+    look_up_key,
+    needle_of_key,
+)
+
+_MOST_READS = FAR_BEHIND // MOST_BYTES + 1
+_SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+class StepReader(ABC):
+    """One file that a run writes its steps into. What was found last stands until something newer is found."""
+
+    def __init__(self, tail: FileTail, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
+        self.tail = tail
+        self.key = key
+        self.scale = scale
+        self.stage_key = stage_key
+        self.logged: float | None = None  # the newest step as the run wrote it
+        self.unfit = 0  # lines of this file so far, if none of them held a step
+        self.non_finite = ""  # a metric that is NaN or inf in the newest row
+        self.stage = ""
+        self.fitted = False  # whether this file has held a step
+        self._generation = 0
+        self._peeked = 0
+
+    @property
+    def step(self) -> float | None:
+        """The newest step, as the job counts."""
+        return None if self.logged is None else self.logged * self.scale
+
+    def look(self) -> None:
+        """Takes in what is new. Raises OSError where the file is there and can't be read."""
+        for _ in range(_MOST_READS):
+            chunk = self.tail.read()
+            if self.tail.generation != self._generation:
+                self._generation = self.tail.generation
+                self.fitted, self.unfit, self._peeked = False, 0, 0
+                self._restart()
+            if chunk.text:
+                self._take(chunk.text)
+            if not chunk.more:
+                break
+        if self.tail.offset != self._peeked:
+            self._peeked = self.tail.offset
+            if rest := self.tail.rest:
+                self._peek(rest)
+
+    def nothing(self, name: str) -> str:
+        """Why there is no step, in words."""
+        if not self.tail.exists:
+            return f"nothing yet: {name} does not exist"
+        if self.tail.overlong:
+            return f"no newline in the last {size_in_bytes_text(self.tail.unended)} of {name}"
+        if self.unfit:
+            return self._unfit_told(name)
+        return f"nothing yet: {name} is empty" if self.tail.size == 0 else f"nothing yet: no whole line in {name}"
+
+    def _found(self, step: float) -> None:
+        self.logged, self.fitted, self.unfit = step, True, 0
+
+    def _not_found(self, lines: int) -> None:
+        if not self.fitted:
+            self.unfit += lines
+
+    @abstractmethod
+    def _take(self, text: bytes) -> None:
+        """Takes in whole lines, older ones first."""
+
+    @abstractmethod
+    def _unfit_told(self, name: str) -> str: ...
+
+    def _peek(self, rest: bytes) -> None:  # noqa: B027 - most kinds can't tell a half line from a whole one
+        """Takes in the line that has not ended, where it is sure what it will say."""
+
+    def _restart(self) -> None:  # noqa: B027 - most kinds keep nothing of the file
+        """Another file begins."""
+
+
+def size_in_bytes_text(count: float) -> str:
+    for unit in _SIZE_UNITS:
+        if count < 1000 or unit == _SIZE_UNITS[-1]:
+            break
+        count /= 1000
+    return f"{count:.3g} {unit}"
+
+
+_MOST_DAMAGED_LINES = 16  # lines at the end that may not parse before the newest row is given up
+_DEEPEST = 8
+_AFTER_KEY = b": \t"  # a text with the key's name in it is followed by something else
+
+
+class JsonlStepReader(StepReader):
+    def __init__(self, path: str, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(FileTail(path), key, scale, stage_key)
+        self._needle = needle_of_key(key)
+        self._stage_needle = needle_of_key(stage_key or "")
+
+    def _take(self, text: bytes) -> None:
+        self._look_for_step(text)
+        self._look_for_stage(text)
+        self._look_at_newest(text)
+
+    def _peek(self, rest: bytes) -> None:
+        if rest.rstrip().endswith(b"}"):  # an object that ends is whole, newline or not
+            self._take(rest)
+
+    def _look_for_step(self, text: bytes) -> None:
+        for line in lines_with_needle(text, self._needle, _AFTER_KEY):
+            value = finite_number_of(look_up_key(decode_json_row(line), self.key))
+            if value is not None:
+                self._found(value)
+                return
+        if not self.fitted:
+            self._not_found(text.count(b"\n"))
+
+    def _look_for_stage(self, text: bytes) -> None:
+        if self.stage_key is None:
+            return
+        for line in lines_with_needle(text, self._stage_needle, _AFTER_KEY):
+            value = look_up_key(decode_json_row(line), self.stage_key)
+            if isinstance(value, str | int | float):
+                self.stage = str(value)
+                return
+
+    def _look_at_newest(self, text: bytes) -> None:
+        for line in islice(lines_with_needle(text), _MOST_DAMAGED_LINES):
+            row = decode_json_row(line)
+            if isinstance(row, dict):
+                self.non_finite = first_non_finite_key(row)
+                return
+
+    def _unfit_told(self, name: str) -> str:
+        return f"0 of {self.unfit} rows of {name} hold a number at '{self.key}'"
+
+
+def first_non_finite_key(row: Any, depth: int = 0) -> str:
+    """The first key whose value is NaN or inf, nested ones joined by dots."""
+    if not isinstance(row, dict) or depth > _DEEPEST:
+        return ""
+    for key, value in row.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            return str(key)
+        if inner := first_non_finite_key(value, depth + 1):
+            return f"{key}.{inner}"
+    return ""
+
+
+_LONGEST_LOG_LINE = 8 << 10  # of a line, from its end: a regex may take quadratic time
+
+
+class PrintedStepReader(StepReader):
+    """`stage_key` is the name of a group of the regex."""
+
+    def __init__(self, path: str, pattern: LogPattern, scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(FileTail(path, bars=True), pattern.pattern.regex.pattern, scale, stage_key)
+        self._pattern = pattern
+
+    def look(self) -> None:
+        self._pattern.pattern.refuse_slow()  # what it was too slow for was passed over, and is still to be told
+        super().look()
+
+    def _take(self, text: bytes) -> None:
+        found, without = self._pattern.first_of(map(_end_of_long_line, lines_with_needle(text.replace(b"\r", b"\n"))))
+        if found:
+            self._found_in(found)
+        else:
+            self._not_found(without)
+
+    def _peek(self, rest: bytes) -> None:
+        if found := self._pattern.last(_end_of_long_line(rest), unended=True):
+            self._found_in(found)
+
+    def _found_in(self, found: LogStep) -> None:
+        self._found(found.step)
+        self.stage = found.named.get(self.stage_key or "") or self.stage
+
+    def _unfit_told(self, name: str) -> str:  # noqa: ARG002 - several logs are told as one
+        return f"0 of {self.unfit} lines fit its pattern"
+
+
+def _end_of_long_line(line: bytes) -> bytes:
+    if len(line) <= _LONGEST_LOG_LINE:
+        return line
+    return line[-_LONGEST_LOG_LINE:].partition(b" ")[2]  # not from the middle of a number
+
+
+_MOST_DOUBTS = 1000  # lines with the column's name in them that turn out to be no header
+_BESIDE_NAME = b',;\t" \r\n\xbf'  # what may stand beside a name in a header; \xbf ends a byte order mark
+_NON_FINITE = frozenset({"nan", "inf", "infinity"})
+
+
+class TableStepReader(StepReader):
+    def __init__(self, path: str, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
+        super().__init__(FileTail(path), key, scale, stage_key)
+        self._name = key.encode()
+        self._column: StepTableColumn | None = None
+
+    def _restart(self) -> None:
+        self._column = None
+
+    def _take(self, text: bytes) -> None:
+        if self._column is None:
+            self._column = StepTableColumn.of(self.tail.first, self.key) or self._first_header(text)
+        sections = list(self._sections(text))
+        for column, rows in sections:
+            if column is not None and self._look_for_step(column, rows):
+                break
+        else:
+            self._not_found(max(0, text.count(b"\n") - len(sections) + 1))
+        self._column, newest = sections[0]
+        if self._column is not None:
+            self._look_at_newest(self._column, newest)
+
+    def _first_header(self, text: bytes) -> StepTableColumn | None:
+        at = -1
+        for _ in range(_MOST_DOUBTS):
+            at = text.find(self._name, at + 1)
+            if at < 0:
+                return None
+            column = StepTableColumn.of(_line_around(text, at)[2], self.key)
+            if column is not None:
+                return column
+        return None
+
+    def _sections(self, text: bytes) -> Iterator[tuple[StepTableColumn | None, bytes]]:
+        """Rows with the header that holds for them, the newest ones first."""
+        end = len(text)
+        while self._column and (found := self._last_header(text, end, self._column)):
+            start, stop, column = found
+            yield column, text[stop:end]
+            end = start
+        yield self._column, text[:end]
+
+    def _last_header(self, text: bytes, end: int, known: StepTableColumn) -> tuple[int, int, StepTableColumn] | None:
+        at = end
+        for _ in range(_MOST_DOUBTS):
+            at = text.rfind(self._name, 0, at)
+            if at < 0:
+                return None
+            if not _is_whole_name(text, at, at + len(self._name)):
+                continue
+            start, stop, line = _line_around(text, at)
+            column = StepTableColumn.of(line, self.key)
+            # a row may hold the column's name as a text; it has a number where its own header says so
+            if column and finite_number_of(dict(enumerate(column.names)).get(known.index)) is None:
+                return start, stop, column
+        return None
+
+    def _look_for_step(self, column: StepTableColumn, rows: bytes) -> bool:
+        for fields in _table_rows_back(column, rows):
+            value = finite_number_of(fields[column.index])
+            if value is not None:
+                self._found(value)
+                return True
+        return False
+
+    def _look_at_newest(self, column: StepTableColumn, rows: bytes) -> None:
+        fields = next(_table_rows_back(column, rows), None)
+        if fields is None:
+            return
+        row = dict(zip(column.names, fields, strict=False))
+        self.non_finite = next((name for name, field in row.items() if _is_non_finite_text(field)), "")
+        if self.stage_key is not None:
+            self.stage = row.get(self.stage_key, "").strip() or self.stage
+
+    def _unfit_told(self, name: str) -> str:
+        if self._column is None:
+            return f"{name} has no column '{self.key}'"
+        return f"0 of {self.unfit} rows of {name} hold a number in '{self.key}'"
+
+
+def _table_rows_back(column: StepTableColumn, rows: bytes) -> Iterator[list[str]]:
+    for line in lines_with_needle(rows):
+        fields = column.fields(line)
+        if len(fields) >= len(column.names):  # fewer: a piece of a quoted field with a newline in it
+            yield fields
+
+
+def _is_non_finite_text(field: str) -> bool:
+    return field.strip().lstrip("+-").lower() in _NON_FINITE
+
+
+def _line_around(text: bytes, at: int) -> tuple[int, int, bytes]:
+    start = text.rfind(b"\n", 0, at) + 1
+    stop = text.find(b"\n", at) + 1 or len(text)
+    return start, stop, text[start:stop]
+
+
+def _is_whole_name(text: bytes, start: int, stop: int) -> bool:
+    return (start == 0 or text[start - 1] in _BESIDE_NAME) and (stop == len(text) or text[stop] in _BESIDE_NAME)

@@ -1,0 +1,1 @@
+"""Numbers, durations, sizes, lists, escapes and tables as text."""

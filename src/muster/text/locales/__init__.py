@@ -1,0 +1,1 @@
+"""The texts of reports in English and Chinese."""

@@ -1,0 +1,78 @@
+"""Counts and durations as people are told them: one wording for all commands and reports."""
+
+from __future__ import annotations
+
+import re
+
+from muster.text.terminal_text import escape_terminal_text
+
+SECONDS_BELOW_S = 120.0  # below it in seconds
+MINUTES_BELOW_S = 3600.0  # below it in minutes
+
+
+def format_count(number: int, word: str = "cell", many: str = "") -> str:
+    """`1 cell`, `3 cells`, `2 processes`."""
+    return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def strip_full_stop(text: str) -> str:
+    """Without its full stop: what others wrote, as a part of a sentence. `...` stays."""
+    return text[:-1] if text.endswith((".", "。")) and not text.endswith("..") else text
+
+
+def end_with_full_stop(text: str) -> str:
+    """As a sentence of its own: one full stop, whoever wrote it."""
+    return text if text.endswith(("!", "?", "...", "。", "！", "？")) else f"{strip_full_stop(text)}."
+
+
+def split_duration(seconds: float) -> tuple[str, str]:
+    """The number and its unit, `s`, `min` or `h`: a short time never reads as 0.0 h."""
+    if seconds < SECONDS_BELOW_S:
+        return (f"{seconds:.0f}" if seconds >= 10 or not seconds else f"{seconds:.1f}"), "s"
+    if seconds < MINUTES_BELOW_S:
+        return f"{seconds / 60:.0f}", "min"
+    hours = seconds / 3600
+    return (f"{hours:.1f}" if hours < 100 else f"{hours:.0f}"), "h"
+
+
+def format_duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min`, `2.1 h`."""
+    return " ".join(split_duration(seconds))
+
+
+class PluralNumber(int):
+    """A number in a sentence, which knows one from many: `{n} {n:seed is|seeds are} missing`."""
+
+    def __format__(self, form: str) -> str:
+        if "|" not in form:
+            return int.__format__(self, form)
+        one, _, many = form.partition("|")
+        return one if self == 1 else many
+
+
+def fill_sentence(text: str, parts: dict[str, object]) -> str:
+    """A text of a report with its parts put in; whole numbers choose between one and many.
+
+    What stands in backticks stays code, whatever is put in there.
+    """
+    counts = {
+        name: PluralNumber(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        for name, value in parts.items()
+    }
+    if "`" not in text:
+        return text.format(**counts)
+    pieces = (
+        format_inline_code(part.format(**counts)) if at % 2 else part.format(**counts)
+        for at, part in enumerate(text.split("`"))
+    )
+    return "".join(pieces) if text.count("`") % 2 == 0 else text.format(**counts)
+
+
+def format_inline_code(text: str) -> str:
+    """As code in Markdown, on one line, whatever backticks are in it."""
+    line = escape_terminal_text(" ".join(text.splitlines()))
+    longest = max((len(run) for run in re.findall(r"`+", line)), default=0)
+    if not longest:
+        return f"`{line}`"
+    fence = "`" * (longest + 1)
+    return f"{fence} {line} {fence}"
