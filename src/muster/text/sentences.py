@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from muster.text.terminal_text import escape_terminal_text
 
+MOST_NAMES = 8
 SECONDS_BELOW_S = 120.0  # below it in seconds
 MINUTES_BELOW_S = 3600.0  # below it in minutes
 
@@ -13,6 +15,12 @@ MINUTES_BELOW_S = 3600.0  # below it in minutes
 def format_count(number: int, word: str = "cell", many: str = "") -> str:
     """`1 cell`, `3 cells`, `2 processes`."""
     return f"{number} {word if number == 1 else many or word + 's'}"
+
+
+def join_few_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
+    """`a, b and 3 more`."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def strip_full_stop(text: str) -> str:

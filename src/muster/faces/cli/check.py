@@ -12,10 +12,11 @@ from muster.app.campaign.preflight.check_campaign import check_campaign
 from muster.app.campaign.preflight.check_report import CheckResult, check_as_json
 from muster.app.campaign.preflight.python_environments import PythonEnvironment
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, join_few_names, paint_text, print_json, print_mistakes
+from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_mistakes
 from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 

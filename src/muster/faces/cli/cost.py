@@ -12,8 +12,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.spending import budget_level_of
 from muster.app.facts.stamp_basis import reckon_open_campaign
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.money_line import BUDGET_COLOURS, forecast_text
 from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
-from muster.faces.cli.money_line import BUDGET_COLOURS, forecast_text
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts
 from muster.text.sentences import format_duration

@@ -9,15 +9,15 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import (
     command_from_here,
     counted,
-    join_few_names,
     print_json,
     resolve_parent,
 )
 from muster.faces.cli.manifest import format_manifest_size
-from muster.faces.cli.report import show_progress_bar
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 MOST_NAMED = 5

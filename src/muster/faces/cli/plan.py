@@ -74,7 +74,7 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         yield f"rounds: {loop['rounds']} at most; what each further one runs is proposed when the last one is over"
     yield f"expected: {_format_estimate(found)}"
     if found.status.spending:
-        from muster.faces.cli.money_line import money_line
+        from muster.faces.cli.common.money_line import money_line
 
         yield from money_line(found.status.spending)
 

@@ -20,9 +20,10 @@ from muster.app.campaign.verbs.act_on_cells import (
 from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.faces.cli.common.choose_cells import choose_cells, observe_and_revive, print_refusal, start_if_running
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, join_few_names, print_json
+from muster.faces.cli.common.terminal_output import counted, print_json
 from muster.model.campaign_state import Intent
 from muster.model.errors import UsageError
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 

@@ -10,8 +10,9 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.act_on_cells import AttemptEndWaiter
 from muster.app.campaign.verbs.rename_axis_value import RenameResult, rename_axis_value
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, join_few_names, print_json
+from muster.faces.cli.common.terminal_output import counted, print_json
 from muster.model.errors import UsageError
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.facts.gather_facts import ProgressStep
 from muster.app.facts.report_facts import MissingCell
 from muster.app.report.next_steps import statements_of_losses
 from muster.app.report.publish_report import PublishedReport, make_report, report_as_json
@@ -19,13 +16,12 @@ from muster.app.report.red_flag_text import describe_flag, describe_flag_weight,
 from muster.app.report.table_files import table_rows_as_json
 from muster.app.report.verdict_sentences import plain_verdict_sentence
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import (
-    clean_for_terminal,
     command_from_here,
     counted,
     paint_text,
     print_json,
-    rich_console,
 )
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import Catalogue
@@ -142,23 +138,3 @@ def _group_paths_by_suffix(paths: Sequence[str]) -> Iterator[str]:
         groups.setdefault(stem, []).append(suffix)
     for stem, suffixes in groups.items():
         yield f"{stem}.{suffixes[0]}" if len(suffixes) == 1 else f"{stem}.{{{','.join(suffixes)}}}"
-
-
-@contextmanager
-def show_progress_bar(quiet: bool) -> Iterator[ProgressStep]:
-    """A bar on a terminal; nothing in a pipe."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda *_: None
-        return
-    from rich.progress import Progress
-
-    console = rich_console(sys.stderr)
-    with Progress(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        tasks: dict[str, Any] = {}
-
-        def step(what: str, done: int, of: int) -> None:
-            if what not in tasks:
-                tasks[what] = bar.add_task(clean_for_terminal(what), total=of or None)
-            bar.update(tasks[what], completed=done)
-
-        yield step

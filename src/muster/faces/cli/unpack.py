@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import counted, print_json, resolve_parent
 from muster.faces.cli.manifest import format_manifest_size
-from muster.faces.cli.report import show_progress_bar
 
 app = typer.Typer(add_completion=False)
 

@@ -17,13 +17,14 @@ from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.campaign.verbs.act_on_cells import does_verb_concern, require_reason
 from muster.faces.cli.common.status_view import REVIVED_LINE, format_not_started_line
-from muster.faces.cli.common.terminal_output import counted, join_few_names, paint_text
+from muster.faces.cli.common.terminal_output import counted, paint_text
 from muster.faces.cli.up import ensure_controller_started
 from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import match_cell_patterns
 from muster.model.decision import Decision
 from muster.model.errors import MusterError, UsageError
+from muster.text.sentences import join_few_names
 
 MOST_MATCHING_CELLS = 5
 

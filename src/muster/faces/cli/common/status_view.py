@@ -25,7 +25,6 @@ from muster.faces.cli.common.terminal_output import (
     cut_to_width,
     display_width,
     is_utf8_stream,
-    join_few_names,
     pad_name,
     paint_text,
     print_json,
@@ -34,7 +33,7 @@ from muster.faces.cli.common.terminal_output import (
 from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import map_needed_cells
-from muster.text.sentences import end_with_full_stop
+from muster.text.sentences import end_with_full_stop, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
 STATE_MARKS = {
@@ -196,7 +195,7 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
             f"{shlex.quote(cell.record.cell.id)}` ends it"
         )
     if found.spending:
-        from muster.faces.cli.money_line import money_line
+        from muster.faces.cli.common.money_line import money_line
 
         for line in money_line(found.spending):
             print(line)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
 from muster.model.errors import Mistake
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 from muster.text.terminal_text import escape_terminal_json, escape_terminal_line, escape_terminal_text
 
 if TYPE_CHECKING:
@@ -178,14 +178,8 @@ def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
         print(f"{errors} mistake{'s' if errors != 1 else ''}; nothing was changed", file=sys.stderr)
 
 
-MOST_NAMES = 8
 NARROWEST = 20
 counted = format_count
-
-
-def join_few_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 def display_width(text: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from muster.app.campaign.spending import Spending, budget_level_of
-from muster.faces.cli.common.terminal_output import join_few_names, paint_text
+from muster.faces.cli.common.terminal_output import paint_text
+from muster.text.sentences import join_few_names
 
 BUDGET_COLOURS = {"warn": "yellow", "no_new_start": "yellow", "at_cap": "red"}
 
