@@ -1,1 +1,3 @@
-"""What a person asks for, one file per verb."""
+"""What people ask for, one package per feature. A function here takes values and returns values; it parses no command
+line and prints nothing.
+"""

@@ -1,4 +1,4 @@
-"""`muster adopt`: takes in runs that something else produced. Matches folders to cells, proves them, accounts for them.
+"""`muster adopt`: which run folders may be adopted, and why the others are refused.
 
 Nothing is believed for its name alone: a folder is adopted only if it belongs to exactly one cell and the job's own
 proof holds for it. What is not adopted is listed with the reason.

@@ -1,6 +1,5 @@
-"""What a campaign says about code: where its runs write, which is none, and the scripts that its commands name.
-
-The code that runs: seen at `up`, kept in the campaign's folder, and seen again where a file of it changed.
+"""The code behind a campaign: which scripts its commands name, and whether a source file changed since `up` took it
+in. What git does not track is kept in the campaign's folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""`muster cost`: the ledger as one object, and what a few more cells would cost.
-
-What one more seed of one config would cost, and what is left to pay for it.
+"""The cost of a campaign as one object for `muster cost`, `status` and reports: the ledger so far, and the price of
+one more seed.
 """
 
 from __future__ import annotations

@@ -1,3 +1,7 @@
+"""Digests of what reports rest on: sections of `campaign.yaml`, accepted flags, the decided state. Stamps record
+them, and `verify` compares.
+"""
+
 from __future__ import annotations
 
 import hashlib

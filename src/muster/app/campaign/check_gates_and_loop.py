@@ -1,6 +1,5 @@
-"""Whether a campaign's gates and schedules can do what they are meant to do, before a run is paid for.
-
-Whether a loop's proposer can do its work, before anything is spent: rules, space, function, packages.
+"""Mistakes in `gates:` and `loop:` that are found before a run is paid for: gates that can never open, missing tail
+seeds, proposers that can't do their work.
 """
 
 from __future__ import annotations

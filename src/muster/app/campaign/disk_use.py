@@ -1,8 +1,7 @@
-"""What of a campaign's state can go: by a rule each, and never what something that counts rests on.
+"""Disk use of a campaign: which leftovers `muster clean` may delete, whether the disk lasts until the end, which logs
+grow large. Pure.
 
-Will the disk last until the campaign ends, and which logs grow without end? From what the looks at it add up to.
-
-Below which folders the runs of a campaign write. Pure: texts of campaign.yaml, and what was recorded.
+By a rule each, and never anything that a result rests on.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Every file that a campaign created or changed, by walking: its state, its attempts and their outputs, its reports.
-
-Lists every file of a campaign, with hashes where they are asked for.
+"""`muster manifest`: lists every file that a campaign created or changed, by walking its state, attempts, outputs and
+reports. Hashes only where they are asked for.
 """
 
 from __future__ import annotations

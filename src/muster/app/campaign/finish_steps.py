@@ -1,4 +1,5 @@
-"""The finish: what is done when every declared cell is settled, in which order, and what of it is due now. Pure.
+"""The steps of `finish:`: their order, which one is due now, and how `status` shows them. Pure; `app.finish` carries
+them out.
 
 Each step is recorded when it begins and when it ends, for a state of the matrix: the campaign that was taken in, and
 which attempt completed each cell. A step that ended well is not done again for the same state; one that failed stops

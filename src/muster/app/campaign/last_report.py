@@ -1,6 +1,5 @@
-"""What the last report found, for `status`, `up` and the finish: from its stamp, without reading a single result.
-
-What a report found, kept in its stamp for those who only look: `status`, `up` and the finish.
+"""The verdict of the last report, for `status`, `up` and the finish: read from the report's stamp, without opening
+any result.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Whether a campaign fits this machine, before anything starts: the cheap part of the preflight, for `up`.
-
-Reads a campaign file and takes it in: the text, the cells and their hashes, the environment, the filter.
+"""Loads `campaign.yaml` for `up` and friends: reads the file, hashes the cells, records environment and filter, and
+checks cheaply that the campaign fits this machine.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How far a loop has come and what comes next, for `status` and all who ask whether it is over. Pure.
-
-Whether a loop's next round is due. Pure: asked when nothing runs and nothing may start.
+"""How far a loop has come, whether its next round is due, and how `status` shows it. Pure; asked when nothing runs
+and nothing may start.
 """
 
 from __future__ import annotations

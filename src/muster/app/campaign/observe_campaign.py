@@ -1,6 +1,5 @@
-"""Files that were changed since they were taken in: `muster up` alone does that, and until then the old ones hold.
-
-Looks at a campaign without changing it: for every command that tells the truth.
+"""Observes a campaign without changing it, for every command that reports its state. Definitions hold as the last
+`up` took them in, whatever the files say now.
 """
 
 from __future__ import annotations

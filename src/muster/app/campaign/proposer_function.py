@@ -1,4 +1,6 @@
-"""A function of the user's: found, loaded and called, and what goes wrong in it told by its file and its line."""
+"""Finds, loads and calls the user's function behind `loop: {propose: ...}`. An error in it is reported with its file
+and line.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What the register says of its campaigns: a line for each, and whether one still has work to do. Pure.
-
-Looks at the campaigns of this user's register, and keeps it: who is entered, who is dropped.
+"""This user's campaigns on this machine, for `muster ls` and for powering off: lists the register, drops entries,
+says which campaigns still have work to do.
 """
 
 from __future__ import annotations

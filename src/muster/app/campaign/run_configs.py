@@ -1,8 +1,5 @@
-"""The configs of jobs whose axis values have `edits:`: one file for each combination, named by what is in it.
-
-The configs that a loop begins with: files, globs, and lists of names as `loop propose` writes them.
-
-Writes the configs that a campaign's runs will read: copies of bases, and bases with edits.
+"""The config files that runs read: values of axes with `edits:`, the variants that a loop begins with, and copies of
+their bases. Files are named by a digest of what is in them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What a campaign has spent and will spend, for every command that tells it: the ledger, the purse, a forecast.
-
-What a look at the open attempts says about their ends: how fast each gets on, when it will have ended.
-"""
+"""What a campaign has spent and will spend: ledger, budget and forecast, with the expected end of each open attempt."""
 
 from __future__ import annotations
 

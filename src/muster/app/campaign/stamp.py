@@ -1,6 +1,5 @@
-"""Sentences of a report, and what each of them rests on.
-
-The provenance of derived files: which cells, attempts, hashes and code they rest on, k of N.
+"""Stamps: the provenance of a derived file. Which cells, attempts, hashes and code it rests on, k of N; and for each
+claim of its text, the cells behind it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The paths of a stamp: relative on the disk, absolute in memory, so that a campaign's folder may move.
-
-Writes derived files with their stamp, and reads stamps back.
+"""Publishes derived files together with their stamp, and reads stamps back. Paths in a stamp are relative on the disk
+and absolute in memory, so that a campaign's folder may move.
 """
 
 from __future__ import annotations

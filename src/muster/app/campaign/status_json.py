@@ -1,4 +1,6 @@
-"""What `why` and `look` tell of a verdict in JSON: a contract."""
+"""Parts of the JSON that `status`, `why` and `look` share: the cadence of a signal, and a change of a verdict. A
+public contract.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""Cells that a person started by hand: their output is written by others, and they must not run twice in a folder.
-
-Refuses to start cells whose runs live and are not known to the state: `.muster` was deleted meanwhile.
+"""Living runs that the state does not know: left over after `.muster` was deleted, or started by hand. Their cells
+are refused, so that nothing runs twice in one folder.
 """
 
 from __future__ import annotations

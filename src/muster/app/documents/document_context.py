@@ -1,6 +1,5 @@
-"""A text with everything that is known about it: its numbers, its places, and the names that it may use.
-
-Sentences and clauses, English and Chinese. A full stop or a comma within a number parts nothing.
+"""A text with all that is known about it: its numbers, their places, and its sentences and clauses, English and
+Chinese. A full stop or comma inside a number ends nothing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""People's own texts as files: read with their encoding, replaced whole or not at all, the old version kept.
-
-Stamps of people's texts: what their bound numbers rest on. The words around them may change as they like.
+"""People's texts as files: read with their encoding, replaced whole or not at all, the old version kept. Their
+bindings and stamps lie beside them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""A numeral's own format: digits, sign, thousands, exponent. What is written in it looks like what stood there.
-
-Finds every number of a text with its exact span. Dates, versions, ranges, ratios and the like are none here.
+"""Finds every number of a text with its exact span and its format (digits, sign, thousands, exponent), so that a new
+value can be written alike. Dates, versions, ranges and ratios are skipped.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Bindings: which span of a text shows which quantity, kept beside the text and found again after edits elsewhere.
-
-New numbers in an old text: each in its own format, nothing else touched, and the proof of that on bytes.
+"""Bindings: which span of a text shows which quantity. They are kept beside the text, found again after it was
+edited, and updated so that no other byte changes.
 """
 
 from __future__ import annotations

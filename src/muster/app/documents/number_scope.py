@@ -1,8 +1,5 @@
-"""What the text around a number says about it: which quantities its names allow, and what forbids to bind it.
-
-The scope of a number in a table: its row and its column say what it is.
-
-The scope of a number in a sentence, a list item or a heading: the words around it say what it is.
+"""The scope of a number: which quantities the words around it allow, from the row and column of its table or from its
+sentence, and what forbids to bind it.
 """
 
 from __future__ import annotations

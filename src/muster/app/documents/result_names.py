@@ -1,6 +1,5 @@
-"""Reads the names in a piece of text: configs, splits, metrics, statistics, seeds, and words that forbid a binding.
-
-The numbers that a text may hold: what results say, by config, split and metric.
+"""Result names in texts: reads configs, splits, metrics, statistics and seeds out of words, and lists the quantities
+that a number may show.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Which numbers of a text agree with the results, which disagree, and which can't be traced.
-
-What an update leaves as it is and a person should look at: numbers beside changed ones, counts of seeds in words.
-
-Whether a text says what its ± stands for: sd, standard error and interval differ by a factor of two and more.
+"""`muster docs audit`: numbers that agree with the results, disagree, or can't be traced; stale neighbours of a
+changed number; a ± that does not say whether it is sd, standard error or interval.
 """
 
 from __future__ import annotations

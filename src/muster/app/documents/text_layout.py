@@ -1,6 +1,5 @@
-"""Where in a text a number stands: which cell of which table, or which sentence below which headings.
-
-A text as its readers see it: code, links, comments and the like blanked out, every other character where it was.
+"""The layout of a text: where a number stands (which cell of which table, which sentence below which headings), with
+code, links and comments blanked out in place.
 """
 
 from __future__ import annotations

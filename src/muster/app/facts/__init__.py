@@ -1,1 +1,1 @@
-"""The one fact base that reports draw from."""
+"""What was found in a campaign, gathered once: the facts that reports, records, bills and journals draw from."""

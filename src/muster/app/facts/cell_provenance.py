@@ -1,6 +1,5 @@
-"""Which step of a training a number belongs to: the best one, which was chosen to be good, or the last one.
-
-How each cell came about, for the red flags: which checkpoint, which settings, which code.
+"""How each cell's numbers came about, for the red flags: which checkpoint (the best one, or the last), which
+settings, which code.
 """
 
 from __future__ import annotations

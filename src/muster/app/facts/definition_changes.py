@@ -1,7 +1,4 @@
-"""Which files of source differ between the code of two cells, by what was recorded of it and by git.
-
-By which definition each cell was made, and where runs that one table holds were made by different ones.
-"""
+"""Which cells of a table were made by different definitions, and what differs: command words, configs, source files."""
 
 from __future__ import annotations
 

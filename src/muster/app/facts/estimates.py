@@ -1,3 +1,5 @@
+"""The number format of a column of samples: as many digits as the smallest spread in it allows."""
+
 from __future__ import annotations
 
 import math

@@ -1,9 +1,9 @@
-"""Seeds that were declared when their config began to run and have no result: what became of them.
+"""Cells that a table must still account for: declared or begun without a result, and those that were run again
+although they had one.
 
 N never falls by an edit of the file: a cell that had an attempt, or was declared when the first attempt of its config
-began, stays counted as long as its row is compared.
-
-Cells that were run again although nothing but their results spoke for it: who does so may choose the better ones.
+began, stays counted as long as its row is compared. Whoever redoes cells may choose the better results, so that is
+listed too.
 """
 
 from __future__ import annotations

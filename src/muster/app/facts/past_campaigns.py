@@ -1,6 +1,5 @@
-"""Whether the decision was declared before its results were seen.
-
-What was declared when: the campaign that was in force as each attempt began, by the decision log.
+"""Which campaign was in force when each attempt began, by the decision log; and so whether the decision was declared
+before its results were seen.
 """
 
 from __future__ import annotations

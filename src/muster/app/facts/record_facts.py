@@ -1,6 +1,5 @@
-"""Why each missing cell is missing, and the commands that would mend it. Nothing is started.
-
-What the written record is made from. Gathered by `acts`; times are ISO texts, reasons as they were recorded.
+"""The facts of the written record: scope, changes, observations, and why each missing cell is missing, with the
+commands that would complete it. Times are ISO texts, reasons as they were recorded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The facts worked out: samples, red flags, the verdict of the declared procedure, the cheapest next step.
-
-Which seeds were declared for a config and which are there: the k and the N of every table.
+"""The analysis of a report's facts: samples with k of N declared seeds, red flags, the verdict of the declared
+procedure, the cheapest next step.
 """
 
 from __future__ import annotations

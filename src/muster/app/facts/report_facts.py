@@ -1,4 +1,6 @@
-"""What a report is made from: every measured cell, what is missing, what was declared. Gathered by `acts`."""
+"""The facts of a report as types: every measured cell, what is missing, what was declared. `build_report_facts` fills
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,5 @@
-"""Checkpoints that a pack left behind: what was known of each when it was packed stands for it.
-
-Numbers of DONE cells whose files can't be read any more: which, and where they should be.
-
-What every derived file rests on: DONE cells, their attempts, and the files behind their numbers.
-
-The campaign as its file declares it now: what is told about results follows the file, not its last `up`.
+"""What derived files rest on: the DONE cells as `campaign.yaml` declares them now, their attempts, and the files
+behind their numbers, with those that can't be read any more or were left out of a pack.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The machine's power switch as the controller reaches it: whoever looks and whoever runs the command is apart.
-
-Powers the machine off, with proof that all is done: the looks, the countdown, the command.
+"""Powers the machine off, with proof that all is done: the looks in a child process, the countdown, the command.
 
 What can't be read counts as active. The command is recorded before it is run, and what was recorded once is never run
-again by itself: a machine that is switched on again must not go down by an old wish.
+again by itself: a machine that is switched on again must not go down by an old request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""The last step of the finish in the controller's turns: two looks, a countdown, the command. Nothing here waits.
+"""What forbids to power off, and the power-off as steps of the controller's turns: two looks, a countdown, the
+command. Nothing here waits.
 
-What stands against powering off. What can't be read counts as active: doubt costs money, a lost run costs more.
+What can't be read counts as active: doubt costs money, a lost run costs more.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Carries the finish out, in the controller's turns: records, starts, sees to the end. Nothing here waits.
+"""Carries `finish:` out in the controller's turns, and sends notices by the command in `notify:`. Nothing here waits.
 
 Steps that are commands run under a shim of their own, as cells do: at most one execution for each that was recorded,
-an exit that is written down whatever dies; whoever comes after a killed controller finds it by the facts in its folder.
-
-Tells people: for now by a command of theirs, `notify: [{run: ...}]`. The controller never waits for it.
+an exit that is written down whatever dies; whoever comes after a killed controller finds it by the facts in its
+folder.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The bounds of a gate's criteria as they applied row by row, and what its windows made of the values. Pure numbers.
-
-A gate over the iterations: what it saw of each key, the bounds that applied, what it decided, and the phase.
+"""A gate over the iterations, as numbers and as a picture: what it saw of each key, the bounds that applied, what it
+decided, and the phase.
 """
 
 from __future__ import annotations

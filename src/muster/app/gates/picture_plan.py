@@ -1,4 +1,6 @@
-"""Picture after picture; what goes wrong with one is noted, and the others are drawn all the same."""
+"""Plans the pictures of a staged training and draws one after another. A picture that fails is noted, and the others
+are drawn all the same.
+"""
 
 from __future__ import annotations
 

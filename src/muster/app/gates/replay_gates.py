@@ -1,6 +1,5 @@
-"""`muster gates check` and `muster gates replay`: what was found and decided, as values, words and JSON.
-
-Reads what `muster gates` is asked about: flag lines, evaluation tables, settings, traces, runs of a campaign.
+"""`muster gates check` and `muster gates replay`: reads flag lines, settings, evaluation files and runs of a
+campaign, and returns what was found or decided, as values and JSON.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Events by stage: a bar for each block of iterations, stacked by stage, since they are parts of a whole.
-
-What is left of each type of stage, and how long it has been warned of: one picture tells if it is late.
+"""Pictures by stage: events in blocks of iterations, a stacked bar for each block, and what is left of each type of
+stage with its warnings.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What a staged training left behind, read for its pictures: whatever can be read is, and the rest is noted.
-
-Values as a file may hold them: whatever somebody wrote there.
+"""Parses what a staged training left behind (gate and schedule traces, events, series) for its pictures. Whatever can
+be read is used; the rest is noted.
 """
 
 from __future__ import annotations

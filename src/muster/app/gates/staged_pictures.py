@@ -1,14 +1,11 @@
-"""The pictures of a staged training, as bytes: events by stage, gate timelines, warnings, survival.
+"""Draws the pictures of a staged training: of a folder as plain files, of a cell with their stamp.
 
-    artifacts = artifacts_of({"gate_trace.jsonl": text, "schedule_trace.json": ...})
-    drawn = draw(artifacts, "zh")
+    artifacts = parse_staged_artifacts({"gate_trace.jsonl": text, "schedule_trace.json": ...})
+    drawn = draw_staged_pictures(artifacts, "zh")
 
-Nothing here raises for odd data: what can't be read or drawn is named in `notes`. Words inside a picture are English,
-since its font has no Chinese; captions and notes are in the language that is asked for.
-
-Draws what a staged training left: of a folder as plain files, of a cell with their stamp.
-
-Finds and reads what a staged training left in its folder, however much that is: long files are thinned out.
+Nothing here raises for odd data: what can't be read or drawn is named in `notes`, and long files are thinned out.
+Words inside a picture are English, since its font has no Chinese; captions and notes are in the language that is
+asked for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""All blocks of one run, by their kinds.
-
-This version against the last one: better, worse, or within the noise of the last evaluations.
-
-What was changed since the last version: the script, the flags, the settings of the gates.
+"""The generated blocks of one run: its command, what changed against the last version, evaluations better or worse
+than the noise, figures, artifacts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""`muster journal fill`: generated blocks in a person's text, refreshed in place. All else stays byte for byte.
-
-Where a campaign's journals lie, what they are filled from, and what they are compared with.
+"""`muster journal fill` and `audit` on files: finds a campaign's journals and runs, refreshes generated blocks in
+place, compares with the last version. All other text stays byte for byte.
 """
 
 from __future__ import annotations

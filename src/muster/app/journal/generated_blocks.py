@@ -1,10 +1,11 @@
-"""Generated blocks: found, checked for edits of a person, and put into a text without touching anything else.
+"""Generated blocks in a journal: found, checked for edits of a person, and refreshed or inserted without touching
+anything else.
 
-<!-- muster:begin evaluation run=runs/v41 sha=0123456789abcdef -->
-...
-<!-- muster:end -->
+    <!-- muster:begin evaluation run=runs/v41 sha=0123456789abcdef -->
+    ...
+    <!-- muster:end -->
 
-Where generated blocks go: those that are there are refreshed in place, the others go below their run's heading.
+New blocks go below the heading of their run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""`muster journal audit`: numbers against artifacts, points that got stuck or lost, blocks that were edited.
-
-The points of all versions, followed from one to the next: carried for long, lost on the way, of no version.
-
-The list of artifacts in a generated block, read back: what was there when it was filled.
+"""`muster journal audit`: numbers against artifacts, points that were carried for long or got lost, blocks and listed
+files that changed since they were filled.
 """
 
 from __future__ import annotations

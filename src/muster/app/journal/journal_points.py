@@ -1,6 +1,4 @@
-"""From one version to the next: what stays open, what was learnt anew, and which part of it is a plan.
-
-The open points of a journal: `- [ ] P40.1 ...`, followed by their ids until they are done or dropped.
+"""The open points of a journal: `- [ ] P40.1 ...`, followed by their ids until they are done or dropped.
 
 A point is born in the Learning section of version 40 and is listed with a box in the plan of 41. `[x]` is done, `[-]`
 with `(dropped: reason)` is dropped; what is neither is carried into the next version, with the count.

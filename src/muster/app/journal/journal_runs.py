@@ -1,6 +1,5 @@
-"""The pictures of a journal: drawn from a run's files, kept beside the journal, referred to in it.
-
-Finds the runs that a journal tells of: a folder, an attempt's folder, or a cell of the campaign.
+"""The runs that a journal names (a folder, an attempt's folder, or a cell of the campaign), and their pictures, drawn
+and kept beside the journal.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tables of evaluations and of what the script kept for itself, by iteration and by stage.
-
-Numbers and tables of the journal, as they are read.
-"""
+"""Tables of a journal: evaluations and training series by iteration and by stage, with their numbers formatted."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
-"""A journal line by line: code, comments and generated blocks apart from what a person wrote.
-
-The parts of a journal by what they are for, in either language.
-
-What the text of a journal itself tells of its runs: tables of evaluations, and commands in code blocks.
+"""Reads a journal's text: code, comments and generated blocks apart from what a person wrote; sections by their role
+in either language; the evaluations and commands that it holds.
 
 Older versions were written by hand, or their runs are gone: their words are all there is to compare with.
 """

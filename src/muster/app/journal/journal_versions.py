@@ -1,8 +1,5 @@
-"""The journals of a folder: `dev_v40.md`, `dev_v41.md`, found, read and written.
-
-`muster journal new`: the next version, which starts from what the last one has learnt.
-
-The text of a new version.
+"""`dev_vN.md` files: finds, reads and writes the journals of a folder. `muster journal new` starts the next version
+from what the last one has learnt.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Which numbers of a journal agree with the artifacts, which disagree, and which can't be traced.
-
-The numbers that a person wrote, with what stands around them: a name, an iteration, a version, a stage.
+"""The audit of a journal's numbers: those that a person wrote, with the name, iteration, version or stage around
+them, which agree with the artifacts, disagree, or can't be traced.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What a run left behind, as the journal tells it. Read elsewhere; here are only values.
-
-A recorded command: its script and its flags, laid out to be read, and compared with the last version's.
+"""A run as the journal describes it: types for what it left behind, and its command, laid out and compared with that
+of the last version. Values only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The command of a run that Muster did not start, as its folder tells it, and the script that it names.
-
-What a run left in its folder, for the journal: evaluations, gates, schedule, series, and a list of it all.
-
-Series of numbers that a script kept for itself: `training_stats.pkl` and its like. Nothing in them is executed.
+"""Reads what a run left in its folder, for the journal: its command and script, evaluations, gates, schedule, and
+series such as `training_stats.pkl`. Nothing in them is executed.
 """
 
 from __future__ import annotations

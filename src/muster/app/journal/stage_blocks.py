@@ -1,8 +1,5 @@
-"""What a gate did, in words: which evaluation was what, what broke its streak, what it still lacks.
-
-What happened in which stage: events by stage, iterations by stage, stages that began again.
-
-What a run warned of, what in its files contradicts itself, and what could not be read.
+"""The journal's blocks about gates and stages: which evaluation broke a streak, what is still missing, events by
+stage, warnings, contradictions in a run's files.
 """
 
 from __future__ import annotations

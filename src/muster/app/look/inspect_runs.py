@@ -1,3 +1,5 @@
+"""`muster look`: inspects several runs for a while at the same time, and judges each."""
+
 from __future__ import annotations
 
 import time

@@ -1,6 +1,5 @@
-"""The object of `muster look --json`.
-
-What a worried person may do about a run, and what would change its verdict. Never: kill it.
+"""The report of `muster look` as JSON and words: the meaning of a verdict, and what to do about the run. Never: kill
+it.
 """
 
 from __future__ import annotations

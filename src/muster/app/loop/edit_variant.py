@@ -1,6 +1,5 @@
-"""One variant of a config: a new file beside its base, and a line that says where it comes from and why.
-
-Gives a variant the time that it was made at.
+"""`muster edit`: writes one variant of a config as a new file beside its base, with a line that says when, from what
+and why it was made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The lineage of a loop as an SVG: a column for each round, a row for each line of descent. Written without matplotlib:
-it is made in every round, its words can be searched, and a name may have any letters. Lengths in pixels.
+"""The lineage of a loop as SVG (a column for each round, a row for each line of descent) and as a Mermaid diagram,
+for texts that are read where no file can be opened.
 
-The lineage of a loop as a Mermaid diagram, for texts that are read where no file can be opened.
+The SVG is written without matplotlib: it is made in every round, its words can be searched, and a name may have any
+letters. Lengths in pixels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The facts of a loop's report, out of what was tried. Pure.
-
-What a loop's report is made from: variants with their runs, the course of the best, the rules.
-"""
+"""The facts of a loop's report: variants with their runs, the course of the best score, what each rule gained. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What a tired person reads of a loop's report: the best and how sure that is, what comes next, what went wrong.
-
-The report of a loop in Markdown: the bottom line first, then runs, lineage, curve, rules, numbers.
+"""The report of a loop in Markdown: the best variant and how sure that is, what comes next, what went wrong; then
+runs, lineage, rules and numbers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The forms of recorded reasons that are often met: why a run died, why nothing was proposed, what a search drew.
+"""The wording of a loop's report: scores with as many digits as their noise allows, and recorded reasons in the
+reader's language.
 
-They are recorded in English, where they arise. The words of a language have a text for those that it tells in its own.
-
-How a loop's report says things: its scores with as many digits as their noise allows, and recorded reasons.
+Reasons are recorded in English, where they arise. The forms that are often met (why a run died, why nothing was
+proposed, what a search drew) have a text in each language.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The next round of a loop: what it builds on, what is proposed for it, or why no further round comes. Pure.
-
-The objects of `muster loop propose --json` and `loop explain --json`.
-
-Which of two variants is better, beyond the noise of their seeds.
+"""The next round of a loop: which variants it builds on, what is proposed for it, or why no further round comes.
+Better means beyond the noise of the seeds. Pure.
 """
 
 from __future__ import annotations

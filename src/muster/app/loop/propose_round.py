@@ -1,4 +1,5 @@
-"""Looks at a loop's runs, and carries the next round out: configs as files, a list of them, then the decision.
+"""`muster loop propose`: reads what was tried, has the next round proposed, writes its configs, then records the
+decision.
 
 Files are named by what is in them, and the decision comes last: whoever is killed on the way and begins again writes
 the same files once more and takes the round in once.

@@ -1,8 +1,5 @@
-"""A function of the user's as a proposer: plain data in, `{edit, reason}` out, for each parent by itself.
-
-Rules as a proposer: each parent by itself, the rules that fire for it, else the default.
-
-Which proposer a loop has, and the study that a search leaves for people to look at.
+"""The built-in proposers: rules, and a function of the user's (plain data in, `{edit, reason}` out, for each parent
+by itself). `make_proposer` chooses one for a loop; the search has a module of its own.
 """
 
 from __future__ import annotations

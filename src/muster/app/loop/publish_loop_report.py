@@ -1,10 +1,5 @@
-"""`reports/loop/summary.json` and the object of `muster loop report --json`.
-
-The pictures of a loop's report as bytes, by their names. matplotlib is imported only for the curve.
-
-What a loop's report rests on: every attempt that it tells of, with its config and the files of its history.
-
-Gathers what a loop's report is made from, and writes it with its stamp.
+"""`muster loop report`: gathers, draws and writes `reports/loop/` with its stamp, which rests on every attempt that
+the report names. matplotlib is imported only for the curve.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""A search as a proposer: points of a space, by a sampler that is told every score so far.
+"""The search as a proposer: Optuna samples points of a space, given every score so far.
 
-Configs that differ outside the space can't be compared, and each kind of them is searched by itself: a pool. The
-trials of a round are dealt to the pools in turn.
-
-Optuna: a study of what was tried, made anew each time, and what its sampler would try next.
-
-The decisions are the truth: a study that lived on beside them could differ from them after a kill. The same trials
-and the same seed give the same answers. The package is imported only where a search is carried out.
+The decisions are the truth: a study that lived on beside them could differ from them after a kill, so it is made anew
+each time. The same scores and the same seed give the same answers. Configs that differ outside the space can't be
+compared: each kind of them is a pool that is searched by itself, and the points of a round are dealt to the pools in
+turn. Optuna is imported only where a search is carried out.
 """
 
 from __future__ import annotations

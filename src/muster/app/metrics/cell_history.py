@@ -1,4 +1,6 @@
-"""What the run of a cell logged: the attempt that counts, where its numbers may lie, and why there are none."""
+"""The logged history of a cell: which attempt counts, the chain of attempts that it resumes, where their logs lie,
+and why there is none.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What runs logged, for people and for scripts: one block per run, one row per key.
-
-Finds what was asked for, a folder, a file or a cell, and measures what runs logged there.
+"""`muster metrics`: finds the folder, file or cell that was asked for, measures what its runs logged, and returns
+rows and JSON, one row per key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What the cost report is made from. Gathered by `acts`; reasons and log lines stay as they were recorded.
-
-The words of the cost report: those of the record, and its own.
-"""
+"""The facts of the cost report and its catalogue of words. Reasons and log lines stay as they were recorded."""
 
 from __future__ import annotations
 

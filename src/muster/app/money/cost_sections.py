@@ -1,6 +1,5 @@
-"""What may be claimed from what is there, by the number of seeds, and what may not.
-
-Mermaid diagrams of the cost report: the pipeline, the gap in the matrix, where it went.
+"""Sections of the cost report: what so many seeds allow to claim, and Mermaid diagrams of the pipeline, the gaps in
+the matrix and where the money went.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Gathers what the cost report is made from: coverage, products, losses, notes, what a completion would take.
-
-Looks at a campaign for its ledger, and writes the cost report.
+"""Gathers the facts of the cost report (coverage, products, losses, notes, the price of completing the matrix) and
+writes it.
 """
 
 from __future__ import annotations

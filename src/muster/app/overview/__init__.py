@@ -1,1 +1,1 @@
-"""What is asked across features: status, why, plan, wait, assert, export, ls."""
+"""What is asked across features: why, plan, the status table, packs, the demo."""

@@ -1,6 +1,5 @@
-"""Compressed streams of packs: gzip always, Zstandard where its package is there.
-
-The manifest of a pack: every file with its size and hash, ahead of all of them. What it may say is checked here.
+"""The format of packs: the manifest with every file's size and hash ahead of all files, and compression (gzip always,
+Zstandard where its package is there). What a manifest may say is checked here.
 """
 
 from __future__ import annotations

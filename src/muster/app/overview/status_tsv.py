@@ -1,6 +1,5 @@
-"""One row per cell, for people who grep: `reports/status/<job>_status_latest.tsv`. `adopt --status-tsv` reads it.
-
-Writes the status tables for people who grep.
+"""Writes `reports/status/<job>_status_latest.tsv`, one row per cell, for people who grep. `adopt --status-tsv` reads
+it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Reads the tar files that `muster pack` writes, member by member, and refuses every other kind.
+"""`muster unpack`: every file is checked against the manifest before anything of it can be seen.
 
-tarfile would follow what a header claims: links, devices, owners, and headers of any length in memory. This knows plain
-files with their name and size, and nothing else.
-
-Unpacks a pack: every file is held against the manifest before anything of it can be seen.
+The tar files are read here, member by member: tarfile would follow what a header claims (links, devices, owners,
+headers of any length in memory). This knows plain files with their name and size, and nothing else.
 """
 
 from __future__ import annotations

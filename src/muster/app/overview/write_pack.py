@@ -1,9 +1,7 @@
-"""Writes a pack: the manifest first, then every file as the manifest says, streamed; whole or not at all.
+"""Writes a pack: the manifest first, then every file, streamed; whole or not at all.
 
-What of a pack is masked, and what keeps it from being made: a pack is given to others.
-
-What Muster kept of attempts (their logs, how they ended, their orders) is packed without secrets. A file of the user's
-that holds a known one is not changed: numbers and hashes rest on it, so the pack is refused and the file is named.
+What Muster kept of attempts (logs, exits, orders) is packed without secrets. A file of the user's that holds a known
+one is not changed, since numbers and hashes rest on it: the pack is refused and the file is named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The written record of a campaign, from its event table and notes: what it was, what happened, what is missing.
+"""Gathers the written record of a campaign from its events and notes: what it was, what happened, what is missing.
 
-Everything in it comes from what was recorded. The environment that `up` was called in is never read: only variables
-that campaign.yaml declares are named.
+The environment that `up` was called in is never read: only variables that campaign.yaml declares are named.
 """
 
 from __future__ import annotations

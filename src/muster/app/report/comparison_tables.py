@@ -1,6 +1,5 @@
-"""The candidates against the baseline: a table on the primary metric, estimates for all other columns.
-
-Whether each config keeps the limit, by bounds and by counting; and whether one dominates the baseline.
+"""The candidates against the baseline: tables and sentences for the primary metric, the other columns, the cost limit
+and dominance.
 """
 
 from __future__ import annotations

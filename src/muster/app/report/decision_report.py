@@ -1,6 +1,5 @@
-"""The decision report: the verdict first, then everything it rests on, what would change it, and the evidence chain.
-
-What was declared: the procedure, the proxies and the notes, word for word where people wrote them.
+"""`decision.md`: the verdict first, then what was declared (word for word), what the verdict rests on, what would
+change it, and the evidence chain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The defence notes: what a committee would ask, answered with the numbers there are and with their limits.
-
-Answers about how the numbers came about: checkpoints, splits, seeds left out, identical runs, code.
+"""The defence notes: what a committee would ask, answered with the numbers there are and with their limits. Here are
+the answers about how they came about: checkpoints, splits, seeds left out, identical runs, code.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Answers about what is left: what more money would buy, and what can't be claimed.
-
-Answers about the numbers: the claim, the difference, its size, the seeds behind it, safety, parts.
+"""Answers of the defence notes about the numbers: the claim, the difference and its size, the seeds behind it,
+safety, parts, what more money would buy, what can't be claimed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What a table cell shows of a sample: no more than so many seeds allow.
-
-Which configs are set in bold: the best feasible one, and all that the declared test can't tell from it.
+"""Estimates in table cells (no more than so many seeds allow), and which configs are set in bold: the best feasible
+one, and all that the declared test can't tell from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""What a person's own jobs made of the results (`axes: []`, plots, notes) carries a stamp like our own files.
-
-`muster report`: what it made, as one object.
-
-Makes the report: tables, figures, texts with their stamp, and the bound documents.
+"""`muster report`: makes tables, figures and texts with one stamp, updates the bound documents, and stamps what the
+user's own jobs made of the results (`axes: []`, plots, notes).
 """
 
 from __future__ import annotations

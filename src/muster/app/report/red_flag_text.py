@@ -1,8 +1,5 @@
-"""`muster flag accept`: which of the flags that are raised now a person may clear, and why not the others.
-
-The red flags as a list: ERROR before WARN, each in words, with its cells and what it means.
-
-Red flags in words: the flag's own sentence in the reader's language, and what it means.
+"""Red flags in words: each flag's sentence in the reader's language, what it means, the list with ERROR before WARN,
+and which flags `muster flag accept` may clear.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The ablation table: configs by their factors, and the pairs that differ in one factor only.
-
-The main table: one row for each config, the columns of `report: columns`.
-
-The declared matrix as a grid of configs and seeds: what is there and what is missing.
+"""The tables of results: main table (a row for each config), ablation (pairs that differ in one factor), and coverage
+(configs by seeds, what is there and what is missing).
 """
 
 from __future__ import annotations

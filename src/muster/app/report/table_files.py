@@ -1,8 +1,7 @@
-"""The rows of the tables as data.
+"""The tables of a report as files in every format, and what each of their lines rests on: from there `muster trace`
+walks on (`muster trace reports/tables/main.md:5`).
 
-What the numbers in each line of a table rest on: `muster trace reports/tables/main.md:5` walks on from here.
-
-Tables for programs: one row for each config and column, every seed in a column of its own, full precision.
+The CSV is for programs: one row for each config and column, every seed in a column of its own, full precision.
 
 | column | meaning |
 | --- | --- |
@@ -19,8 +18,6 @@ Tables for programs: one row for each config and column, every seed in a column 
 
 What is not there is `NA`, never blank. Numbers read back to the same value. UTF-8, with a header line. A text that a
 spreadsheet would take for a formula has a `'` before it.
-
-The tables of a report in every format.
 """
 
 from __future__ import annotations

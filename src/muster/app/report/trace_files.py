@@ -1,6 +1,5 @@
-"""`muster trace`: from a derived file, or a sentence in it, back to result files, checkpoints, attempts and code.
-
-Finds a derived file's stamp and holds it against what is there now.
+"""`muster trace`: from a derived file, or a sentence in it, back to result files, checkpoints, attempts and code,
+compared with what is there now.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What would change the verdict: how far each of its conditions is from tipping over.
-
-How much a condition of the verdict hangs on a single seed: the same rule again, with each seed left out in turn.
+"""What would change the verdict: how far each of its conditions is from tipping over, and how much it hangs on a
+single seed (the same rule again with each seed left out in turn).
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""Which commands make derived files anew.
-
-`muster verify`: whether a derived file still is what its inputs make of it.
-
-Holds every derived file against what it was made from.
+"""`muster verify`: compares every derived file with what it was made from, and names the commands that make stale
+ones anew.
 """
 
 from __future__ import annotations

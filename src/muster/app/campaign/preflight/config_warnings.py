@@ -1,6 +1,5 @@
-"""`train.py --configs a b`: names of parts in the configs.yaml beside the script, as the Dreamer family reads them.
-
-Warns of save, log and evaluation periods that are longer than a run, before the run is paid for.
+"""Warnings about configs before a run is paid for: unknown names after `--configs` (the parts of `configs.yaml`
+beside the script, as the Dreamer family has them), and save, log or evaluation periods that are longer than the run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Which Python a job's command runs: the words to put before `-c`, so that its own environment can be asked.
-
-What a command runs in the end: launchers are taken off, and the script, module or program behind them is left.
+"""What a job's command runs in the end: the script, module or program behind all launchers, and the Python
+interpreter that runs it.
 """
 
 from __future__ import annotations

@@ -1,12 +1,5 @@
-"""What a campaign names for the time after its runs, and what is not there: told before the runs, not after them.
-
-What a campaign file may declare already and this version does not act on yet: said, never passed over in silence.
-
-Before anything is spent: can the commands be found, do the folders exist?
-
-Whether a program can be found, as the one who executes it would look for it; and what may have been meant.
-
-Whether what a job's command runs is there: its program, its script, its module. Nothing of it is executed.
+"""Programs, scripts, modules and folders that a campaign names and that are not there, also those for its finish.
+Nothing is executed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""A person's decisions: which cells a verb concerns, what must hold before it, what follows from it.
+"""What people decide about cells (`stop`, `retry`, `redo`, `giveup`, `accept`): which cells a verb concerns, what
+must hold first, and what follows.
 
-DONE cells that are run again, and with them the DONE cells that rest on them. Pure.
-
-What a redo decides: each cell, and the cells that are run again because of it.
-
-Waits from a command until attempts have ended and it is recorded; where no controller lives, one is started for it.
-
-A campaign that is down or held may have none. The one we start carries out what was decided, records what has ended and
-goes again.
+`AttemptEndWaiter` waits until stopped attempts are recorded as ended. A campaign that is down or held may have no
+controller: one is started, which carries out what was decided, records the ends and leaves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Renames a value of an axis: in the record first, where one decision moves its cells, then in campaign.yaml.
+"""`muster rename`: gives a value of an axis another name, first in the record, where one decision moves its cells,
+then in `campaign.yaml`.
 
-Whoever is killed in between says it again: the record knows that it was done, and the file is brought up to it.
+Whoever is killed in between runs the command again: the record knows what was done, and the file is brought up to it.
 """
 
 from __future__ import annotations

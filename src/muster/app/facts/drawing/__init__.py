@@ -1,1 +1,1 @@
-"""The drawing kit of every figure: style, page, context."""
+"""What all figures share: style, page, names as drawn."""

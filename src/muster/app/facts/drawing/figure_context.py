@@ -1,6 +1,5 @@
-"""Names as they can be written in a picture: the font has no Chinese, and a slide has no room for long ones.
-
-What all pictures of a report share: the facts, the names as drawn, and what every title must say.
+"""What all pictures of a report share: the facts, what every title must say, and names shortened to what a font
+without Chinese can draw.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Limits and tick labels of axes: short, and never twice the same.
-
-A slide-sized sheet: its style, title, footer and mark, and the files that it is saved as. Lengths in inches.
+"""A slide-sized page for one figure: axes, tick labels, title, footer and mark, and the files that it is saved as.
+Lengths in inches.
 """
 
 from __future__ import annotations

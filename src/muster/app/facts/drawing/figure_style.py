@@ -1,6 +1,5 @@
-"""matplotlib without its search for fonts.
-
-Colours that the colour-blind can tell apart (Okabe and Ito), each with a marker and a hatch for print in grey.
+"""The style of figures: matplotlib set up without its search for fonts, and colours that the colour-blind can tell
+apart (Okabe and Ito), each with a marker and a hatch for print in grey.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The pictures of a report as bytes: PNG, SVG and PDF, the same ones for the same facts.
 
-matplotlib is imported here alone, and not before the first picture is asked for.
+matplotlib is not imported before the first picture is asked for.
 """
 
 from __future__ import annotations

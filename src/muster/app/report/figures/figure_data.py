@@ -1,6 +1,5 @@
-"""Learning curves over the seeds of a config. Pure numbers.
-
-Which square of which panel each cell belongs to: configs down, seeds across, a panel for each job and split.
+"""The numbers behind figures: learning curves over the seeds of a config, and the square of each cell in the coverage
+matrix (configs down, seeds across, a panel for each job and split).
 """
 
 from __future__ import annotations
