@@ -1,4 +1,4 @@
-"""Begins a program of ours: `python -m muster.bootstrap.begin_process muster.bootstrap.controller_process ROOT`.
+"""Begins a process of ours: `python -m muster.bootstrap.begin_process muster.bootstrap.controller_process ROOT`.
 
 Where it can't be loaded or fails, it ends with one line that says why. A system without a free descriptor refuses
 modules as if they did not exist, so everything else is loaded in here.

@@ -1,6 +1,5 @@
-"""The controller's process: takes the lock and a new epoch, builds the ports, runs the loop.
-
-Which recorded environments are still needed: the newest, and those of attempts and steps that are not over.
+"""The controller's process: takes the lock and a new epoch, builds the ports, runs the loop. It also drops recorded
+environments that no attempt needs any more.
 """
 
 from __future__ import annotations

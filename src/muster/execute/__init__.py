@@ -1,1 +1,3 @@
-"""Doors for processes of 0.1, whose commands name these files. Nothing else imports them."""
+"""Entry points at the paths of 0.1: processes, crontab lines and services of that version name them. Nothing else
+imports them.
+"""

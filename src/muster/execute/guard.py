@@ -1,4 +1,4 @@
-"""The guard by the path that 0.1 knows: crontab lines and services of it name this file."""
+"""The guard at the path of 0.1, for its crontab lines and services."""
 
 import runpy
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""The safe opener, atomic writes, digests, and the layout of `.muster`."""
+"""Files and folders: the safe opener, atomic writes, the layout of `.muster`, whose a campaign is, crash points."""

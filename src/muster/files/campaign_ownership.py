@@ -1,14 +1,13 @@
-"""Whose a campaign is. In one that somebody else may have written nothing is run, recorded or mended: it is only read.
+"""Whose a campaign is, where it is found, and whether this user's own `up` started it here. What is somebody else's
+is only read; what was not started here never goes on by itself.
 
 A campaign is the caller's if its folder, its file and its state belong to the effective user, and not everybody may
-write to file and state. Exceptions are the folders that this user names in `trusted`, in a file of the user's own.
+write to file and state. Exceptions are the folders that this user names in `trusted`, in a file of the user's own. A
+campaign is found as git finds its repository: there or above; one of somebody else ends the search.
 
-Finds the campaign of a folder, as git finds its repository: there or above. One of somebody else ends the search.
-
-Whether this user's own `up` has started a campaign here. In any other nothing goes on by itself, whatever it says.
-
-What proves it: the register, by the folder and a key that both have. Or, where the register was deleted under a living
-campaign, the key as a controller handed it on to guard and shims; or a controller or guard that lives and holds a lock.
+What proves that it was started here: the register, by the folder and a key that both have. Or, where the register was
+deleted under a living campaign, the key as a controller handed it on to guard and shims; or a controller or guard
+that lives and holds a lock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Campaigns as they were taken in: `.muster/campaigns/<hash>.json`, immutable, so that the log can refer to them.
+"""What `up` takes in, as files: campaigns in `.muster/campaigns/<hash>.json`, immutable, so that the log can refer to
+them; and environments in `.muster/env/`, which hold secrets and go when no attempt needs them.
 
-Recorded environments, `.muster/env/*.json`: they hold secrets, and go when no attempt needs them any more.
-
-Who records one holds the folder's lock until the decision that names it is folded. Who deletes holds it alone, so an
-environment that is on its way into the log is never taken for an old one. Killed between two, the rest goes next time.
+Who records an environment holds the folder's lock until the decision that names it is folded. Who deletes holds it
+alone, so an environment that is on its way into the log is never taken for an old one. Killed between two, the rest
+goes next time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""How much memory a JSON text may take when it is parsed: `[{},{},...]` takes forty times its own size.
-
-What decoding JSON of unknown origin raises. msgspec lets two more through than its own errors.
-
-JSON of what people and file systems hand in: what is no Unicode is spelled out. A decision is read within bounds.
+"""JSON of unknown origin: decoded within bounds of memory (`[{},{},...]` takes forty times its own size), and encoded
+whatever texts people and file systems hand in.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Which values of a campaign are secrets: those of its `env:` at every level, and words of its command lines. Pure.
+"""The secret values that this process knows, and the functions that mask them: values of `env:` and words of command
+lines, of every campaign whose state was opened.
 
-The secret values that this process knows: of the recorded environments and campaigns whose state it has opened.
-
-One place for the whole process: a text that one campaign's run wrote may be told by any command. Built when it is first
-asked for, and again when something else was taken in.
+One place for the whole process: a text that one campaign's run wrote may be shown by any command. Built when it is
+first asked for, and again when something else was taken in.
 """
 
 from __future__ import annotations

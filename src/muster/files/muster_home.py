@@ -1,3 +1,5 @@
+"""`$MUSTER_HOME`: the folder of the slots, which users may share, and the private one with this user's register."""
+
 from __future__ import annotations
 
 import contextlib

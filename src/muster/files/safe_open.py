@@ -1,12 +1,10 @@
-"""Reading files that others may replace: a run may put what it likes into its own folder.
-
-Opens files that somebody else wrote: a run, a repository, another user. Every reader of such a file begins here.
+"""Opens files that somebody else wrote or may replace: a run, a repository, another user. Every reader of such a file
+begins here.
 
 Only a regular file is opened, at the end of whatever links lead to it: an output may be a link. A FIFO would wait for
 its other end, a device would never end, and to open some devices does something. Nothing is read beyond the size that
-the file had when it was opened, so that one which grows faster than it is read ends, too.
-
-Muster's own files have `plain_files`, which follows no links.
+the file had when it was opened, so that one which grows faster than it is read ends, too. Muster's own files are
+opened by `open_plain_file`, which follows no links.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""Where an attempt's facts lie.
-
-Which paths outside of a campaign's folder came with it in a pack: `muster unpack` brought them into its state.
-
-Where the state may lie: a local disk we can write to, in the folder it was made for.
-
-`.muster` is this user's alone: a folder of its own, in it no link, and nobody else may enter it.
+"""The layout and the place of `.muster`: attempt folders, where the state may lie (a local disk, in the folder it was
+made for, this user's alone), and whether the campaign was moved or copied.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Spans: for how long an attempt held its slots, how much of that its command ran, and what came of it.
+"""Billed spans: for how long an attempt held its slots, how much of that its command ran, what came of it, and how
+many units are billed.
 
-Durations are by boot time and exact; wall times place a span on the calendar, for prices.
-
-What is billed: GPUs. Two runs that share one GPU share its price; where a campaign has no GPU, each slot is one.
+Durations are by boot time and exact; wall times place a span on the calendar, for prices. A unit is a GPU: two runs
+that share one share its price. Where a campaign has no GPU, each slot is one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The budget: what may still start, and when what runs must end. Pure; the controller and `status` ask the same.
-
-What is still to come: from the durations of sibling cells, and from the step rate of those that run.
+"""The budget: what may still start, when what runs must end, and what is still to come, from the durations of sibling
+cells and the pace of those that run. Pure; the controller and `status` ask the same.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""Accounts: every second that is paid for is in exactly one of them, and their sum is what was spent.
+"""Prices over time, and accounts: every second that is paid for is in exactly one of them, and their sum is what was
+spent.
 
-Idle slots where GPUs are paid for: the campaign was running, a slot was free, and nothing ran on it.
-
-These hours are told and not billed: `per: gpu` bills what is leased. What a rented machine costs while nothing runs is
-an account of its own (`per: machine`).
-
-Prices over time: a price that is changed in the campaign file holds from then on, not for what was spent before.
+A price that is changed in the campaign file holds from then on. `per: gpu` bills what is leased; idle slots are
+counted and not billed. What a rented machine costs while nothing runs is an account of its own (`per: machine`).
 """
 
 from __future__ import annotations

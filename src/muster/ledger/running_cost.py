@@ -1,6 +1,5 @@
-"""Which stretches of time are covered, and which part of another one is not: what is paid twice is paid once.
-
-The till: a running sum of what a campaign has spent, cheap enough to be asked at every turn of a controller.
+"""The running sum of what a campaign has spent, cheap enough to be asked at every turn of a controller. What is
+covered by two spans is paid once.
 """
 
 from __future__ import annotations

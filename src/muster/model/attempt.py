@@ -1,11 +1,4 @@
-"""One execution of a cell's command, and how it ended.
-
-The code that an attempt ran, as attempt.json records it; older records have a commit alone, or nothing.
-
-attempt.json: what a shim is to do.
-
-A run that something else made and that was not taken in: what it took is known all the same.
-"""
+"""An attempt: one execution of a cell's command. Its order (`attempt.json`), the code that it ran, and how it ended."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What one look at a living run shows, signal by signal; and what is left of a dead one to explain it.
-
-One look at an attempt: the facts in its folder, and what the processes say.
+"""What one look at an attempt shows: the facts in its folder, its processes, its signals while it lives, and what is
+left of it when it is dead.
 """
 
 from __future__ import annotations

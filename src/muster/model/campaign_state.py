@@ -1,9 +1,4 @@
-"""What was done at the end of a campaign, and whether somebody wants the machine powered off.
-
-What was found of a gate over a run: told and recorded when something changes.
-
-All that has been decided about a campaign so far.
-"""
+"""The state of a campaign: all that has been decided about it so far, with its cells, gates, finish and intent."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""What can go wrong for a person, in one tree.
+"""The errors that reach a person, in one tree, and the formats of what lies in `.muster`.
 
-MusterError           the command failed                                          exit 1
-  UsageError          wrong use, nothing was changed                              exit 2
-    CampaignInvalid   the campaign file has mistakes (all of them are listed)     exit 2
+    MusterError           the command failed                                          exit 1
+      UsageError          wrong use, nothing was changed                              exit 2
+        CampaignInvalid   the campaign file has mistakes (all of them are listed)     exit 2
 
-Formats of what lies in `.muster`, and the word for a state that only a newer Muster knows.
-
-Raise a number in the commit after which an older Muster would misread what is written: a new kind of decision, another
-meaning of a field, a migration. A newer Muster reads all that older ones wrote; an older one refuses what is newer.
+Raise the number of a format in the commit after which an older Muster would misread what is written: a new kind of
+decision, another meaning of a field, a migration. A newer Muster reads all that older ones wrote; an older one
+refuses what is newer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Where an attempt's numbers come from: files, as they are now.
-
-What is known of a history that several attempts wrote: a run that was killed and resumed.
+"""Where an attempt's numbers come from: its files as they are now, and what is known of a history that several
+attempts wrote because a run was killed and resumed.
 """
 
 from __future__ import annotations

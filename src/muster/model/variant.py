@@ -1,6 +1,5 @@
-"""Variants: the configs that a loop runs, where each came from, and how far the rounds have come.
-
-The campaign with the variants that its loop has so far: a growing axis, and the seeds that repeat each of them.
+"""Variants: the configs that a loop runs, where each came from, and how far the rounds have come. With them the
+campaign has a longer axis.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Doors for processes of 0.1, whose commands name this package. Nothing else imports it."""
+"""Entry points under the names of 0.1, for processes of that version. Nothing else imports them."""

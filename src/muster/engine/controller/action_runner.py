@@ -1,6 +1,5 @@
-"""Carries decisions out, in the order of the protocol: written down first, done second.
-
-What happened, as events: every change of a verdict, and a notice for each that a person should hear of.
+"""Carries out what `decide` returned, in the order of the protocol: written down first, done second. Changes of a
+verdict become events, with a notice for each that a person should hear of.
 """
 
 from __future__ import annotations

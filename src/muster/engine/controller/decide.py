@@ -1,6 +1,5 @@
-"""What the controller can decide to do. Each is written down with its reason before it is done.
-
-decide(view, now) -> actions: pure, so that the simulator can drive it. The loop obeys.
+"""`decide(view, now)`: what the controller does next, as a list of actions with their reasons. Pure, so that the
+simulator can drive it; `action_runner` carries them out.
 """
 
 from __future__ import annotations

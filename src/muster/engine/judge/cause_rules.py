@@ -1,7 +1,8 @@
-"""Why an attempt ended: its exit, what the kernel and the driver counted, and the last words of its logs.
+"""Why an attempt ended: a table of rules over its exit, what the kernel and the driver counted, and the last words of
+its logs.
 
-The rules stand in a table, the strongest first; the first one that applies decides. A fact (how it was executed and
-stopped, its signal, its exit code) is proven; what is read off a log is proven only where nothing else can be true.
+The strongest rules stand first; the first one that applies decides. A fact (how it was executed and stopped, its
+signal, its exit code) is proven; what is read off a log is proven only where nothing else can be true.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""What the rules for causes look at: the exit, what was counted, and both logs, read.
-
-Whether the kernel killed for lack of memory, and when: by its counter and by its log.
-
-The plain sentences around causes: what a signal or a code means, and what a person may try.
-
-What added to a death without being its cause: shown beside it, so that nothing that was seen is lost.
+"""The facts about a death that the cause rules look at: exit, signals and codes in words, kernel kills for lack of
+memory, both logs, and what contributed without being the cause.
 """
 
 from __future__ import annotations

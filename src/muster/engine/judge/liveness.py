@@ -1,9 +1,8 @@
-"""The verdict of a run whose process lives: RUNNING, QUIET, STALLED or UNKNOWN, from its history and the time.
+"""The verdict of a run whose process lives: RUNNING, QUIET, STALLED or UNKNOWN, from its history and the time; and
+how long each signal may be silent.
 
 Activity is never progress. A run is convicted only when every progress signal that has ever advanced is silent beyond
 its limit, on several looks in a row; it is *proven* stalled only when nothing of it can be working.
-
-How long each signal may be silent: before it is suspected, and before it is convicted.
 """
 
 from __future__ import annotations

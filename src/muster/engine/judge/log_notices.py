@@ -1,6 +1,5 @@
-"""The end of a log as lines that can be read: no colours, a line per redraw of a bar, each worker's lines apart.
-
-What a log says beside Python's exceptions: the words of launchers, shells, schedulers, C++ and the GPU driver.
+"""The end of a log as clean lines (no colours, progress bars or worker labels), and the notices in it: the words of
+launchers, shells, schedulers, C++ and the GPU driver.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""How fast a living run gets on, by its own progress signals; for forecasts, never for a verdict.
-
-The readings behind a verdict of a living run, in words: rows of the evidence table, the cadence of each signal.
+"""The evidence about a living run in words: rows of the evidence table and the cadence of each signal; and its pace,
+for forecasts, never for a verdict.
 """
 
 from __future__ import annotations

@@ -1,13 +1,9 @@
-"""How often a signal advances: learned from its own gaps.
-
-Gaps have many modes (a log clock in seconds, evaluations, checkpoints): nothing is fitted, the empirical tail is used.
-
-Every floor, factor and count of the judge, as one value: tests and the simulator shrink it.
-
-What the looks at one living run add up to. `note` folds one look in; nothing here judges.
+"""The history of a living run: all looks folded together, signal by signal, with the cadence that each signal has
+shown and the thresholds of the judge. Nothing here judges.
 
 All times are CLOCK_BOOTTIME. A look that comes late (a busy machine, a suspend, a controller that was away) drops the
-gaps that run across it, because nobody knows when in between something happened.
+gaps that run across it, because nobody knows when in between something happened. Gaps have many modes (a log clock in
+seconds, evaluations, checkpoints): nothing is fitted, the empirical tail is used.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""How a run ended that nobody watched: its own last words, which make a cause probable and never more.
+"""The judge's part of `muster look`: a history begun with the times of a run's files, and how a run ended that nobody
+watched.
 
-The watch over a training that Muster did not start: the judge's own history, begun with what its files tell.
-
-A few looks in a few seconds show little of a run that is hours old. When its files were written tells the rest, by the
-wall clock, which may be wrong: what rests on that is never called proven.
+A few looks in a few seconds show little of a run that is hours old. File times tell the rest, by the wall clock,
+which may be wrong: what rests on that, or on a run's own last words, is never called proven.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""A cell's command as it is executed: placeholders filled, environment complete.
-
-What W&B is told through the environment: where it may write, and whether it may call home.
+"""A cell's command as it is executed: placeholders filled, environment complete, with what W&B is told (where it may
+write, whether it may call home).
 """
 
 from __future__ import annotations

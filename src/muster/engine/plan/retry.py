@@ -1,8 +1,7 @@
-"""Whether a death had to do with the outcome: a seed that the method lost, or one that it was robbed of.
+"""What follows a death: a retry by itself, or held until something changed. Never without a recorded cause.
 
-How a proof is read, told apart from what is executed: a mistake in it is mended without running anything again.
-
-What follows a death: a retry by itself, or held until something changed. Never without a recorded cause.
+Also whether a death had nothing to do with the outcome (a seed that was lost to the machine, not to the method), and
+the hash of how a proof is read: an error in `proof:` is corrected without running anything again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""The cells that are not settled, in the order they should start, kept up to date as decisions come in.
-
-Which startable cell goes first: the one with the longest remaining chain behind it. Estimates from siblings.
-
-How many slots a cell takes, and which of the free ones.
-
-When failures are not the cells' own: a slot or a machine on which everything dies must not burn the whole matrix.
+"""Which startable cell goes first (the one with the longest remaining chain), how many slots it takes and which, and
+when failures belong to a slot or the machine and not to the cells.
 """
 
 from __future__ import annotations

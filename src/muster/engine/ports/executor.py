@@ -1,6 +1,5 @@
-"""The executor: leases slots, starts shims, delivers stop requests.
-
-The waker: sleeps until something happened to an attempt, or somebody rang.
+"""The ports that start and wake: the executor leases slots, starts shims and delivers stop requests; the waker sleeps
+until something happened to an attempt, or somebody rang.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""The probe: one look at an attempt, everything it shows.
-
-The proof reader: what a run left behind, held against what its job asks for.
-
-The signals of living runs, and the memory of what earlier looks at them added up to.
-
-What is known of an attempt besides the files in its own folder: those can be deleted while it runs.
+"""The ports that look: the probe of an attempt, the reader of its proof, the signals of living runs and the memory of
+earlier looks, and traces of an attempt outside its own folder, which can be deleted while it runs.
 """
 
 # ruff: noqa: ARG002

@@ -1,3 +1,7 @@
+"""What looks at a run without a campaign have shown, for `muster look`: the host's inspector fills it, the app judges
+it.
+"""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
-"""The one lock that makes a process the campaign's controller.
-
-The store: decisions in, the campaign's state out.
+"""The store: decisions in, the campaign's state out; the one lock that makes a process the campaign's controller;
+what a rebuild of the database asks for and reports.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
-"""16 MB laid by, freed when the disk is full, so that how runs ended can still be written.
+"""Small files that a controller keeps in `.muster`: `controller.lock` (who decides, and when it last beat), the
+ballast, `watch.json`, and on which machine each attempt was claimed.
 
-controller.lock: one controller per campaign. The file says who holds it and when it last beat.
-
-On which machine an attempt was claimed: another boot id means a reboot only where the machine is the same.
-
-controller.lock of a campaign that is only read: who is written down in it, and whether that process lives.
-
-`.muster/watch.json`: what the looks at living runs add up to, for whoever looks next. Lost, it is learned again.
-
-One file for all runs, replaced whole at each poll and never synced: nothing that was decided rests on it.
+The ballast is 16 MB laid by, freed when the disk is full, so that ends can still be written. `watch.json` has what
+the looks at living runs add up to: replaced whole at each poll and never synced, since nothing that was decided rests
+on it. `ReadOnlyLock` is the lock of a campaign that is only read.
 """
 
 from __future__ import annotations

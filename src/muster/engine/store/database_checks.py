@@ -1,11 +1,9 @@
-"""campaign.db as a file, which may be deleted under those who have it open.
+"""Checks of `campaign.db`: is it of a newer Muster, is it sound, does a rebuilt one say the same; and how the file is
+made and deleted.
 
-SQLite keeps two files beside it, `-wal` and `-shm`, and finds them by name. Where the database was deleted and they
-were not, whoever makes it anew would share them with whoever still has the old one open: each would spoil the other's.
-
-Is this state of a newer Muster? Nobody may read past what it can't know, or write behind it.
-
-The database that fsck replaces: is it sound, what has it seen, and does it say the same as the new one?
+Nobody may read past what it can't know, or write behind it. SQLite keeps `-wal` and `-shm` beside the database and
+finds them by name: where the database was deleted and they were not, whoever makes it anew would share them with
+whoever still has the old one open, and each would spoil the other's.
 """
 
 from __future__ import annotations

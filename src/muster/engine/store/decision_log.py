@@ -1,10 +1,7 @@
-"""decisions.jsonl: appended and fsynced before anything takes effect. The database is folded from it.
+"""`decisions.jsonl`: appended and fsynced before anything takes effect. The database is folded from it. Texts are
+written without secrets; damaged lines are set aside and what was lost is put back in its order.
 
-Mends decisions.jsonl: lines that can't be read are set aside, and what was lost is put back in its order.
-
-Texts of a decision without secrets, as they go into the log: what a run, a program or a person said.
-
-Names, paths, hashes, tokens and what is executed are no texts, and stay as they are.
+Names, paths, hashes, tokens and what is executed are not masked: they are no texts.
 """
 
 from __future__ import annotations

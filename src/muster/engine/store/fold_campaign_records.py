@@ -1,10 +1,5 @@
-"""What decisions say about the machine's clocks: an epoch tells both, and `clock` that somebody set one of them.
-
-What the decisions about the finish do: the last execution of each step, the wish to power off, how far that is.
-
-What decisions say about a loop: which variants each round has, and why no further one comes.
-
-What decisions say about money: which prices were declared when, and what a person was told of the budget.
+"""The fold of decisions about the whole campaign: the machine's clocks, steps of the finish, rounds of a loop, prices
+and budget.
 """
 
 from __future__ import annotations

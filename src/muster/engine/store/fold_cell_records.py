@@ -1,8 +1,5 @@
-"""What decisions say about gates: the newest event of each, by cell.
-
-Runs that `muster adopt` found and did not take in: what they took is known, and stands in the ledger.
-
-What the decision `rename` does: cells get another name, and keep their attempts, reasons and gates.
+"""The fold of decisions about single cells: the newest event of each gate, runs that `muster adopt` refused (for the
+ledger), and renamed cells, which keep their attempts, reasons and gates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""muster gates
-
-muster gates draw
-"""
+"""muster gates"""
 
 from __future__ import annotations
 

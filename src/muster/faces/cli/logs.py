@@ -1,7 +1,4 @@
-"""muster logs
-
-A log on its way to a reader, without secrets: line by line, so that none is cut in two. Other bytes stay.
-"""
+"""muster logs. Logs are masked line by line on their way out, so that no secret is cut in two; all other bytes stay."""
 
 from __future__ import annotations
 

@@ -1,15 +1,10 @@
-"""Cuts the middle out of a log that grows without end, where `logs: {max: ...}` says so.
+"""Observes attempts on this machine for the engine: probe, proof, the post-mortem of a dead run, and the signals of
+living ones. Slow reads happen in other threads, so that no loop waits.
 
-A hole is punched into the file: the blocks are given back, the length and every offset stay. The run, which appends,
-notices nothing; nothing it writes meanwhile can be lost, as it could while a file is copied and truncated; and whoever
-reads the log goes on where it was. Nothing is put between the run and its log, as a pipe would be: that would have to
-live as long as the run does.
-
-What is left of a dead run to explain it, read once when its death is seen.
-
-Plugs the probe together with the proof readers and the orders they need. Slow reads happen apart: no loop waits.
-
-Plugs probes and progress readers together into the signals of living runs.
+Logs that grow beyond `logs: {max: ...}` are cut here. A hole is punched into the file: the blocks are given back, the
+length and every offset stay. The run, which appends, notices nothing; nothing it writes meanwhile can be lost, as it
+could while a file is copied and truncated; and whoever reads the log goes on where it was. Nothing is put between the
+run and its log, as a pipe would be: that would have to live as long as the run does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""One look at open attempts: the facts in their folders, and whether their processes are still the same ones.
-
-What a run said, without secrets, before anything is concluded from it: all that is told rests on these texts.
+"""Probes open attempts: the facts in their folders, and whether their processes are still the same ones. Texts of a
+run are masked before anything is concluded from them.
 """
 
 from __future__ import annotations

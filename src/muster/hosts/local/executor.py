@@ -1,6 +1,5 @@
-"""The local executor: leases, attempt folders, shims on this machine.
-
-The warm process that forks shims. Where it is missing or gone, shims are executed instead.
+"""The executor of this machine: slot leases, attempt folders, shims. A warm process forks the shims; where it is
+missing or gone, they are executed instead.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""Which GPUs there are and which of them somebody uses, by NVML. A hanging driver never hangs us.
-
-The NVIDIA driver's own word about itself, asked apart: one that hangs never hangs us.
-
-What NVML says about GPUs, asked apart from everybody: a driver that hangs makes us abstain, nothing else.
-
-Which GPUs a process tree uses that leased none, and whether others use them too.
+"""GPUs by NVML: which there are, who uses them, which ones a process tree uses without a lease. Asked in a process or
+thread of its own: a driver that hangs makes us abstain, nothing else.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """The guard: waits for the end of a campaign's controller, and starts it again while the intent is `running`.
 
 One file, standard library only, run under `python -I -S`. It imports nothing of muster, not even the shim, and no
-`json` before it has something to tell: what it does not load it need not keep in memory for weeks. It decides nothing.
+`json` before it has something to tell: what it does not load it need not keep in memory for weeks. It decides
+nothing.
 
     guard.py STATE [COMMAND...]   guard the campaign whose .muster folder is STATE; COMMAND starts a controller of it
 
-`guard.lock` has one holder. It ends when the intent is another one, when the log says that the campaign is at rest, or
-when its folder is gone or was moved.
+`guard.lock` has one holder. It ends when the intent is another one, when the log says that the campaign is at rest,
+or when its folder is gone or was moved.
 """
 
 from __future__ import annotations

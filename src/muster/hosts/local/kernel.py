@@ -1,6 +1,5 @@
-"""The memory cgroup of a process: how often the kernel killed in it, its limit, its use. None: can't be read.
-
-The kernel's own log: whom it killed for want of memory, which GPU failed, which task hangs in it.
+"""What the kernel says: its log (whom it killed for lack of memory, which GPU failed, which task hangs), and the
+memory cgroup of a process (kills, limit, use). None means: can't be read.
 """
 
 from __future__ import annotations

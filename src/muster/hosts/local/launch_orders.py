@@ -1,9 +1,9 @@
-"""`.muster/launched`: which attempts a shim was asked for, and who they turned out to be.
+"""Launching an attempt: `attempt.json`, the order with everything filled in, and `.muster/launched`, which attempts a
+shim was asked for and who they turned out to be.
 
-One line each, appended before the shim is asked for. It is not in the attempt's folder: whoever deletes that one does
-not make a living run look as if it had never been started. Never synced: it matters only while the machine is up.
-
-Builds attempt.json: the command with everything filled in, for one attempt on its leased slots.
+`launched` has one line each, appended before the shim is asked for. It is not in the attempt's folder: whoever
+deletes that one does not make a living run look as if it had never been started. Never synced: it matters only while
+the machine is up.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
-"""Living runs of a campaign whose state does not know them: it was deleted while they ran.
+"""What lives: runs of a campaign whose state does not know them, files that processes hold open, locks of shims and
+trees, orphans.
 
-They are found by what they carry and hold: their token and their output in the environment, their log as stdout or
-stderr. A run that dropped all of these can't be known.
-
-Which files processes hold open: who writes into a folder, whose shim still waits.
-
-What lives of an execution, by the facts in its folder: the locks of its shim and its tree, orphans that it named.
-
-In which of many folders a living process may write: one look at all, before any is looked at closely.
+A run is known by what it carries and holds: its token and its output in the environment, its log as stdout or stderr.
+One that dropped all of these can't be known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Who else works on this machine: processes of other people's accounts, not of the system's.
-
-Whether another user runs Muster on this machine, with whom this one does not share its slots.
+"""Other people on this machine: their processes (not the system's), and whether another user runs Muster without
+sharing its slots.
 """
 
 from __future__ import annotations

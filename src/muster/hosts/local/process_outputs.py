@@ -1,10 +1,8 @@
-"""Where a process puts its results: a folder that its command names, that of the files it has open, or its own.
+"""Where a process that Muster did not start puts its results, and which processes write into a folder. For `look` and
+`adopt`.
 
-Whether a process that has no file of a folder open writes there all the same: trainers open and close their files.
-
-A dead run must not live on in another of the same trainer, so every doubt says no.
-
-Who writes in a folder that is to be adopted: `adopt` looks as `muster look` does.
+Trainers open and close their files, so a process with no open file may write there all the same; a dead run must not
+live on in another one of the same trainer, so every doubt says no.
 """
 
 # Paths are texts here, as in the rest of this room.

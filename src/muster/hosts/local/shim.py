@@ -6,7 +6,8 @@ One file, standard library only, run under `python -I -S`; imports nothing of mu
     shim.py serve FD                stay warm and fork a shim for each request that comes over the socket FD
     shim.py stop FOLDER [TOKEN]     end the tree of an attempt whose shim is gone
 
-The steps are those of PROTOCOL.md; the order of the writes is the protocol, so read it top to bottom.
+The steps are those of docs/architecture.md, "How an attempt is executed"; the order of the writes is the protocol, so
+read it top to bottom.
 """
 
 from __future__ import annotations

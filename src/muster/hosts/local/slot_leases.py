@@ -1,8 +1,5 @@
-"""Why this user can take no slot at all, so that every cell would wait for ever: their folder is closed.
-
-Slot leases of all campaigns with one home: a flock on `$MUSTER_HOME/slots/<name>`, inherited by shim and run.
-
-The kernel frees it when the last of them ends.
+"""Slot leases of all campaigns with one home: a flock on `$MUSTER_HOME/slots/<name>`, inherited by shim and run. The
+kernel frees it when the last of them ends.
 
 The file says who took the lease last. That is for people, and for whoever asks whose it is; the lock alone counts.
 """

@@ -1,8 +1,5 @@
-"""Cells as people name them: `train/v2_full/2`, or a glob; and the look that every reading command starts with.
-
-What `retry`, `redo`, `giveup`, `accept` and `stop` share: whom they mean, and what each cell is told.
-
-A reason for what ends or settles many cells: without one nothing happens, and the whole command is shown.
+"""Cells as people name them (`train/v2_full/2`, or a glob), and what all verbs about cells share: choosing them,
+asking for a reason where there are many, printing what became of each.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The frame: finds a command's file only when it is called.
-
-A command with verbs of its own, such as `muster docs bind`: a mistyped one gets a hint.
+"""The `muster` command itself: a command's file is imported only when it is called, and a mistyped name gets a hint,
+also in groups such as `muster docs`.
 """
 
 from __future__ import annotations

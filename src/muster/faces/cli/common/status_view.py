@@ -1,8 +1,5 @@
-"""The matrix of a job as a grid: one mark per cell.
-
-What commands that look say of a controller that was gone: another was started, or why none was.
-
-What `status` shows. Without typer: this is asked all day long, and typer is a third of its start.
+"""What `status` prints: grids with a mark for each cell, the controller's state, gates, loop, finish, disk. Without
+typer: this is asked all day long, and typer is a third of its start.
 """
 
 from __future__ import annotations

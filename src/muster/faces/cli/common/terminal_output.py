@@ -1,13 +1,8 @@
-"""Mistakes of a campaign file as a compiler shows them: file:line:column, what, how to mend it.
+"""What a command writes to a terminal: colours, columns, short lists, JSON, mistakes of a campaign file with their
+place. Text from elsewhere is cleaned on the way.
 
-Colour that survives NO_COLOR and pipes, without the cost of importing a library for it.
-
-The one way to a screen: what a command prints is cleaned as it is written, and Muster's own codes alone get through.
-
-stdout and stderr are wrapped once, in `leave`, so no command has to think of it. Own codes carry a word that is drawn
-anew in each process; a run can't know it, so it can't colour, move the cursor or rename the window.
-
-Small things that many commands say: counts, a few of many names, columns that line up, one JSON object.
+stdout and stderr are wrapped once, in `entrypoint`, so no command has to think of it. Own codes carry a word that is
+drawn anew in each process; a run can't know it, so it can't colour, move the cursor or rename the window.
 """
 
 from __future__ import annotations
