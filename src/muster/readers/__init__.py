@@ -1,1 +1,1 @@
-"""Probes of processes and files; readers of steps and checkpoints."""
+"""Reads files that runs wrote: records, results, proofs, checkpoints, source code. A library for app and hosts."""

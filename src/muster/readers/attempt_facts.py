@@ -1,8 +1,9 @@
-"""The facts in an attempt's folder. Absent is one thing, unreadable another: only ENOENT means that one is not there.
+"""Reads the facts in an attempt's folder. Absent is one thing, unreadable another: only ENOENT means that one is not
+there.
 
-Everything else that keeps us from reading raises OSError: taking it for absence would call a living run dead.
-A run may write into its own folder: what no shim can have written there is damaged.
-Paths are texts and reads plain system calls: this runs for every run at every look.
+Everything else that keeps us from reading raises OSError: taking it for absence would call a living run dead. A run
+may write into its own folder: what no shim can have written there is damaged. Paths are texts and reads plain system
+calls: this runs for every run at every look.
 """
 
 # ruff: noqa: PTH116, PTH119

@@ -1,8 +1,5 @@
-"""A question that may never be answered (a driver, a network file system), asked in a thread of its own.
-
-Work that may take long or hang, apart from whoever asked for it, in daemon threads: nobody waits for them.
-
-Reads the files of many runs apart from the loop: in one thread while all answer, past one that hangs.
+"""Slow or hanging reads (a driver, a network file system) in daemon threads: nobody waits for them. One thread reads
+for all runs while all answer, and is left behind where one hangs.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Checkpoints that a living run saves: each new one is opened once, and counts if it is whole.
+"""Watches files that appear while a run lives: checkpoints (each new one is opened once, and counts if it is whole),
+and chunks, shards or logs in hundreds of thousands.
 
-Files that appear one after the other: replay chunks, shards, logs. Hundreds of thousands of them must cost little.
-
-A folder is listed only when its own time says that names came or went, and files are counted by name without a look at
-each. The newest few are looked at: one file that grows is progress too.
+A folder is listed only when its own time says that names came or went, and files are counted by name without a look
+at each. The newest few are looked at: one file that grows is progress too.
 """
 
 # ruff: noqa: PTH112, PTH114, PTH116, PTH118, PTH208

@@ -1,6 +1,5 @@
-"""The newest word of each gate over an attempt, from the traces that the controller keeps in its folder.
-
-What past runs of a campaign wrote for a gate.
+"""The traces that the controller keeps of gates in an attempt's folder, their newest rows, and what past runs of a
+campaign wrote for a gate.
 """
 
 from __future__ import annotations

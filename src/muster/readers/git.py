@@ -1,6 +1,5 @@
-"""git, asked so that nothing of a stranger's repository is executed, never for longer or more than its limits.
-
-PATH without the places that a repository could have filled: whatever we run by name is the user's own program.
+"""Asks git so that nothing of a stranger's repository is executed, never for longer or more than its limits. Programs
+are taken from PATH without the places that a repository could have filled.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
-"""Which rows count where several attempts wrote one history: a run that was killed and resumed. Numbers only.
-
-What an attempt wrote after the checkpoint that the next one went on from is lost: those steps were run again.
-
-One log that several attempts wrote: its files, and which of their rows count.
-
-One pass over a jsonl file for all who ask for its rows: a log may have gigabytes.
-
-The rows of a CSV file that somebody else wrote: a line or a row that never ends is refused, not read into memory.
+"""Rows of logs. Which of them count where several attempts wrote one history (what was written after the checkpoint
+that the next attempt began from is lost); one pass over a jsonl file for all who ask; rows of a CSV file, bounded in
+length.
 """
 
 # Paths are texts here, as in the rest of this room.

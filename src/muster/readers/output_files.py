@@ -1,6 +1,5 @@
-"""Files that a glob of the campaign file fits, the newest first.
-
-Where a run put its files: the declared folder, or the one that fits a glob because the trainer names its own.
+"""Where a run put its files: the declared folder, or the newest one that fits a glob, because trainers name their
+own.
 """
 
 # ruff: noqa: PTH112, PTH116, PTH208, PTH113, PTH118, PTH120

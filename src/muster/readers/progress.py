@@ -1,7 +1,4 @@
-"""How far a living run is: one mark per declared source of progress. A look costs what is new since the last one.
-
-The declared sources of progress, each of which makes one mark at a look.
-"""
+"""How far a living run is: one mark per declared source of progress. A look costs what is new since the last one."""
 
 # ruff: noqa: PTH118, PTH120, PTH119
 # Paths are texts here: globs are no paths, and this runs for every run every few seconds.

@@ -1,6 +1,5 @@
-"""Which attempts of a cell make one run: each goes on from a checkpoint of the one before it.
-
-The checkpoint that a later attempt may go on from: the newest one that opens.
+"""Resumed runs: which attempts of a cell go on from a checkpoint of the one before, and the newest whole checkpoint
+that the next one may use.
 """
 
 # ruff: noqa: PTH118

@@ -1,6 +1,5 @@
-"""When a run that nobody watched began and ended, from its folder's name and the times of its files.
-
-When, in the course of a run, a file was saved. File times are wall times, and the wall clock may jump.
+"""When an unwatched run began and ended, from its folder's name and the times of its files; and where in the course
+of a run a file was saved. File times are wall times, and the wall clock may jump.
 """
 
 # ruff: noqa: PTH116, PTH118, PTH120

@@ -1,8 +1,5 @@
-"""Which code a cell runs: the commit, what was changed since, and source that git does not know.
-
-Files as commits have them, by hash.
-
-Files of source: which are, what is in them by hash, and whether they are still as they were seen.
+"""The source code that a cell runs: the commit, what was changed since, and source that git does not know, by hash;
+and whether these files are still as they were seen.
 """
 
 from __future__ import annotations

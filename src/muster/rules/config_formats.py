@@ -1,8 +1,5 @@
-"""JSON with the place of every value: numbers that nobody edits stay as they are written.
-
-TOML: tomlkit keeps comments and forms.
-
-YAML with the place of every value: comments, order and the form of everything else survive an edit.
+"""JSON, TOML and YAML with the place of every value, so that an edit keeps comments, order and the form of everything
+else.
 """
 
 from __future__ import annotations

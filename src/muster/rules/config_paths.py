@@ -1,6 +1,5 @@
-"""A config file as it was read: plain values, and where in the text each of them stands.
-
-Paths into a config: `model.layers[0].lr`, `features.*.weight`, `**.dropout`, `a["b.c"]`.
+"""Paths into a config (`model.layers[0].lr`, `features.*.weight`, `**.dropout`, `a["b.c"]`), and the parsed config
+that they lead into.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Names of variants: short, unique, and the same for the same config.
-
-Edits of a config's text: the characters of the changed values and no others.
+"""Edits a config's text: the characters of the changed values and no others. The variant gets a short name, unique
+and the same for the same config.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What an edit makes of a value. Types are kept: an integer stays one, and says where it was rounded.
-
-One edit of a config: `PATH@set=V`, `@mul=F`, `@add=F`, with bounds: `PATH@mul=1.5@max=10`.
+"""One edit of a config: `PATH@set=V`, `@mul=F`, `@add=F`, with bounds: `PATH@mul=1.5@max=10`. Types are kept: an
+integer stays one, and says where it was rounded.
 """
 
 from __future__ import annotations

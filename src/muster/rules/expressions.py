@@ -1,8 +1,6 @@
 """The language of `when` and of `keep: by`: `last("ot.pi_sum") < 0.05 and not missing("eval.success")`.
 
 No Python is evaluated: a text becomes a tree of the few nodes below, or an error with its column.
-
-The words of an expression, each with its column.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What a campaign's `loop:` asks for, ready to use: rules parsed, the ready set filled in, the space read.
-
-Rule sets that come with Muster. `act_ot`: imitation with action chunks and an optimal-transport loss.
+"""The settings of a campaign's `loop:`, ready to use: rules parsed, built-in rule sets filled in (`act_ot`: imitation
+with action chunks and an optimal-transport loss), the search space read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Which runs are hopeless: by the median of the others, at the step that they have reached. Pure.
-
-What became of each variant of a loop: its runs, their summaries, and the score that ranks it.
+"""Ranks the variants of a loop by the scores of their runs, and finds hopeless runs: worse than the median of the
+others at the step that they have reached. Pure.
 """
 
 from __future__ import annotations

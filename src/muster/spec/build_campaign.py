@@ -1,4 +1,4 @@
-"""The model of a campaign file as the domain's Campaign."""
+"""Builds the Campaign of `model` from the validated campaign file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""What all models of the campaign file share.
-
-The kinds of value in a campaign file: how each is read, what it is called, and what is said when it is wrong.
+"""The kinds of values in a campaign file: how each is read, what it is called, and what a message says when it is
+wrong. Also what all its models share.
 
 Scalars arrive as nodes, so that a reader sees `1e5`, `010` and `"5"` as they were written.
 """

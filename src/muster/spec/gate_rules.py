@@ -1,6 +1,5 @@
-"""Gates: the names in them must stand for something. Whether what they ask for is possible, `check` looks into.
-
-A gate's settings in a file of their own, for `muster gates replay --with FILE`; every mistake with its line.
+"""Lints `gates:`: names in them must stand for something. Also reads the gate file of `muster gates replay --with
+FILE`; every mistake with its line.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""The matrix of each job: too large, empty, a need without a cell, outputs that two cells would share.
-
-What a command would get and what it would not: `~` and `$X` that nobody expands, axes that go nowhere, no GPU.
-
-Two cells whose outputs can't be told apart: the same path, or a glob that fits the other one's folder.
+"""Lints the cells: a matrix that is too large or empty, needs without a cell, outputs that two cells would share,
+words of commands that nobody expands (`~`, `$X`), axes that go nowhere.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""What the lint modules share: the model, where its parts stand, and the list of mistakes.
-
-Warns of regular expressions that may take for ever on some line of a run.
-
-Texts that a shell reads: placeholders where no value is safe, and values that a second shell would read as code.
-
-Which placeholders a job may use where, and what is wrong with one that it may not.
+"""What the lint modules share: the model with its places and the list of mistakes; checks of placeholders, of texts
+that a shell reads, and of regular expressions that may take for ever.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What is made of the runs, in the campaign file: decision, report, loop, notices, finish.
-
-A loop's search and its entry point, in the campaign file.
-"""
+"""The sections `decision`, `report`, `loop`, `notify` and `finish` of the campaign file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Text in, a document with positions out; or what keeps it from being YAML, in plain words.
-
-What ruamel.yaml says about a text that is not YAML, in words that help.
-"""
+"""Reads YAML into a document with positions, or says in plain words what keeps it from being YAML."""
 
 from __future__ import annotations
 

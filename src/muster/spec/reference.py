@@ -1,6 +1,5 @@
-"""The reference of the campaign file, made from the models: `python -m muster.spec.reference > docs/campaign.md`.
-
-JSON schema of the campaign file.
+"""The reference of the campaign file, made from the models (`python -m muster.spec.reference > docs/campaign.md`),
+and its JSON schema.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
-"""What pydantic found, in plain words and with its place.
-
-The largest part of a document that is valid, so that the lints can tell their mistakes beside the others.
-
-Which model stands at a path of the campaign file, and which keys it knows.
+"""Validates a document against the models: what pydantic found, in plain words with its place; the largest part that
+is valid, so that lints can tell their mistakes too; which keys each model knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A YAML text as a tree of nodes that know their place. Paths in it are tuples of keys and indexes.
 
-What an unquoted scalar means: YAML 1.2, core schema. And where a YAML 1.1 reader would see something else.
+Unquoted scalars are read by YAML 1.2, core schema; where a YAML 1.1 reader would see something else, that is known
+too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""What a look at gates and schedules finds.
-
-Contradictions of gates and schedules that can be known before a run is paid for.
-
-Schedules and curricula against the length of the run.
-"""
+"""Contradictions of gates, schedules and curricula that can be found before a run is paid for."""
 
 from __future__ import annotations
 

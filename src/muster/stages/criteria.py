@@ -1,6 +1,5 @@
-"""A criterion: bounds on what a window makes of a key, which may differ by stage.
-
-What is made of the last values of a key: `last`, `mean 3`, `median 4`, `min 3`, `max 3`, `all 3`, `p10 20`.
+"""A criterion of a gate: bounds, which may differ by stage, on what a window makes of a key's last values: `last`,
+`mean 3`, `median 4`, `min 3`, `max 3`, `all 3`, `p10 20`.
 
 A window is judged once it is full. One that holds a value that is no number can't be judged until that has left it.
 """

@@ -1,10 +1,5 @@
-"""What is wrong with a written setting: every problem at once, each with its place in the text.
-
-Reads settings that come as mappings and lists, as YAML and JSON give them; all mistakes at once.
-
-Reads the short notations of command lines: pieces with their places, numbers that say what is wrong with them.
-
-Settings that differ by stage, as command lines write them: `ne:0.13,main:0.10`.
+"""Reads written settings: mappings and lists from YAML or JSON, and the short notations of command lines
+(`ne:0.13,main:0.10`). All problems at once, each with its place.
 """
 
 from __future__ import annotations

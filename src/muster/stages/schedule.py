@@ -1,10 +1,8 @@
-"""A curriculum: a value (15 fish, then 20, ...) and for how many iterations it holds. Iterations count from 1.
+"""The stages of a training in their order: which one an iteration belongs to, and what is left of each type. Also
+curricula (a value such as 15 fish, and for how many iterations it holds) and tail seeds.
 
-Hands out tail seeds: each as often as it is to be replayed, then the next, round and round.
-
-The stages of a training in their order: which one at an iteration, and what is left of each type.
-
-Iterations count from 1. A stage draws its hard starts ("tail seeds") from a file.
+Iterations count from 1. A stage draws its hard starts ("tail seeds") from a file; each is replayed as often as it is
+to be, then the next, round and round.
 """
 
 from __future__ import annotations

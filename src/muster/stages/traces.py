@@ -1,8 +1,5 @@
-"""What a run observed, iteration by iteration: the stream that a gate reads.
-
-Evaluations out of whatever holds them: JSON lines, a gate's trace, CSV, or a table in a Markdown document.
-
-The files that a staged training leaves behind, as texts: the script writes them, nothing here does.
+"""The files of a staged training as texts, written and read: gate traces, schedule traces, and evaluations in JSON
+lines, CSV or a Markdown table. The script does the I/O, nothing here does.
 """
 
 from __future__ import annotations

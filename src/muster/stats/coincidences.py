@@ -1,12 +1,9 @@
-"""How coarse a metric is: the lattice that all its values lie on, as they were written.
+"""How likely it is that runs have equal values by chance, given how coarse the metric is.
 
-Accuracies are multiples of 1/N, costs are counts, papers round to a decimal or two. Two runs meet on a coarse lattice
-by chance, and never on a fine one. Every estimate errs on the coarse side, where meeting is no surprise.
-
-How likely it is that values meet as they do, if every run is one of its own.
-
-The model is a normal distribution with the spread that was seen, laid on the metric's lattice. Whatever is not known is
-taken so that meeting is likelier: honest runs are not to be accused.
+Accuracies are multiples of 1/N, costs are counts, papers round to a decimal or two: all values lie on a lattice. Two
+runs meet on a coarse lattice by chance, and never on a fine one. The model is a normal distribution with the spread
+that was seen, laid on that lattice. Every estimate errs on the side where meeting is no surprise: honest runs are not
+to be accused.
 """
 
 from __future__ import annotations

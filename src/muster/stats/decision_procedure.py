@@ -1,10 +1,9 @@
 """The declared procedure: INVALID, INCOMPLETE, RECOMMEND, EQUIVALENT, KEEP_BASELINE, NOT_ENOUGH_EVIDENCE.
 
-Every route shares alpha among the looks and, where it picks among candidates, among these. A config is recommended
-wrongly if it breaks the limit or is worse by delta. Each of these takes one wrong test of this one config, at
-alpha / (looks x candidates); so all candidates at all looks together are wrong in a share of alpha at most.
-
-Safety first: whether the mean cost keeps its limit, by one-sided bounds that hold for skewed costs, too.
+Safety first: whether the mean cost keeps its limit, by one-sided bounds that hold for skewed costs, too. Every route
+shares alpha among the looks and, where it picks among candidates, among these. A config is recommended wrongly if it
+breaks the limit or is worse by delta. Each of these takes one wrong test of this one config, at alpha / (looks x
+candidates); so all candidates at all looks together are wrong in a share of alpha at most.
 """
 
 from __future__ import annotations

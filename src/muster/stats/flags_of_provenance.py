@@ -1,6 +1,5 @@
-"""Red flags of the way in which cells were made: checkpoints, settings, code, episodes.
-
-Red flags of rows: runs of different definitions in one table, and seeds that are not there any more.
+"""Red flags about how cells were made: checkpoints, settings, code, episodes, different definitions in one table,
+seeds that are missing.
 """
 
 from __future__ import annotations

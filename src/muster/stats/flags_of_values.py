@@ -1,6 +1,6 @@
-"""Red flags: what makes a table no result (ERROR), or one that needs a word beside it (WARN).
-
-Whether one metric was written in two units: a rate as 0.87 in some cells and as 87 in others.
+"""Red flags about values: not finite, equal where chance can't explain it, in mixed units (a rate as 0.87 in some
+cells and as 87 in others), changed or chosen by running again. ERROR makes a table no result, WARN needs a word
+beside it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What red flags are read from, and what they are.
-
-What a red flag means for the verdict: whether something is decided where it lies, whether a person cleared it.
+"""What a red flag is, what it is found in, and what it means for the verdict: whether something is decided where it
+lies, whether a person accepted it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
-"""Two samples: the difference of their means, with its interval, its p values and its size.
-
-Fisher's exact test of two rates.
-
-Things by what they have in common.
-
-One metric of one config on one split: a value for each training seed, and what so many seeds allow to be said.
+"""Samples and their comparison: one metric of one config on one split with a value for each training seed; the
+difference of two means with its interval, p values and size; Fisher's exact test of two rates.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The cheapest next step: how many seeds more, for whom, and what they cost.
-
-How many seeds a difference that matters needs, from the spread that was seen and never from the difference seen.
+"""How many more seeds: for a difference that matters, from the spread that was seen and never from the difference
+seen; and the cheapest next step.
 """
 
 from __future__ import annotations

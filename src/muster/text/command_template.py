@@ -1,8 +1,8 @@
 """Placeholders in commands and paths: `{seed}`, `{config.args}`, `{last.checkpoint}`.
 
-`{{` and `}}` are braces, `${X}` is left alone for the child's own use. In a command that is split into words the values
-go in after the splitting, so nothing in a value can split, quote or run anything. Only `.args` splits, because it is
-words by its nature. A text for a shell is no such command: `shell_text.render_shell` quotes each value for its place.
+`{{` and `}}` are braces, `${X}` is left alone for the child's own use. In a command that is split into words the
+values go in after the splitting, so nothing in a value can split, quote or run anything. Only `.args` splits, because
+it is words by its nature. A text for a shell is no such command: `shell_quoting` quotes each value for its place.
 """
 
 from __future__ import annotations

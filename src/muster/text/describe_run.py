@@ -1,8 +1,5 @@
-"""The code that cells ran, in words: a commit alone is named only where nothing else ran.
-
-Says what counts of a history that several attempts wrote, and what is missing of it.
-
-Why results can't be read, in the report's language.
+"""Sentences about runs for reports: the code that cells ran (a commit alone is named only where nothing else ran),
+resumed histories, results that can't be read.
 """
 
 from __future__ import annotations

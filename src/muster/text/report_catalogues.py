@@ -1,7 +1,4 @@
-"""The journal's own words, in one language.
-
-The record's own words, and how cells, times and other people's texts are put into its sentences.
-"""
+"""The catalogues of journal and record, and how cells, times and other people's texts are put into their sentences."""
 
 from __future__ import annotations
 

@@ -1,10 +1,7 @@
-"""A table as data: what is in it and what is told under it, before any format.
+"""A table as data, before any format, and its rendering in Markdown and LaTeX (booktabs).
 
-A table in LaTeX, with booktabs. Chinese stands in captions only, and a comment says what they need.
-
-The notes of a table are part of its caption: papers have no other place for them.
-
-A table in Markdown.
+In LaTeX the notes of a table are part of its caption: papers have no other place for them. Chinese stands in captions
+only, and a comment says what they need.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What a terminal would obey, or a reader not see: control characters, escape sequences, text that runs backwards.
+"""Makes text safe for a terminal: control characters, escape sequences, text that runs backwards. One table says what
+is unsafe.
 
-Text from runs, repositories and other users is data. One table says what is unsafe; all that is shown goes through it.
+Text from runs, repositories and other users is data; all that is shown goes through here.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The arrays of an .npz file: as much of them as is asked for, and no more than fits.
-
-The arrays of a pickle: a type, a shape and bytes that must fit each other before numpy hears of them.
+"""Arrays in checkpoints: of an .npz file, as many as are asked for and no more than fits; of a pickle, where type,
+shape and bytes must agree before numpy sees them.
 """
 
 from __future__ import annotations

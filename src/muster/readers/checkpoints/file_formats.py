@@ -1,12 +1,10 @@
-"""Whether a file of a known format is whole, by its content and without executing any of it.
+"""Whether a file of a known format (zip, npy, safetensors, pickle) is whole, by its content and without executing any
+of it.
 
-Each check returns what was looked at, or raises Broken with a plain reason. Nothing is loaded: large parts are
-streamed or skipped, and what is looked at is bounded by the budget.
-
-Zip archives that somebody else made. What really comes out of them is counted; what they claim is not believed.
-
-A few hundred bytes of bzip2 unfold to gigabytes before anybody can look, so only what is stored or deflated is read:
-torch, numpy and keras write nothing else. Deflated members come out in pieces of a size that the reader chooses.
+Each check returns what was looked at, or raises BrokenFile with a plain reason. Nothing is loaded: large parts are
+streamed or skipped, and what is looked at is bounded by the budget. What really comes out of a zip archive is
+counted; what it claims is not believed. Only members that are stored or deflated are read, as torch, numpy and keras
+write them: a few hundred bytes of bzip2 unfold to gigabytes before anybody can look.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""What a run's own config file says about the cell it belongs to.
-
-The status table that somebody's script kept: which run it calls a success, and where it lies.
+"""Which cell a run belongs to: the values of axes in its own config file, and the rows of a status table that
+somebody's script kept.
 """
 
 from __future__ import annotations

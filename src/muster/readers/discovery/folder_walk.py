@@ -1,8 +1,5 @@
-"""A look around in a folder that nobody told us about: bounded in depth, in number and in time.
-
-The files under a folder: near ones first, bounded in depth, in number and in time.
-
-What the files and folders are called that runs log into, and which of them are W&B's own.
+"""Walks a folder that nobody described: near files first, bounded in depth, number and time; and which names are
+those of logs or of W&B's own files.
 """
 
 # ruff: noqa: PTH116, PTH118

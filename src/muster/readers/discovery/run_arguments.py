@@ -1,9 +1,8 @@
-"""Periods that a run's own config declares: `log_every: 1000` explains a log that is quiet for 1000 seconds.
+"""What a run's own command or config declares: the last step, and periods such as `log_every: 1000`, which explain a
+quiet log.
 
-Whether they are seconds or steps the config does not say: they are hints, held against what is seen. Parsing YAML is
-slow: read them once per run.
-
-The last step that a run is to reach, as its command or its own config names it.
+Whether a period is in seconds or steps the config does not say: they are hints, held against what is seen. Parsing
+YAML is slow: read them once per run.
 """
 
 # ruff: noqa: PTH118, PTH122

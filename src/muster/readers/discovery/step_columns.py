@@ -1,6 +1,5 @@
-"""Which column of a file counts the steps, and when its last rows were written: read off its end.
-
-When files that come one after the other were saved: their times give ages and gaps, for what was not watched.
+"""The column of a file that counts the steps, read off its end, and the dates of rows and files, which give ages and
+gaps for what was not watched.
 """
 
 # ruff: noqa: PTH116, PTH118, PTH208

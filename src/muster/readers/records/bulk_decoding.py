@@ -1,8 +1,5 @@
-"""Columns out of many rows at once, by numpy: numbers for keys, and the values of each key in the order of rows.
-
-Many events at once: numpy finds step and summary of all of them side by side.
-
-Many history records at once: numpy walks all of them side by side, item by item.
+"""Decodes many rows at once, by numpy: events and history records side by side, item by item, into a column for each
+key.
 
 Only items whose lengths take one byte each are walked so; a record that holds any other is handed back to be read
 slowly. All lengths are checked, so that both ways read the same.

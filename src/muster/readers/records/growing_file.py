@@ -1,6 +1,5 @@
-"""The bytes of a file from where the last look ended, and whether it is still the same file.
-
-The whole lines that were added to a file since the last look.
+"""A file that grows: the bytes or whole lines that were added since the last look, and whether it is still the same
+file.
 
 Files are truncated, rotated, replaced and cut by power cuts while they are read. None of it may raise, cost more than
 what is new, or pass on a line that the run did not write.

@@ -1,6 +1,5 @@
-"""One history out of one or several files: event files of a run that was restarted follow each other.
-
-Histories with one row per line: what they share is the cutting into lines, and the step of each row.
+"""One history out of one or several files: those of a restarted run follow each other. Also what all histories with
+one row per line share: the cutting into lines, and the step of each row.
 """
 
 # ruff: noqa: PTH119

@@ -1,10 +1,8 @@
-"""A JSON object per line, all keys. msgspec decodes a block at once into a type made for the keys seen so far.
+"""Histories in JSON: one object per line, all keys; and files that are written anew as a whole (HF's
+`trainer_state.json`, the summary that W&B leaves at exit).
 
-A type for the rows of a JSONL file, made of the keys that were seen: decoding into it is fast and misses nothing.
-
-Unknown keys and other types are errors of msgspec, so that a late key is never dropped: the type is made anew then.
-
-Histories that are written anew as a whole: HF's `trainer_state.json`, and the summary that W&B leaves at exit.
+msgspec decodes a block of lines at once into a type made for the keys seen so far. Unknown keys and other types are
+errors of msgspec, so that a late key is never dropped: the type is made anew then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""Finds what runs logged under a folder: a bounded walk, the files by their names, and which of them make one run.
-
-The summaries of all keys of one run, out of one or several sources; a second look costs what is new.
+"""Finds the logged runs under a folder (a bounded walk, files by their names, which of them make one run), and
+measures their keys; a second look costs what is new.
 """
 
 # ruff: noqa: PTH113, PTH118, PTH119, PTH120, PTH122

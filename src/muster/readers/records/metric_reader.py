@@ -1,4 +1,4 @@
-"""The metric reader: what a run logged, handed out as it grows, by whatever format it was written in.
+"""The interface of metric readers: what a run logged, handed out as it grows, by whatever format it was written in.
 
 Values come in columns, 8 bytes each, never as one object per value: a history may have millions of them.
 """

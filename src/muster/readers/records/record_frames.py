@@ -1,10 +1,8 @@
-"""The checksum of TensorBoard's event files: crc32c, rotated and shifted. One by one, or for many pieces at once.
+"""The binary framing of TensorBoard's event files and of `.wandb` files, with their checksums (crc32c), and as much
+of the protobuf wire format as both need.
 
-The framing of TensorBoard's event files: length, its checksum, the event, its checksum.
-
-The framing of a `.wandb` file: blocks of 32 KiB, chunks with a checksum, records of one or more chunks.
-
-As much of the protobuf wire format as event files need: varints, and the fields of a message.
+An event is framed by its length, a checksum of that, and a checksum of the event. A `.wandb` file has blocks of 32
+KiB, in them chunks with a checksum; a record has one or more chunks.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Texts into numbers, a whole column at once.
+"""Numbers and steps in the rows of text logs, and the last step of a file, read from its end: a log may have
+gigabytes, the answer is in its tail.
 
-The last step a run wrote, read from the end of its file: a log may have gigabytes, the answer is in its tail.
-
-A half-written last line, a tail of NULs after a power cut, bare NaN, and rows without the key are all normal. How one
-line holds a step is here too; `metrics` reads files that grow with it.
+A half-written last line, a tail of NULs after a power cut, bare NaN, and rows without the key are all normal.
 """
 
 from __future__ import annotations

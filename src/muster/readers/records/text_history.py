@@ -1,6 +1,5 @@
-"""A table with a header, all columns: CSV as most write it, and as Lightning does, with empty fields.
-
-Numbers in what a run prints: `key=value` and `key: value`, or the named groups of a regex. A row is a line.
+"""Histories in text: CSV with a header (as Lightning writes it, with empty fields, too), and printed lines with
+`key=value`, `key: value` or the named groups of a regex.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
-"""Steps in a file with one JSON object per line. Only the newest row that holds the key is decoded.
+"""The newest step in a text file as it grows: JSON lines, CSV, or lines found by a regex. Only the newest row that
+holds the key is decoded.
 
-What all readers of steps share: the newest step of one file, and what can be said where there is none.
-
-Steps in what a run prints, found by a regex. Progress bars draw over their line with carriage returns.
-
-Steps in a table: CSV with a header, which may come again or change on the way.
+The header of a CSV may come again or change on the way. Progress bars draw over their line with carriage returns.
 """
 
 from __future__ import annotations

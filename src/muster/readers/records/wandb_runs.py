@@ -1,8 +1,5 @@
-"""Runs on a W&B server, through its own package: an optional extra, imported only when it is asked for.
-
-Which files hold a W&B run: the `.wandb` of its folder, of all its folders where it was resumed, or the old ones.
-
-Where W&B shows a run, if its log says so: at its beginning and again at its end.
+"""W&B runs: which files hold one (the `.wandb` of its folder, of all its folders where it was resumed, or the old
+ones), where the server shows it, and, with the extra `wandb`, its history from the server.
 """
 
 # ruff: noqa: PTH118, PTH119, PTH120

@@ -24,7 +24,7 @@ ATTEMPT_VARIABLES = ("MUSTER_CELL", "MUSTER_ATTEMPT", "MUSTER_OUT")
 
 
 class EnvironmentAnswer(Protocol):
-    """What an environment said, as `observe` heard it."""
+    """What an environment said about itself when it was asked."""
 
     @property
     def exit(self) -> int | None: ...
@@ -154,7 +154,7 @@ def find_gpu_variable(env: Mapping[str, str]) -> str | None:
 
 
 def _modules(words: Sequence[str], cwd: Path) -> tuple[str, ...]:
-    """`python -m NAME` looks in its working folder first: what lies there `acts/scripts.py` has looked at."""
+    """`python -m NAME` looks in its working folder first: what lies there `missing_programs` has looked at."""
     target = find_launched_target(words)
     if target is None or target.kind != "module" or not target.sure:
         return ()
