@@ -22,7 +22,8 @@ from muster.faces.cli.common.entrypoint import run_command_line
 from muster.model.errors import STATE_FORMAT
 
 SOURCE = Path(__file__).parents[2] / "src" / "muster"
-BEFORE_FORMATS = "e672eb91b1f3a2b6744bdcf4758ea6002a7e86b5"  # the last commit whose epochs say no format
+BEFORE_THE_MOVE = "8e4c3836f765b3ae31eb6eabbe0d4f2e0c2e83b1"  # the last commit with the old layout
+BEFORE_FORMATS = "3eb268292f3a0ff8daddb9c2ee789d01a5da6392"  # the last commit whose epochs say no format
 QUICK = """\
 muster: 1
 campaign: quick
@@ -133,7 +134,7 @@ def test_fsck_and_a_controller_and_a_shim_refuse_it_too(done: Camp) -> None:
     folder = done.root / ".muster" / "attempts" / "train" / "9"
     folder.mkdir()
     (folder / "attempt.json").write_text('{"muster": 99}')
-    shim = [sys.executable, "-I", "-S", str(SOURCE / "execute" / "shim.py"), "run", str(folder)]
+    shim = [sys.executable, "-I", "-S", str(SOURCE / "hosts" / "local" / "shim.py"), "run", str(folder)]
     assert subprocess.run(shim, timeout=60, start_new_session=True).returncode == 1
     assert "of a newer Muster" in (folder / "stderr.log").read_text()
     assert not (folder / "started").exists()
@@ -168,7 +169,7 @@ class Version:
         if number is None:
             return
         shutil.copytree(SOURCE, folder / "muster", ignore=shutil.ignore_patterns("__pycache__"))
-        formats = folder / "muster" / "domain" / "formats.py"
+        formats = folder / "muster" / "model" / "errors.py"
         text, count = re.subn(r"(?m)^STATE_FORMAT = \d+", f"STATE_FORMAT = {number}", formats.read_text())
         assert count == 1
         formats.write_text(text)
@@ -177,7 +178,7 @@ class Version:
 
     def with_migration(self) -> Version:
         """Its database has a column more."""
-        path = self.folder / "muster" / "store" / "sql" / "9000_later.sql"
+        path = self.folder / "muster" / "engine" / "store" / "sql" / "9000_later.sql"
         path.write_text("ALTER TABLE cell ADD COLUMN later TEXT;\n")
         return self
 
@@ -237,12 +238,7 @@ def test_an_older_controller_that_a_shim_calls_does_nothing(gated: Camp, tmp_pat
     os.kill(gated.controller() or 0, 9)
     until(lambda: gated.controller() is None, "nobody is there")
     environment = {**gated.environment, "PYTHONPATH": str(tmp_path / "earlier")}
-    command = [
-        sys.executable,
-        "-m",
-        "muster.bootstrap.controller_process",
-        str(gated.root),
-    ]  # as a shim of the earlier one would
+    command = [sys.executable, "-m", "muster.wiring.controller", str(gated.root)]  # as a shim of the earlier one would
     assert subprocess.run(command, env=environment, capture_output=True, timeout=60).returncode == 3
     assert len(gated.decisions("epoch")) == epochs
     for name in (0, 1):
@@ -251,14 +247,18 @@ def test_an_older_controller_that_a_shim_calls_does_nothing(gated: Camp, tmp_pat
     assert gated("wait", "--timeout", "60s", code=0).returncode == 0
 
 
+def unpack_commit(commit: str, folder: Path) -> None:
+    """`muster` of that commit in the folder."""
+    made = subprocess.run(["git", "-C", str(SOURCE.parents[1]), "archive", commit, "src/muster"], capture_output=True)
+    if made.returncode:
+        pytest.skip("a shallow clone has no older commits")
+    folder.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(folder), "--strip-components=1"], input=made.stdout, check=True)
+
+
 def test_the_last_version_without_formats(gated: Camp, tmp_path: Path) -> None:
     """The real one, where this clone has its history: its campaign is taken over and goes on."""
-    root = SOURCE.parents[1]
-    made = subprocess.run(["git", "-C", str(root), "archive", BEFORE_FORMATS, "src/muster"], capture_output=True)
-    if made.returncode:
-        pytest.skip("a shallow clone: the simulated versions above stand for it")
-    (tmp_path / "old").mkdir()
-    subprocess.run(["tar", "-x", "-C", str(tmp_path / "old"), "--strip-components=1"], input=made.stdout, check=True)
+    unpack_commit(BEFORE_FORMATS, tmp_path / "old")
     earlier = Version(gated, tmp_path / "old", None)
     earlier.muster("up", "--detach", code=0)
     run, old = gated.started("train/0"), gated.controller()
@@ -271,4 +271,27 @@ def test_the_last_version_without_formats(gated: Camp, tmp_path: Path) -> None:
         gated.open(name)
     assert gated("wait", "--timeout", "60s", code=0).returncode == 0
     assert len(gated.decisions("start")) == 4
+    gated("fsck", code=0)
+
+
+def test_an_upgrade_under_a_living_campaign_of_the_old_layout(gated: Camp, tmp_path: Path) -> None:
+    """Its guard knows modules by their old names, and starts the new controller by them."""
+    place = tmp_path / "place"
+    unpack_commit(BEFORE_THE_MOVE, place)
+    earlier = Version(gated, place, None)
+    earlier.muster("up", "--detach", code=0)
+    run, old = gated.started("train/0"), gated.controller()
+    shutil.rmtree(place / "muster")
+    shutil.copytree(SOURCE, place / "muster", ignore=shutil.ignore_patterns("__pycache__"))
+    assert f"controller {old}" in gated("status", code=4).stdout
+    os.kill(old or 0, 9)
+    until(lambda: gated.controller() not in (None, old), "a controller that the old guard has started")
+    command = Path(f"/proc/{gated.controller()}/cmdline").read_bytes().split(b"\0")
+    assert b"muster.wiring.controller" in command
+    assert loaded_from(gated.controller() or 0, place)
+    assert alive(run)
+    for name in (0, 1):
+        gated.open(name)
+    assert gated("wait", "--timeout", "60s", code=0).returncode == 0
+    assert len(gated.decisions("start")) == 4, "nothing ran twice"
     gated("fsck", code=0)

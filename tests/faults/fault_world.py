@@ -33,7 +33,7 @@ from muster.files.process_identity import read_boot_id
 from muster.files.state_folder import attempt_folder
 from warm_muster import run_muster
 
-SHIM = Path(sys.modules["muster"].__file__ or "").parent / "execute" / "shim.py"
+SHIM = Path(sys.modules["muster"].__file__ or "").parent / "hosts" / "local" / "shim.py"
 PATIENCE_S = 60.0  # two busy cores: a deadline, never a delay
 
 JOB = """\
