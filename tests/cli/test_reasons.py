@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from muster.faces.cli.common.choose_cells import NoReason, command_with_reason, require_shared_reason
+from muster.app.campaign.verbs.choose_cells import NoReason, require_shared_reason
+from muster.faces.cli.common.error_messages import command_with_reason
 from muster.model.errors import UsageError
 
 Camp = Any  # of conftest.py

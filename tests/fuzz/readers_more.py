@@ -28,7 +28,7 @@ from readers_runs import (
 from readers_state import NAMES, _as, _logs
 
 from muster.app.campaign.preflight.missing_programs import find_preflight_mistakes
-from muster.app.campaign.verbs.act_on_cells import read_evidence_line
+from muster.app.campaign.verbs.write_note import read_evidence_line
 from muster.app.finish import power_off
 from muster.app.finish.run_finish import _last_error_message
 from muster.app.journal.recorded_run import split_command_text
@@ -266,7 +266,7 @@ def _all() -> Iterable[Reader]:
     )
     yield Reader(
         "evidence",
-        ("muster.app.campaign.verbs.act_on_cells", "muster.app.report.trace_files"),
+        ("muster.app.campaign.verbs.write_note", "muster.app.report.trace_files"),
         lambda: [SCRIPT],
         lambda path: (read_evidence_line(f"{path.name}:3", path.parent), _read_traced_line(path, 2)),
         (MusterError,),

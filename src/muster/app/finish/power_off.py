@@ -226,6 +226,10 @@ class ShutdownResult:
     reasons: tuple[str, ...] = ()
     others: tuple[str, ...] = ()  # who else works here, also where that is ignored
 
+    @property
+    def ok(self) -> bool:
+        return self.what in ("would shut down", "shut down")
+
 
 class ShutdownRun:
     """Look, pause, look, countdown, last look, record, run. `tick` shows it and is called a few times each second."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
@@ -10,9 +9,14 @@ import typer
 
 from muster.app.campaign.preflight.check_campaign import check_campaign
 from muster.app.campaign.preflight.check_report import CheckResult, check_as_json
-from muster.app.campaign.preflight.python_environments import PythonEnvironment
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_mistakes
+from muster.faces.cli.common.terminal_output import (
+    counted,
+    paint_text,
+    print_asked_environment,
+    print_json,
+    print_mistakes,
+)
 from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
@@ -49,12 +53,6 @@ def check_command(
     else:
         print_check(found)
     return found.exit
-
-
-def print_asked_environment(each: PythonEnvironment) -> None:
-    """A framework may take a minute to import; a person should know what is waited for."""
-    if sys.stderr.isatty():
-        print(paint_text(f"asking {each.name} what it sees ...", "dim", stream=sys.stderr), file=sys.stderr)
 
 
 def print_check(found: CheckResult) -> None:

@@ -71,8 +71,9 @@ def _prepare_run(folder: Path) -> ReadyCampaign:
 def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -> int:
     from muster.app.campaign.campaign_status import cell_status_as_json
     from muster.app.campaign.observe_campaign import observe_campaign
+    from muster.app.campaign.start_controller import ensure_controller_started
     from muster.app.loop.run_variant import run_edited_variant
-    from muster.faces.cli.up import attach_until_end, ensure_controller_started
+    from muster.faces.cli.up import attach_until_end
 
     joined = run_edited_variant(where, made)
     if joined.warnings:

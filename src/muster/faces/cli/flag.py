@@ -9,7 +9,7 @@ import typer
 
 from muster.app.campaign.accepted_flags import flag_decision_data, flags_as_json
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.verbs.act_on_cells import require_reason
+from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.facts.gather_facts import current_red_flags
 from muster.app.report.red_flag_text import flags_to_accept, sort_flags_by_level
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context

@@ -11,6 +11,8 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.check_gates_and_loop import facts_of_campaign_gate
+from muster.app.campaign.start_controller import observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
 from muster.app.gates.picture_captions import CAPTION_LANGUAGES
 from muster.app.gates.replay_gates import (
     EvaluationFile,
@@ -29,9 +31,8 @@ from muster.app.gates.replay_gates import (
 from muster.app.gates.staged_artifacts import STAGED_FILE_ENDINGS, staged_file_kind
 from muster.app.gates.staged_pictures import DrawnRunFiles, draw_cell_pictures, draw_run_folder
 from muster.app.metrics.measure_runs import select_named_cells
-from muster.faces.cli.common.choose_cells import declared_names, observe_and_revive, resolve_one_cell, withdrawn_names
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import paint_text, print_json
+from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
 from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
 from muster.model.errors import UsageError
 from muster.stages.contradictions import TrainingFacts
@@ -89,7 +90,7 @@ def _draw_target(target: str, base: Path, out: Path | None, language: str | None
         ) from None
     desk = CampaignHandle.open(base)
     desk.refuse_stranger()
-    status = observe_and_revive(desk)
+    status = observe_and_revive(desk, print_notice)
     name = resolve_one_cell(target, declared_names(status.state), withdrawn_names(status.state))
     (cell,) = select_named_cells(status, [name])
     return draw_cell_pictures(desk, status, cell, out, language or status.state.campaign.language)

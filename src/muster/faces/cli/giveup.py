@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.verbs.act_on_cells import AttemptEndWaiter, require_reason
-from muster.faces.cli.common.choose_cells import apply_decisions, choose_cells, observe_and_revive, start_if_running
+from muster.app.campaign.verbs.choose_cells import require_reason
+from muster.app.campaign.verbs.give_up_cells import give_up_cells
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.faces.cli.common.terminal_output import print_notice, print_refusals
 
 app = typer.Typer(add_completion=False)
 
@@ -22,12 +23,8 @@ def giveup_command(
 ) -> int:
     """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
     reason = require_reason(because)
-    desk = CampaignHandle.open_to_act(folder_of_context(ctx))
-    AttemptEndWaiter(desk).record_ended()
-    names = choose_cells("giveup", cells, observe_and_revive(desk))
-    accepted, code = apply_decisions(desk, [desk.person("giveup", reason, cell=name) for name in names], "given up")
-    for name in accepted:
+    answers = give_up_cells(CampaignHandle.open_to_act(folder_of_context(ctx)), cells, reason, print_notice)
+    print_refusals(answers.refused, "given up")
+    for name in answers.accepted:
         print(f"{name}: given up; reports count it as missing, `muster retry` takes it up again")
-    if accepted:
-        start_if_running(desk)  # it may have been the last one that the finish waited for
-    return code
+    return 1 if answers.refused else 0

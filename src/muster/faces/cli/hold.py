@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.verbs.act_on_cells import require_reason
+from muster.app.campaign.verbs.choose_cells import require_reason
+from muster.app.campaign.verbs.hold_campaign import hold_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.model.errors import MusterError
 from muster.text.sentences import end_with_full_stop
 
 app = typer.Typer(add_completion=False)
@@ -22,14 +22,9 @@ def hold_command(
 ) -> int:
     """Nothing new starts, whoever asks, until `muster release`. What runs goes on."""
     reason = require_reason(because)
-    desk = CampaignHandle.open_to_act(folder_of_context(ctx))
-    before = desk.load().intent
-    refused = desk.decide([desk.person("hold", reason)])[0]
-    if refused:
-        raise MusterError(f"not held: {refused}")
-    living = len(desk.load().open_attempts)
-    go_on = f"; {living} running {'cell goes' if living == 1 else 'cells go'} on" if living else ""
+    done = hold_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), reason)
+    go_on = f"; {done.living} running {'cell goes' if done.living == 1 else 'cells go'} on" if done.living else ""
     print(f"held: {end_with_full_stop(reason)} Nothing new starts until `muster release`{go_on}")
-    if before.kind == "held":
-        print(f"it was held before: {before.reason}")
+    if done.before.kind == "held":
+        print(f"it was held before: {done.before.reason}")
     return 0

@@ -15,10 +15,11 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.disk_use import describe_cleaning
+from muster.app.campaign.start_controller import observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
 from muster.engine.judge.attempt_verdict import judge_attempt
-from muster.faces.cli.common.choose_cells import declared_names, observe_and_revive, resolve_one_cell, withdrawn_names
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import print_json, uncleaned_stream
+from muster.faces.cli.common.terminal_output import print_json, print_notice, uncleaned_stream
 from muster.files.known_secrets import secret_mask_function
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt, CellRecord
@@ -100,7 +101,7 @@ def logs_command(
     if follow and as_json_:
         raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
     desk = CampaignHandle.open(folder_of_context(ctx))
-    state = observe_and_revive(desk).state
+    state = observe_and_revive(desk, print_notice).state
     record = state.cells[resolve_one_cell(cell, declared_names(state), withdrawn_names(state))]
     wanted = _choose_attempt(record, attempt)
     name = "stderr.log" if err else "stdout.log"

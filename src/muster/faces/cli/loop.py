@@ -13,6 +13,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.loop_progress import rounds_at_most
 from muster.app.campaign.run_configs import LOOP_FOLDER
+from muster.app.campaign.start_controller import observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell
 from muster.app.loop.next_round import NextRound, next_round_as_json, variant_rulings_as_json
 from muster.app.loop.propose_round import (
     explain_tried_variant,
@@ -23,9 +25,8 @@ from muster.app.loop.propose_round import (
     record_next_round,
     write_round_configs,
 )
-from muster.faces.cli.common.choose_cells import declared_names, observe_and_revive, resolve_one_cell
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
+from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_notice
 from muster.model.errors import MusterError, UsageError
 from muster.model.variant import VARIANT_AXIS, Variant
 from muster.rules.proposal_rules import explain_rulings
@@ -114,7 +115,7 @@ def explain(
 ) -> int:
     """Shows for each rule why it fired for a run or did not, with the numbers, and what it would change."""
     desk = CampaignHandle.open(folder_of_context(ctx))
-    status = observe_and_revive(desk)
+    status = observe_and_revive(desk, print_notice)
     settings = loop_settings_of_status(status)
     variants = [each.name for each in status.state.loop.variants]
     name = cell if cell in variants else _variant_of_argument(status, cell, settings.job)
@@ -143,7 +144,7 @@ def report(
     from muster.app.loop.publish_loop_report import write_loop_report
 
     desk = CampaignHandle.open(folder_of_context(ctx))
-    made = write_loop_report(desk, observe_and_revive(desk))
+    made = write_loop_report(desk, observe_and_revive(desk, print_notice))
     if as_json_:
         print_json(made.summary)
         return 0

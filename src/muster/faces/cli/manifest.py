@@ -12,9 +12,9 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.file_manifest import HashProgress, ManifestEntry, campaign_files, campaign_files_with_hashes
-from muster.faces.cli.common.choose_cells import observe_and_revive
+from muster.app.campaign.start_controller import observe_and_revive
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, rich_console
+from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_notice, rich_console
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -41,7 +41,7 @@ def manifest_command(
 ) -> int:
     """Every file that the campaign created or changed, with absolute paths, sizes and SHA-256 hashes."""
     desk = CampaignHandle.open(folder_of_context(ctx))
-    state = observe_and_revive(desk).state
+    state = observe_and_revive(desk, print_notice).state
     desk.close()  # the database's own side files are gone with its last reader
     entries = campaign_files(desk.root, state)
     if hashes:

@@ -11,6 +11,8 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
+from muster.app.campaign.start_controller import observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_cells, withdrawn_names
 from muster.app.metrics.measure_runs import (
     METRIC_COLUMNS,
     WANDB_CLOCK_KEYS,
@@ -27,9 +29,8 @@ from muster.app.metrics.measure_runs import (
     target_of_path,
     value_age_s,
 )
-from muster.faces.cli.common.choose_cells import declared_names, observe_and_revive, resolve_cells, withdrawn_names
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
+from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
 from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
 from muster.model.errors import UsageError
 from muster.text.durations import format_calendar_duration
@@ -99,7 +100,7 @@ def _resolve_metrics_target(target: str, folder: Path, keys: WantedKeys) -> list
             raise
         raise UsageError(f"there is no {target}", hint="name a folder, or a cell where a campaign is") from None
     desk = CampaignHandle.open(folder)
-    status = observe_and_revive(desk)
+    status = observe_and_revive(desk, print_notice)
     names = resolve_cells([target], declared_names(status.state), withdrawn_names(status.state))
     return [target_of_cell(desk, cell, keys) for cell in select_named_cells(status, names)]
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.verbs.act_on_cells import read_evidence_line, require_reason
-from muster.faces.cli.common.choose_cells import declared_names, resolve_cells, withdrawn_names
+from muster.app.campaign.verbs.choose_cells import require_reason
+from muster.app.campaign.verbs.write_note import read_evidence_line, write_note
 from muster.faces.cli.common.command_line import folder_of_context
 
 app = typer.Typer(add_completion=False)
@@ -30,13 +30,7 @@ def note_command(
     said = require_reason(text, "the note")
     folder = folder_of_context(ctx)
     pointed = read_evidence_line(evidence, folder) if evidence is not None else None
-    desk = CampaignHandle.open_to_act(folder)
-    state = desk.load()
-    cells: list[str | None] = [None]
-    if cell is not None:
-        cells = [*resolve_cells([cell], declared_names(state), withdrawn_names(state))]
-    data = {"evidence": pointed} if pointed else {}
-    desk.decide([desk.person("note", said, cell=name, data=data) for name in cells])
-    about = f" about {', '.join(name for name in cells if name)}" if cell is not None else ""
+    cells = write_note(CampaignHandle.open_to_act(folder), said, cell, pointed)
+    about = f" about {', '.join(cells)}" if cells else ""
     print(f"noted{about}" + (f", with line {pointed['line']} of {pointed['file']}" if pointed else ""))
     return 0

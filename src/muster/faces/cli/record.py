@@ -9,13 +9,13 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.stamp_files import write_stamped_text
+from muster.app.campaign.start_controller import observe_and_revive
 from muster.app.facts.stamp_basis import observe_declared_campaign
 from muster.app.record.gather_record import gather_record_facts, record_as_json
 from muster.app.record.record_markdown import record_markdown
 from muster.app.record.write_record import gather_record_sources, record_destination
-from muster.faces.cli.common.choose_cells import observe_and_revive
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json
+from muster.faces.cli.common.terminal_output import counted, print_json, print_notice
 
 app = typer.Typer(add_completion=False)
 
@@ -39,7 +39,7 @@ def record_command(
     file = None if out == "-" else record_destination(desk, folder_of_context(ctx), out)
     if file is not None:
         desk.refuse_stranger()
-    status = observe_and_revive(desk, observe_declared_campaign)
+    status = observe_and_revive(desk, print_notice, observe_declared_campaign)
     events, sources = gather_record_sources(desk, status)
     facts = gather_record_facts(status, events, sources)
     text = record_markdown(facts)

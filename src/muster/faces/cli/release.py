@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.faces.cli.common.choose_cells import start_if_running
+from muster.app.campaign.verbs.hold_campaign import release_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.model.errors import MusterError
+from muster.faces.cli.common.terminal_output import print_notice
 
 app = typer.Typer(add_completion=False)
 
@@ -20,11 +20,7 @@ def release_command(
     because: Annotated[str, typer.Option(help="Why, for the record.")] = "released by a person",
 ) -> int:
     """Ends a hold: the campaign goes on as it was before."""
-    desk = CampaignHandle.open_to_act(folder_of_context(ctx))
-    refused = desk.decide([desk.person("release", because)])[0]
-    if refused:
-        raise MusterError(f"not released: {refused}")
-    found = start_if_running(desk)
+    found = release_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), because, print_notice)
     if found.state.intent.kind == "down":
         print("released; the campaign is down as it was before the hold, `muster up` starts it")
     elif found.complete:

@@ -7,8 +7,7 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.verbs.act_on_cells import AttemptEndWaiter
-from muster.app.campaign.verbs.rename_axis_value import RenameResult, rename_axis_value
+from muster.app.campaign.verbs.rename_axis_value import RenameResult, rename_as_json, rename_axis_value
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import counted, print_json
 from muster.model.errors import UsageError
@@ -38,26 +37,12 @@ def rename_command(
     if not sign or not old or not new:
         raise UsageError(f"{names!r} is not OLD=NEW", hint=f"muster rename {axis} large=big")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
-    AttemptEndWaiter(desk).record_ended()
     done = rename_axis_value(desk, axis, old, new, " ".join(because.split()))
     if as_json_:
-        print_json(_rename_as_json(done))
+        print_json(rename_as_json(done))
     else:
         _print_rename(done)
     return 0
-
-
-def _rename_as_json(done: RenameResult) -> dict[str, object]:
-    return {
-        "muster": 1,
-        "axis": done.axis,
-        "old": done.old,
-        "new": done.new,
-        "cells": [{"cell": cell, "formerly": old} for cell, old in done.cells.items()],
-        "edited": done.edited,
-        "already": done.already,
-        "passed_by": list(done.passed_by),
-    }
 
 
 def _print_rename(done: RenameResult) -> None:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.finish_steps import countdown_seconds, list_finish_steps, power_off_command
-from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.finish.power_off import ShutdownResult, ShutdownRun
+from muster.app.finish.shutdown_wish import cancel_shutdown, record_shutdown_wish, shutdown_as_json
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import clear_line, paint_text, print_json
-from muster.faces.cli.up import ensure_controller_started
 from muster.files.campaign_ownership import refuse_unless_started_here
-from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
 from muster.text.durations import format_calendar_duration, parse_duration
 
@@ -53,9 +50,9 @@ def shutdown_command(
     if not (dry_run or cancel):
         refuse_unless_started_here(desk.state, "powered off")
     if cancel:
-        return _cancel_shutdown(desk, as_json_)
+        return _print_cancelled_shutdown(desk, as_json_)
     if when_done:
-        return _record_shutdown_wish(desk, left, as_json_)
+        return _print_shutdown_wish(desk, left, as_json_)
     shutting = ShutdownRun(desk, left)
     if dry_run:
         return _print_shutdown(shutting.would(quick=quick), shutting, as_json_)
@@ -68,12 +65,10 @@ def shutdown_command(
         raise
 
 
-def _cancel_shutdown(desk: CampaignHandle, as_json_: bool) -> int:
-    state = desk.load()
-    wanted = _is_shutdown_wanted(state)
-    desk.decide([desk.person("shutdown", "taken back by a person", data={"what": "cancel"})])
+def _print_cancelled_shutdown(desk: CampaignHandle, as_json_: bool) -> int:
+    wanted = cancel_shutdown(desk)
     if as_json_:
-        print_json(_shutdown_as_json(desk, "cancelled", power_off_command(state)))
+        print_json(shutdown_as_json(desk, "cancelled"))
     elif wanted:
         print("cancelled: the machine stays on until `muster shutdown` or `muster shutdown --when-done` asks again")
     else:
@@ -81,30 +76,20 @@ def _cancel_shutdown(desk: CampaignHandle, as_json_: bool) -> int:
     return 0
 
 
-def _record_shutdown_wish(desk: CampaignHandle, left: float | None, as_json_: bool) -> int:
-    data = {"what": "wish", "countdown_s": left}
-    refused = desk.decide([desk.person("shutdown", "power off when all is done", data=data)])[0]
-    if refused:
-        raise MusterError(f"not recorded: {refused}")
-    state = desk.load()
-    if state.intent.kind == "running":
-        ensure_controller_started(desk)
+def _print_shutdown_wish(desk: CampaignHandle, left: float | None, as_json_: bool) -> int:
+    wish = record_shutdown_wish(desk, left)
     if as_json_:
-        print_json(_shutdown_as_json(desk, "wished", power_off_command(state)))
+        print_json(shutdown_as_json(desk, "wished"))
         return 0
-    print(f"recorded: when all is done, the machine is powered off by `{power_off_command(state)}`")
-    if state.intent.kind != "running":
-        print(f"the campaign is {state.intent.kind}: nothing happens before it goes on")
+    print(f"recorded: when all is done, the machine is powered off by `{wish.command}`")
+    if wish.intent != "running":
+        print(f"the campaign is {wish.intent}: nothing happens before it goes on")
     print("`muster shutdown --cancel` takes it back; `muster shutdown --dry-run` shows what stands against it now")
     return 0
 
 
-def _is_shutdown_wanted(state: CampaignState) -> bool:
-    return any(step.kind == "shutdown" for step in list_finish_steps(state)) and not state.finish.cancelled
-
-
 def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool) -> int:
-    code = 0 if told.what in ("would shut down", "shut down") else REFUSED_EXIT_CODE
+    code = 0 if told.ok else REFUSED_EXIT_CODE
     if told.what == "failed":
         raise MusterError(
             f"the machine could not be powered off: {told.reasons[0]}",
@@ -112,7 +97,7 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
             hint="in a container only its host can: name a command that reaches it in campaign.yaml, `finish.shutdown`",
         )
     if as_json_:
-        print_json(_shutdown_as_json(shutting.desk, told.what, told.command, told))
+        print_json(shutdown_as_json(shutting.desk, told.what, told))
         return code
     if told.what == "refused":
         print(
@@ -130,26 +115,6 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
     else:
         print("powering off" if told.what == "shut down" else "cancelled; the machine stays on")
     return code
-
-
-def _shutdown_as_json(
-    desk: CampaignHandle, what: str, command: str, told: ShutdownResult | None = None
-) -> dict[str, Any]:
-    status = told.status if told else observe_campaign(desk)
-    wish = desk.load().finish.wish
-    return {
-        "muster": 1,
-        "campaign": status.state.campaign.name,
-        "as_of": status.as_of,
-        "what": what,
-        "reasons": list(told.reasons) if told else [],
-        "others": list(told.others) if told else [],
-        "command": command,
-        "countdown_s": countdown_seconds(status.state),
-        "wish": {"who": wish.who, "at": wish.at, "command": wish.command, "countdown_s": wish.countdown_s}
-        if wish
-        else None,
-    }
 
 
 class CountdownLine:

@@ -10,28 +10,26 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_code import describe_slow_git
-from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle, load_known_state
+from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle
 from muster.app.campaign.campaign_status import Status, status_as_json
 from muster.app.campaign.cell_definitions import DefinitionChanges
-from muster.app.campaign.load_campaign import (
-    LoadedCampaign,
-    check_machine_fit,
-    parse_only_filter,
-    read_runnable_campaign,
-    submit_campaign,
-)
+from muster.app.campaign.load_campaign import read_runnable_campaign
 from muster.app.campaign.observe_campaign import observe_campaign
-from muster.app.campaign.unknown_runs import refuse_hand_started, refuse_left_runs
+from muster.app.campaign.start_controller import ensure_controller_started
+from muster.app.campaign.verbs.start_campaign import StartListener, start_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.live_view import follow_campaign
-from muster.faces.cli.common.terminal_output import format_change_lines, print_json
-from muster.files.campaign_ownership import find_campaign_root, was_started_here
-from muster.files.state_folder import refuse_copied_state
-from muster.model.campaign_state import CellFilter
-from muster.model.errors import Mistake, MusterError, UsageError
+from muster.faces.cli.common.live_view import show_campaign_progress
+from muster.faces.cli.common.terminal_output import (
+    format_change_lines,
+    print_asked_environment,
+    print_json,
+    print_mistakes,
+    print_notice,
+)
+from muster.files.campaign_ownership import find_campaign_root
+from muster.model.errors import Mistake, UsageError
 
 app = typer.Typer(add_completion=False)
-START_TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
 
 
 @app.command("up", epilog="Example:  muster up --detach --only seed=2 --only config=v2_full,v2_u_only")
@@ -71,48 +69,29 @@ def up_command(
 def run_campaign(
     folder: Path, only: list[str], *, detach: bool, as_json_: bool, rounds: int | None = None, loop: bool = False
 ) -> int:
-    root = find_campaign_root(folder)
-    refuse_copied_state(root / ".muster")  # who is in the wrong folder need not mend its file first
-    found = read_runnable_campaign(root / CAMPAIGN_FILE_NAME)
-    if loop and not found.campaign.loop:
-        raise UsageError(
-            "this campaign has no loop",
-            where=str(root / CAMPAIGN_FILE_NAME),
-            hint="declare `loop:`, or use `muster up`",
-        )
-    chosen = parse_only_filter(found.campaign, only)
-    _print_warnings(root, (*found.warnings, *check_machine_fit(root, found, chosen)))
-    before = load_known_state(root)
-    refuse_left_runs(root, found.campaign, before, chosen)
-    refuse_hand_started(root, found.campaign, before, chosen)
-    if found.campaign.slots.gpus != () and not was_started_here(root / ".muster"):
-        _ask_python_environments(root, found, chosen)
-    desk = CampaignHandle.create(root)
-    changes = submit_campaign(desk, found, chosen, rounds=rounds, slow=_print_slow_git)
+    started = start_campaign(folder, only, _start_listener(), rounds=rounds, loop=loop)
     if not as_json_:
-        print_changes(changes)
+        print_changes(started.changes)
     if detach:
-        ensure_controller_started(desk)
-        return print_handed_over(desk, as_json_)
-    last = attach_until_end(desk, quiet=as_json_)
+        ensure_controller_started(started.desk)
+        return print_handed_over(started.desk, as_json_)
+    last = attach_until_end(started.desk, quiet=as_json_)
     if as_json_:
         print_json(status_as_json(last))
     return last.exit
 
 
-def _print_warnings(root: Path, warnings: Sequence[Mistake]) -> None:
+def _start_listener() -> StartListener:
+    return StartListener(
+        warnings=_print_warnings,
+        asking=print_asked_environment,
+        slow_git=lambda folder: print_notice(describe_slow_git(folder)),
+    )
+
+
+def _print_warnings(file: Path, warnings: Sequence[Mistake]) -> None:
     if warnings:
-        from muster.faces.cli.common.terminal_output import print_mistakes
-
-        print_mistakes(str(root / CAMPAIGN_FILE_NAME), warnings)
-
-
-def _ask_python_environments(root: Path, found: LoadedCampaign, only: CellFilter) -> None:
-    """Before the first start: what is executed next anyway says whether it sees the GPUs that it takes."""
-    from muster.app.campaign.ask_environments import check_gpu_environments
-    from muster.faces.cli.check import print_asked_environment
-
-    _print_warnings(root, check_gpu_environments(root, found, only, print_asked_environment))
+        print_mistakes(str(file), warnings)
 
 
 def install_boot_start(root: Path, *, yes: bool) -> None:
@@ -143,34 +122,18 @@ def remove_boot_start(root: Path) -> int:
     return 0
 
 
-def _print_slow_git(folder: str) -> None:
-    print(describe_slow_git(folder), file=sys.stderr, flush=True)
-
-
 def attach_until_end(desk: CampaignHandle, *, quiet: bool) -> Status:
     """To the end, or until Ctrl-C."""
     before = observe_campaign(desk)
     try:
         ensure_controller_started(desk)
-        return follow_campaign(desk, quiet=quiet, before=before)
+        return show_campaign_progress(desk, quiet=quiet, before=before)
     except KeyboardInterrupt:
         if not quiet:
             print(
                 "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
             )
         return observe_campaign(desk)
-
-
-def ensure_controller_started(desk: CampaignHandle) -> None:
-    """One controller, whoever starts it; a hung one is taken over from by the one we start."""
-    if desk.controller() is None or desk.lock.hung():
-        for _ in range(START_TRIES):
-            if not observe_campaign(desk).going_on or desk.await_controller(desk.start_controller()) is not None:
-                return
-        if observe_campaign(desk).going_on:
-            raise MusterError(
-                "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
-            )
 
 
 def print_handed_over(desk: CampaignHandle, as_json_: bool) -> int:

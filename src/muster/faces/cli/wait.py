@@ -29,9 +29,9 @@ def wait_command(
     """
     limit = None if timeout is None else parse_duration(timeout)
     desk = CampaignHandle.open(folder_of_context(ctx))
-    from muster.faces.cli.common.live_view import follow_campaign
+    from muster.faces.cli.common.live_view import show_campaign_progress
 
-    last = follow_campaign(desk, quiet=as_json_, timeout_s=limit)
+    last = show_campaign_progress(desk, quiet=as_json_, timeout_s=limit)
     if as_json_:
         print_json(status_as_json(last))
     elif last.going_on:

@@ -12,7 +12,9 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import Status, boot_time_for_attempt
 from muster.app.campaign.observe_campaign import with_next_by_file
+from muster.app.campaign.start_controller import observe_and_revive
 from muster.app.campaign.unknown_runs import add_unknown_runs
+from muster.app.campaign.verbs.choose_cells import declared_names, is_cell_glob, resolve_cells, withdrawn_names
 from muster.app.overview.explain_cell import (
     AttemptStory,
     CellStory,
@@ -23,16 +25,9 @@ from muster.app.overview.explain_cell import (
     read_log_tail,
 )
 from muster.engine.ports.store import LoggedDecision
-from muster.faces.cli.common.choose_cells import (
-    declared_names,
-    is_cell_glob,
-    observe_and_revive,
-    resolve_cells,
-    withdrawn_names,
-)
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import state_mark
-from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
+from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
 from muster.model.verdict import Evidence, SignalRhythm
@@ -51,7 +46,7 @@ def why_command(
 ) -> int:
     """Why a cell has its verdict: the evidence, all attempts with their causes, what happens next."""
     desk = CampaignHandle.open(folder_of_context(ctx))
-    found = add_unknown_runs(desk.root, with_next_by_file(desk, observe_and_revive(desk)))
+    found = add_unknown_runs(desk.root, with_next_by_file(desk, observe_and_revive(desk, print_notice)))
     names, former = declared_names(found.state), withdrawn_names(found.state)
     folder_of = partial(attempt_folder, desk.state)
     chosen = set(resolve_cells([cell], names, former))

@@ -14,6 +14,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.cell_definitions import find_missing_config_files, renamed_definitions
 from muster.app.campaign.load_campaign import LoadedCampaign, read_campaign_file, with_current_variants
 from muster.app.campaign.run_configs import write_run_configs
+from muster.app.campaign.verbs.await_attempts import AttemptEndWaiter
 from muster.files.atomic_write import write_atomically
 from muster.files.campaign_snapshots import load_campaign_snapshot, save_snapshot
 from muster.model.campaign import Campaign
@@ -52,6 +53,7 @@ class _ValueNames:
 
 
 def rename_axis_value(desk: CampaignHandle, axis: str, old: str, new: str, reason: str) -> RenameResult:
+    AttemptEndWaiter(desk).record_ended()
     state = desk.load()
     names = _ValueNames(axis, old, new)
     _refuse_unknown_axis(state, axis)
@@ -210,3 +212,16 @@ def _write_campaign_file(file: Path, text: str) -> None:
             where=str(target),
             hint="say the same again once it can be written",
         ) from None
+
+
+def rename_as_json(done: RenameResult) -> dict[str, object]:
+    return {
+        "muster": 1,
+        "axis": done.axis,
+        "old": done.old,
+        "new": done.new,
+        "cells": [{"cell": cell, "formerly": old} for cell, old in done.cells.items()],
+        "edited": done.edited,
+        "already": done.already,
+        "passed_by": list(done.passed_by),
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import tempfile
 import traceback
@@ -83,11 +84,15 @@ def _reason_hint(error: Any, arguments: Sequence[str]) -> str:
     param = getattr(getattr(error, "param", None), "name", None)
     if param != "because" and type(error).__name__ != "NoReason":
         return ""
-    from muster.faces.cli.common.choose_cells import (
-        command_with_reason,
-    )  # not at the top: it brings most of the commands along
-
     return f"say why: {command_with_reason(arguments)}"
+
+
+def command_with_reason(arguments: Sequence[str]) -> str:
+    """The command that was typed, and a place for the reason."""
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    return " ".join(
+        part for part in ("muster", shlex.join(arguments[:at]), "--because '...'", shlex.join(arguments[at:])) if part
+    )
 
 
 def _failure_as_json(code: str, message: str, where: str, hint: str) -> dict[str, Any]:

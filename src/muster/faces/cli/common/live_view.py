@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import TYPE_CHECKING
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status
-from muster.app.campaign.observe_campaign import observe_campaign
+from muster.app.campaign.start_controller import follow_campaign
 from muster.faces.cli.common.status_view import (
-    REVIVED_LINE,
     change_key,
     format_cell_line,
     format_finish_lines,
@@ -19,44 +17,32 @@ from muster.faces.cli.common.status_view import (
     format_loop_lines,
     show_status,
 )
-from muster.faces.cli.common.terminal_output import clean_for_terminal, counted, rich_console
+from muster.faces.cli.common.terminal_output import clean_for_terminal, counted, print_notice, rich_console
 from muster.files.known_secrets import mask_secrets_in_output
 
 if TYPE_CHECKING:
     from rich.text import Text
 
-REFRESH_S = 0.5
 ENDED_STATES = ("DONE", "DEAD", "UNKNOWN", "GIVEN_UP")
 GOING_STATES = ("RUNNING", "STALLED", "UNKNOWN")
 
 
-def follow_campaign(
+def show_campaign_progress(
     desk: CampaignHandle, *, quiet: bool = False, timeout_s: float | None = None, before: Status | None = None
 ) -> Status:
     """Until it is over or the time is up. Ctrl-C is the caller's to answer: it changes nothing here.
 
     What was so `before`, or when we came, is no news.
     """
-    screen = not quiet and sys.stdout.isatty()
-    view = LiveScreen() if screen else None
-    deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    began = time.monotonic()
-    found = observe_campaign(desk)
-    pause = max(REFRESH_S, 4 * (time.monotonic() - began))  # a large matrix takes long to look at
-    teller = None if quiet or view else ChangePrinter(before or found)
+    view = LiveScreen() if not quiet and sys.stdout.isatty() else None
+    teller: ChangePrinter | None = None
     try:
-        while True:
+        for found in follow_campaign(desk, print_notice, timeout_s):
             if view:
                 view.draw(found)
-            elif teller:
+            elif not quiet:
+                teller = teller or ChangePrinter(before or found)
                 teller.tell(found)
-            if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
-                break
-            if not found.controller.alive and not found.controller.pid and desk.revive():
-                print(REVIVED_LINE, file=sys.stderr, flush=True)
-            wait = pause if deadline is None else max(0.01, min(pause, deadline - time.monotonic()))
-            time.sleep(wait)
-            found = observe_campaign(desk)
     finally:
         if view:
             view.close()

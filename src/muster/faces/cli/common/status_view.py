@@ -8,13 +8,11 @@ import shlex
 import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status, status_as_json
-from muster.app.campaign.observe_campaign import observe_campaign, with_next_by_file
-from muster.app.campaign.unknown_runs import add_unknown_runs
+from muster.app.campaign.start_controller import REVIVED_LINE, describe_origin, observe_for_status
 from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter, unmet_needs
 from muster.faces.cli.common.terminal_output import (
     clear_screen,
@@ -27,7 +25,6 @@ from muster.faces.cli.common.terminal_output import (
     print_json,
     screen_columns,
 )
-from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import map_needed_cells
 from muster.text.sentences import end_with_full_stop, join_few_names
@@ -117,20 +114,6 @@ def format_legend(status: Status) -> str:
     return "  ".join([*told, *([f"{state_mark(OUTDATED_STATE)} {old} of them outdated"] if old else [])])
 
 
-REVIVED_LINE = "its controller was gone: another one was started"
-
-
-def format_not_started_line(desk: CampaignHandle, found: Status) -> str:
-    """Of a campaign that nobody goes on with unasked; empty: somebody does, or nothing is left to do in it."""
-    if not found.going_on or found.controller.alive or found.controller.started_here:
-        return ""
-    if desk.stranger:
-        return f"this campaign {desk.stranger.only_read}"
-    if moved_since(desk.state):
-        return f"{MOVED}: nothing goes on by itself; `muster up` goes on here"
-    return f"{describe_not_started_here()}: nothing goes on by itself; `muster up` takes it over"
-
-
 MOST_LISTED_CELLS = 40
 GROUPED_STATES = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 
@@ -138,32 +121,18 @@ GROUPED_STATES = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
 def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
     desk = CampaignHandle.open(folder)
     while True:
-        found = add_unknown_runs(desk.root, with_next_by_file(desk, observe_campaign(desk)))
-        if found.going_on and not found.controller.alive and desk.revive():
-            found = replace(found, controller=replace(found.controller, revived=True))
+        found = observe_for_status(desk)
         if as_json_:
             print_json(status_as_json(found))
         else:
             if watch and sys.stdout.isatty():
                 sys.stdout.write(clear_screen())
             show_status(found)
-            for line in filter(None, (format_origin_line(desk, found), desk.older_line())):
+            for line in filter(None, (paint_text(describe_origin(desk, found), "yellow"), desk.older_line())):
                 print(line)
         if not watch or not found.going_on:
             return found.exit
         time.sleep(1)
-
-
-def format_origin_line(desk: CampaignHandle, found: Status) -> str:
-    """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
-    if desk.stranger:
-        return paint_text(f"it {desk.stranger.only_read}", "yellow")
-    standing, origin = desk.standing(), desk.brought_from()
-    if standing == "copy":
-        return paint_text(f"a copy of the campaign in {origin}: read and report here, act there", "yellow")
-    if standing == "moved" and found.going_on:
-        return paint_text(f"brought here from {origin}: nothing starts by itself, `muster up` goes on here", "yellow")
-    return paint_text(format_not_started_line(desk, found), "yellow")
 
 
 def show_status(found: Status, told: Collection[str] = ()) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from muster.app.campaign.cell_definitions import DefinitionChanges
+    from muster.app.campaign.preflight.python_environments import PythonEnvironment
 
 _WORD = os.urandom(12).hex()
 _MARK = f"\033<{_WORD}"
@@ -171,6 +172,23 @@ def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
     errors = sum(mistake.level == "error" for mistake in mistakes)
     if errors:
         print(f"{errors} mistake{'s' if errors != 1 else ''}; nothing was changed", file=sys.stderr)
+
+
+def print_notice(line: str) -> None:
+    """What a person should know beside the answer."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def print_refusals(refused: Mapping[str, str], done: str) -> None:
+    """`refused`: cell -> why it was not `done`."""
+    for cell, why in refused.items():
+        print(f"{cell}: {paint_text('not ' + done, 'yellow')}: {why}")
+
+
+def print_asked_environment(each: PythonEnvironment) -> None:
+    """A framework may take a minute to import; a person should know what is waited for."""
+    if sys.stderr.isatty():
+        print(paint_text(f"asking {each.name} what it sees ...", "dim", stream=sys.stderr), file=sys.stderr)
 
 
 NARROWEST = 20

@@ -1,40 +1,24 @@
-"""Cells as people name them (`train/v2_full/2`, or a glob), and what all verbs about cells share: choosing them,
-asking for a reason where there are many, printing what became of each.
+"""Cells as people name them, `train/v2_full/2` or a glob, and the reason that a decision about them needs.
+
+What `stop`, `retry`, `redo`, `giveup` and `accept` share. Without a reason for what ends or settles many cells nothing
+happens.
 """
 
 from __future__ import annotations
 
 import difflib
-import shlex
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.campaign_status import Status
-from muster.app.campaign.observe_campaign import observe_campaign
-from muster.app.campaign.verbs.act_on_cells import does_verb_concern, require_reason
-from muster.faces.cli.common.status_view import REVIVED_LINE, format_not_started_line
-from muster.faces.cli.common.terminal_output import counted, paint_text
-from muster.faces.cli.up import ensure_controller_started
-from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
+from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import match_cell_patterns
-from muster.model.decision import Decision
 from muster.model.errors import MusterError, UsageError
-from muster.text.sentences import join_few_names
+from muster.model.verdict import VerdictState
+from muster.text.sentences import format_count, join_few_names
 
 MOST_MATCHING_CELLS = 5
-
-
-def observe_and_revive(desk: CampaignHandle, by: Callable[[CampaignHandle], Status] = observe_campaign) -> Status:
-    """The truth now; revives a controller that died while something should be going on."""
-    found = by(desk)
-    if found.going_on and not found.controller.alive:
-        if desk.revive():
-            print(REVIVED_LINE, file=sys.stderr)
-        elif line := format_not_started_line(desk, found):
-            print(line, file=sys.stderr)
-    return found
+MOST_NAMED_CELLS = 5
+VERB_PARTICIPLES = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
 
 
 def is_cell_glob(pattern: str, names: Sequence[str]) -> bool:
@@ -77,15 +61,12 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     inside = [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
     near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
-        hint = f"'{pattern.rstrip('/')}/*' fits {counted(len(inside))}, such as {inside[0]}"
+        hint = f"'{pattern.rstrip('/')}/*' fits {format_count(len(inside))}, such as {inside[0]}"
     elif near:
         hint = f"did you mean {' or '.join(near)}?"
     else:
         hint = f"cells are {join_few_names(names, MOST_MATCHING_CELLS)}" if names else "this campaign has no cells"
     return UsageError(f"there is no cell {pattern!r}", hint=hint, code="unknown_cell")
-
-
-VERB_PARTICIPLES = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
 
 
 def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
@@ -112,38 +93,29 @@ def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]
     return left
 
 
-def apply_decisions(desk: CampaignHandle, decisions: Sequence[Decision], done: str) -> tuple[list[str], int]:
-    """Decides; tells each cell that was refused why. Returns the others, and the exit code."""
-    accepted = []
-    for decision, refused in zip(decisions, desk.decide(decisions), strict=True):
-        cell = decision.cell or ""
-        if refused:
-            print_refusal(cell, done, refused)
-        else:
-            accepted.append(cell)
-    return accepted, 0 if len(accepted) == len(decisions) else 1
+def does_verb_concern(verb: str, cell: CellStatus) -> bool:
+    """Whether a glob that fits the cell means it. Who names a cell gets an answer about it in any case."""
+    if cell.record.open is not None:
+        return verb == "stop"
+    if verb == "stop":
+        return False
+    if verb == "redo":
+        return cell.verdict.state == VerdictState.DONE
+    if verb == "giveup":
+        return cell.verdict.state not in (VerdictState.DONE, VerdictState.GIVEN_UP)
+    return cell.verdict.state == VerdictState.DEAD or (verb == "retry" and cell.verdict.state == VerdictState.GIVEN_UP)
 
 
-def print_refusal(cell: str, done: str, why: str) -> None:
-    print(f"{cell}: {paint_text('not ' + done, 'yellow')}: {why}")
-
-
-def start_if_running(desk: CampaignHandle) -> Status:
-    """Starts a controller where the decision gives it something to do; returns where everything stands."""
-    if desk.load().intent.kind == "running":
-        if desk.started_here():
-            ensure_controller_started(desk)
-        else:
-            why = MOVED if moved_since(desk.state) else describe_not_started_here()
-            print(f"{why}: it is written down, and nothing starts before `muster up`", file=sys.stderr)
-    return observe_campaign(desk)
-
-
-MOST_NAMED_CELLS = 5
+def require_reason(reason: str, option: str = "--because") -> str:
+    """A reason that says something."""
+    text = " ".join(reason.split())
+    if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
+        raise UsageError(f"{option} is empty", hint="say why, in words that still mean something next month")
+    return text
 
 
 class NoReason(UsageError):
-    """`failure.report` knows what was typed, and tells the same command with a reason."""
+    """Many cells were meant, and nothing was said about why."""
 
 
 def require_shared_reason(verb: str, names: Sequence[str], because: str | None, usual: str) -> str:
@@ -151,7 +123,7 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
     if because is not None:
         return require_reason(because)
     if len(names) > 1:
-        told = f"{counted(len(names))} ({join_few_names(names, MOST_NAMED_CELLS)}) would be {verb}"
+        told = f"{format_count(len(names))} ({join_few_names(names, MOST_NAMED_CELLS)}) would be {verb}"
         raise NoReason(f"{told}, and that needs a reason; nothing was changed")
     return usual
 
@@ -168,11 +140,3 @@ def refuse_many_without_reason(verb: str, patterns: Sequence[str], because: str 
 def running_names(names: Sequence[str], found: Status) -> list[str]:
     """Those that a stop would end; the others are told that they don't run."""
     return [name for name in names if found.state.cells[name].open is not None]
-
-
-def command_with_reason(arguments: Sequence[str]) -> str:
-    """The command that was typed, and a place for the reason."""
-    at = arguments.index("--") if "--" in arguments else len(arguments)
-    return " ".join(
-        part for part in ("muster", shlex.join(arguments[:at]), "--because '...'", shlex.join(arguments[at:])) if part
-    )
