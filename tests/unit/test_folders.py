@@ -16,7 +16,7 @@ from muster.app.campaign.file_manifest import _walk_files
 from muster.files.bounded_walk import DEEPEST_FOLDER, FoldersTooDeep, glob_paths, remove_tree, walk_folders
 from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
 from muster.readers.file_watches import CheckpointWatch
-from muster.readers.output_files import artifact_paths, newest_paths_first, path_time
+from muster.readers.output_files import newest_paths_first, path_time
 
 PATTERNS = (
     "**",
@@ -67,7 +67,6 @@ def test_deep_outputs_are_looked_at_as_far_as_they_make_sense(deep: Path) -> Non
     assert CheckpointWatch(f"{deep.parent}/**").look().whole is None
     assert newest_paths_first(f"{deep}/**/model.pt") == []
     assert newest_paths_first(f"{deep.parent}/*") == [str(deep)]
-    assert artifact_paths(("**/*.pt",), str(deep)) == ()
     assert next(entry.path for entry in _walk_files(deep, "output")).endswith("/d/model.pt")
     assert len(list(walk_folders(deep))) == DEEPEST_FOLDER + 1
     heard: list[OSError] = []

@@ -12,7 +12,8 @@ from muster.app.campaign.campaign_cost import expected_price
 from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
 from muster.app.facts.record_facts import AbsentCells, Observation, RecordFacts
 from muster.app.record.event_story import EventStory, shorten_story
-from muster.app.record.gather_record import RecordSources, command_as_typed, gather_record_facts, record_text
+from muster.app.record.gather_record import RecordSources, command_as_typed, gather_record_facts
+from muster.app.record.record_markdown import record_markdown
 from muster.engine.ports.store import LoggedDecision
 from muster.model.attempt import Attempt, CellRecord, Order, Outcome
 from muster.model.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
@@ -56,6 +57,12 @@ def attempt(cell: str, n: int = 1, ended: Outcome | None = None, *, adopted: boo
 
 OOM = Cause("cuda_oom", confidence="probable")
 DOWN = Intent("down")
+
+
+def _record_text(
+    status: Status, events: Sequence[LoggedDecision], sources: RecordSources, language: str | None = None
+) -> str:
+    return record_markdown(gather_record_facts(status, events, sources, language=language))
 
 
 class Scene:
@@ -295,7 +302,7 @@ def test_every_missing_cell_is_named_once() -> None:
     scene = Scene(done=names("train", "baseline"), dead=["train/full/0"], given_up=["train/full/1"])
     missing = [cell for each in scene.facts().absent for cell in each.cells]
     assert len(missing) == len(set(missing)) == 35
-    text = record_text(scene.status, scene.events, scene.sources())
+    text = _record_text(scene.status, scene.events, scene.sources())
     assert "35 are not" in text
 
 
@@ -369,7 +376,7 @@ def test_what_goes_on_by_itself_needs_nothing() -> None:
 def test_without_a_finished_sibling_no_hours_are_made_up() -> None:
     (fix,) = Scene().facts().fixes
     assert (fix.hours, fix.money) == (None, None)
-    assert "no sibling has finished" in record_text(Scene().status, [], Scene().sources())
+    assert "no sibling has finished" in _record_text(Scene().status, [], Scene().sources())
 
 
 # -- scope and changes
@@ -377,7 +384,7 @@ def test_without_a_finished_sibling_no_hours_are_made_up() -> None:
 
 def test_secrets_and_the_recorded_environment_stay_out() -> None:
     scene = Scene()
-    text = record_text(scene.status, [], scene.sources())
+    text = _record_text(scene.status, [], scene.sources())
     assert "s3cret" not in text
     assert "/secret/env.json" not in text
     assert "`HF_TOKEN` (value not shown)" in text
@@ -404,7 +411,7 @@ def test_a_secret_that_was_changed_is_not_shown() -> None:
     scene.texts = {"a": old, "b": new}
     scene.events = [event("campaign", hash=name, minute=at) for at, name in enumerate("ab")]
     assert scene.facts().texts[1].lines == tuple(f"{sign}env: {{A: 1, WANDB_API_KEY: {HIDDEN_VALUE}}}" for sign in "-+")
-    text = record_text(scene.status, scene.events, scene.sources())
+    text = _record_text(scene.status, scene.events, scene.sources())
     assert "abc-" not in text
     assert "--lr 1" in text
     scene.texts["b"] = "-- y\n"
@@ -431,6 +438,6 @@ def test_words_are_shown_as_a_person_would_type_them() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_language_is_the_campaigns(language: str) -> None:
     scene = Scene(campaign=replace(CAMPAIGN, language=language))  # type: ignore[arg-type]
-    text = record_text(scene.status, [], scene.sources())
+    text = _record_text(scene.status, [], scene.sources())
     assert text.startswith({"en": "# Record: paper", "zh": "# 记录：paper"}[language])
-    assert record_text(scene.status, [], scene.sources(), language="en").startswith("# Record")
+    assert _record_text(scene.status, [], scene.sources(), language="en").startswith("# Record")

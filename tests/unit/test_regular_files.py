@@ -16,7 +16,6 @@ from muster.files.safe_open import (
     open_log_file,
     open_regular_fd,
     open_regular_file,
-    open_regular_text,
     read_file_start,
     read_regular_file,
 )
@@ -41,7 +40,6 @@ def test_what_is_no_file_is_refused_with_its_kind(tmp_path: Path, kind: str, tol
         open_regular_fd,
         open_regular_file,
         open_log_file,
-        open_regular_text,
         lambda at: read_regular_file(at, 10),
         lambda at: read_file_start(at, 1),
     ):

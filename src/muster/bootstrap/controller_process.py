@@ -61,7 +61,7 @@ from muster.hosts.local.kernel import KernelLog
 from muster.hosts.local.launch_orders import LocalOrderComposer, OrderDefaults
 from muster.hosts.local.vitals import VitalsReader
 from muster.hosts.local.waker import LocalWaker
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateUpdate
 from muster.model.decision import Decision
@@ -111,7 +111,7 @@ def _open_execution_folders(state_folder: Path, state: CampaignState) -> Iterato
 REVIVE_S = 30.0
 ENTRY_POLLS = 12  # after so many the register is looked at: once a minute
 REVIVED_BY_REASONS = {"shim": "revived by a shim", "guard": "revived by the guard"}
-RunsToPrune = Callable[[CampaignState], Mapping[tuple[str, int], str]]
+RunsToPrune = Callable[[CampaignState], Mapping[AttemptKey, str]]
 
 
 def main(argv: list[str]) -> int:
@@ -317,7 +317,7 @@ def _lazy_run_pruning(executor: LocalExecutor, watches: WatchBook, clock: System
         place = output or str(executor.folder(*attempt.place) / "out")
         return trace_attempt_chain(executor.state, record, attempt, place)
 
-    def hopeless(state: CampaignState) -> Mapping[tuple[str, int], str]:
+    def hopeless(state: CampaignState) -> Mapping[AttemptKey, str]:
         if not (state.campaign.loop or {}).get("prune"):
             return {}
         if not pruning:

@@ -37,7 +37,6 @@ ROUND_POINTS = (  # of the process that proposes a loop's next round
     "round.saved",  # the campaign with the new variants
     "round.taken",
 )
-FORGET_POINTS = ("env.forgotten",)  # after each recorded environment that nobody needs any more
 CLEAN_POINTS = ("clean.decided", "clean.deleted")  # of `muster clean`: written down; after each file or folder
 
 _WANTED = os.environ.get("MUSTER_CRASH_AT", "")

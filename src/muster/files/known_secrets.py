@@ -87,10 +87,6 @@ def _looks_random(word: str) -> bool:
     )
 
 
-def build_campaign_masker(environment: Mapping[str, str], campaign: Any = None) -> SecretMasker:
-    return SecretMasker([*secrets_in_environment(environment), *secrets_in_campaign(campaign)])
-
-
 MOST_STATES = 16
 MOST_SNAPSHOTS = 16  # of one state, the newest first
 FRESH_S = 0.1  # a folder that changed just now may change again within the same tick of its clock

@@ -12,7 +12,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import BufferedReader, FileIO, TextIOWrapper
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -156,13 +156,6 @@ def open_regular_raw(path: str | os.PathLike[str]) -> RegularFile:
 def open_regular_file(path: str | os.PathLike[str], buffer: int = READ_BUFFER) -> BinaryIO:
     """To be read as bytes. Raises as `open_fd` does."""
     return cast(BinaryIO, BufferedReader(open_regular_raw(path), buffer))
-
-
-def open_regular_text(
-    path: str | os.PathLike[str], encoding: str = "utf-8", errors: str = "replace", newline: str | None = None
-) -> TextIOWrapper:
-    """To be read as text. Raises as `open_fd` does."""
-    return TextIOWrapper(open_regular_file(path), encoding, errors, newline)
 
 
 def open_log_file(path: str | os.PathLike[str]) -> BinaryIO:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
-from muster.model.attempt import Attempt, CellRecord, Outcome, UnadoptedRun
+from muster.model.attempt import Attempt, AttemptKey, CellRecord, Outcome, UnadoptedRun
 from muster.model.campaign import Campaign, Job
 from muster.model.campaign_state import CampaignState
 
@@ -60,7 +60,6 @@ def _bills_cpu_slots(job: Job, campaign: Campaign) -> bool:
     return campaign.slots.gpus == ()
 
 
-Key = tuple[str, int]
 Account = Literal["productive", "wasted", "idle", "overhead", "running"]
 AccountLabel = tuple[Account, str]  # an account, and the cause of what was wasted
 OVERHEAD: AccountLabel = ("overhead", "")
@@ -123,7 +122,7 @@ def ledger_time_of(state: CampaignState, wall: float, boot: float, boot_id: str)
 
 
 def all_slot_spans(
-    state: CampaignState, now: LedgerTime, held: Mapping[Key, float] | None = None
+    state: CampaignState, now: LedgerTime, held: Mapping[AttemptKey, float] | None = None
 ) -> Iterator[SlotSpan]:
     """Of every attempt, and of runs of others that were refused. `held`: for how long, of open ones that were seen."""
     without = jobs_without_gpus(state)

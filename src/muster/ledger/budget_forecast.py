@@ -9,9 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from muster.model.attempt import AttemptKey
 from muster.model.campaign import Money
 
-Key = tuple[str, int]
 BudgetLevel = Literal["fine", "warn", "no_new_start", "at_cap"]
 WARN_SHARE = 0.8
 MONEY_TOLERANCE = 1e-9  # money is compared to this much
@@ -32,7 +32,7 @@ class BudgetState:
     price_s: float  # of one billed unit for a second
     spent: float
     burning: float  # units that are paid for at this moment
-    runs: Mapping[Key, BudgetedRun] = field(default_factory=dict)
+    runs: Mapping[AttemptKey, BudgetedRun] = field(default_factory=dict)
     cell_s: Mapping[str, float] = field(default_factory=dict)  # job -> billed seconds of one more cell; absent: unknown
     cells_begun_s: float = 0.0  # of those that start in this very turn
     outdated: bool = False  # the runs were looked at a while ago: some may have ended, and nothing is stopped for it
@@ -63,7 +63,7 @@ class BudgetState:
         known = f"{with_it:.2f} expected with it" if job in self.cell_s else f"{running:.2f} expected with what runs"
         return f"the budget of {budget} {currency} does not suffice: {self.spent:.2f} spent, {known}"
 
-    def without(self, keys: Collection[Key]) -> BudgetState:
+    def without(self, keys: Collection[AttemptKey]) -> BudgetState:
         """Some of its runs turn out to have ended."""
         return replace(self, runs={key: run for key, run in self.runs.items() if key not in keys}) if keys else self
 
@@ -95,7 +95,7 @@ class BudgetState:
         found = self.findings(refused=refused)
         return found[-1][0] if found else "fine"
 
-    def left_s(self, ending: Collection[Key] = ()) -> float:
+    def left_s(self, ending: Collection[AttemptKey] = ()) -> float:
         """How long until the budget is spent, if nothing starts and those that are ending pay no more."""
         over = sum(self.runs[key].units for key in ending if key in self.runs)
         burning = self.burning if self._machine else self.burning - over
@@ -103,7 +103,7 @@ class BudgetState:
             return math.inf
         return max(0.0, self.budget - self.spent) / (burning * self.price_s)
 
-    def to_stop(self, ending: Collection[Key]) -> tuple[list[Key], str]:
+    def to_stop(self, ending: Collection[AttemptKey]) -> tuple[list[AttemptKey], str]:
         """With `at_cap: stop`: all that runs once the budget is spent; before that the one whose time is wasted.
 
         A run that can neither end nor save again before the budget is spent is stopped after the checkpoint it has.

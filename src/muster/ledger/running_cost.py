@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from muster.ledger.billed_spans import RUNNING, LedgerTime, SlotSpan, gpu_share_of_cell, slot_span_of, units_per_cell
 from muster.ledger.budget_forecast import BudgetedRun, BudgetState, ProgressRate, full_run_lengths, remaining_seconds
 from muster.ledger.prices_and_accounts import Prices, rented_stretches
-from muster.model.attempt import CellRecord
+from muster.model.attempt import AttemptKey, CellRecord
 from muster.model.campaign import Money
 from muster.model.campaign_state import CampaignState
 
@@ -52,9 +52,6 @@ class CoveredTime:
         return new
 
 
-Key = tuple[str, int]
-
-
 @dataclass(frozen=True, slots=True)
 class RunForecast:
     """What a look at a running attempt told, in boot time."""
@@ -70,14 +67,14 @@ class RunningCost:
         self.state, self.prices = state, prices
         self._closed = 0.0  # money for what has ended, where GPUs are paid for
         self._covers: dict[tuple[str, str], CoveredTime] = {}  # what has ended on each GPU in each boot
-        self._open: dict[Key, SlotSpan] = {}
-        self._counted: set[Key] = set()
+        self._open: dict[AttemptKey, SlotSpan] = {}
+        self._counted: set[AttemptKey] = set()
         self._lengths: dict[str, list[float]] = {}  # job -> how long its completed attempts held their slots
         self._young: dict[str, list[float]] = {}  # job -> how long its running ones will have taken
-        self._outlooks: dict[Key, RunForecast] = {}
-        self._over: dict[Key, float] = {}  # ended and not recorded yet: for how long they held their slots
-        self._late: dict[Key, float] = {}  # for how long they were claimed without a lease
-        self._completed: set[Key] = set()
+        self._outlooks: dict[AttemptKey, RunForecast] = {}
+        self._over: dict[AttemptKey, float] = {}  # ended and not recorded yet: for how long they held their slots
+        self._late: dict[AttemptKey, float] = {}  # for how long they were claimed without a lease
+        self._completed: set[AttemptKey] = set()
         self._first: float | None = None
         for each in found:
             self._take(each)
@@ -116,7 +113,7 @@ class RunningCost:
             for start, until in self._covers.setdefault((found.boot_id, unit), CoveredTime()).add(found.boot, end)
         )
 
-    def foresee(self, paces: Mapping[Key, tuple[ProgressRate, float | None]], now: LedgerTime) -> None:
+    def foresee(self, paces: Mapping[AttemptKey, tuple[ProgressRate, float | None]], now: LedgerTime) -> None:
         """How the running ones get on, and when each saves next (in seconds), after a look at all of them."""
         young: dict[str, list[ProgressRate]] = {}
         self._outlooks = {}
@@ -130,16 +127,16 @@ class RunningCost:
             self._outlooks[key] = RunForecast(ends, now.boot + saves_s if saves_s is not None else None)
         self._young = {job: lengths for job, each in young.items() if (lengths := full_run_lengths(each))}
 
-    def ended(self, held: Mapping[Key, float]) -> None:
+    def ended(self, held: Mapping[AttemptKey, float]) -> None:
         """Attempts that were seen to have ended; to record that may take a while."""
         self._over.update({key: seconds for key, seconds in held.items() if key in self._open})
 
-    def begun(self, late: Mapping[Key, float]) -> None:
+    def begun(self, late: Mapping[AttemptKey, float]) -> None:
         """Of open attempts: how much of the time since the claim no lease can explain."""
         self._late.update({key: seconds for key, seconds in late.items() if key in self._open})
 
     @property
-    def open(self) -> list[Key]:
+    def open(self) -> list[AttemptKey]:
         return list(self._open)
 
     # -- what it comes to
@@ -163,7 +160,7 @@ class RunningCost:
             cell_s=self._cells(money),
         )
 
-    def _pays(self, found: SlotSpan, key: Key, now: LedgerTime) -> bool:
+    def _pays(self, found: SlotSpan, key: AttemptKey, now: LedgerTime) -> bool:
         return key not in self._over and found.boot_id == now.boot_id
 
     def _open_cost(self, now: LedgerTime) -> float:
@@ -181,7 +178,7 @@ class RunningCost:
             total += self._uncovered(self._covers.get(place), stretches)
         return total
 
-    def _stretch(self, key: Key, found: SlotSpan, now: LedgerTime) -> tuple[float, float]:
+    def _stretch(self, key: AttemptKey, found: SlotSpan, now: LedgerTime) -> tuple[float, float]:
         """Of another boot, until somebody looks, nobody knows when it ended."""
         if key in self._over:
             return found.boot, found.boot + self._over[key]
@@ -198,7 +195,7 @@ class RunningCost:
                     total += self.prices.cost("gpu", wall + a - start, b - a)
         return total
 
-    def _prospect(self, key: Key, found: SlotSpan, now: LedgerTime) -> BudgetedRun:
+    def _prospect(self, key: AttemptKey, found: SlotSpan, now: LedgerTime) -> BudgetedRun:
         job = self.state.job(found.job)
         units = len(found.units) * (gpu_share_of_cell(job, self.state.campaign) if found.gpus else 1.0)
         known = self._outlooks.get(key)

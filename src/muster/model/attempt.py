@@ -9,6 +9,8 @@ from typing import Any, Literal
 from muster.model.cell import Cell
 from muster.model.verdict import Cause, Evidence, VerdictState
 
+AttemptKey = tuple[str, int]  # cell, number
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -68,11 +70,11 @@ class Attempt:
     born: str | None = None  # the cell that it was started as, where its folder lies; None: the one it has now
 
     @property
-    def key(self) -> tuple[str, int]:
+    def key(self) -> AttemptKey:
         return (self.cell, self.n)
 
     @property
-    def place(self) -> tuple[str, int]:
+    def place(self) -> AttemptKey:
         """What its folder is called by: a cell that was renamed keeps the folders of its old attempts."""
         return (self.born or self.cell, self.n)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from muster.model.attempt import Attempt, CellRecord, UnadoptedRun
+from muster.model.attempt import Attempt, AttemptKey, CellRecord, UnadoptedRun
 from muster.model.calendar import NO_CLOCK_RECORD, ClockRecord
 from muster.model.campaign import Campaign, Job, Money
 from muster.model.campaign_location import NEVER_MOVED, CampaignLocation
@@ -96,8 +96,8 @@ class GateUpdate:
     """What gates say now of the attempts that they watch."""
 
     events: Sequence[tuple[str, int, GateEvent]] = ()  # cell, attempt, what happened and is not recorded yet
-    stops: Mapping[tuple[str, int], tuple[str, str]] = field(default_factory=dict)  # attempts to stop: cause, why
-    left: frozenset[tuple[str, int]] = frozenset()  # attempts that were not read to their end yet
+    stops: Mapping[AttemptKey, tuple[str, str]] = field(default_factory=dict)  # attempts to stop: cause, why
+    left: frozenset[AttemptKey] = frozenset()  # attempts that were not read to their end yet
 
 
 NO_GATE_UPDATE = GateUpdate()

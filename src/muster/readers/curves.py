@@ -44,15 +44,6 @@ _TIMES = re.compile(
 _ENDINGS = {"score": ("score", "return", "reward", "Ret", "rew_mean"), "cost": ("cost", "Cost", "cost_mean")}
 
 
-def read_curves(
-    job: Job, cell: Cell, order: Order, metrics: Sequence[str], before: Sequence[Order] = ()
-) -> dict[str, tuple[str, CurvePoints]]:
-    """metric -> (the key it was found under, its points). A file that can't be read has no curve."""
-    logs = curve_logs_of_attempt(job, cell, order, metrics, before)
-    read_missing_curves(logs)
-    return curves_in_logs(logs)[0]
-
-
 def curve_logs_of_attempt(
     job: Job, cell: Cell, order: Order, metrics: Sequence[str], before: Sequence[Order] = ()
 ) -> list[CurveLog]:

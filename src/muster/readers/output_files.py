@@ -153,13 +153,6 @@ def fitting_outputs(order: Order, window: RunWindow | None) -> FittingOutputs:
     return FittingOutputs(tuple(each.path for each in found), start if older and order.resumed_from is None else None)
 
 
-def artifact_paths(patterns: tuple[str, ...], output: str | None) -> tuple[str, ...]:
-    """Further files that belong to an attempt: rendered globs, relative to its output."""
-    base = folder_of_output(output) if output else os.curdir
-    matches = (glob_paths(os.path.join(base, pattern)) for pattern in patterns)
-    return tuple(sorted({os.path.normpath(match) for found in matches for match in found}))
-
-
 def folder_of_output(output: str) -> str:
     """What relative paths are relative to: an output may be a single file."""
     return os.path.dirname(output) if os.path.isfile(output) else output

@@ -17,7 +17,7 @@ from muster.stats.red_flags import (
     SeedRows,
 )
 from muster.stats.samples import fisher_exact_p, group_by_key
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 FEW_EPISODES = 10
 
@@ -211,8 +211,7 @@ def _flag_failed_seeds(failures: Sequence[ConfigFailures], baseline: str) -> Ite
 def _flag_lost_seeds(lost: Sequence[LostCell]) -> Iterator[RedFlag]:
     found = [each for each in lost if each.kind == "unrelated"]
     if found:
-        reasons = "; ".join(f"{each.cell}: {each.reason}" for each in found[:MOST_NAMED_CELLS])
-        shown = reasons + (f"; and {len(found) - MOST_NAMED_CELLS} more" if len(found) > MOST_NAMED_CELLS else "")
+        shown = join_few_names([f"{each.cell}: {each.reason}" for each in found], MOST_NAMED_CELLS, "; ")
         what = format_count(len(found), "cell has", "cells have")
         text = f"{what} no result, by causes that have nothing to do with it: {shown}"
         parts = {"count": str(len(found)), "cells": shown}

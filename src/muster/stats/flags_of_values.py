@@ -121,7 +121,6 @@ EXACT_TOLERANCE = 1e-9
 LARGEST_NUMBER = 1e100  # of a number that can be squared and summed
 RARE_CHANCE = 1e-4
 LIKELY_CHANCE = 0.05
-MOST_CELLS_IN_SENTENCE = 6  # cells in a sentence
 
 
 def flag_values(

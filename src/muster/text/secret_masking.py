@@ -403,6 +403,3 @@ def _markup_pattern_of(value: str) -> str:
         plain = rf"\\?{re.escape(sign)}"
         parts.append(sign if sign.isalnum() else rf"(?:{plain}|{_ESCAPED[sign]})" if sign in _ESCAPED else plain)
     return "".join(parts)
-
-
-NO_SECRETS = SecretMasker()

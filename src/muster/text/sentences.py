@@ -17,10 +17,11 @@ def format_count(number: int, word: str = "cell", many: str = "") -> str:
     return f"{number} {word if number == 1 else many or word + 's'}"
 
 
-def join_few_names(names: Sequence[str], most: int = MOST_NAMES) -> str:
-    """`a, b and 3 more`."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+def join_few_names(names: Sequence[str], most: int = MOST_NAMES, between: str = ", ") -> str:
+    """`a, b and 3 more`; with `; ` between them: `a; b; and 3 more`."""
+    shown = between.join(names[:most])
+    left = len(names) - most
+    return shown if left <= 0 else f"{shown}{between.rstrip(' ,')} and {left} more"
 
 
 def strip_full_stop(text: str) -> str:

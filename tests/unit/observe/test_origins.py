@@ -21,7 +21,13 @@ from muster.model.campaign import AxisValue, CheckpointProof, DeclaredProgress, 
 from muster.model.cell import Cell
 from muster.model.provenance import MetricRange, NoCurveReason, ResultOrigins
 from muster.readers import result_origins
-from muster.readers.curves import MOST_CURVE_POINTS, keys_logged_for, read_curves
+from muster.readers.curves import (
+    MOST_CURVE_POINTS,
+    curve_logs_of_attempt,
+    curves_in_logs,
+    keys_logged_for,
+    read_missing_curves,
+)
 from muster.readers.log_rows import sweep_jsonl_rows
 from muster.readers.proof import FileProofReader
 from muster.readers.result_origins import read_result_origins
@@ -197,7 +203,9 @@ def test_a_result_file_may_name_the_checkpoint(order: Order) -> None:
 
 
 def curves(order: Order, *metrics: str, asked: Job | None = None) -> dict[str, Any]:
-    return read_curves(asked or job(), CELL, order, metrics)
+    logs = curve_logs_of_attempt(asked or job(), CELL, order, metrics)
+    read_missing_curves(logs)
+    return curves_in_logs(logs)[0]
 
 
 def test_a_curve_is_found_under_the_name_that_trainers_use(order: Order) -> None:

@@ -19,7 +19,7 @@ from muster.model.attempt import Order
 from muster.model.attempt_snapshot import ExitRecord, ProofReading
 from muster.model.campaign import AxisValue, CheckpointProof, DeclaredProgress, DeclaredResult, Job, Proof, StepProof
 from muster.model.cell import Cell
-from muster.readers.output_files import artifact_paths, find_attempt_output, match_output_pattern
+from muster.readers.output_files import find_attempt_output, match_output_pattern
 from muster.readers.progress import ProgressReader
 from muster.readers.proof import FileProofReader
 
@@ -492,9 +492,3 @@ def test_literal_outputs(order: Order, tmp_path: Path) -> None:
     assert find_attempt_output(replace(order, output=str(odd)), None) == str(odd)
     steps(odd, 120_000)
     assert read(job(Proof(step=StepProof("{steps}"))), replace(order, output=str(odd)), None).holds is True
-
-
-def test_artifacts(tmp_path: Path) -> None:
-    put(tmp_path / "plots/v2_full_a.png")
-    (tmp_path / "out").mkdir()
-    assert artifact_paths(("../plots/v2_full_*",), str(tmp_path / "out")) == (str(tmp_path / "plots/v2_full_a.png"),)

@@ -23,6 +23,7 @@ from muster.readers.discovery.axis_values import (
 from muster.readers.output_files import has_searchable_output, output_pattern_of_cell
 from muster.readers.run_times import RunTimes
 from muster.text.command_template import list_placeholders, render_template
+from muster.text.sentences import join_few_names
 
 CellsByName = dict[str, frozenset[str]]  # cell id -> the axes that the name decided
 
@@ -206,7 +207,7 @@ class RunSearch:
         both = {cell: axes | by_output[cell] for cell, axes in candidate.named.items() if cell in by_output}
         if both:
             return both
-        says, fits = _few_cell_names(candidate.named), _few_cell_names(by_output)
+        says, fits = join_few_names(list(candidate.named), 3), join_few_names(list(by_output), 3)
         return MatchRefusal(candidate.path, f"{candidate.how} says {says}, but its name fits {fits}")
 
     def _decide(
@@ -230,7 +231,8 @@ class RunSearch:
             return fitting[0], how + (" and its config agrees" if named and said else "")
         if fitting:
             return MatchRefusal(
-                candidate.path, f"it fits {len(fitting)} cells: {_few_cell_names(fitting)}{self._one_job(fitting)}"
+                candidate.path,
+                f"it fits {len(fitting)} cells: {join_few_names(list(fitting), 3)}{self._one_job(fitting)}",
             )
         if named and against:
             return MatchRefusal(candidate.path, against)
@@ -249,8 +251,3 @@ class RunSearch:
         if missing:
             return f"neither its name nor a config file says its {missing[0]}"
         return "its config says " + ", ".join(f"{claim.where} = {claim.value}" for claim in said.values())
-
-
-def _few_cell_names(cells: Sequence[str] | CellsByName) -> str:
-    names = list(cells)
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

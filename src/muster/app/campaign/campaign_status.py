@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from muster.engine.plan.cell_standing import WAITS_FOR_SLOT, CellStanding, is_outdated_cell, standing_of_cell
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import map_needed_cells
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
+from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
     from muster.app.campaign.disk_use import DiskOutlook, LargeLog
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from muster.model.attempt_snapshot import AttemptSnapshot
 
 CELL_STATES = ("DONE", "RUNNING", "QUIET", "STALLED", "DEAD", "UNKNOWN", "PENDING", "BLOCKED", "HELD", "GIVEN_UP")
-AttemptKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,6 @@ class ControllerStatus:
     alive: bool
     pid: int | None = None
     since: str | None = None
-    hung_s: float | None = None
     trouble: str = ""
     started_here: bool = True  # by this user's own `up`, asked where one is missing
     revived: bool = False  # whoever asked has started another one
@@ -253,8 +252,7 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
 
 def _with_slot_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
     """A cell that waits for a slot says who has one that it might have; of a dead one that is what follows."""
-    more = f" and {len(holders) - 3} more" if len(holders) > 3 else ""
-    told = f"{', '.join(holders[:3])}{more}"
+    told = join_few_names(holders, 3)
     if cell.startable and cell.verdict.state == VerdictState.DEAD:
         return replace(cell, next=f"{cell.next}; {WAITS_FOR_SLOT}: {told}")
     if not cell.startable or WAITS_FOR_SLOT not in cell.verdict.reason:

@@ -16,7 +16,7 @@ from typing import Any
 
 from muster.engine.judge.signal_history import SignalHistory
 from muster.engine.ports.store import LoggedDecision
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
@@ -49,9 +49,7 @@ class Leftover:
         return f"{self.attempt.cell} attempt {self.attempt.n}" if self.attempt else self.paths[0].rpartition("/")[2]
 
 
-def find_spare_attempts(
-    records: Iterable[CellRecord], needed: Collection[tuple[str, int]]
-) -> Iterator[tuple[str, Attempt]]:
+def find_spare_attempts(records: Iterable[CellRecord], needed: Collection[AttemptKey]) -> Iterator[tuple[str, Attempt]]:
     """(kind, attempt) of those that nothing rests on. `needed`: places of what counts, is stamped, or is resumed from.
 
     Of a cell that is not DONE everything stays: it may be resumed, accepted, read again.

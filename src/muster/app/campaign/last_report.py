@@ -13,6 +13,7 @@ import msgspec
 from muster.files.safe_open import read_regular_file
 from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState
+from muster.text.sentences import join_few_names
 
 
 class ReportVerdict(msgspec.Struct, frozen=True):
@@ -139,13 +140,13 @@ def _cell_changes_since_report(known: _StampedBasis, records: Mapping[str, CellR
         if not record.done and name not in known.cells and name not in known.missing
     ]
     if new:
-        yield f"{_format_few_cells(new)} came in since"
+        yield f"{join_few_names(new, MOST_CELLS_NAMED)} came in since"
     if lost:
-        yield f"{_format_few_cells(lost)}: not DONE any more, or no longer declared"
+        yield f"{join_few_names(lost, MOST_CELLS_NAMED)}: not DONE any more, or no longer declared"
     if again:
-        yield f"{_format_few_cells(again)}: run again since"
+        yield f"{join_few_names(again, MOST_CELLS_NAMED)}: run again since"
     if missing:
-        yield f"{_format_few_cells(missing)}: declared since, and missing"
+        yield f"{join_few_names(missing, MOST_CELLS_NAMED)}: declared since, and missing"
 
 
 def campaign_file_digest(root: Path) -> str:
@@ -156,12 +157,6 @@ def campaign_file_digest(root: Path) -> str:
         return hashlib.sha256(read_regular_file(root / "campaign.yaml", LARGEST_READ)).hexdigest()[:16]
     except OSError:
         return ""
-
-
-def _format_few_cells(names: list[str]) -> str:
-    return ", ".join(names[:MOST_CELLS_NAMED]) + (
-        f" and {len(names) - MOST_CELLS_NAMED} more" if len(names) > MOST_CELLS_NAMED else ""
-    )
 
 
 def format_report_line(view: ReportView) -> str:

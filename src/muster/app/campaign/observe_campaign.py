@@ -20,6 +20,7 @@ from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
+from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
     from muster.app.campaign.last_report import ReportView
@@ -49,10 +50,9 @@ def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names
     )
     changed = [name for name in names if now.get(name) != state.cells[name].hash]
     if changed:
-        more = f" and {len(changed) - MOST_NAMED_CELLS} more" if len(changed) > MOST_NAMED_CELLS else ""
         raise UsageError(
             "campaign.yaml, or a config file that it names, has changed since it was taken in: "
-            f"{', '.join(changed[:MOST_NAMED_CELLS])}{more} would run the old definition; nothing was changed",
+            f"{join_few_names(changed, MOST_NAMED_CELLS)} would run the old definition; nothing was changed",
             where=str(desk.file),
             hint=hint,
             code="not_taken_in",
@@ -244,7 +244,7 @@ def read_controller_status(desk: CampaignHandle) -> ControllerStatus:
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_LOCK_S else None
     trouble = holder.trouble or (f"it has not beaten for {silent:.0f} s" if hung else "")
-    return ControllerStatus(hung is None, holder.pid, format_iso_time(holder.since), hung, trouble)
+    return ControllerStatus(hung is None, holder.pid, format_iso_time(holder.since), trouble)
 
 
 def _describe_lost_controller(desk: CampaignHandle) -> str:

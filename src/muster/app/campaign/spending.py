@@ -36,13 +36,12 @@ from muster.ledger.prices_and_accounts import (
     rented_stretches,
 )
 from muster.ledger.running_cost import RunningCost
+from muster.model.attempt import AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign_state import CampaignState
 
 if TYPE_CHECKING:
     from muster.engine.judge.liveness import WatchOf
-
-Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +63,11 @@ class Spending:
 class OpenAttempts:
     """What a look at the open attempts showed."""
 
-    paces: Mapping[Key, ProgressRate]
-    held: Mapping[Key, float]  # of those that have ended and are not recorded yet: for how long they held their slots
-    late: Mapping[Key, float]  # of the others: how long each was claimed without a lease, where it was
+    paces: Mapping[AttemptKey, ProgressRate]
+    held: Mapping[
+        AttemptKey, float
+    ]  # of those that have ended and are not recorded yet: for how long they held their slots
+    late: Mapping[AttemptKey, float]  # of the others: how long each was claimed without a lease, where it was
 
 
 NOTHING_RUNS = OpenAttempts({}, {}, {})
@@ -85,7 +86,7 @@ def reckon_spending(state: CampaignState, now: LedgerTime, running: OpenAttempts
     )
 
 
-def _held_so_far(state: CampaignState, now: LedgerTime, running: OpenAttempts) -> dict[Key, float]:
+def _held_so_far(state: CampaignState, now: LedgerTime, running: OpenAttempts) -> dict[AttemptKey, float]:
     """How long those that live have held their slots, where that is not simply the time since the claim."""
     return {
         (cell, n): max(0.0, now.boot - state.cells[cell].attempts[n - 1].claimed_boot - late)
@@ -104,7 +105,7 @@ def completed_run_lengths(found: Sequence[SlotSpan]) -> dict[str, list[float]]:
 
 def remaining_run_seconds(
     known: Mapping[str, Sequence[float]], running: OpenAttempts, state: CampaignState
-) -> dict[Key, float]:
+) -> dict[AttemptKey, float]:
     """How long each running attempt will still run, where that can be told."""
     found = {}
     for key, pace in running.paces.items():
@@ -204,9 +205,6 @@ def budget_level_of(found: Spending) -> str | None:
 
 def round_money(amount: float | None) -> float | None:
     return None if amount is None else round(amount, 6)
-
-
-AttemptKey = tuple[str, int]
 
 
 def measure_running_attempts(

@@ -20,6 +20,7 @@ from muster.model.cell import Cell, list_campaign_cells
 from muster.model.errors import UsageError
 from muster.model.foreign_run import RunProcess
 from muster.model.verdict import VerdictState
+from muster.text.sentences import join_few_names
 
 MOST_RUNS_NAMED = 5
 
@@ -55,8 +56,7 @@ def describe_left_runs(runs: Sequence[LeftRun]) -> str:
     first: dict[str, int] = {}
     for run in runs:
         first.setdefault(run.cell, run.pid)
-    shown = [f"{cell} (pid {pid})" for cell, pid in list(first.items())[:MOST_RUNS_NAMED]]
-    return ", ".join(shown) + (f" and {len(first) - MOST_RUNS_NAMED} more" if len(first) > MOST_RUNS_NAMED else "")
+    return join_few_names([f"{cell} (pid {pid})" for cell, pid in first.items()], MOST_RUNS_NAMED)
 
 
 MOST_CELLS_NAMED = 5
@@ -82,10 +82,9 @@ def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | 
     found = find_hand_started_cells(root, campaign, before, cells)
     if not found:
         return
-    shown = ", ".join(f"{each.cell} ({each.told})" for each in found[:MOST_CELLS_NAMED])
-    more = f" and {len(found) - MOST_CELLS_NAMED} more" if len(found) > MOST_CELLS_NAMED else ""
+    shown = join_few_names([f"{each.cell} ({each.told})" for each in found], MOST_CELLS_NAMED)
     error = UsageError(
-        f"cells would run twice in one folder, where a process writes that this campaign did not start: {shown}{more}; "
+        f"cells would run twice in one folder, where a process writes that this campaign did not start: {shown}; "
         "nothing was changed",
         where=str(root),
         hint="wait for its end, then `muster adopt` takes the run in; or end it with `kill PID`, then `muster up` "

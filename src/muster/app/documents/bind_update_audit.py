@@ -54,6 +54,7 @@ from muster.app.documents.text_audit import (
 )
 from muster.app.documents.text_layout import TextSource, kind_of_text
 from muster.model.errors import MusterError, UsageError
+from muster.text.sentences import join_few_names
 
 MOST_LOST_NAMED = 4
 SEVERAL_CONFIGS = "several configs are named near it, and only its value says whose it is"
@@ -350,6 +351,5 @@ def _describe_lost_bindings(gone: Sequence[LostBinding]) -> str:
         f"line {each.binding.line}: {each.binding.token} ({_join_quantity_keys(each.binding.keys)}): {each.why}"
         for each in gone
     ]
-    more = f"; and {len(gone) - MOST_LOST_NAMED} more" if len(gone) > MOST_LOST_NAMED else ""
-    listed = "; ".join(named[:MOST_LOST_NAMED]) + more
+    listed = join_few_names(named, MOST_LOST_NAMED, "; ")
     return f"the text changed so much that {count} can't be found; nothing was changed: {listed}"

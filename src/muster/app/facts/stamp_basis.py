@@ -47,7 +47,7 @@ from muster.readers.resume import orders_before
 from muster.readers.run_times import times_of_run_folder
 from muster.text.catalogue import Catalogue
 from muster.text.describe_run import describe_code_of_cell
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 OMITTED_FILE = "left_out.json"
 
@@ -111,10 +111,9 @@ def refuse_to_lose_report(before: Stamp | None, unread: Mapping[str, str], where
     if not unread or before is None or any(map(rests_on_unread_files, before.basis.cells.values())):
         return
     told = [f"{cell}: {why}" for cell, why in unread.items()]
-    more = f"; and {len(told) - MOST_UNREAD_CELLS} more" if len(told) > MOST_UNREAD_CELLS else ""
     raise MusterError(
         f"results of {format_count(len(told))} can't be read, and the report that is there was made when they could: "
-        f"it was left as it is. {'; '.join(told[:MOST_UNREAD_CELLS])}{more}",
+        f"it was left as it is. {join_few_names(told, MOST_UNREAD_CELLS, '; ')}",
         where=where,
         hint="bring the files back, or mount their disk, and try again; "
         "to report without them, move reports/stamps/ away first",

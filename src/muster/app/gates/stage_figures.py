@@ -49,6 +49,7 @@ from muster.app.gates.picture_sheet import (
 )
 from muster.app.gates.stage_bands import WrongLabel
 from muster.app.gates.staged_artifacts import EventCount, ScheduleTrace, StageEvents, WarningRow
+from muster.text.sentences import join_few_names
 
 MOST_BLOCKS = 12
 EVENTS_BOTTOM = 1.05
@@ -257,8 +258,7 @@ def _warnings_subtitle(trace: ScheduleTrace, stages: StageBackground) -> str:
     fits = 1
     while fits < len(said) and width_of_text("; ".join(said[: fits + 1]) + "; and 99 more", SMALL) <= WIDTH - 2 * EDGE:
         fits += 1
-    more = f"; and {len(said) - fits} more" if len(said) > fits else ""
-    return cut_text_to_room("; ".join(said[:fits]) + more, WIDTH - 2 * EDGE)
+    return cut_text_to_room(join_few_names(said, fits, "; "), WIDTH - 2 * EDGE)
 
 
 def _describe_warning_row(each: WarningRow, stages: StageBackground) -> str:

@@ -78,11 +78,6 @@ def draw_staged_pictures(
     return DrawnPictures(files, notes, captions, contradictions)
 
 
-def png_pictures(drawn: DrawnPictures) -> Mapping[str, bytes]:
-    """Those that a text shows."""
-    return {name: data for name, data in drawn.files.items() if name.endswith(".png")}
-
-
 LARGEST_KEPT = 16 << 20  # bytes that are kept of one file: some ten thousand rows of a gate
 LONGEST_STAGED_LINE = 1 << 20  # bytes of a line
 MOST_FOLDERS = 200  # below the run's own that are looked into

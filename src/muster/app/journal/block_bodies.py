@@ -15,7 +15,6 @@ from muster.app.journal.generated_blocks import RunBlocks
 from muster.app.journal.journal_tables import (
     evaluation_body,
     fenced_code_block,
-    format_metric_value,
     journal_markdown_table,
     training_body,
 )
@@ -175,16 +174,10 @@ def _comparison_notes(
         yield w("comparison.source", last=against, source=source, n=len(before.evaluations.rows))
 
 
-def last_evaluation_values(found: EvaluationRows) -> dict[str, str]:
-    """Of the last evaluation."""
-    return {key: format_metric_value(value) for key, value in found.rows[-1].values.items()} if found.rows else {}
-
-
 SHORT_HASH = 12  # digits of a hash
 MOST_ROWS = 80
 LONGEST_SETTING = 90  # characters of a value
 LEAD_LETTERS = 12  # letters before the first one that differs
-_HUNK = re.compile(r"@@ [^@]*@@ ?(.*)")
 _NAMES = re.compile(r"\s*(?:async )?(?:def|class) (\w+)")
 MOST_LINES = 20_000  # of a script that is compared line by line
 

@@ -16,7 +16,6 @@ from muster.text.report_catalogues import JournalCatalogue
 from muster.text.sentences import format_inline_code
 
 GATE_STATES = ("advance", "hold", "failure_hold", "fall_back", "frozen")
-GATE_VERDICTS = ("success", "failure", "both", "neither", "unknown")
 _OTHERWISE = {
     "min": "below",
     "max": "above",

@@ -17,7 +17,7 @@ from muster.rules.proposal_rules import Ruling
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, rank_scored_variants
 from muster.text.describe_run import describe_resumed_log
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 if TYPE_CHECKING:
     from muster.stats.samples import Sample
@@ -144,11 +144,10 @@ def _explain_open_round(record: LoopRecord, tried: Sequence[TriedVariant]) -> st
     waiting = [run for run in runs if not run.over]
     if not waiting:
         return ""
-    named = "; ".join(f"{run.cell} is {run.verdict}: {run.why}" for run in waiting[:MOST_NAMED_RUNS])
-    more = f"; and {len(waiting) - MOST_NAMED_RUNS} more" if len(waiting) > MOST_NAMED_RUNS else ""
+    told = [f"{run.cell} is {run.verdict}: {run.why}" for run in waiting]
     have = "has" if len(waiting) == 1 else "have"
     of = f"{len(waiting)} of {format_count(len(runs), 'run')}"
-    return f"round {record.round} is not over, {of} {have} no end yet: {named}{more}"
+    return f"round {record.round} is not over, {of} {have} no end yet: {join_few_names(told, MOST_NAMED_RUNS, '; ')}"
 
 
 def _find_met_target(tried: Sequence[TriedVariant], target: str) -> str:

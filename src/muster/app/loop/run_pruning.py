@@ -13,7 +13,7 @@ from muster.app.metrics.cell_history import (
     runs_logged_in_chain,
 )
 from muster.engine.ports.clock import Clock
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign_state import CampaignState
 from muster.model.variant import VARIANT_AXIS
 from muster.readers.background_reader import BackgroundReader
@@ -25,7 +25,6 @@ from muster.rules.rank_variants import BestValueTrail, PruneRule, explain_hopele
 
 PRUNE_EVERY_S = 5.0
 FIND_PATIENCE_S = 1.0  # for finding the files of one run; what lies near is found first
-FollowedKey = tuple[str, int]
 
 
 @dataclass(slots=True)
@@ -128,9 +127,9 @@ class RunPruner:
     chain_of: Callable[[CellRecord, Attempt], Sequence[AttemptTrace]]
     clock: Clock
     _rule: PruneRule | None = None
-    _runs: dict[FollowedKey, FollowedRun] = field(default_factory=dict)
+    _runs: dict[AttemptKey, FollowedRun] = field(default_factory=dict)
     _next: float = 0.0
-    _shift: BackgroundReader[FollowedKey, BestValueTrail] = field(init=False)
+    _shift: BackgroundReader[AttemptKey, BestValueTrail] = field(init=False)
 
     def __post_init__(self) -> None:
         self._begin(None)
@@ -140,7 +139,7 @@ class RunPruner:
         self._rule, self._runs, self._next = rule, {}, 0.0
         self._shift = BackgroundReader(self.clock)  # apart from the loop: a history may be long, a file system may hang
 
-    def __call__(self, state: CampaignState) -> Mapping[FollowedKey, str]:
+    def __call__(self, state: CampaignState) -> Mapping[AttemptKey, str]:
         rule = parse_loop_settings(state.campaign.loop).prune if state.campaign.loop else None
         if rule is None:
             return {}
@@ -154,7 +153,7 @@ class RunPruner:
         return dict(self._hopeless(rule, steps))
 
     def _look(self, state: CampaignState, rule: PruneRule) -> None:
-        asks: dict[FollowedKey, Callable[[], BestValueTrail]] = {}
+        asks: dict[AttemptKey, Callable[[], BestValueTrail]] = {}
         for cell in state.cells.values():
             attempt = cell.open or attempt_that_counts(cell)
             if attempt is None or cell.cell.job != (state.campaign.loop or {}).get("job"):
@@ -168,7 +167,7 @@ class RunPruner:
         if asks:
             self._shift.read(asks)
 
-    def _hopeless(self, rule: PruneRule, steps: int | None) -> Iterator[tuple[FollowedKey, str]]:
+    def _hopeless(self, rule: PruneRule, steps: int | None) -> Iterator[tuple[AttemptKey, str]]:
         trails = {key: read.value for key, read in list(self._shift.newest.items())}
         for key, mine in trails.items():
             if not self._runs[key].over:

@@ -30,7 +30,7 @@ from muster.readers.records.logged_runs import (
 from muster.readers.records.metric_reader import MetricSource, RecordedRunEnd
 from muster.rules.metric_summary import Summary, better_direction_of_key, metric_summary_as_json
 from muster.text.describe_run import describe_resumed_log
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 METRIC_COLUMNS = ("key", "first", "last", "best", "delta", "%", "mean", "count", "nan", "last step")
 WANDB_CLOCK_KEYS = frozenset({"_step", "_runtime", "_timestamp"})  # of W&B itself: not what the run logged
@@ -156,10 +156,9 @@ def _refuse_unknown_keys(blocks: Sequence[RunMetrics], wanted: WantedKeys) -> No
         return
     known = sorted(set(others) - WANDB_CLOCK_KEYS) or others
     near = difflib.get_close_matches(wanted.globs[0], known, 1)
-    more = f" and {len(known) - MOST_KEYS_NAMED} more" if len(known) > MOST_KEYS_NAMED else ""
     meant = f"did you mean {near[0]}? " if near else ""
     raise UsageError(
-        f"no key fits {_key_flags(wanted.globs)}", hint=f"{meant}logged are: {', '.join(known[:MOST_KEYS_NAMED])}{more}"
+        f"no key fits {_key_flags(wanted.globs)}", hint=f"{meant}logged are: {join_few_names(known, MOST_KEYS_NAMED)}"
     )
 
 

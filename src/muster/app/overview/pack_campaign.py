@@ -45,7 +45,7 @@ from muster.model.errors import MusterError, UsageError
 from muster.model.provenance import CheckpointOrigin
 from muster.readers.file_hashes import HashCache
 from muster.text.hide_secrets import hide_secrets_in_yaml
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 PACK_EXTRAS = ("checkpoints", "secrets")
 DECISION_LOG_PATH = ".muster/decisions.jsonl"
@@ -98,11 +98,9 @@ def _refuse_open_attempts(desk: CampaignHandle, state: CampaignState) -> None:
     """What is written while it is read would be packed half."""
     going = [attempt.cell for attempt in state.open_attempts]
     if going:
-        names = ", ".join(going[:MOST_NAMED_CELLS]) + (
-            f" and {len(going) - MOST_NAMED_CELLS} more" if len(going) > MOST_NAMED_CELLS else ""
-        )
         raise MusterError(
-            f"{format_count(len(going))} {'is' if len(going) == 1 else 'are'} not over: {names}",
+            f"{format_count(len(going))} {'is' if len(going) == 1 else 'are'} not over: "
+            f"{join_few_names(going, MOST_NAMED_CELLS)}",
             where=str(desk.root),
             hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`",
             code="going_on",
@@ -115,9 +113,8 @@ def _refuse_foreign_files(desk: CampaignHandle, sources: list[PackSource]) -> No
     real = (os.path.realpath(each.place) for each in sources if each.place)
     outside = [path for path in real if not path.startswith(f"{root}/")]
     if outside and not begun_by_us(desk.state):
-        more = f" and {len(outside) - 1} more" if len(outside) > 1 else ""
         raise MusterError(
-            f"{describe_not_started_here()}, and it names files outside of its folder: {outside[0]}{more}; "
+            f"{describe_not_started_here()}, and it names files outside of its folder: {join_few_names(outside, 1)}; "
             "nothing was packed",
             where=str(desk.root),
             hint=NOT_STARTED_HINT,

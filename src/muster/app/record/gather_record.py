@@ -30,7 +30,6 @@ from muster.app.facts.record_facts import (
     group_absent_cells,
 )
 from muster.app.record.event_story import EventStory, shorten_story
-from muster.app.record.record_markdown import record_markdown
 from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter
 from muster.engine.ports.store import LoggedDecision
 from muster.ledger.billed_spans import priced_unit
@@ -58,17 +57,6 @@ class RecordSources:
     exists: Callable[[str], bool]
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # of the manifest: kind -> (files, bytes)
     slots: int = 1
-
-
-def record_text(
-    status: Status,
-    events: Sequence[LoggedDecision],
-    sources: RecordSources,
-    *,
-    language: str | None = None,
-) -> str:
-    """The record as Markdown, in the campaign's language."""
-    return record_markdown(gather_record_facts(status, events, sources, language=language))
 
 
 def gather_record_facts(

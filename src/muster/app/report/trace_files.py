@@ -16,7 +16,7 @@ from muster.app.campaign.stamp_files import read_all_stamps
 from muster.app.report.verify_files import FileState, cells_with_needs, file_states_of_stamps
 from muster.files.safe_open import read_regular_file
 from muster.model.errors import UsageError
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 MOST_CELLS_SHOWN = 8
 MOST_NAMES_SHOWN = 12
@@ -63,7 +63,7 @@ def _choose_claims(file: FileStamp, path: str, claim: str | None, line: TracedLi
     if claim is not None:
         found = tuple(each for each in file.claims if each.id.lower() == claim.lower())
         if not found:
-            known = format_few_names([each.id for each in file.claims]) or "none"
+            known = join_few_names([each.id for each in file.claims], MOST_NAMES_SHOWN) or "none"
             raise UsageError(f"{path} has no claim {claim}", hint=f"its claims: {known}")
         return found
     if line is not None and file.kind == TABLE_KIND:
@@ -86,14 +86,10 @@ def _claims_of_table_line(file: FileStamp, path: str, line: TracedLine) -> tuple
         by_line.setdefault(int(each.id[1:].partition(".")[0]), []).append(each)
     if line.number in by_line:
         return tuple(by_line[line.number])
-    hint = f"numbers are in its lines {format_few_names([str(number) for number in by_line])}"
+    hint = f"numbers are in its lines {join_few_names([str(number) for number in by_line], MOST_NAMES_SHOWN)}"
     if not by_line:
         hint = "it was made by an earlier version: `muster report` makes it anew, with lines that can be traced"
     raise UsageError(f"line {line.number} of {path} has no number that rests on results", hint=hint)
-
-
-def format_few_names(names: Sequence[str], most: int = MOST_NAMES_SHOWN) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def _cells_of_file(stamp: Stamp, file: FileStamp) -> list[str]:
@@ -153,7 +149,7 @@ def _format_cell_stamp(cell: CellStamp) -> Iterator[str]:
     code = _format_code_of_stamp(cell)
     yield f"    definition {cell.definition or 'not known'}" + (f", code {code}" if code else "")
     if cell.needs:
-        yield f"    needs {', '.join(cell.needs[:3])}" + (f" and {len(cell.needs) - 3} more" if cell.needs[3:] else "")
+        yield f"    needs {join_few_names(cell.needs, 3)}"
 
 
 def _format_checkpoint_share(saved: CheckpointStamp) -> str:
@@ -255,7 +251,7 @@ def _find_stamped_file(desk: CampaignHandle, file: Path, here: Path) -> tuple[st
     near = [path for path in known if Path(path).name == file.name]
     if near:
         raise UsageError(f"{file} carries no stamp", hint=f"did you mean {near[0]}?")
-    hint = f"stamped are: {format_few_names(list(known), 5)}" if known else "`muster report` makes reports"
+    hint = f"stamped are: {join_few_names(list(known), 5)}" if known else "`muster report` makes reports"
     if str(file) in desk.load().cells:
         why = f"`muster why {shlex.quote(str(file))}`"
         raise UsageError(f"{file} is a cell, no file", hint=f"{why} tells how it came about")

@@ -23,7 +23,7 @@ from muster.app.facts.stamp_basis import (
     rests_on_unread_files,
 )
 from muster.readers.file_hashes import HashCache
-from muster.text.sentences import format_count
+from muster.text.sentences import format_count, join_few_names
 
 # of files whose stamp is gone
 _COMMAND_BY_PATH = {"reports/cost.md": "muster cost --report", "reports/record.md": "muster record"}
@@ -106,8 +106,7 @@ def _judge_file_state(path: str, file: FileStamp, found: str | None, changes: li
     if not changes:
         return FileState(path, "fresh")
     changes = sorted(changes, key=lambda change: not change.gone)
-    more = f"; and {len(changes) - MOST_CHANGES_NAMED} more" if len(changes) > MOST_CHANGES_NAMED else ""
-    told = "; ".join(change.what for change in changes[:MOST_CHANGES_NAMED]) + more
+    told = join_few_names([change.what for change in changes], MOST_CHANGES_NAMED, "; ")
     return FileState(path, "broken" if changes[0].gone else "stale", told)
 
 
@@ -126,10 +125,10 @@ def _changed_matrix(before: StampBasis, now: StampBasis) -> Iterator[InputChange
         yield InputChange("a red flag was accepted since")
     new = [name for name, each in now.cells.items() if before.cells.keys().isdisjoint((name, *each.formerly))]
     if new:
-        yield InputChange(f"{_format_few_changed_cells(new)} came in since")
+        yield InputChange(f"{join_few_names(new, MOST_CHANGES_NAMED)} came in since")
     missing = [name for name in now.missing if name not in before.missing and name not in before.cells]
     if missing:
-        yield InputChange(f"{_format_few_changed_cells(missing)} is declared and missing")
+        yield InputChange(f"{join_few_names(missing, MOST_CHANGES_NAMED)} is declared and missing")
 
 
 def _changed_cell_inputs(before: CellStamp, now: CellStamp | None) -> Iterator[InputChange]:
@@ -162,12 +161,6 @@ def _changed_checkpoint(before: CellStamp, now: CellStamp) -> Iterator[InputChan
         yield InputChange(f"{before.cell}: its checkpoint {was.path} is gone", gone=True)
     elif is_.sha256 != was.sha256:
         yield InputChange(f"{before.cell}: its checkpoint {was.path} was replaced")
-
-
-def _format_few_changed_cells(names: list[str]) -> str:
-    return ", ".join(names[:MOST_CHANGES_NAMED]) + (
-        f" and {len(names) - MOST_CHANGES_NAMED} more" if len(names) > MOST_CHANGES_NAMED else ""
-    )
 
 
 def file_states_as_json(states: list[FileState]) -> dict[str, Any]:

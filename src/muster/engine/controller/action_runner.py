@@ -15,13 +15,12 @@ from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import Executor, Lease, OrderComposer, OrderNotReady
 from muster.engine.ports.store import CommitResult, DiskBallast, Store
 from muster.files.crash_points import reach_crash_point
-from muster.model.attempt import Attempt
+from muster.model.attempt import Attempt, AttemptKey
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState, GateEvent
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
 
-AttemptKey = tuple[str, int]
 LEASE_RETRY_S = 0.25  # a slot that another campaign holds is tried again
 ASK_BACK_AFTER_S = 5.0
 FENCE_AFTER_S = 60.0  # a claimed attempt whose slot can't be had for this long gives way to another

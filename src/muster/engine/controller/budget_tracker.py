@@ -14,11 +14,10 @@ from muster.ledger.billed_spans import LedgerTime, all_slot_spans, held_seconds,
 from muster.ledger.budget_forecast import BudgetState, ProgressRate
 from muster.ledger.prices_and_accounts import declared_prices
 from muster.ledger.running_cost import RunningCost
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign_state import CampaignState
 
-AttemptKey = tuple[str, int]
 OLD_LOOK_S = 2.0  # since the look: a machine that is busy takes tenths of a second
 SOONEST_LOOK_S = 0.01  # a budget that is spent now is looked at a moment later, never at once again
 

@@ -15,7 +15,7 @@ from muster.engine.plan.scheduling import choose_slots, find_failing_slots, slot
 from muster.engine.ports.executor import Slot
 from muster.ledger.billed_spans import held_seconds
 from muster.ledger.budget_forecast import BudgetState
-from muster.model.attempt import Attempt, CellRecord, Outcome
+from muster.model.attempt import Attempt, AttemptKey, CellRecord, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateUpdate
 from muster.model.verdict import SETTLED_STATES, Verdict, VerdictState
@@ -100,7 +100,6 @@ class BudgetNotice:
 
 Action = Start | Settle | Relaunch | Fence | Stop | Nudge | HoldAll | BudgetNotice | End
 
-AttemptKey = tuple[str, int]
 COMPLETE_REASON = "every declared cell is done or given up"
 RELAUNCH_AFTER_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
 

@@ -29,13 +29,12 @@ from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import Executor, Waker, WakeReason
 from muster.engine.ports.probe import Probe, RunSignals
 from muster.engine.ports.store import CampaignLock, CommitResult, ControllerSuperseded, Store
-from muster.model.attempt import Attempt
+from muster.model.attempt import Attempt, AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateRecord, GateUpdate
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict
 
-AttemptKey = tuple[str, int]
 ExtensionResult = tuple[
     Sequence[Decision], bool
 ]  # what to record before anything else is done; whether nothing is left

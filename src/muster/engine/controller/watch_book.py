@@ -9,13 +9,12 @@ from muster.engine.judge.liveness import NO_SIBLING_PRIOR, RunWatch, SiblingPrio
 from muster.engine.judge.signal_history import Thresholds, begin_history, fold_readings
 from muster.engine.ports.probe import GroupCadence, RunSignals, WatchBookStorage
 from muster.engine.ports.store import LoggedDecision
-from muster.model.attempt import Attempt
+from muster.model.attempt import Attempt, AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot, RunReadings
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import Verdict, VerdictState
 
-AttemptKey = tuple[str, int]
 VerdictSort = tuple[str, str | None, str]
 DISK_POLLS, DISK_SAMPLES = 12, 120  # a sample each minute, for two hours
 PASSING_KINDS = ("claimed", "ending")  # the moments before a start and after an end

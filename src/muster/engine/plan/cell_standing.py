@@ -12,6 +12,7 @@ from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell
 from muster.model.verdict import VerdictState
+from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
     from muster.ledger.budget_forecast import BudgetState  # `status` of a campaign without a budget has no use for it
@@ -48,7 +49,9 @@ def standing_of_cell(
         )
     waiting = unmet_needs(record.cell, state, needs)
     if waiting:
-        return CellStanding(VerdictState.BLOCKED, f"needs {_list_few_cells(waiting)}", _next_of_blocked(waiting, state))
+        return CellStanding(
+            VerdictState.BLOCKED, f"needs {join_few_names(waiting, 3)}", _next_of_blocked(waiting, state)
+        )
     if closed := shut_gate_reason(record.cell, state, needs):
         return CellStanding(VerdictState.BLOCKED, closed, NEXT_BEHIND_GATE, gated=True)
     if not passes_filter(record.cell, state.only):
@@ -98,7 +101,7 @@ def _standing_of_dead_cell(
         )
     waiting = unmet_needs(record.cell, state, needs)
     if waiting:
-        return CellStanding(VerdictState.DEAD, reason, f"{following.why}, after {_list_few_cells(waiting)}")
+        return CellStanding(VerdictState.DEAD, reason, f"{following.why}, after {join_few_names(waiting, 3)}")
     if closed := shut_gate_reason(record.cell, state, needs):
         return CellStanding(VerdictState.DEAD, reason, f"{following.why}; {closed}", gated=True)
     if not passes_filter(record.cell, state.only):
@@ -164,10 +167,5 @@ def is_outdated_cell(record: CellRecord) -> bool:
 def _next_of_blocked(waiting: list[str], state: CampaignState) -> str:
     given_up = [need for need in waiting if need in state.cells and state.cells[need].given_up is not None]
     if given_up:
-        return f"can't start: {_list_few_cells(given_up)} was given up"
+        return f"can't start: {join_few_names(given_up, 3)} was given up"
     return "starts when they are DONE" if len(waiting) > 1 else f"starts when {waiting[0]} is DONE"
-
-
-def _list_few_cells(names: list[str]) -> str:
-    shown = ", ".join(names[:3])
-    return shown if len(names) <= 3 else f"{shown} and {len(names) - 3} more"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from muster.model.attempt import Attempt, Order
+from muster.model.attempt import Attempt, AttemptKey, Order
 from muster.model.campaign_state import CampaignState
 from muster.text.terminal_text import replace_unprintable
 
@@ -86,9 +86,6 @@ class OrderComposer(Protocol):
 
     def lacks(self, state: CampaignState) -> str:
         """Why no order of this campaign could be executed now; "": nothing is missing."""
-
-
-AttemptKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from muster.engine.judge.signal_history import SignalHistory
-from muster.model.attempt import Attempt, Order
+from muster.model.attempt import Attempt, AttemptKey, Order
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, ProcessIdentity, ProofReading, RunReadings
 from muster.model.campaign import Job
 from muster.model.cell import Cell
 
 
 class Probe(Protocol):
-    def look(self, attempts: Sequence[Attempt]) -> dict[tuple[str, int], AttemptSnapshot]:
+    def look(self, attempts: Sequence[Attempt]) -> dict[AttemptKey, AttemptSnapshot]:
         """A sighting for each; one pass over /proc serves them all."""
 
 
@@ -28,9 +28,6 @@ class ProofReader(Protocol):
 
         `exit` gives the run's wall window (`at - duration_s` to `at`); None: the window is not known.
         """
-
-
-AttemptKey = tuple[str, int]
 
 
 class RunSignals(Protocol):

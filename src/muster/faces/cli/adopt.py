@@ -12,8 +12,9 @@ from muster.app.adopt.find_runs import ProvedRun
 from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import state_mark
-from muster.faces.cli.common.terminal_output import counted, is_utf8_stream, paint_text, print_json
+from muster.faces.cli.common.terminal_output import is_utf8_stream, paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
+from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -96,10 +97,10 @@ def print_adoption(found: AdoptionResult, dry_run: bool) -> None:
     if not found.taken and not found.refused and not already:
         print("  no run folder was found")
     left = found.declared - found.done
-    end = "nothing was recorded" if dry_run else f"{found.done} of {counted(found.declared)} are done"
+    end = "nothing was recorded" if dry_run else f"{found.done} of {format_count(found.declared)} are done"
     if found.spent:
         verb_ = "would be" if dry_run else "is"
-        end += f"; what {counted(found.spent, 'refused run')} took {verb_} written down as wasted"
+        end += f"; what {format_count(found.spent, 'refused run')} took {verb_} written down as wasted"
     elif not found.taken and not dry_run:
         end += "; nothing was changed"
     known_ = f", {len(already)} already adopted" if already else ""

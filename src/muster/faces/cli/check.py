@@ -10,17 +10,11 @@ import typer
 from muster.app.campaign.preflight.check_campaign import check_campaign
 from muster.app.campaign.preflight.check_report import CheckResult, check_as_json
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import (
-    counted,
-    paint_text,
-    print_asked_environment,
-    print_json,
-    print_mistakes,
-)
+from muster.faces.cli.common.terminal_output import paint_text, print_asked_environment, print_json, print_mistakes
 from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
-from muster.text.sentences import join_few_names
+from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -59,7 +53,7 @@ def print_check(found: CheckResult) -> None:
     print_mistakes(found.file, [*found.mistakes, *found.failures, *found.warnings, *found.notes])
     if not found.valid:
         return
-    warned = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
+    warned = f", {format_count(len(found.warnings), 'warning')}" if found.warnings else ""
     print(paint_text(f"{found.file} is valid{warned}", "green"))
     for line in format_machine_lines(found.preflight) if found.preflight else ():
         print(line)
@@ -94,7 +88,7 @@ def _format_environment(each: Mapping[str, Any]) -> str:
     if each["python"] is None:
         return f"{name} can't be started"
     frameworks = [_format_framework(one) for one in each["frameworks"]] or ["neither jax nor torch is installed"]
-    packages = counted(len(each["packages"]), "package")
+    packages = format_count(len(each["packages"]), "package")
     return f"{name} is Python {each['python']['version']}; {'; '.join(frameworks)}; {packages}"
 
 
@@ -109,7 +103,7 @@ def _format_framework(one: Mapping[str, Any]) -> str:
 
 def _format_code(code: Mapping[str, Any]) -> str:
     state, files = classify_code_state(code), len(code.get("files") or ())
-    hashed = f"{counted(files, 'file')} of source known by {'its hash' if files == 1 else 'their hashes'}"
+    hashed = f"{format_count(files, 'file')} of source known by {'its hash' if files == 1 else 'their hashes'}"
     if state == "unknown":
         return f"not known: {code.get('why') or 'git could not tell what was changed'}"
     if state == "no_commit":
@@ -123,5 +117,5 @@ def _format_code(code: Mapping[str, Any]) -> str:
 def _format_code_changes(code: Mapping[str, Any]) -> str:
     changed, untracked = list_code_changes(code)
     named = [*changed, *(f"{name} untracked" for name in untracked)]
-    where = f" in {counted(len(named), 'file')}: {join_few_names(named, 4)}" if named else ""
+    where = f" in {format_count(len(named), 'file')}: {join_few_names(named, 4)}" if named else ""
     return f"with changes that are not committed{where} (diff {code['dirty']})"

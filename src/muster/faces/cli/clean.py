@@ -8,8 +8,9 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json
+from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 MOST_LEFTOVERS = 10
@@ -44,7 +45,7 @@ def clean_command(
             print(line)
         total = format_leftover_size(sum(each.bytes for each in found))
         more = f"; {total} in all. `muster clean --older-than {older} --yes` deletes it" if found else ""
-        print(f"{counted(len(found), 'leftover')} can go{more}")
+        print(f"{format_count(len(found), 'leftover')} can go{more}")
         return 0
     done = cleaning.carry_out(found)
     if as_json_:
@@ -52,5 +53,5 @@ def clean_command(
     else:
         for name, why in done.refused.items():
             print(f"{name} stays: {why}")
-        print(f"deleted {counted(len(done.found), 'leftover')}, {format_leftover_size(done.freed)}")
+        print(f"deleted {format_count(len(done.found), 'leftover')}, {format_leftover_size(done.freed)}")
     return 1 if done.refused else 0

@@ -13,10 +13,10 @@ from muster.app.campaign.spending import budget_level_of
 from muster.app.facts.stamp_basis import reckon_open_campaign
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.money_line import BUDGET_COLOURS, forecast_text
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
+from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts
-from muster.text.sentences import format_duration
+from muster.text.sentences import format_count, format_duration
 
 app = typer.Typer(add_completion=False)
 ACCOUNT_MEANINGS = {
@@ -101,7 +101,7 @@ def _cost_footnotes(found: CampaignCost) -> Iterator[str]:
         yield f"  paid {found.paid:g} {currency}: {explained}"
     if book.adopted:
         yield (
-            f"  {counted(book.adopted, 'run')} of it adopted, {format_slot_hours(book.adopted_hours)} by the "
+            f"  {format_count(book.adopted, 'run')} of it adopted, {format_slot_hours(book.adopted_hours)} by the "
             "times of their files"
         )
     if found.free_hours is not None and found.free_hours >= 0.01:

@@ -22,10 +22,11 @@ from muster.app.documents.document_results import (
     update_results_as_json,
 )
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import command_from_here, counted, paint_text, print_json
+from muster.faces.cli.common.terminal_output import command_from_here, paint_text, print_json
 from muster.files.campaign_ownership import refuse_foreign_campaign
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
+from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
 def _bind_result_lines(bound: BindResult, folder: Path, *, dry_run: bool) -> Iterator[str]:
     new = sum(not each.old for each in bound.fixed)
     parts = [
-        f"{counted(len(bound.fixed), 'number')} bound" + (f", {new} of them new" if new < len(bound.fixed) else "")
+        f"{format_count(len(bound.fixed), 'number')} bound" + (f", {new} of them new" if new < len(bound.fixed) else "")
     ]
     parts += [f"{len(bound.ambiguous)} ambiguous"] if bound.ambiguous else []
     parts += [f"{len(bound.untraced)} not traced"] if bound.untraced else []
@@ -231,7 +232,7 @@ def _update_result_lines(updated: UpdateResult, *, dry_run: bool) -> Iterator[st
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         yield paint_text(escape_terminal_line(line), colour) if colour else escape_terminal_line(line)
     verb = "would change" if dry_run else "changed"
-    yield f"{updated.path}: {counted(len(updated.changes), 'number')} {verb}, {updated.unchanged} as they were"
+    yield f"{updated.path}: {format_count(len(updated.changes), 'number')} {verb}, {updated.unchanged} as they were"
     if updated.kept:
         yield f"the old version: {updated.kept}"
     told = [f"line {each.spot.line}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in updated.left]

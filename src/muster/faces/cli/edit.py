@@ -10,8 +10,9 @@ import typer
 
 from muster.app.loop.edit_variant import MadeVariant, made_variant_as_json, write_variant_now
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, display_width, pad_name, paint_text, print_json
+from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
 from muster.rules.edit_config import show_config_value
+from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -
     if as_json_:
         print_json(made_variant_as_json(made) | {"cells": [cell_status_as_json(cell, status) for cell in cells]})
     elif joined.going_on:
-        print(f"{counted(len(cells))} more; the campaign goes on: `muster wait` waits, `muster status` tells")
+        print(f"{format_count(len(cells))} more; the campaign goes on: `muster wait` waits, `muster status` tells")
     if joined.going_on or all(cell.record.done for cell in cells):
         return 0
     return 4 if status.going_on else 3

@@ -13,10 +13,11 @@ from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.facts.gather_facts import current_red_flags
 from muster.app.report.red_flag_text import flags_to_accept, sort_flags_by_level
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json
+from muster.faces.cli.common.terminal_output import print_json
 from muster.faces.cli.report import format_flag_line
 from muster.model.errors import MusterError
 from muster.stats.red_flags import FlagAcceptance
+from muster.text.sentences import format_count
 
 app = typer.Typer(
     cls=VerbGroup,
@@ -80,5 +81,5 @@ def accept(
         return 0
     for flag in accepted:
         print(format_flag_line(flag, language))
-    print(f"{counted(len(accepted), 'flag')} accepted; `muster report` tells it, and the verdict without it")
+    print(f"{format_count(len(accepted), 'flag')} accepted; `muster report` tells it, and the verdict without it")
     return 0

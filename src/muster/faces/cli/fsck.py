@@ -11,9 +11,9 @@ import typer
 from muster.app.campaign.verbs.rebuild_state import rebuild_campaign_state
 from muster.engine.ports.store import FsckReport
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
+from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
-from muster.text.sentences import fill_sentence
+from muster.text.sentences import fill_sentence, format_count
 
 app = typer.Typer(add_completion=False)
 MOST_ITEMS = 20
@@ -38,22 +38,22 @@ def fsck_command(
 
 
 def format_fsck_lines(found: FsckReport) -> Iterator[str]:
-    held = f"{counted(found.cells)}, {counted(found.attempts, 'attempt')}"
-    yield paint_text(f"rebuilt: {held}, from {counted(found.decisions, 'decision')}", "green")
+    held = f"{format_count(found.cells)}, {format_count(found.attempts, 'attempt')}"
+    yield paint_text(f"rebuilt: {held}, from {format_count(found.decisions, 'decision')}", "green")
     if found.old == "sound":
         yield f"the old campaign.db was sound; differences to the rebuilt one: {len(found.differences)}"
         yield from _format_item_list("  ", found.differences)
         if found.behind:
-            yield f"it had not seen the last {counted(found.behind, 'decision')}"
+            yield f"it had not seen the last {format_count(found.behind, 'decision')}"
     else:
         yield f"the old campaign.db was {found.old}"
     if found.old != "missing":
         yield "the old one is kept as .muster/campaign.db.before-fsck"
     if found.torn:
-        yield f"{counted(len(found.torn), 'line')} of decisions.jsonl could not be read, now in decisions.torn:"
+        yield f"{format_count(len(found.torn), 'line')} of decisions.jsonl could not be read, now in decisions.torn:"
         yield from _format_item_list("  ", found.torn)
     if found.restored:
-        missing = counted(found.restored, "decision was", "decisions were")
+        missing = format_count(found.restored, "decision was", "decisions were")
         yield f"{missing} missing in decisions.jsonl and came back, from the old campaign.db"
     for items, text in (
         (

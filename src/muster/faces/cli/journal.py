@@ -29,13 +29,13 @@ from muster.app.journal.journal_versions import (
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import (
     command_from_here,
-    counted,
     cut_to_width,
     paint_text,
     print_json,
     screen_columns,
 )
 from muster.model.errors import UsageError
+from muster.text.sentences import format_count
 from muster.text.terminal_text import replace_unprintable
 
 LanguageOption = Annotated[
@@ -143,7 +143,7 @@ def journal_fill_command(
 def _fill_report_lines(told: FillReport) -> Iterator[str]:
     done = told.filled
     changed = len(done.refreshed) + len(done.forced)
-    parts = [f"{counted(len(done.written), 'block')} written"] if done.written else []
+    parts = [f"{format_count(len(done.written), 'block')} written"] if done.written else []
     parts += [f"{changed} refreshed"] if changed else []
     parts += [f"{len(done.same)} as they were"] if done.same else []
     yield paint_text(f"{os.path.relpath(told.path)}: {', '.join(parts) or 'nothing changed'}", "bold")
@@ -222,7 +222,7 @@ def _created_journal_lines(made: CreatedJournal, start: Path) -> Iterator[str]:
     after = f" from {made.last.name}" if made.last else ", the first one here"
     yield paint_text(f"{os.path.relpath(made.path)}{after}", "bold")
     for each in made.points:
-        times = f" (carried {counted(each.carried, 'time')})" if each.carried else ""
+        times = f" (carried {format_count(each.carried, 'time')})" if each.carried else ""
         yield _fit_to_screen(f"  {each.id}{times} {_one_safe_line(each.planned)}")
     ended = [f"{len(made.settled.done)} done"] if made.settled.done else []
     ended += [f"{len(made.settled.dropped)} dropped"] if made.settled.dropped else []

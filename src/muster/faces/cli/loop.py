@@ -26,11 +26,12 @@ from muster.app.loop.propose_round import (
     write_round_configs,
 )
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_notice
+from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
 from muster.model.errors import MusterError, UsageError
 from muster.model.variant import VARIANT_AXIS, Variant
 from muster.rules.proposal_rules import explain_rulings
 from muster.text.describe_run import describe_resumed_log
+from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
     from muster.app.loop.publish_loop_report import WrittenLoopReport
@@ -175,7 +176,7 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
         yield paint_text(f"{told}: does the trainer read {{config_file}}?", "yellow")
     elif best:
         spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
-        seeds = counted(best["n"], "seed")
+        seeds = format_count(best["n"], "seed")
         yield (
             f"best so far: {paint_text(best['variant'], 'bold')}: {made.facts.by} = "
             f"{best['mean']:.4g}{spread} ({seeds})"
@@ -187,11 +188,11 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
     trouble = made.summary["trouble"]
     if trouble:
         named = "it is" if len(trouble) == 1 else "they are"
-        many = counted(len(trouble), "run")
+        many = format_count(len(trouble), "run")
         yield paint_text(f"{many} failed or left no history; {named} named in the report", "yellow")
     if made.undrawn:
         yield paint_text(f"best_so_far could not be drawn: {made.undrawn}", "yellow")
-    yield f"{counted(len(made.files), 'file')}: {', '.join(made.files)}"
+    yield f"{format_count(len(made.files), 'file')}: {', '.join(made.files)}"
 
 
 def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
@@ -225,7 +226,7 @@ def _next_round_lines(desk: CampaignHandle, found: NextRound, variants: list[Var
     if found.stopped:
         yield f"no round {found.round}: {found.stopped}"
         return
-    yield paint_text(f"round {found.round}: {counted(len(variants), 'variant')}", "bold")
+    yield paint_text(f"round {found.round}: {format_count(len(variants), 'variant')}", "bold")
     for each in variants:
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)

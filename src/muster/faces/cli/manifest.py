@@ -14,7 +14,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.file_manifest import HashProgress, ManifestEntry, campaign_files, campaign_files_with_hashes
 from muster.app.campaign.start_controller import observe_and_revive
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json, print_notice, rich_console
+from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice, rich_console
+from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -53,13 +54,13 @@ def manifest_command(
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
         _print_file_group(KIND_TITLES[kind], list(group), hashes)
-    print(f"{counted(len(entries), 'file')}, {format_manifest_size(sum(entry.bytes for entry in entries))}")
+    print(f"{format_count(len(entries), 'file')}, {format_manifest_size(sum(entry.bytes for entry in entries))}")
     return 0
 
 
 def _print_file_group(title: str, entries: Sequence[ManifestEntry], hashes: bool) -> None:
     print(
-        f"{paint_text(title, 'bold')}  {counted(len(entries), 'file')}, "
+        f"{paint_text(title, 'bold')}  {format_count(len(entries), 'file')}, "
         f"{format_manifest_size(sum(entry.bytes for entry in entries))}"
     )
     for cell, group in groupby(entries, key=lambda entry: entry.cell):
@@ -86,7 +87,7 @@ def _hash_progress_bar() -> Iterator[HashProgress]:
             console = rich_console(sys.stderr)
             drawn = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             bar = stack.enter_context(drawn)
-            row = bar.add_task(f"hashing {counted(files, 'file')}", total=amount)
+            row = bar.add_task(f"hashing {format_count(files, 'file')}", total=amount)
             return lambda count: bar.advance(row, count)
 
         yield begin

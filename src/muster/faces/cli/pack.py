@@ -10,14 +10,9 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
-from muster.faces.cli.common.terminal_output import (
-    command_from_here,
-    counted,
-    print_json,
-    resolve_parent,
-)
+from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent
 from muster.faces.cli.manifest import format_manifest_size
-from muster.text.sentences import join_few_names
+from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
 MOST_NAMED = 5
@@ -58,15 +53,16 @@ def pack_command(
         return 0
     manifest = found.manifest
     print(
-        f"{found.file}: {counted(len(manifest.files), 'file')}, {format_manifest_size(manifest.size)}, packed "
+        f"{found.file}: {format_count(len(manifest.files), 'file')}, {format_manifest_size(manifest.size)}, packed "
         f"to {format_manifest_size(found.size)}"
     )
     if manifest.outside:
-        print(f"  {counted(manifest.outside, 'file')} from outside of the campaign's folder, in .muster/outside/ there")
+        files = format_count(manifest.outside, "file")
+        print(f"  {files} from outside of the campaign's folder, in .muster/outside/ there")
     if found.checkpoints:
-        print(f"  with {counted(found.checkpoints, 'checkpoint')}")
+        print(f"  with {format_count(found.checkpoints, 'checkpoint')}")
     if manifest.left_out:
         names = join_few_names(manifest.left_out, MOST_NAMED)
-        print(f"  without {counted(len(manifest.left_out), 'checkpoint')}, whose recorded hashes vouch: {names}")
+        print(f"  without {format_count(len(manifest.left_out), 'checkpoint')}, whose recorded hashes vouch: {names}")
     print(f"unpacked by `{command_from_here(Path(), 'unpack', found.file)}`")
     return 0

@@ -13,9 +13,9 @@ from muster.app.overview.plan_preview import PlanPreview, build_plan_preview
 from muster.engine.plan.up_preview import SkippedCell
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import format_grids, format_legend
-from muster.faces.cli.common.terminal_output import counted, format_change_lines, paint_text, print_json
+from muster.faces.cli.common.terminal_output import format_change_lines, paint_text, print_json
 from muster.files.campaign_ownership import find_readable_root
-from muster.text.sentences import end_with_full_stop, format_duration
+from muster.text.sentences import end_with_full_stop, format_count, format_duration
 
 app = typer.Typer(add_completion=False)
 MOST_LISTED = 40
@@ -44,7 +44,7 @@ def plan_command(
 def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     status, seen = found.status, found.outlook
     done = status.counts["DONE"]
-    yield paint_text(f"{status.state.campaign.name}: {counted(len(status.cells))} declared, {done} done", "bold")
+    yield paint_text(f"{status.state.campaign.name}: {format_count(len(status.cells))} declared, {done} done", "bold")
     yield ""
     yield from format_grids(status)
     yield format_legend(status)
@@ -53,7 +53,7 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     later = [other for other in seen.others if other.later]
     follows = "follows" if len(later) == 1 else "follow"
     more = f"; {len(later)} more {follows} when what they need is DONE" if later else ""
-    yield paint_text(f"would run now: {len(seen.would_run)} of {counted(len(status.cells))}{more}", "bold")
+    yield paint_text(f"would run now: {len(seen.would_run)} of {format_count(len(status.cells))}{more}", "bold")
     for item in seen.would_run[:MOST_LISTED]:
         yield f"  {item.position:>3}. {item.cell}: {item.why}"
     if len(seen.would_run) > MOST_LISTED:
@@ -67,7 +67,7 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         told = "`muster up` starts nothing while such a run lives"
         yield paint_text(f"{told}; `muster up --only AXIS=VALUE` starts the other cells now", "red")
     if found.mistakes:
-        told = f"{counted(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
+        told = f"{format_count(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
         yield paint_text(f"`muster check` finds {told} `muster up` from starting any of it", "red")
     loop = status.state.campaign.loop
     if loop and int(loop.get("rounds", 1)) > 1:
@@ -110,7 +110,7 @@ def _format_estimate(found: PlanPreview) -> str:
     if not expected.cells:
         return expected.basis
     price = f", {_format_price(found)}" if expected.money is not None else ""
-    clock = f"{format_duration(expected.wall_seconds)} on {counted(found.slots, 'slot')}"
+    clock = f"{format_duration(expected.wall_seconds)} on {format_count(found.slots, 'slot')}"
     return f"{clock}, {format_duration(expected.slot_seconds)} of slot time{price} ({expected.basis})"
 
 

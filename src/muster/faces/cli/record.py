@@ -15,7 +15,8 @@ from muster.app.record.gather_record import gather_record_facts, record_as_json
 from muster.app.record.record_markdown import record_markdown
 from muster.app.record.write_record import gather_record_sources, record_destination
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json, print_notice
+from muster.faces.cli.common.terminal_output import print_json, print_notice
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -50,6 +51,6 @@ def record_command(
     elif file is None:
         sys.stdout.write(text)
     else:
-        left = f"; {counted(facts.missing)} not done, each with its reason" if facts.missing else ""
-        print(f"wrote {file}: {facts.done} of {counted(facts.declared)} DONE{left}")
+        left = f"; {format_count(facts.missing)} not done, each with its reason" if facts.missing else ""
+        print(f"wrote {file}: {facts.done} of {format_count(facts.declared)} DONE{left}")
     return 0

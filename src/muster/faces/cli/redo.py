@@ -11,9 +11,9 @@ from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.redo_cells import RedoResult, redo_as_json, redo_cells
 from muster.app.campaign.verbs.retry_cells import RestartedCell
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json, print_notice, print_refusals
+from muster.faces.cli.common.terminal_output import print_json, print_notice, print_refusals
 from muster.model.errors import UsageError
-from muster.text.sentences import join_few_names
+from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -53,7 +53,7 @@ def _print_redo(done: RedoResult) -> None:
         if each.cell not in done.followers:
             print(f"{each.cell}: {_format_redone_cell(each)}")
     if done.followers:
-        count, names = counted(len(done.followers)), join_few_names(done.followers)
+        count, names = format_count(len(done.followers)), join_few_names(done.followers)
         print(f"run again with them, because they rest on them: {count}: {names}")
     if done.overwritten:
         names = join_few_names(done.overwritten)

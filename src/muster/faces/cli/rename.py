@@ -9,9 +9,9 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.rename_axis_value import RenameResult, rename_as_json, rename_axis_value
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json
+from muster.faces.cli.common.terminal_output import print_json
 from muster.model.errors import UsageError
-from muster.text.sentences import join_few_names
+from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -51,7 +51,7 @@ def _print_rename(done: RenameResult) -> None:
         print(f"{what}: it was renamed before" + (", and campaign.yaml has the new name now" if done.edited else ""))
         return
     keep = "keeps" if len(done.cells) == 1 else "keep"
-    print(f"{what}: {counted(len(done.cells))} {keep} what is done: {join_few_names(list(done.cells))}")
+    print(f"{what}: {format_count(len(done.cells))} {keep} what is done: {join_few_names(list(done.cells))}")
     print(
         "campaign.yaml has the new name" + ("" if done.edited else " already") + "; reports with the old one are stale"
     )

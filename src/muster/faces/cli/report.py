@@ -19,12 +19,12 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import (
     command_from_here,
-    counted,
     paint_text,
     print_json,
 )
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import Catalogue
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 VERDICT_COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
@@ -103,7 +103,7 @@ def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iter
         yield f"nothing was written; {ways}`muster report --partial` stamps all PARTIAL"
         return
     yield ""
-    yield f"{counted(len(made.kept.written), 'file')} in {root}, each with its stamp:"
+    yield f"{format_count(len(made.kept.written), 'file')} in {root}, each with its stamp:"
     yield from (f"  {path}" for path in _group_paths_by_suffix(made.kept.written))
     yield from (f"  removed: {path} (an earlier report's)" for path in made.kept.removed)
     yield from (f"  left alone: {path} was changed by somebody" for path in made.kept.left)
@@ -123,7 +123,7 @@ def format_flag_line(flag: RedFlag, language: str) -> str:
 
 
 def _format_missing_cells(missing: Sequence[MissingCell]) -> Iterator[str]:
-    yield f"{counted(len(missing))} missing:"
+    yield f"{format_count(len(missing))} missing:"
     for each in missing[:MOST_MISSING_NAMED]:
         yield f"  {each.state:<8} {each.cell}: {each.reason}"
     if len(missing) > MOST_MISSING_NAMED:

@@ -9,8 +9,9 @@ import typer
 
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
-from muster.faces.cli.common.terminal_output import counted, print_json, resolve_parent
+from muster.faces.cli.common.terminal_output import print_json, resolve_parent
 from muster.faces.cli.manifest import format_manifest_size
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -41,14 +42,13 @@ def unpack_command(
         print_json({"folder": str(found.folder), **pack_contents_as_json(found.manifest)})
         return 0
     manifest = found.manifest
-    count = counted(len(manifest.files), "file")
+    count = format_count(len(manifest.files), "file")
     print(
         f"{found.folder}: campaign {manifest.campaign}, {count}, {format_manifest_size(manifest.size)}, each as "
         "the manifest says"
     )
     print(f"  its log is that of {manifest.log.at}; packed by Muster {manifest.version}")
     if manifest.left_out:
-        print(
-            f"  not in this pack: {counted(len(manifest.left_out), 'checkpoint')}; the recorded hash vouches for each"
-        )
+        missing = format_count(len(manifest.left_out), "checkpoint")
+        print(f"  not in this pack: {missing}; the recorded hash vouches for each")
     return 0

@@ -10,7 +10,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.stamp_files import read_all_stamps
 from muster.app.report.verify_files import commands_to_remake, file_states_as_json, verify_campaign_files
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, paint_text, print_json
+from muster.faces.cli.common.terminal_output import paint_text, print_json
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 FILE_STATE_COLOURS = {"fresh": "green", "stale": "yellow", "broken": "red"}
@@ -35,5 +36,5 @@ def verify_command(
         bad = [each for each in found if each.state != "fresh"]
         commands = commands_to_remake([each.path for each in bad], read_all_stamps(desk.root))
         again = f"; made anew by {', '.join(f'`{each}`' for each in commands)}" if bad else ""
-        print(f"{counted(len(found), 'file')}, {len(found) - len(bad)} fresh, {len(bad)} not{again}")
+        print(f"{format_count(len(found), 'file')}, {len(found) - len(bad)} fresh, {len(bad)} not{again}")
     return 1 if any(each.state != "fresh" for each in found) else 0

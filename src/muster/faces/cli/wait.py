@@ -9,8 +9,9 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import status_as_json
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import counted, print_json
+from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
+from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -36,5 +37,5 @@ def wait_command(
         print_json(status_as_json(last))
     elif last.going_on:
         settled = last.counts["DONE"] + last.counts["GIVEN_UP"]
-        print(f"still going on: {settled} of {counted(len(last.cells))} {'is' if settled == 1 else 'are'} settled")
+        print(f"still going on: {settled} of {format_count(len(last.cells))} {'is' if settled == 1 else 'are'} settled")
     return last.exit

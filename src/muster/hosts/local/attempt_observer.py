@@ -29,7 +29,7 @@ from muster.hosts.local.attempt_probe import AttemptProbe
 from muster.hosts.local.kernel import KernelLog
 from muster.hosts.local.launch_orders import LocalTraces
 from muster.hosts.local.vitals import VitalsReader, VitalsRequest
-from muster.model.attempt import Attempt, Order
+from muster.model.attempt import Attempt, AttemptKey, Order
 from muster.model.attempt_snapshot import (
     AttemptSnapshot,
     ExitRecord,
@@ -134,7 +134,6 @@ def _log_tail(path: Path) -> str:
 PROOF_PATIENCE_S = (
     0.1  # most proofs are read at once; a large checkpoint, or a file system that hangs, is not waited for
 )
-ObservedKey = tuple[str, int]
 AskedKey = TypeVar("AskedKey")
 AnswerValue = TypeVar("AnswerValue")
 
@@ -155,8 +154,8 @@ class AttemptObserver:
         self.vitals = vitals  # knows the kernel log, and who belonged to a run
         self.probe = AttemptProbe(folder_of, clock, self._proof, self._aftermath, self.traces)
         self._state: CampaignState | None = None
-        self._reading: dict[ObservedKey, Future[ProofReading]] = {}
-        self._searching: dict[ObservedKey, Future[str | None]] = {}
+        self._reading: dict[AttemptKey, Future[ProofReading]] = {}
+        self._searching: dict[AttemptKey, Future[str | None]] = {}
 
     @classmethod
     def of_state(cls, state: Path, store: Store, clock: Clock) -> AttemptObserver:
@@ -201,7 +200,7 @@ class AttemptObserver:
         pci = [place for gpu in gpus if self.vitals.gpu and (place := self.vitals.gpu.pci(gpu))]
         return read_post_mortem(folder, exit_, identity, self.vitals.kernel, self.vitals.pids_of(attempt.key), pci)
 
-    def _apart(self, key: ObservedKey, read: Callable[[], ProofReading]) -> ProofReading:
+    def _apart(self, key: AttemptKey, read: Callable[[], ProofReading]) -> ProofReading:
         """In a thread of its own. A reading that takes long is there at a later look."""
         found = _answer_if_ready(self._reading, key, read)
         if found is None:
@@ -258,7 +257,6 @@ def _answer_if_ready(
     return future
 
 
-SignalKey = tuple[str, int]
 OLD_SIGNAL_ANSWER_S = 3.0  # an answer about files that is older than this, and than two looks, abstains
 
 
@@ -296,13 +294,13 @@ class LivenessSignals:
         self.folder_of, self.clock, self.vitals = folder_of, clock, vitals
         self._old_s = max(OLD_SIGNAL_ANSWER_S, 2 * poll_s)
         self._state: CampaignState | None = None
-        self._files: dict[SignalKey, RunFileSignals] = {}
-        self._shift: BackgroundReader[SignalKey, RunReadings] = BackgroundReader(clock)
+        self._files: dict[AttemptKey, RunFileSignals] = {}
+        self._shift: BackgroundReader[AttemptKey, RunReadings] = BackgroundReader(clock)
 
     def configure(self, state: CampaignState) -> None:
         self._state = state
 
-    def read(self, living: Sequence[tuple[Attempt, AttemptSnapshot]]) -> Mapping[SignalKey, RunReadings]:
+    def read(self, living: Sequence[tuple[Attempt, AttemptSnapshot]]) -> Mapping[AttemptKey, RunReadings]:
         boot = self.clock.boot()
         files = {attempt.key: found for attempt, _ in living if (found := self._files_of(attempt))}
         self._shift.read({key: found.look for key, found in files.items()})
@@ -315,7 +313,7 @@ class LivenessSignals:
             for attempt, _ in living
         }
 
-    def forget(self, key: SignalKey) -> None:
+    def forget(self, key: AttemptKey) -> None:
         self._files.pop(key, None)
         self._shift.forget(key)
 
@@ -329,7 +327,7 @@ class LivenessSignals:
             self._files[attempt.key] = RunFileSignals(self._state.job(cell.job), cell, order)
         return self._files[attempt.key]
 
-    def _answer(self, key: SignalKey, boot: float) -> RunReadings:
+    def _answer(self, key: AttemptKey, boot: float) -> RunReadings:
         """The newest answer about its files; an old one abstains, and what it said stands."""
         newest = self._shift.newest.get(key)
         if newest is None:

@@ -21,7 +21,7 @@ from muster.files.process_identity import (
     read_pid_namespace,
     read_process,
 )
-from muster.model.attempt import Attempt
+from muster.model.attempt import Attempt, AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, PostMortem, ProcessIdentity, ProofReading
 from muster.model.verdict import Evidence
 from muster.readers.attempt_facts import (
@@ -69,7 +69,6 @@ def _masked_post_mortem(found: PostMortem) -> PostMortem:
     return replace(found, err=mask_secrets_in_tail(found.err), out=mask_secrets_in_tail(found.out))
 
 
-SeenAttemptKey = tuple[str, int]
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 ReadProof = Callable[[Attempt, ExitRecord | None], ProofReading]
 SEARCH_S = 2.0  # after a claim: a shim that was asked for has come by then, or it is worth a pass over /proc
@@ -102,7 +101,7 @@ class AttemptProbe:
         self._begun: dict[str, _StartFacts] = {}  # by token
         self.host = (read_boot_id(), read_pid_namespace(), read_init_ticks())
 
-    def look(self, attempts: Sequence[Attempt]) -> dict[SeenAttemptKey, AttemptSnapshot]:
+    def look(self, attempts: Sequence[Attempt]) -> dict[AttemptKey, AttemptSnapshot]:
         seen = {attempt.key: self._look(attempt) for attempt in attempts}
         doubtful = {a.token: a for a in attempts if self._is_doubtful(a, seen[a.key])}  # to look for them costs most
         if doubtful:

@@ -16,8 +16,6 @@ from typing import Literal, NamedTuple
 
 from muster.engine.ports.clock import monotonic_boottime
 
-NO_LIMIT = 1 << 60  # v1 writes "none" as the largest number of whole pages
-
 
 class CgroupMount(NamedTuple):
     point: str
@@ -111,11 +109,6 @@ def _parent_group(group: MemoryGroup) -> MemoryGroup:
 
 def _events_file(group: MemoryGroup) -> str:
     return "memory.events" if group.v2 else "memory.oom_control"
-
-
-def _memory_limit(group: MemoryGroup) -> int | None:
-    found = _number_in_group_file(group, "memory.max" if group.v2 else "memory.limit_in_bytes")
-    return found if found is not None and found < NO_LIMIT else None
 
 
 def _number_in_group_file(group: MemoryGroup, name: str) -> int | None:

@@ -16,6 +16,7 @@ from muster.hosts.local.process_tree import (
     ProcessStat,
     io_bytes_of_processes,
 )
+from muster.model.attempt import AttemptKey
 from muster.model.attempt_snapshot import GpuUse, TreeVitals
 from muster.readers.background_reader import PolledProbe
 
@@ -31,14 +32,13 @@ ABSTENTION_REASONS = {
     "oom_kills": ("oom_kills", "its memory cgroup shows no count of kills"),
 }
 OF_THE_TREE = ("io_bytes", "opens_gpu", "oom_kills")  # without a process there is nothing to read them from
-VitalsKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class VitalsRequest:
     """Whom to look at. The pids are those of identity.json."""
 
-    key: VitalsKey
+    key: AttemptKey
     main_pid: int
     main_ticks: int
     shim_pid: int
@@ -70,10 +70,10 @@ class VitalsReader:
         self._snap = snap
         self._handles = GpuHandles()
         self._disks = DiskSpace(disk_free)
-        self._trees: dict[VitalsKey, tuple[int, ...]] = {}
+        self._trees: dict[AttemptKey, tuple[int, ...]] = {}
         self._groups: dict[tuple[int, int], tuple[float, MemoryGroup | None]] = {}
 
-    def look_all(self, asks: Sequence[VitalsRequest]) -> dict[VitalsKey, TreeVitals]:
+    def look_all(self, asks: Sequence[VitalsRequest]) -> dict[AttemptKey, TreeVitals]:
         if not asks:
             return {}
         if self.kernel:
@@ -82,7 +82,7 @@ class VitalsReader:
         look = _SharedReadings(self._snap(), self.gpu.look(leased) if self.gpu else {})
         return {ask.key: self._guarded(ask, look) for ask in asks}
 
-    def pids_of(self, key: VitalsKey) -> tuple[int, ...]:
+    def pids_of(self, key: AttemptKey) -> tuple[int, ...]:
         """Who belonged to a run when it was seen last, to find them in the kernel log once it is dead."""
         return self._trees.get(key, ())
 
@@ -147,7 +147,7 @@ class VitalsReader:
             self._groups[main.pid, main.ticks] = (now + GROUP_FRESH_S, group)
         return group
 
-    def _remember(self, key: VitalsKey, pids: Sequence[int]) -> None:
+    def _remember(self, key: AttemptKey, pids: Sequence[int]) -> None:
         self._trees.pop(key, None)
         self._trees[key] = tuple(pids)
         if len(self._trees) > MOST_REMEMBERED:

@@ -7,7 +7,8 @@ import select
 from collections.abc import Iterable
 from pathlib import Path
 
-from muster.engine.ports.executor import AttemptKey, WakeReason
+from muster.engine.ports.executor import WakeReason
+from muster.model.attempt import AttemptKey
 
 ENDED_PROCESS = -1  # in place of the pidfd of a process that has ended
 

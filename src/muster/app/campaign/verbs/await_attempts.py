@@ -11,10 +11,9 @@ from collections.abc import Collection
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.observe_campaign import observe_campaign
-from muster.model.attempt import Attempt
+from muster.model.attempt import Attempt, AttemptKey
 from muster.model.campaign_state import CampaignState
 
-AttemptKey = tuple[str, int]
 END_LOOK_S = 0.05
 RECORD_TIMEOUT_S = 10.0  # an end is recorded within this, even if a controller must be started for it
 RESTART_PAUSE_S = 2.0  # a controller that was started needs a moment to take its lock

@@ -24,7 +24,7 @@ from muster.app.campaign.stamp_files import read_all_stamps
 from muster.files.bounded_walk import remove_tree, walk_folders
 from muster.files.crash_points import reach_crash_point
 from muster.files.state_folder import attempt_folder
-from muster.model.attempt import Attempt, CellRecord
+from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign_state import CampaignState
 from muster.readers.resume import resume_chain
 
@@ -109,7 +109,7 @@ class LeftoverCleaner:
             self.desk.state, spare, {*found, *find_output_folders(state, str(self.desk.root))}
         )
 
-    def _needed(self, state: CampaignState) -> set[tuple[str, int]]:
+    def _needed(self, state: CampaignState) -> set[AttemptKey]:
         """Attempts that count, that a stamp names, or that one of these has gone on from."""
         stamped = {cell.token for stamp in read_all_stamps(self.desk.root) for cell in stamp.basis.cells.values()}
         return {
@@ -163,12 +163,12 @@ class LeftoverCleaner:
         return Leftover(kind, tuple(map(str, paths)), count, max(0.0, self.now - newest), attempt)
 
 
-def find_needed_attempts(state: Path, record: CellRecord, stamped: Collection[str]) -> set[tuple[str, int]]:
+def find_needed_attempts(state: Path, record: CellRecord, stamped: Collection[str]) -> set[AttemptKey]:
     """Of one cell: attempts that count, and those they went on from. Where an order is gone nobody knows: all of them.
 
     A run that was adopted never had an order.
     """
-    found: set[tuple[str, int]] = set()
+    found: set[AttemptKey] = set()
     for attempt in record.attempts:
         if not (attempt.completed or attempt.open or attempt.token in stamped):
             continue

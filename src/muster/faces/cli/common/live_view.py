@@ -17,8 +17,9 @@ from muster.faces.cli.common.status_view import (
     format_loop_lines,
     show_status,
 )
-from muster.faces.cli.common.terminal_output import clean_for_terminal, counted, print_notice, rich_console
+from muster.faces.cli.common.terminal_output import clean_for_terminal, print_notice, rich_console
 from muster.files.known_secrets import mask_secrets_in_output
+from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -59,7 +60,7 @@ class ChangePrinter:
         self.told: set[str] = set()
         if before.going_on:
             done, living = before.counts["DONE"], sum(cell.record.open is not None for cell in before.cells)
-            all_ = counted(len(before.cells))
+            all_ = format_count(len(before.cells))
             print(f"{before.as_of[11:19]}  {done} of {all_} done, {living} under way", flush=True)
 
     def tell(self, found: Status) -> None:

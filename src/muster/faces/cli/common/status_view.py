@@ -16,7 +16,6 @@ from muster.app.campaign.start_controller import REVIVED_LINE, describe_origin, 
 from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter, unmet_needs
 from muster.faces.cli.common.terminal_output import (
     clear_screen,
-    counted,
     cut_to_width,
     display_width,
     is_utf8_stream,
@@ -27,7 +26,7 @@ from muster.faces.cli.common.terminal_output import (
 )
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import map_needed_cells
-from muster.text.sentences import end_with_full_stop, join_few_names
+from muster.text.sentences import end_with_full_stop, format_count, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
 STATE_MARKS = {
@@ -138,7 +137,7 @@ def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -
 def show_status(found: Status, told: Collection[str] = ()) -> None:
     """`told`: news (see `news`) that the reader has seen already."""
     done = found.counts["DONE"]
-    head = f"{found.state.campaign.name}: {done} of {counted(len(found.cells))} done"
+    head = f"{found.state.campaign.name}: {done} of {format_count(len(found.cells))} done"
     print(f"{paint_text(head, 'bold')}   as of {found.as_of[11:19]}   {format_controller_line(found)}")
     print()
     for line in format_grids(found):
@@ -216,7 +215,7 @@ def format_gate_lines(state: CampaignState) -> Iterator[str]:
         open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
         word = f"open in {join_few_names(open_)}" if open_ else "shut in all of them"
         if runs:
-            yield f"gate {name}: {counted(len(runs), 'run')}, {word}; `muster why CELL` tells what is missing"
+            yield f"gate {name}: {format_count(len(runs), 'run')}, {word}; `muster why CELL` tells what is missing"
 
 
 def format_loop_lines(found: Status) -> list[str]:
@@ -358,7 +357,7 @@ def format_closing_line(found: Status) -> str:
     given_up = found.counts["GIVEN_UP"]
     if found.complete:
         going = "; the finish goes on" if found.finish and found.finish.due else ""
-        more = f", with {counted(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
+        more = f", with {format_count(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
         return paint_text("complete" + (more if given_up else "") + going, "green")
     if found.going_on:
         return "still going on; `muster why CELL` shows the evidence"
@@ -366,4 +365,4 @@ def format_closing_line(found: Status) -> str:
     if not missing:
         return paint_text("stopped short: nothing runs, and the loop is not over", "yellow")
     are = "is" if missing == 1 else "are"
-    return paint_text(f"stopped short: {counted(missing)} {are} missing and nothing runs", "yellow")
+    return paint_text(f"stopped short: {format_count(missing)} {are} missing and nothing runs", "yellow")

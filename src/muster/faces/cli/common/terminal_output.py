@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
 from muster.model.errors import Mistake
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 from muster.text.terminal_text import escape_terminal_json, escape_terminal_line, escape_terminal_text
 
 if TYPE_CHECKING:
@@ -192,7 +192,6 @@ def print_asked_environment(each: PythonEnvironment) -> None:
 
 
 NARROWEST = 20
-counted = format_count
 
 
 def display_width(text: str) -> int:
