@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.text.catalogue import TEXTS, Catalogue
-from muster.text.locales import cost_and_journal_en, record_en
-from muster.text.report_catalogues import RecordCatalogue
+from muster.locales import load_texts
+from muster.text.catalogue import load_catalogue
 from muster.text.sentences import (
     end_with_full_stop,
     fill_sentence,
@@ -20,7 +19,7 @@ from muster.text.sentences import (
     strip_full_stop,
 )
 
-ENGLISH = {**TEXTS["en"], **record_en.RECORD_EN_EN, **cost_and_journal_en.COST_EN_EN}
+ENGLISH = {**load_texts("report", "en"), **load_texts("cost", "en")}
 PLURAL = re.compile(r"\{\w+\} (seeds|cells|attempts|runs|rows|files|lines|commits|flags|configs)\b")
 # never about one: ranges, limits of a rule, sample sizes that a test needs
 MANY = {"seeds.unequal", "seeds.unequal_no_plan", "fit.few", "reading.few", "dominates.few", "change.seeds", "next.over",
@@ -44,7 +43,7 @@ def test_durations() -> None:
     assert [format_duration(each) for each in told] == [
         "0 s", "0.0 s", "3.2 s", "12 s", "119 s", "2 min", "60 min", "1.0 h", "99.0 h", "762 h",
     ]  # fmt: skip
-    assert Catalogue("zh").span(600) == "10 分钟"
+    assert load_catalogue("report", "zh").span(600) == "10 分钟"
 
 
 @given(st.floats(min_value=0.1, max_value=1e9))
@@ -60,7 +59,7 @@ def test_no_english_sentence_speaks_of_one_as_many() -> None:
 
 
 def test_one_seed_and_one_cell() -> None:
-    w, say = Catalogue("en"), RecordCatalogue("en")
+    w, say = load_catalogue("report", "en"), load_catalogue("record", "en")
     assert w("seeds.at_no_look", n=1, looks="5", last=5) == "1 seed is no declared look (looks at 5 seeds)."
     assert w("seeds.looks", n=1, looks="1", last=1) == "1 seed is a declared look (looks at 1 seed)."
     few = w("safety.sentence_few", config="a", standing="undetermined", rule="cost ≤ 2", keep=1, n=1)

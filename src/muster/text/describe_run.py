@@ -10,7 +10,7 @@ from typing import Any
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.campaign_location import CampaignLocation
 from muster.model.provenance import Resumption, UnreadResults
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 
 SHORT_COMMIT = 7
 
@@ -56,7 +56,7 @@ def describe_code_of_cells(found: Sequence[Mapping[str, Any]], w: Catalogue) -> 
 
 def describe_resumed_log(found: Resumption, language: str = "en") -> str:
     """Without a full stop."""
-    w = Catalogue(language)
+    w = load_catalogue("report", language)
     return w("semicolon").join([w("resumed.times", n=found.times), *_resumed_log_parts(found, w)])
 
 
@@ -84,7 +84,7 @@ def _resumed_log_parts(found: Resumption, w: Catalogue) -> Iterator[str]:
 
 def describe_unread_results(unread: UnreadResults, where: CampaignLocation, language: str) -> str:
     """Why, without a full stop. A folder that moved is named: what lay outside of it may lie elsewhere, too."""
-    w = Catalogue(language)
+    w = load_catalogue("report", language)
     if unread.there:
         return w("unread.there", path=unread.path, metric=", ".join(unread.results))
     key = "unread.moved" if where.former else "unread.gone"

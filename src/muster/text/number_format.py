@@ -99,3 +99,12 @@ def format_share(value: float) -> str:
 
 def format_money_amount(amount: float, currency: str) -> str:
     return f"{amount:.2f} {currency}".rstrip()
+
+
+def format_file_size(count: int) -> str:
+    amount = float(count)
+    for unit in ("B", "KB", "MB", "GB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} TB"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from muster.text.terminal_text import escape_terminal_text
 
 MOST_NAMES = 8
+LONGEST_QUOTE = 300  # characters of a reason or a log line
 SECONDS_BELOW_S = 120.0  # below it in seconds
 MINUTES_BELOW_S = 3600.0  # below it in minutes
 
@@ -85,3 +86,12 @@ def format_inline_code(text: str) -> str:
         return f"`{line}`"
     fence = "`" * (longest + 1)
     return f"{fence} {line} {fence}"
+
+
+def format_moment(iso: str) -> str:
+    return iso[:19].replace("T", " ")
+
+
+def shorten_quote(text: str) -> str:
+    line = " ".join(text.split()) if "\n" in text else text.rstrip()
+    return line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.describe_run import describe_code_of_cell, describe_code_of_cells
 
 A = "2721f32fc62c" + "0" * 28
@@ -40,13 +40,13 @@ NONE = {
     ],
 )  # fmt: skip
 def test_what_one_cell_ran(code: dict[str, Any], english: str, chinese: str | None) -> None:
-    assert describe_code_of_cell(code, Catalogue("en")) == english
+    assert describe_code_of_cell(code, load_catalogue("report", "en")) == english
     if chinese:
-        assert describe_code_of_cell(code, Catalogue("zh")) == chinese
+        assert describe_code_of_cell(code, load_catalogue("report", "zh")) == chinese
 
 
 def test_what_all_cells_ran() -> None:
-    w = Catalogue("en")
+    w = load_catalogue("report", "en")
     assert describe_code_of_cells([], w) == ""
     assert describe_code_of_cells([CLEAN, CLEAN], w) == A
     assert describe_code_of_cells([SLOW, SLOW], w) == "not known: git did not answer in 60 s"

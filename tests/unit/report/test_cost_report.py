@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 
 import pytest
 
+import muster.locales
 from muster.app.campaign.campaign_cost import cost_as_json, reckon_cost
 from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
 from muster.app.money.cost_facts import CostFacts
 from muster.app.money.cost_report import cost_report_markdown
 from muster.app.money.gather_cost import CostSources, gather_cost_facts
 from muster.engine.ports.store import LoggedDecision
+from muster.locales import LANGUAGES, load_texts
 from muster.model.attempt import Attempt, CellRecord, Outcome
 from muster.model.calendar import format_iso_time
 from muster.model.campaign import (
@@ -35,9 +38,6 @@ from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import list_campaign_cells
 from muster.model.decision import Decision
 from muster.model.verdict import Cause, VerdictState
-from muster.text.locales.cost_and_journal_en import COST_EN_EN
-from muster.text.locales.cost_and_journal_zh import COST_ZH_ZH
-from muster.text.locales.record_en import RECORD_EN_EN
 
 GOLDEN = Path(__file__).parent / "golden"
 HOUR = 3600.0
@@ -168,13 +168,15 @@ def test_the_report_reads_as_it_was_read(case: str, language: str) -> None:
 
 
 def test_the_words_of_both_languages_are_the_same_ones() -> None:
-    assert set(COST_EN_EN) == set(COST_ZH_ZH)
-    for key, text in COST_EN_EN.items():
+    folder = Path(muster.locales.__file__).parent
+    english, chinese = (tomllib.loads((folder / language / "cost.toml").read_text("utf-8")) for language in LANGUAGES)
+    assert set(english) == set(chinese)
+    for key, text in english.items():
         fields = {part.partition("}")[0] for part in re.sub(r"\{\w+:[^}]*\}", "", text).split("{")[1:]}  # one or many
-        theirs = {part.partition("}")[0] for part in COST_ZH_ZH[key].split("{")[1:]}
+        theirs = {re.split("[:}]", part)[0] for part in chinese[key].split("{")[1:]}
         assert theirs <= fields | {"n", "jobs"}, key
         assert fields - theirs <= {"done"}, key
-    assert not {key for key in COST_EN_EN if key in RECORD_EN_EN}, "a word of the record is covered up"
+    assert english.keys().isdisjoint(load_texts("record", "en")), "a word of the record is covered up"
 
 
 def test_the_bottom_line_comes_first_and_explains_the_money() -> None:

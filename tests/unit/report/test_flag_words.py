@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from muster.app.report.red_flag_text import describe_flag, describe_flag_meaning, sort_flags_by_level
+from muster.locales import load_texts
 from muster.stats import flags_of_provenance, flags_of_values
 from muster.stats.flags_of_provenance import flag_making
 from muster.stats.flags_of_values import flag_declaration, flag_values
@@ -22,7 +23,6 @@ from muster.stats.red_flags import (
     RedoneCell,
 )
 from muster.stats.samples import Sample
-from muster.text.catalogue import TEXTS
 
 
 def codes() -> set[str]:
@@ -94,8 +94,8 @@ def test_the_flags_here_are_all_there_are() -> None:
 
 @pytest.mark.parametrize("code", sorted(codes()))
 def test_every_code_has_words(code: str) -> None:
-    assert f"flag.{code}" in TEXTS["zh"]
-    assert {f"flag.means.{code}"} <= TEXTS["en"].keys() & TEXTS["zh"].keys()
+    assert f"flag.{code}" in load_texts("report", "zh")
+    assert {f"flag.means.{code}"} <= load_texts("report", "en").keys() & load_texts("report", "zh").keys()
 
 
 @pytest.mark.parametrize("flag", RAISED, ids=lambda flag: flag.code)

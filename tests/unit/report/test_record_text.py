@@ -14,14 +14,16 @@ from hypothesis import strategies as st
 from record_scene import reference
 
 from muster.app.facts.record_facts import AbsentCells, Observation, ProposedFix, RecordFacts
-from muster.app.record.record_markdown import record_markdown
+from muster.app.record.record_markdown import format_record_span, record_markdown
+from muster.locales import load_texts
+from muster.text.catalogue import load_catalogue
+from muster.text.cell_groups import group_cell_names
 from muster.text.escape_markup import escape_sentence
-from muster.text.locales import record_en, record_zh
-from muster.text.report_catalogues import RecordCatalogue, format_record_span, group_cell_names
 from muster.text.sentences import format_inline_code
 
 GOLDEN = Path(__file__).parent / "golden_record"
 LANGUAGES = ("en", "zh")
+EN, ZH = load_texts("record", "en"), load_texts("record", "zh")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -46,12 +48,12 @@ def test_both_languages_have_the_same_sections_in_the_order_of_the_reference() -
 
 
 def test_both_languages_have_a_text_for_everything_with_the_same_parts() -> None:
-    only_zh = {key for key in record_zh.RECORD_ZH_ZH if key.startswith("cause.")}
-    assert record_zh.RECORD_ZH_ZH.keys() - only_zh == record_en.RECORD_EN_EN.keys()
-    for key, text in record_en.RECORD_EN_EN.items():
+    only_zh = {key for key in ZH if key.startswith("cause.")}
+    assert ZH.keys() - only_zh == EN.keys()
+    for key, text in EN.items():
         one = text.partition("|")[0] if not re.search(r"\{\w+:", text) else text
         parts = {each[1] for each in string.Formatter().parse(one) if each[1]}
-        other = {each[1] for each in string.Formatter().parse(record_zh.RECORD_ZH_ZH[key]) if each[1]}
+        other = {each[1] for each in string.Formatter().parse(ZH[key]) if each[1]}
         assert other <= parts | {"n", "done"}, key
 
 
@@ -92,7 +94,7 @@ def test_nothing_yet(language: str) -> None:
     assert {"en": "Nothing has been recorded yet", "zh": "尚无任何记录"}[language] in text
 
 
-@pytest.mark.parametrize("why", sorted(key[4:] for key in record_en.RECORD_EN_EN if key.startswith("why.")))
+@pytest.mark.parametrize("why", sorted(key[4:] for key in EN if key.startswith("why.")))
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_reason_has_a_sentence(language: str, why: str) -> None:
     parts = dict.fromkeys(("who", "only", "reason", "next", "n", "cause", "confidence", "state"), "x")
@@ -104,7 +106,7 @@ def test_every_reason_has_a_sentence(language: str, why: str) -> None:
 def kinds() -> list[str]:
     """Of observations; the others are parts of their sentences."""
     parts = re.compile(r"none|unseen|quiet|evidence|line|path|routine_.*|.*_many")
-    found = {key[5:] for key in record_en.RECORD_EN_EN if key.startswith("seen.")}
+    found = {key[5:] for key in EN if key.startswith("seen.")}
     return sorted(kind for kind in found if not parts.fullmatch(kind))
 
 
@@ -180,7 +182,7 @@ def test_other_peoples_words_are_no_markup() -> None:
 
 
 def test_spans() -> None:
-    en, zh = RecordCatalogue("en"), RecordCatalogue("zh")
+    en, zh = load_catalogue("record", "en"), load_catalogue("record", "zh")
     assert [format_record_span(s, en) for s in (0.2, 30, 600, 9000)] == [
         "less than a second",
         "30 s",

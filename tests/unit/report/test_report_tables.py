@@ -17,7 +17,7 @@ from muster.app.report.estimates import format_of_column
 from muster.app.report.result_tables import main_table_grid
 from muster.app.report.table_files import RenderedTable, render_report_tables, table_rows_as_json
 from muster.stats.samples import interquartile_mean
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.escape_markup import escape_latex, escape_markdown
 
 
@@ -200,7 +200,9 @@ def test_a_limit_may_be_a_minimum() -> None:
 def test_every_number_shown_is_the_sample_s_at_the_precision_shown(a: list[float], b: list[float]) -> None:
     analysis = pair(a, b)
     form = format_of_column(analysis, SCORE)
-    for row, config in zip(main_table_grid(analysis, Catalogue("en")).rows, analysis.facts.configs, strict=True):
+    for row, config in zip(
+        main_table_grid(analysis, load_catalogue("report", "en")).rows, analysis.facts.configs, strict=True
+    ):
         sample = analysis.sample(config, SCORE)
         known = list(sample.values) if sample.n < 3 else [sample.mean, sample.sd or 0.0]
         shown = [float(part) for part in re.split(r" ± | / ", row[2].text)]

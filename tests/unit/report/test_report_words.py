@@ -8,8 +8,10 @@ import pytest
 
 import muster
 import muster.app.report
-from muster.text.catalogue import TEXTS, Catalogue
+from muster.locales import LANGUAGES, load_texts
+from muster.text.catalogue import load_catalogue
 
+TEXTS = {language: load_texts("report", language) for language in LANGUAGES}
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 # English takes a flag's sentence from `stats`, where it is made.
 ONLY_CHINESE = {key for key in TEXTS["zh"] if key.startswith("flag.") and not key.startswith("flag.means.")}
@@ -64,7 +66,7 @@ def test_every_text_is_asked_for_somewhere() -> None:
     """A text that nobody asks for is one that nobody reads again."""
     app = Path(muster.__file__).parent / "app"
     files = [path for room in ("report", "facts", "loop") for path in (app / room).glob("*.py")]
-    files += [path for path in (app.parent / "text").glob("*.py") if "_texts_" not in path.name]
+    files += (app.parent / "text").glob("*.py")
     code = "\n".join(path.read_text("utf-8") for path in files)
     asked = set(re.findall(r"[\"']([a-z_]+(?:\.[a-zA-Z_]+)*)[\"']", code))
     families = set(re.findall(r"f[\"']([a-z_.]+[._])\{", code))
@@ -75,7 +77,7 @@ def test_every_text_is_asked_for_somewhere() -> None:
 
 
 def test_counts_and_lists() -> None:
-    english, chinese = Catalogue("en"), Catalogue("zh")
+    english, chinese = load_catalogue("report", "en"), load_catalogue("report", "zh")
     assert [english.count("seed", n) for n in (1, 2)] == ["1 training seed", "2 training seeds"]
     assert chinese.count("seed", 1) == "1 个训练种子"
     assert [english.several(items) for items in ([], ["a"], ["a", "b"], ["a", "b", "c"])] == [

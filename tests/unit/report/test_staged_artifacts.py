@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from staged_scenes import ROWS, SCHEDULE, made_up, objects, reference
 
 from muster.app.gates.gate_timeline import step_line, threshold_lines, windowed_values
-from muster.app.gates.picture_captions import STAGED_CAPTION_TEXTS, CaptionWords
+from muster.app.gates.picture_captions import StageCaptions
 from muster.app.gates.stage_bands import StageBand, find_wrong_labels, row_edges, stage_bands_behind
 from muster.app.gates.stage_figures import iteration_blocks
 from muster.app.gates.staged_artifacts import (
@@ -22,6 +22,7 @@ from muster.app.gates.staged_artifacts import (
     parse_staged_artifacts,
     staged_file_kind,
 )
+from muster.locales import LANGUAGES, load_texts
 
 
 def notes(found: StagedArtifacts) -> list[str]:
@@ -54,11 +55,11 @@ def test_labels_that_contradict_the_schedule_are_found_in_every_file() -> None:
         for file in ("gate_trace.jsonl", "eval_history.jsonl")
         for at, label in ((16, "ne"), (32, "main"), (48, "ne"))
     }
-    said = CaptionWords("en").contradictions(wrong)
+    said = StageCaptions("en").contradictions(wrong)
     assert len(said) == 3
     assert "gate_trace.jsonl, eval_history.jsonl: the row of iteration 16 is labelled ne" in said[0]
     assert "by the schedule it is main (15-29)" in said[0]
-    assert "16" in CaptionWords("zh").contradictions(wrong)[0]
+    assert "16" in StageCaptions("zh").contradictions(wrong)[0]
 
 
 @pytest.mark.parametrize(
@@ -241,11 +242,11 @@ document = st.fixed_dictionaries(
 def test_whatever_is_in_the_files_they_are_read(files: dict[str, str]) -> None:
     found = parse_staged_artifacts(files)
     wrong = find_wrong_labels(found)
-    for language in STAGED_CAPTION_TEXTS:
-        say: Any = CaptionWords(language)
+    for language in LANGUAGES:
+        say: Any = StageCaptions(language)
         assert all(say.note(each) for each in found.notes)
         say.contradictions(wrong)
 
 
 def test_both_languages_have_the_same_sentences() -> None:
-    assert STAGED_CAPTION_TEXTS["en"].keys() == STAGED_CAPTION_TEXTS["zh"].keys()
+    assert load_texts("gates", "en").keys() == load_texts("gates", "zh").keys()

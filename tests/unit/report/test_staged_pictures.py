@@ -9,7 +9,7 @@ import pytest
 from staged_scenes import ROWS, SCENES, all_wrong, made_up, many_keys, one_row, reference
 
 from muster.app.facts.drawing.figure_style import with_bundled_fonts_only
-from muster.app.gates.picture_captions import CaptionWords
+from muster.app.gates.picture_captions import StageCaptions
 from muster.app.gates.stage_bands import find_wrong_labels
 from muster.app.gates.staged_artifacts import parse_staged_artifacts
 from muster.app.gates.staged_pictures import draw_staged_pictures
@@ -197,7 +197,7 @@ def test_labels_are_checked_in_rows_that_are_not_drawn() -> None:
     assert 2994 not in artifacts.series[0].at
     assert len(artifacts.series[0].at) < 2000
     assert "eval: 5,000 rows" in words(pictures({"eval_history.jsonl": text})["survival"])
-    assert "iteration 2994" in CaptionWords("en").contradictions(find_wrong_labels(artifacts))[0]
+    assert "iteration 2994" in StageCaptions("en").contradictions(find_wrong_labels(artifacts))[0]
 
 
 def test_how_often_a_gate_opened_is_told_of_all_rows() -> None:

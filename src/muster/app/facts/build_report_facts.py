@@ -40,7 +40,7 @@ from muster.stats.coincidences import MetricScale
 from muster.stats.decision_procedure import DecisionProcedure
 from muster.stats.red_flags import AcceptedFlag, DeclaredMetrics, DefinitionMixture
 from muster.stats.seed_planning import SeedPrice
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.describe_run import describe_code_of_cells
 
 KNOWN_AXES = ("config", "seed", "split")
@@ -114,7 +114,7 @@ def build_report_facts(status: Status, found: ReportInputs) -> ReportFacts:
         language=campaign.language,
         at=found.at,
         version=found.version,
-        code=describe_code_of_cells(list(found.code.values()), Catalogue(campaign.language)),
+        code=describe_code_of_cells(list(found.code.values()), load_catalogue("report", campaign.language)),
         configs=_axis_names_of_jobs(campaign, "config", carrying),
         seeds=(*seeds, *gone_seeds),
         gone_seeds=gone_seeds,

@@ -45,7 +45,7 @@ from muster.readers.proof import RECORD_FILE_KINDS, STEP_FILE_KINDS, FileProofRe
 from muster.readers.result_origins import read_result_origins
 from muster.readers.resume import orders_before
 from muster.readers.run_times import times_of_run_folder
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.describe_run import describe_code_of_cell
 from muster.text.sentences import format_count, join_few_names
 
@@ -348,7 +348,7 @@ def make_cell_stamp(
         needs=needs,
         command=shlex.join(order.argv) if order else "",
         formerly=record.formerly,
-        code=describe_code_of_cell(code, Catalogue("en")) if order else "",
+        code=describe_code_of_cell(code, load_catalogue("report", "en")) if order else "",
     )
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from muster.app.facts.drawing.figure_context import drawable_names, figure_file_names
 from muster.app.facts.drawing.figure_page import Picture, apply_figure_style, is_drawable_text, save_figure_files
 from muster.app.gates.gate_timeline import draw_gate_timeline, timeline_pages
-from muster.app.gates.picture_captions import CaptionWords
+from muster.app.gates.picture_captions import StageCaptions
 from muster.app.gates.picture_sheet import (
     LabelMark,
     PictureFrame,
@@ -46,7 +46,7 @@ class StagedScene:
         self, artifacts: StagedArtifacts, language: str, of: str = "", version: str = "", mark: str = ""
     ) -> None:
         self.artifacts = artifacts
-        self.say = CaptionWords(language)
+        self.say = StageCaptions(language)
         self.of = of
         self.version = version
         self.mark = mark

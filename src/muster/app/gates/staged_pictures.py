@@ -31,7 +31,7 @@ from muster.app.campaign.stamp_files import (
     write_derived_file,
 )
 from muster.app.facts.stamp_basis import OriginReader, make_cell_stamp
-from muster.app.gates.picture_captions import CaptionWords
+from muster.app.gates.picture_captions import StageCaptions
 from muster.app.gates.staged_artifacts import (
     GATE,
     STAGED_FILE_ENDINGS,
@@ -300,7 +300,7 @@ def _stamp_staged_cell(desk: CampaignHandle, cell: CellStatus, paths: Sequence[s
 
 def _draw_read_files(found: StagedFiles, language: str, where: str, of: str, mark: str = "") -> DrawnPictures:
     if not found.texts:
-        said = [CaptionWords(language).note(each) for each in found.notes]
+        said = [StageCaptions(language).note(each) for each in found.notes]
         hint = "; ".join([*said[:4], f"looked for {', '.join(STAGED_FILE_ENDINGS)}"])
         raise MusterError("nothing that a staged training leaves can be read there", where=where, hint=hint)
     artifacts = parse_staged_artifacts(found.texts, found.hashes, found.thinned, found.notes)

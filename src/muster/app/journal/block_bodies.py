@@ -34,9 +34,9 @@ from muster.app.journal.recorded_run import (
 from muster.app.journal.stage_blocks import gate_body, stages_body, warnings_body
 from muster.rules.metric_summary import better_direction_of_key
 from muster.stats.samples import DifferenceOfMeans, Sample, difference_of_means, holm_thresholds
+from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import escape_link_label, escape_link_target, escape_markdown
-from muster.text.number_format import ColumnFormat
-from muster.text.report_catalogues import JournalCatalogue, format_file_size
+from muster.text.number_format import ColumnFormat, format_file_size
 from muster.text.secret_masking import HIDDEN_VALUE, should_hide_value
 from muster.text.sentences import format_inline_code
 
@@ -58,7 +58,7 @@ class ComparedMetric:
     reading: str  # better | worse | higher | lower | noise | few | same
 
 
-def comparison_body(now: RecordedRun, before: RecordedRun, against: str, w: JournalCatalogue) -> str:
+def comparison_body(now: RecordedRun, before: RecordedRun, against: str, w: Catalogue) -> str:
     if now.evaluations is None or before.evaluations is None:
         return w("comparison.nothing", last=against)
     rows = compare_evaluations(now.evaluations, before.evaluations, directions_from_gates([*now.gates, *before.gates]))
@@ -131,7 +131,7 @@ def directions_from_gates(gates: Sequence[RecordedGateTrace]) -> dict[str, str]:
     return found
 
 
-def _comparison_row(each: ComparedMetric, form: ColumnFormat, w: JournalCatalogue) -> list[str]:
+def _comparison_row(each: ComparedMetric, form: ColumnFormat, w: Catalogue) -> list[str]:
     interval = each.difference.interval()
     told = form.signed(each.difference.estimate)
     if interval and min(each.before.n, each.now.n) >= LEAST_EVALUATIONS:
@@ -150,16 +150,14 @@ def _format_sample_mean(sample: Sample, form: ColumnFormat) -> str:
     return f"{form(sample.mean)}{spread}"
 
 
-def _comparison_summary(rows: Sequence[ComparedMetric], w: JournalCatalogue) -> str:
+def _comparison_summary(rows: Sequence[ComparedMetric], w: Catalogue) -> str:
     kinds = ("better", "worse", "higher", "lower", "noise", "same", "few")
     by = {kind: [format_inline_code(each.key) for each in rows if each.reading == kind] for kind in kinds}
     told = [w(f"comparison.{kind}", keys=w.list(keys)) for kind, keys in by.items() if keys]
-    return ("；" if w.language == "zh" else "; ").join(told) + ("。" if w.language == "zh" else ".")
+    return w("semicolon").join(told) + w("stop")
 
 
-def _comparison_notes(
-    rows: Sequence[ComparedMetric], before: RecordedRun, against: str, w: JournalCatalogue
-) -> Iterator[str]:
+def _comparison_notes(rows: Sequence[ComparedMetric], before: RecordedRun, against: str, w: Catalogue) -> Iterator[str]:
     used = [each.before.n for each in rows] + [each.now.n for each in rows]
     yield w("comparison.how", n=max(used), m=sum(min(each.before.n, each.now.n) >= LEAST_EVALUATIONS for each in rows))
     yield w("comparison.limits")
@@ -182,7 +180,7 @@ _NAMES = re.compile(r"\s*(?:async )?(?:def|class) (\w+)")
 MOST_LINES = 20_000  # of a script that is compared line by line
 
 
-def differences_body(now: RecordedRun, before: RecordedRun, against: str, w: JournalCatalogue) -> str:
+def differences_body(now: RecordedRun, before: RecordedRun, against: str, w: Catalogue) -> str:
     parts = [w("differences.against", last=against, run=format_inline_code(before.title))]
     parts += _flag_differences(now.command, before.command, w)
     parts += _gate_differences(now, before, w)
@@ -190,7 +188,7 @@ def differences_body(now: RecordedRun, before: RecordedRun, against: str, w: Jou
     return "\n\n".join(parts)
 
 
-def _flag_differences(now: RunCommand | None, before: RunCommand | None, w: JournalCatalogue) -> Iterator[str]:
+def _flag_differences(now: RunCommand | None, before: RunCommand | None, w: Catalogue) -> Iterator[str]:
     if now is None or before is None:
         yield f"- {w('differences.no_command')}"
         return
@@ -206,7 +204,7 @@ def _flags_without_own_folder(command: RunCommand) -> dict[str, str]:
     }
 
 
-def _gate_differences(now: RecordedRun, before: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
+def _gate_differences(now: RecordedRun, before: RecordedRun, w: Catalogue) -> Iterator[str]:
     old = {gate.name: flatten_settings(gate.settings) for gate in before.gates if gate.settings}
     for gate in now.gates:
         if gate.name not in old or not gate.settings:
@@ -221,7 +219,7 @@ def _gate_differences(now: RecordedRun, before: RecordedRun, w: JournalCatalogue
 
 
 def _differences_table(
-    key: str, rows: Sequence[tuple[str, str | None, str | None]], w: JournalCatalogue, **parts: object
+    key: str, rows: Sequence[tuple[str, str | None, str | None]], w: Catalogue, **parts: object
 ) -> str:
     shown = [
         [
@@ -247,7 +245,7 @@ def _cut_common_beginning(old: str | None, new: str | None) -> tuple[str | None,
     return (old, new) if first <= 0 else (f"…{old[first:]}", f"…{new[first:]}")
 
 
-def _setting_as_shown(value: str | None, w: JournalCatalogue) -> str:
+def _setting_as_shown(value: str | None, w: Catalogue) -> str:
     if value is None:
         return w("differences.absent")
     if not value:
@@ -255,7 +253,7 @@ def _setting_as_shown(value: str | None, w: JournalCatalogue) -> str:
     return value if len(value) <= LONGEST_SETTING else value[: LONGEST_SETTING - 1] + "…"
 
 
-def _script_differences(now: RunCommand | None, before: RunCommand | None, w: JournalCatalogue) -> Iterator[str]:
+def _script_differences(now: RunCommand | None, before: RunCommand | None, w: Catalogue) -> Iterator[str]:
     mine, old = (each.script if each else None for each in (now, before))
     if mine is None or old is None:
         return
@@ -270,7 +268,7 @@ def _script_differences(now: RunCommand | None, before: RunCommand | None, w: Jo
     yield _changed_lines_sentence(mine, old, w)
 
 
-def _changed_lines_sentence(now: RunScript, before: RunScript, w: JournalCatalogue) -> str:
+def _changed_lines_sentence(now: RunScript, before: RunScript, w: Catalogue) -> str:
     """How many lines, and in which functions."""
     if now.text is None or before.text is None:
         return w("differences.no_text")
@@ -307,7 +305,7 @@ HASH_DIGITS = 16  # digits of a hash in the list of artifacts
 MOST_FILES = 200
 
 
-def blocks_of_run(run: RecordedRun, before: RecordedRun | None, against: str, w: JournalCatalogue) -> RunBlocks:
+def blocks_of_run(run: RecordedRun, before: RecordedRun | None, against: str, w: Catalogue) -> RunBlocks:
     """`before`: the run of the last version that it is compared with, `against` that version's name."""
     bodies = {
         "command": command_body(run, w),
@@ -325,14 +323,14 @@ def blocks_of_run(run: RecordedRun, before: RecordedRun | None, against: str, w:
     return RunBlocks(run.name, run.title, {kind: body for kind, body in bodies.items() if body})
 
 
-def command_body(run: RecordedRun, w: JournalCatalogue) -> str:
+def command_body(run: RecordedRun, w: Catalogue) -> str:
     if run.command is None:
         return w("command.unknown", folder=format_inline_code(run.folder))
     notes = "\n".join(f"- {each}" for each in _origin_of_command(run.command, w))
     return f"{fenced_code_block(lay_out_command(run.command.argv), 'sh')}\n\n{notes}"
 
 
-def _origin_of_command(command: RunCommand, w: JournalCatalogue) -> Iterator[str]:
+def _origin_of_command(command: RunCommand, w: Catalogue) -> Iterator[str]:
     where = w("command.cwd", cwd=format_inline_code(command.cwd)) if command.cwd else ""
     resumed = w("command.resumed") if command.resumed else ""
     source = w(
@@ -359,7 +357,7 @@ def _picture_with_caption(picture: RunPicture) -> str:
     return f"{shown}\n\n*{escape_markdown(picture.caption)}*" if picture.caption else shown
 
 
-def artifacts_body(files: Sequence[ArtifactFile], folder: str, w: JournalCatalogue) -> str:
+def artifacts_body(files: Sequence[ArtifactFile], folder: str, w: Catalogue) -> str:
     rows = [
         [_artifact_path_text(each, w), format_file_size(each.size), each.sha256[:HASH_DIGITS] or w("artifacts.unread")]
         for each in files[:MOST_FILES]
@@ -370,7 +368,7 @@ def artifacts_body(files: Sequence[ArtifactFile], folder: str, w: JournalCatalog
     return "\n\n".join([told, journal_markdown_table([w("head.file"), w("head.size"), "sha256"], rows, words=1), *more])
 
 
-def _artifact_path_text(each: ArtifactFile, w: JournalCatalogue) -> str:
+def _artifact_path_text(each: ArtifactFile, w: Catalogue) -> str:
     return (
         each.path
         if each.count == 1 and not each.path.endswith("/")

@@ -33,7 +33,7 @@ from muster.app.journal.recorded_run import RecordedRun
 from muster.files.campaign_ownership import find_readable_root
 from muster.files.known_secrets import mask_secrets_in_run_text
 from muster.model.errors import MusterError, UsageError
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import load_catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,10 @@ def fill_opened_journal(
     document = opened.document
     try:
         done = fill_run_blocks(
-            document.text, list(map(_mask_run_blocks, work.fillings)), JournalCatalogue(work.language), force=force
+            document.text,
+            list(map(_mask_run_blocks, work.fillings)),
+            load_catalogue("journal", work.language),
+            force=force,
         )
     except UnreadableJournal as error:
         raise unreadable_journal_error(document.path, error) from None
@@ -293,7 +296,7 @@ def _request_to_fill(
     language: str,
     notes: Sequence[str],
 ) -> FillRequest:
-    w = JournalCatalogue(language)
+    w = load_catalogue("journal", language)
     figures: dict[Path, bytes] = {}
     overtaken: list[Path] = []
     fillings, told = [], list(notes)

@@ -27,8 +27,8 @@ from muster.app.journal.journal_text import (
     scan_journal_lines,
     sections_of_role,
 )
+from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import escape_markdown
-from muster.text.report_catalogues import JournalCatalogue
 
 END_MARKER = "<!-- muster:end -->"
 _BEGIN_MARKER = re.compile(
@@ -152,9 +152,7 @@ class FilledText:
     headed: bool = False  # a section for the record had to be made
 
 
-def fill_run_blocks(
-    text: str, fillings: Sequence[RunBlocks], w: JournalCatalogue, *, force: bool = False
-) -> FilledText:
+def fill_run_blocks(text: str, fillings: Sequence[RunBlocks], w: Catalogue, *, force: bool = False) -> FilledText:
     """The text with the blocks in it. Outside of blocks nothing is removed, and only whole blocks are put in."""
     lines = scan_journal_lines(text)
     blocks = find_generated_blocks(text, lines)
@@ -184,7 +182,7 @@ def _edits_for_run(
     lines: Sequence[JournalLine],
     blocks: Sequence[GeneratedBlock],
     filling: RunBlocks,
-    w: JournalCatalogue,
+    w: Catalogue,
     told: FilledText,
     *,
     force: bool,
@@ -232,7 +230,7 @@ def _insert_beside_blocks(kind: str, filling: RunBlocks, there: Mapping[str, Gen
 
 
 def _insert_below_heading(
-    text: str, lines: Sequence[JournalLine], title: str, rendered: str, w: JournalCatalogue, told: FilledText
+    text: str, lines: Sequence[JournalLine], title: str, rendered: str, w: Catalogue, told: FilledText
 ) -> BlockEdit:
     parts = find_sections(lines)
     record = next(sections_of_role(parts, RECORD), None)

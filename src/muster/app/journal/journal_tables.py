@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from muster.app.journal.recorded_run import ITERATION_KEYS, Evaluation, EvaluationRows, TrainingSeries
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import Catalogue
 from muster.text.sentences import format_inline_code
 from muster.text.table_grid import CellAlignment, TableCell, TableGrid, markdown_table_body
 
@@ -71,7 +71,7 @@ LEAST_SAME = 3
 _SEED = re.compile(r"(?:^|_)seed(?:$|_)", re.I)
 
 
-def evaluation_body(found: EvaluationRows, w: JournalCatalogue) -> str:
+def evaluation_body(found: EvaluationRows, w: Catalogue) -> str:
     rows = list(found.rows)[-MOST_ROWS:]
     keys = _varying_keys(found)[:MOST_COLUMNS]
     stages = list(dict.fromkeys(row.stage for row in found.rows if row.stage))
@@ -96,7 +96,7 @@ def _constant_keys(found: EvaluationRows) -> dict[str, float]:
     return {key: each[0] for key, each in values.items() if len(each) == len(found.rows) and len(set(each)) == 1}
 
 
-def _table_by_iteration(rows: Sequence[Evaluation], keys: Sequence[str], w: JournalCatalogue, *, staged: bool) -> str:
+def _table_by_iteration(rows: Sequence[Evaluation], keys: Sequence[str], w: Catalogue, *, staged: bool) -> str:
     forms = {key: column_formatter([row.values[key] for row in rows if key in row.values]) for key in keys}
     head = [w("head.iter"), *([w("head.stage")] if staged else []), *keys]
     body = [
@@ -107,7 +107,7 @@ def _table_by_iteration(rows: Sequence[Evaluation], keys: Sequence[str], w: Jour
     return journal_markdown_table(head, body, left=2 if staged else 1)
 
 
-def _table_by_stage(found: EvaluationRows, stages: Sequence[str], keys: Sequence[str], w: JournalCatalogue) -> str:
+def _table_by_stage(found: EvaluationRows, stages: Sequence[str], keys: Sequence[str], w: Catalogue) -> str:
     means = {
         (stage, key): _mean_of_finite([value for _, value in found.column(key, stage)])
         for stage in stages
@@ -127,7 +127,7 @@ def _mean_of_finite(values: Sequence[float]) -> float:
     return math.fsum(finite) / len(finite) if finite else math.nan
 
 
-def _evaluation_notes(found: EvaluationRows, w: JournalCatalogue) -> Iterator[str]:
+def _evaluation_notes(found: EvaluationRows, w: Catalogue) -> Iterator[str]:
     yield w("evaluation.source", n=len(found.rows), source=format_inline_code(found.source))
     if len(found.rows) > MOST_ROWS:
         yield w("evaluation.cut", shown=MOST_ROWS, n=len(found.rows))
@@ -141,7 +141,7 @@ def _evaluation_notes(found: EvaluationRows, w: JournalCatalogue) -> Iterator[st
         yield w("evaluation.columns", names=w.list(hidden))
 
 
-def training_body(found: TrainingSeries, w: JournalCatalogue) -> str:
+def training_body(found: TrainingSeries, w: Catalogue) -> str:
     """The mean of the last iterations of each series, as people quote it, with the lowest and the highest of them."""
     rows = []
     told = {name: values for name, values in found.series.items() if name.lower() not in ITERATION_KEYS}

@@ -35,7 +35,7 @@ from muster.app.journal.journal_text import (
     strip_comments,
 )
 from muster.model.errors import MusterError, UsageError
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 
 
 def journal_name(version: int) -> str:
@@ -54,7 +54,7 @@ class PreviousVersion:
 
 def compose_new_version(version: int, before: PreviousVersion | None, language: str, now: datetime) -> str:
     """With plain newlines."""
-    w = JournalCatalogue(language)
+    w = load_catalogue("journal", language)
     observed = w("section.observations")
     if before:
         observed = w("section.observations_after", last=journal_name(before.version))
@@ -71,11 +71,11 @@ def compose_new_version(version: int, before: PreviousVersion | None, language: 
     return "\n\n".join("\n".join(part) for part in parts) + "\n"
 
 
-def _hint_comment(w: JournalCatalogue, key: str) -> str:
+def _hint_comment(w: Catalogue, key: str) -> str:
     return f"<!-- {w(f'hint.{key}')} -->"
 
 
-def _start_section_lines(before: PreviousVersion | None, w: JournalCatalogue, now: datetime) -> Iterator[str]:
+def _start_section_lines(before: PreviousVersion | None, w: Catalogue, now: datetime) -> Iterator[str]:
     when = {"date": f"{now:%Y-%m-%d}", "zone": utc_offset_name(now)}
     if before is None:
         yield f"- {w('new.first', **when)}"
@@ -86,7 +86,7 @@ def _start_section_lines(before: PreviousVersion | None, w: JournalCatalogue, no
     yield f"- {w('new.goal')}".rstrip()
 
 
-def _count_points_in_words(before: PreviousVersion, w: JournalCatalogue) -> str:
+def _count_points_in_words(before: PreviousVersion, w: Catalogue) -> str:
     kinds = {
         "fresh": sum(not each.carried for each in before.points),
         "carried": sum(bool(each.carried) for each in before.points),
@@ -115,7 +115,7 @@ def _observation_lines(points: Sequence[CarriedPoint]) -> list[str]:
     ]
 
 
-def _plan_lines(points: Sequence[CarriedPoint], w: JournalCatalogue) -> Iterator[str]:
+def _plan_lines(points: Sequence[CarriedPoint], w: Catalogue) -> Iterator[str]:
     for each in points:
         count = w("carried", n=each.carried, since=each.id.version) if each.carried else ""
         gap = "" if count.endswith("）") or not count else " "

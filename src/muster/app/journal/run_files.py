@@ -37,7 +37,7 @@ from muster.readers.checkpoints.arrays import (
 )
 from muster.readers.checkpoints.plain_pickles import read_plain_pickle
 from muster.readers.records.row_steps import decode_json_value, numeric_leaves, plain_number
-from muster.text.report_catalogues import format_file_size
+from muster.text.number_format import format_file_size
 
 COMMAND_FILE_NAMES = ("argv.json", "command.json", "command.txt", "command.sh", "cmd.txt")
 MOST_COMMAND_BYTES = 1 << 20

@@ -11,8 +11,8 @@ from typing import Any
 
 from muster.app.journal.journal_tables import format_iteration, format_metric_value
 from muster.app.journal.recorded_run import RecordedGateTrace, RecordedRun
+from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import escape_sentence
-from muster.text.report_catalogues import JournalCatalogue
 from muster.text.sentences import format_inline_code
 
 GATE_STATES = ("advance", "hold", "failure_hold", "fall_back", "frozen")
@@ -26,7 +26,7 @@ MOST_GATE_ROWS = 40  # evaluations that are told one by one
 MOST_OBSTACLES = 3
 
 
-def gate_body(trace: RecordedGateTrace, w: JournalCatalogue) -> str:
+def gate_body(trace: RecordedGateTrace, w: Catalogue) -> str:
     """What came of it first, then evaluation by evaluation."""
     rows = list(trace.rows)
     source = w("gate.source", source=format_inline_code(trace.source))
@@ -38,7 +38,7 @@ def gate_body(trace: RecordedGateTrace, w: JournalCatalogue) -> str:
     return "\n\n".join([w.sentences(_gate_summary(trace, w), *_gate_ending_sentences(rows, w), source), *cut, listed])
 
 
-def _gate_summary(trace: RecordedGateTrace, w: JournalCatalogue) -> str:
+def _gate_summary(trace: RecordedGateTrace, w: Catalogue) -> str:
     rows = trace.rows
     states = Counter(str(row.get("state")) for row in rows)
     counts = w.list(
@@ -58,7 +58,7 @@ def _gate_summary(trace: RecordedGateTrace, w: JournalCatalogue) -> str:
     return w.sentences(first, w("gate.shut", phase=phase))
 
 
-def _gate_row_text(row: Mapping[str, Any], w: JournalCatalogue) -> str:
+def _gate_row_text(row: Mapping[str, Any], w: Catalogue) -> str:
     stage = (
         f"（{row['stage']}）"
         if w.language == "zh" and row.get("stage")
@@ -72,14 +72,10 @@ def _gate_row_text(row: Mapping[str, Any], w: JournalCatalogue) -> str:
         "gate.row", at=format_iteration(_float_or_none(row.get("iteration"))), stage=stage, verdict=judged, state=state
     )
     reasons = list(_gate_row_reasons(row, w))
-    return (
-        w("gate.because", told=told, why="；".join(reasons) if w.language == "zh" else "; ".join(reasons))
-        if reasons
-        else told
-    )
+    return w("gate.because", told=told, why=w("semicolon").join(reasons)) if reasons else told
 
 
-def _gate_row_reasons(row: Mapping[str, Any], w: JournalCatalogue) -> Iterator[str]:
+def _gate_row_reasons(row: Mapping[str, Any], w: Catalogue) -> Iterator[str]:
     verdict, state = row.get("verdict"), row.get("state")
     if state == "frozen":
         yield _frozen_until_text(row, w)
@@ -121,7 +117,7 @@ def _criteria_of_row(row: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [each for each in row.get("criteria") or () if isinstance(each, Mapping)]
 
 
-def _criterion_as_found(check: Mapping[str, Any], w: JournalCatalogue) -> str:
+def _criterion_as_found(check: Mapping[str, Any], w: Catalogue) -> str:
     name = _criterion_name(check)
     value, threshold = _float_or_none(check.get("value")), _float_or_none(check.get("threshold"))
     bound, holds = str(check.get("bound")), check.get("holds")
@@ -136,7 +132,7 @@ def _criterion_as_found(check: Mapping[str, Any], w: JournalCatalogue) -> str:
     )
 
 
-def _gate_ending_sentences(rows: Sequence[Mapping[str, Any]], w: JournalCatalogue) -> Iterator[str]:
+def _gate_ending_sentences(rows: Sequence[Mapping[str, Any]], w: Catalogue) -> Iterator[str]:
     last = rows[-1]
     broken = [format_iteration(_float_or_none(row.get("iteration"))) for row in rows if row.get("broke")]
     if broken:
@@ -162,7 +158,7 @@ def _distinct_by_key(checks: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
     return list({str(each.get("key")): each for each in checks}.values())
 
 
-def _what_gate_lacks(row: Mapping[str, Any], w: JournalCatalogue) -> list[str]:
+def _what_gate_lacks(row: Mapping[str, Any], w: Catalogue) -> list[str]:
     """What would have to come for the gate to advance, after the last evaluation."""
     if row.get("state") in ("advance", "fall_back"):
         return []
@@ -174,13 +170,13 @@ def _what_gate_lacks(row: Mapping[str, Any], w: JournalCatalogue) -> list[str]:
     return [*wanted, *([w("gate.successes", n=more)] if more > 0 else [])]
 
 
-def _frozen_until_text(row: Mapping[str, Any], w: JournalCatalogue) -> str:
+def _frozen_until_text(row: Mapping[str, Any], w: Catalogue) -> str:
     """`frozen_until` is the last iteration of the freeze: what comes after it is decided."""
     until = _float_or_none(row.get("frozen_until"))
     return w("gate.frozen", next=format_iteration(None if until is None else until + 1))
 
 
-def _criterion_as_wanted(check: Mapping[str, Any], w: JournalCatalogue) -> str:
+def _criterion_as_wanted(check: Mapping[str, Any], w: Catalogue) -> str:
     """What would have to be true: a success criterion that holds, or a failure criterion that does not."""
     bound, holds = str(check.get("bound")), check.get("holds")
     value, threshold = _float_or_none(check.get("value")), _float_or_none(check.get("threshold"))
@@ -205,7 +201,7 @@ def _float_or_none(value: Any) -> float | None:
         return None
 
 
-def stages_body(run: RecordedRun, w: JournalCatalogue) -> str:
+def stages_body(run: RecordedRun, w: Catalogue) -> str:
     told = [*_events_by_stage(run, w), *_schedule_lines(run, w)]
     if not told:
         return ""
@@ -213,7 +209,7 @@ def stages_body(run: RecordedRun, w: JournalCatalogue) -> str:
     return "\n".join(f"- {each}" for each in [*told, w("stages.source", source=w.list(sources))])
 
 
-def _events_by_stage(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
+def _events_by_stage(run: RecordedRun, w: Catalogue) -> Iterator[str]:
     counts = whole_numbers((run.summary or {}).get("events"))
     total = sum(counts.values())
     if total:
@@ -225,7 +221,7 @@ def _events_by_stage(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
         yield w("stages.events", what=what[:1].upper() + what[1:], counts=w.list(shown), n=total)
 
 
-def _schedule_lines(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
+def _schedule_lines(run: RecordedRun, w: Catalogue) -> Iterator[str]:
     schedule = run.schedule or {}
     again = whole_numbers(schedule.get("reinjections_by_type"))
     ran = iterations_by_stage(schedule)
@@ -255,7 +251,7 @@ def whole_numbers(found: Any) -> dict[str, int]:
     return {key: int(value) for key, value in numbers.items() if not isinstance(value, bool) and math.isfinite(value)}
 
 
-def _list_stage_counts(counts: Mapping[str, int], w: JournalCatalogue) -> str:
+def _list_stage_counts(counts: Mapping[str, int], w: Catalogue) -> str:
     return w.list([f"{escape_sentence(kind)} {count}" for kind, count in counts.items()])
 
 
@@ -263,7 +259,7 @@ MOST_WARNINGS = 30
 MOST_NAMED = 8
 
 
-def warnings_body(run: RecordedRun, w: JournalCatalogue) -> str:
+def warnings_body(run: RecordedRun, w: Catalogue) -> str:
     told = list(warnings_of_run(run, w))
     if not told:
         return w("warnings.none")
@@ -271,7 +267,7 @@ def warnings_body(run: RecordedRun, w: JournalCatalogue) -> str:
     return "\n".join(f"- {each}" for each in [*told[:MOST_WARNINGS], *more])
 
 
-def warnings_of_run(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
+def warnings_of_run(run: RecordedRun, w: Catalogue) -> Iterator[str]:
     if run.state and run.state != "DONE":
         yield w("warnings.state", cell=format_inline_code(run.title), state=run.state)
     schedule = run.schedule or {}
@@ -283,7 +279,7 @@ def warnings_of_run(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
     yield from (w(each.key, **each.parts) for each in run.troubles)
 
 
-def _raised_warnings(schedule: Mapping[str, Any], w: JournalCatalogue) -> Iterator[str]:
+def _raised_warnings(schedule: Mapping[str, Any], w: Catalogue) -> Iterator[str]:
     for each in _mappings_in_list(schedule.get("warnings")):
         parts = {
             name: format_iteration(_float_or_none(each.get(name)))
@@ -298,7 +294,7 @@ def _ratio_text(value: Any) -> str:
     return "?" if found is None else format_metric_value(found, 3)
 
 
-def _stages_used_up(schedule: Mapping[str, Any], w: JournalCatalogue) -> Iterator[str]:
+def _stages_used_up(schedule: Mapping[str, Any], w: Catalogue) -> Iterator[str]:
     """The iteration after which a type of stage has nothing left, while the run goes on."""
     trace = _mappings_in_list(schedule.get("trace"))
     total = _float_or_none(schedule.get("iterations")) or max(
@@ -319,7 +315,7 @@ def _stages_used_up(schedule: Mapping[str, Any], w: JournalCatalogue) -> Iterato
             )
 
 
-def _schedule_length_warnings(schedule: Mapping[str, Any], w: JournalCatalogue) -> Iterator[str]:
+def _schedule_length_warnings(schedule: Mapping[str, Any], w: Catalogue) -> Iterator[str]:
     stages = _mappings_in_list(schedule.get("stages"))
     total = _float_or_none(schedule.get("iterations"))
     if not stages or not total:
@@ -339,7 +335,7 @@ def _schedule_length_warnings(schedule: Mapping[str, Any], w: JournalCatalogue) 
         yield w(key, end=format_iteration(end), total=format_iteration(total), n=len(never), names=names)
 
 
-def _stage_label_warnings(run: RecordedRun, schedule: Mapping[str, Any], w: JournalCatalogue) -> Iterator[str]:
+def _stage_label_warnings(run: RecordedRun, schedule: Mapping[str, Any], w: Catalogue) -> Iterator[str]:
     """Evaluations whose stage is another one than the schedule has at that iteration."""
     stages = [
         (_float_or_none(each.get("from")), _float_or_none(each.get("to")), str(each.get("type", "")))
@@ -361,7 +357,7 @@ def _stage_label_warnings(run: RecordedRun, schedule: Mapping[str, Any], w: Jour
             yield w("warnings.label", **told, source=format_inline_code(run.evaluations.source))
 
 
-def _non_finite_warnings(run: RecordedRun, w: JournalCatalogue) -> Iterator[str]:
+def _non_finite_warnings(run: RecordedRun, w: Catalogue) -> Iterator[str]:
     found: dict[str, list[str]] = {}
     for row in run.evaluations.rows if run.evaluations else ():
         for key, value in row.values.items():

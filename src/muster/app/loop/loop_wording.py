@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from muster.app.facts.estimates import choose_column_format
 from muster.app.loop.loop_facts import LoopFacts, LoopVariant
+from muster.locales import load_texts
 from muster.stats.samples import Sample
 from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import as_one_safe_line, escape_sentence
@@ -97,7 +98,7 @@ _UNBARRED = re.compile(r"(?<!\\)\|")
 
 class LoopWords(Catalogue):
     def __init__(self, facts: LoopFacts) -> None:
-        super().__init__(facts.language)
+        super().__init__(facts.language, load_texts("report", facts.language))
         self.format = _common_score_format(facts)
         gains = [each.gain for each in facts.variants if each.gain is not None]
         finest = max(self.format.decimals, choose_column_format([_sample_of_values(gains)]).decimals if gains else 0)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from muster.app.facts.record_facts import AbsentCells, EvidencePlace, FilterSet, ProposedFix
-from muster.text.locales.cost_and_journal_en import COST_EN_EN
-from muster.text.locales.cost_and_journal_zh import COST_ZH_ZH
-from muster.text.report_catalogues import RecordCatalogue
-from muster.text.sentences import split_duration
+from muster.text.catalogue import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,30 +144,15 @@ class CostFacts:
         return sum(cover.done for cover in self.covers)
 
 
-_COST_TEXTS = {"en": COST_EN_EN, "zh": COST_ZH_ZH}
+def format_money(amount: float, sums: LedgerSums) -> str:
+    return f"{amount:.2f} {sums.currency}".rstrip()
 
 
-class CostCatalogue(RecordCatalogue):
-    def __init__(self, language: str) -> None:
-        super().__init__(language)
-        self.texts = {**self.texts, **_COST_TEXTS[language]}
-        self._between = "" if language == "zh" else " "
+def describe_hours(hours: float, sums: LedgerSums, say: Catalogue, *, gpu: bool = False) -> str:
+    """Of GPUs, of slots, or of the machine: what `hours` are counted in."""
+    unit = "machine" if sums.per == "machine" and sums.price and not gpu else "gpu" if sums.gpu_hours else "slot"
+    return say(f"time.{unit}", span=say.span(hours * 3600))
 
-    def join(self, sentences: Sequence[str]) -> str:
-        """Side by side; Chinese needs no space between."""
-        return self._between.join(each for each in sentences if each)
 
-    def money(self, amount: float, sums: LedgerSums) -> str:
-        return f"{amount:.2f} {sums.currency}".rstrip()
-
-    def span(self, hours: float) -> str:
-        number, unit = split_duration(hours * 3600)
-        return self(unit, n=number)
-
-    def time(self, hours: float, sums: LedgerSums, *, gpu: bool = False) -> str:
-        """Of GPUs, of slots, or of the machine: what `hours` are counted in."""
-        unit = "machine" if sums.per == "machine" and sums.price and not gpu else "gpu" if sums.gpu_hours else "slot"
-        return self(f"time.{unit}", span=self.span(hours))
-
-    def share(self, part: float) -> str:
-        return f"{part * 100:.0f} %" if 0.005 <= part <= 0.995 or part in (0.0, 1.0) else f"{part * 100:.1f} %"
+def format_share(part: float) -> str:
+    return f"{part * 100:.0f} %" if 0.005 <= part <= 0.995 or part in (0.0, 1.0) else f"{part * 100:.1f} %"

@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from muster.app.money.cost_facts import CostCatalogue, CostFacts, JobCoverage
+from muster.app.money.cost_facts import CostFacts, JobCoverage, format_money
+from muster.text.catalogue import Catalogue
+from muster.text.cell_groups import group_cell_names
 from muster.text.escape_markup import as_one_safe_line, escape_sentence
-from muster.text.report_catalogues import group_cell_names
 
 SEEDS_TO_COMPARE = 5  # seeds from which on configs may be compared
 MOST_CLAIM_ROWS = 40
@@ -30,11 +31,11 @@ def fewest_seeds(facts: CostFacts) -> FewestSeeds | None:
     return min(found, key=lambda each: (each.k, -each.n), default=None)
 
 
-def supported_claim(found: FewestSeeds, say: CostCatalogue) -> str:
+def supported_claim(found: FewestSeeds, say: Catalogue) -> str:
     return f"{say(_support_key(found.k))}{say('claim.where', job=found.job, k=found.k, n=found.n)}"
 
 
-def claims_section(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def claims_section(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     seeded = [cover for cover in _seeded_coverage(facts) if cover.measures] or _seeded_coverage(facts)
     if seeded:
         yield say("claim.by")
@@ -72,7 +73,7 @@ def _support_key(k: int) -> str:
     return f"n.{next(limit for limit in (10, 5, 3, 2, 1, 0) if k >= limit)}"
 
 
-def _seed_support_table(covers: list[JobCoverage], say: CostCatalogue) -> Iterator[str]:
+def _seed_support_table(covers: list[JobCoverage], say: Catalogue) -> Iterator[str]:
     yield f"| {say('claim.job')} | {say('claim.row')} | {say('claim.seeds')} | {say('claim.supports')} |"
     yield "|---|---|---|---|"
     rows = [(cover, name, states) for cover in covers for name, states in cover.rows]
@@ -84,18 +85,18 @@ def _seed_support_table(covers: list[JobCoverage], say: CostCatalogue) -> Iterat
         yield f"| … | … | … | {say('claim.more', n=len(rows) - MOST_CLAIM_ROWS)} |"
 
 
-def _allowed_claims(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def _allowed_claims(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     for made in facts.products:
         proof = say("claim.proven") if made.proved else ""
-        yield say("may.done", job=made.job, cells=say.count("count.cell", made.cells), proof=proof)
+        yield say("may.done", job=made.job, cells=say.count("cell", made.cells), proof=proof)
     for cover in _seeded_coverage(facts):
         found = _fewest_seeds_of_job(cover)
         if cover.measures and found.k:
-            seeds = say.count("count.seed", found.k)
+            seeds = say.count("seed", found.k)
             yield say("may.results", job=cover.job, n=seeds, supports=say(_support_key(found.k)))
 
 
-def _forbidden_claims(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def _forbidden_claims(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     if facts.done < facts.declared:
         yield say("may_not.complete", k=facts.done, n=facts.declared)
     for cover in facts.covers:
@@ -112,10 +113,10 @@ def _forbidden_claims(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
     for split, text in facts.proxies.items():
         yield say("may_not.proxy", split=split, note=escape_sentence(text.rstrip(".。 ")))
     if facts.sums.unaccounted and facts.sums.unaccounted >= 0.005:
-        yield say("may_not.bill", unaccounted=say.money(facts.sums.unaccounted, facts.sums))
+        yield say("may_not.bill", unaccounted=format_money(facts.sums.unaccounted, facts.sums))
 
 
-def _comparison_limits(cover: JobCoverage, say: CostCatalogue) -> Iterator[str]:
+def _comparison_limits(cover: JobCoverage, say: Catalogue) -> Iterator[str]:
     if len(cover.rows) < 2 or not cover.done:
         return
     found = _fewest_seeds_of_job(cover)
@@ -131,7 +132,7 @@ def _comparison_limits(cover: JobCoverage, say: CostCatalogue) -> Iterator[str]:
 MOST_BOXES = 12
 
 
-def diagrams_section(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def diagrams_section(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     for number, (name, draw) in enumerate(
         (("pipeline", _pipeline_diagram), ("gap", _missing_cells_diagram), ("money", _spending_pie))
     ):
@@ -147,7 +148,7 @@ def diagrams_section(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
         yield from ("```mermaid", *lines, "```")
 
 
-def _pipeline_diagram(facts: CostFacts, _: CostCatalogue) -> Iterator[str]:
+def _pipeline_diagram(facts: CostFacts, _: Catalogue) -> Iterator[str]:
     ids = {cover.job: f"j{number}" for number, cover in enumerate(facts.covers)}
     yield "flowchart LR"
     for cover in facts.covers:
@@ -159,7 +160,7 @@ def _pipeline_diagram(facts: CostFacts, _: CostCatalogue) -> Iterator[str]:
                 yield f"  {ids[need]} --> {ids[cover.job]}"
 
 
-def _missing_cells_diagram(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def _missing_cells_diagram(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     yield "flowchart LR"
     yield f'  all["{say("picture.declared", n=facts.declared)}"] --> done["✅ {say("picture.done", n=facts.done)}"]'
     if facts.running:
@@ -171,7 +172,7 @@ def _missing_cells_diagram(facts: CostFacts, say: CostCatalogue) -> Iterator[str
         yield f'  all --> more["… +{len(groups) - MOST_BOXES}"]'
 
 
-def _spending_pie(facts: CostFacts, say: CostCatalogue) -> Iterator[str]:
+def _spending_pie(facts: CostFacts, say: Catalogue) -> Iterator[str]:
     sums = facts.sums
     parts = [(say(f"account.{name}"), each.hours if each.money is None else each.money) for name, each in sums.accounts]
     if sums.unaccounted:

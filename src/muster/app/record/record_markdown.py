@@ -14,23 +14,17 @@ from muster.app.facts.record_facts import (
     RecordFacts,
     SeedTally,
 )
+from muster.text.catalogue import Catalogue, load_catalogue
 from muster.text.escape_markup import escape_sentence
-from muster.text.report_catalogues import (
-    RecordCatalogue,
-    format_file_size,
-    format_moment,
-    format_record_span,
-    list_all_cells,
-    shorten_quote,
-)
-from muster.text.sentences import format_inline_code, strip_full_stop
+from muster.text.number_format import format_file_size
+from muster.text.sentences import format_inline_code, format_moment, shorten_quote, strip_full_stop
 
 MOST_PATHS = 4  # of logs, for one observation
 MOST_SOURCE_FILES = 6  # of source, for one state of the code
 
 
 def record_markdown(facts: RecordFacts) -> str:
-    say = RecordCatalogue(facts.language)
+    say = load_catalogue("record", facts.language)
     sections = (
         ("scope", _scope_section),
         ("changes", _changes_section),
@@ -47,7 +41,7 @@ def record_markdown(facts: RecordFacts) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _record_lead(facts: RecordFacts, say: RecordCatalogue) -> str:
+def _record_lead(facts: RecordFacts, say: Catalogue) -> str:
     running = _count_running_cells(facts)
     now = say("now.running", n=running) if running else say("now.nothing")
     at = (
@@ -65,7 +59,7 @@ def _count_running_cells(facts: RecordFacts) -> int:
 # -- scope
 
 
-def _scope_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _scope_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     yield "- " + say("scope.folder", campaign=facts.campaign, folder=facts.folder)
     axes = [
         say("scope.axis", name=escape_sentence(name), values=say.list([escape_sentence(each) for each in values]))
@@ -83,13 +77,13 @@ def _scope_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
         yield "- " + say(f"scope.price_{per}", price=f"{price:g}", currency=currency, budget=capped)
     if facts.hold:
         at, who, why = facts.hold
-        yield "- " + say("scope.hold", at=format_moment(at), who=who, why=escape_sentence(why))
+        yield "- " + say("scope.hold", at=format_moment(at), who=escape_sentence(who), why=escape_sentence(why))
     for job in facts.jobs:
         yield from _job_scope_lines(job, facts, say)
 
 
-def _job_scope_lines(job: JobScope, facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
-    cells = say.count("count.cell", job.cells)
+def _job_scope_lines(job: JobScope, facts: RecordFacts, say: Catalogue) -> Iterator[str]:
+    cells = say.count("cell", job.cells)
     product = " × ".join(f"{name} ({count})" for name, count in job.axes)
     key = "scope.once" if not job.axes else "scope.excluded" if job.excluded else "scope.product"
     steps = say("scope.steps", n=f"{job.steps:,}") if job.steps else ""
@@ -107,39 +101,39 @@ def _job_scope_lines(job: JobScope, facts: RecordFacts, say: RecordCatalogue) ->
     yield "  - " + say("scope.proof" if job.proof else "scope.no_proof")
 
 
-def _axis_value_line(axis: str, value: str, args: str, note: str, proxy: str, say: RecordCatalogue) -> str:
+def _axis_value_line(axis: str, value: str, args: str, note: str, proxy: str, say: Catalogue) -> str:
     adds = say("scope.adds", args=format_inline_code(args)) if args else ""
     stands = say("scope.stands", proxy=escape_sentence(proxy)) if proxy else ""
     told = say("scope.semicolon").join(filter(None, [adds, stands, escape_sentence(note)]))
     return say("scope.value", axis=axis, value=escape_sentence(value), told=told)
 
 
-def _environment_text(declared: Sequence[tuple[str, str | None]], say: RecordCatalogue) -> str:
+def _environment_text(declared: Sequence[tuple[str, str | None]], say: Catalogue) -> str:
     shown = [
         format_inline_code(f"{name}={value}") if value is not None else say("scope.secret", name=name)
         for name, value in declared
     ]
-    return say.list(shown, most=len(shown))
+    return say.list_all(shown)
 
 
 # -- changes
 
 
-def _changes_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _changes_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     for text in facts.texts:
         first = text is facts.texts[0]
         key = "change.first" if first else "change.text"
-        yield "- " + say(key, at=format_moment(text.at), who=text.who, file=text.file)
+        yield "- " + say(key, at=format_moment(text.at), who=escape_sentence(text.who), file=text.file)
         if text.lines:
             yield from ("  ```diff", *(f"  {shorten_quote(line)}" for line in text.lines), "  ```")
         if text.more:
-            yield "  " + say.count("count.more_line", text.more)
+            yield "  " + say.count("more_line", text.more)
     for each in facts.filters:
-        count = say.count("count.cell", len(each.left_out))
+        count = say.count("cell", len(each.left_out))
         yield "- " + say(
             "change.filter",
             at=format_moment(each.at),
-            who=each.who,
+            who=escape_sentence(each.who),
             only=each.only,
             count=count,
             cells=say.cells(each.left_out),
@@ -154,11 +148,11 @@ def _changes_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
         files = sum(count for count, _ in facts.files.values())
         kinds = [f"{say(f'kind.{kind}')} {count:,}" for kind, (count, _) in facts.files.items()]
         total = format_file_size(sum(amount for _, amount in facts.files.values()))
-        yield "- " + say("change.files", files=say.count("count.file", files), size=total, kinds=say.list(kinds))
+        yield "- " + say("change.files", files=say.count("file", files), size=total, kinds=say.list(kinds))
 
 
-def _code_use_text(each: CodeUse, say: RecordCatalogue) -> str:
-    attempts = say.count("count.attempt", each.attempts)
+def _code_use_text(each: CodeUse, say: Catalogue) -> str:
+    attempts = say.count("attempt", each.attempts)
     if each.state == "unknown":
         return say("change.unknown", why=each.why or say("change.unreadable"), attempts=attempts)
     if not each.commit:
@@ -170,14 +164,14 @@ def _code_use_text(each: CodeUse, say: RecordCatalogue) -> str:
     return say("change.commit", commit=each.commit[:12], dirty=dirty, attempts=attempts)
 
 
-def _source_file_names(each: CodeUse, say: RecordCatalogue) -> str:
+def _source_file_names(each: CodeUse, say: Catalogue) -> str:
     return say.list([format_inline_code(name) for name in each.files], most=MOST_SOURCE_FILES)
 
 
 # -- observations
 
 
-def _observations_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _observations_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     if not facts.seen:
         yield "- " + say("seen.none")
     middle = len(facts.seen) // 2 if facts.unseen else -1
@@ -193,39 +187,43 @@ def _observations_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[
         yield from ("  - " + say("seen.line", text=format_inline_code(shorten_quote(text))) for text in each.lines)
         yield from ("  - " + say("seen.path", path=path) for path in each.paths[:MOST_PATHS])
     if facts.quiet:
-        yield "- " + say("seen.quiet", times=say.count("count.time", facts.quiet))
+        yield "- " + say("seen.quiet", times=say.count("time", facts.quiet))
 
 
-def _observation_text(each: Observation, say: RecordCatalogue) -> str:
+def _observation_text(each: Observation, say: Catalogue) -> str:
     cells = say.cells(each.cells)
     parts = {
-        name: shorten_quote(text) if name in ("who", "only") else escape_sentence(shorten_quote(text))
+        name: shorten_quote(text) if name == "only" else escape_sentence(shorten_quote(text))
         for name, text in each.parts.items()
     }
     key = f"seen.{each.kind}"
     if each.kind == "routine":
-        started, done = say.count("count.attempt", each.count), say.count("count.attempt", each.done)
+        started, done = say.count("attempt", each.count), say.count("attempt", each.done)
         how = "both" if each.count and each.done else "started" if each.count else "done"
         return say(key, what=say(f"seen.routine_{how}", started=started, done=done, n=each.done), cells=cells)
     if each.kind == "refused":
         cells = f" {cells}" if cells else ""
-    if each.count > 1 and f"{key.removesuffix('_unstarted')}_many" in say.texts:
+    if each.count > 1 and say.has(f"{key.removesuffix('_unstarted')}_many"):
         key = f"{key.removesuffix('_unstarted')}_many"
     if "left" in parts:
-        parts["left"] = say.count("count.cell", int(parts["left"]))
+        parts["left"] = say.count("cell", int(parts["left"]))
     if parts.get("took"):
         parts["took"] = format_record_span(float(parts["took"]), say)
     if "confidence" in parts:
         parts["sure"] = _confidence_text(each.parts.get("cause", ""), each.parts["confidence"], say)
-    attempts, runs = say.count("count.attempt", each.count), say.count("count.run", each.count)
+    attempts, runs = say.count("attempt", each.count), say.count("run", each.count)
     return say(key, cells=cells, attempts=attempts, runs=runs, **parts)
 
 
-def _confidence_text(cause: str, confidence: str, say: RecordCatalogue) -> str:
+def format_record_span(seconds: float, say: Catalogue) -> str:
+    return say("span.none") if seconds < 1 else say.span(seconds)
+
+
+def _confidence_text(cause: str, confidence: str, say: Catalogue) -> str:
     """How sure it is; where the language is not that of the record, what the cause means too."""
-    kind = say.texts.get(f"cause.{cause.partition('(')[0]}")
-    sure = say.texts.get(f"sure.{confidence}", confidence)
-    return say("sure.both", kind=kind, sure=sure) if kind else sure
+    kind = f"cause.{cause.partition('(')[0]}"
+    sure = say(f"sure.{confidence}") if say.has(f"sure.{confidence}") else confidence
+    return say("sure.both", kind=say(kind), sure=sure) if say.has(kind) else sure
 
 
 def _observation_time(each: Observation) -> str:
@@ -238,9 +236,9 @@ def _observation_time(each: Observation) -> str:
 # -- status
 
 
-def _status_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _status_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     counts = say.list([f"{count} {state}" for state, count in facts.counts.items() if count])
-    yield "- " + say("status.counts", declared=say.count("count.cell", facts.declared), counts=counts)
+    yield "- " + say("status.counts", declared=say.count("cell", facts.declared), counts=counts)
     key = "alive" if facts.alive else facts.intent if facts.intent in ("held", "down") else "rest"
     yield "- " + say(f"status.{key}")
     yield "- " + say("status.done")
@@ -253,7 +251,7 @@ def _status_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
         yield from (f"    - {_tally_text(row, say)}" for row in rows)
 
 
-def _tally_text(row: SeedTally, say: RecordCatalogue) -> str:
+def _tally_text(row: SeedTally, say: Catalogue) -> str:
     parts = {
         "name": escape_sentence(row.name),
         "axis": row.axis,
@@ -271,15 +269,15 @@ def _tally_text(row: SeedTally, say: RecordCatalogue) -> str:
 # -- missing
 
 
-def _missing_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _missing_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     if not facts.absent:
         yield "- " + say("missing.none")
     for each in facts.absent:
-        yield "- " + say("missing.row", cells=list_all_cells(each.cells, say), why=_absence_reason_text(each, say))
+        yield "- " + say("missing.row", cells=say.all_cells(each.cells), why=_absence_reason_text(each, say))
         yield from ("  - " + say("seen.path", path=path) for path in each.paths[:MOST_PATHS])
 
 
-def _absence_reason_text(each: AbsentCells, say: RecordCatalogue) -> str:
+def _absence_reason_text(each: AbsentCells, say: Catalogue) -> str:
     parts = {name: escape_sentence(shorten_quote(strip_full_stop(text))) for name, text in each.parts.items()}
     parts["state"] = each.state
     if "at" in parts:
@@ -290,7 +288,7 @@ def _absence_reason_text(each: AbsentCells, say: RecordCatalogue) -> str:
         parts["sure"] = _confidence_text(each.parts.get("cause", ""), each.parts["confidence"], say)
     needs = each.parts["needs"].split(",") if "needs" in each.parts else []
     if needs:
-        parts["needs"] = list_all_cells(needs, say)
+        parts["needs"] = say.all_cells(needs)
     one = "one" if len(each.cells) == 1 else "many"
     return say(f"why.{each.why}", them=say(f"them.{one}"), **parts)
 
@@ -298,7 +296,7 @@ def _absence_reason_text(each: AbsentCells, say: RecordCatalogue) -> str:
 # -- what it means
 
 
-def _meaning_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _meaning_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     if facts.done == facts.declared:
         yield "- " + say("means.complete", n=facts.declared)
     else:
@@ -314,11 +312,11 @@ def _meaning_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
             yield "- " + say("means.idle")
     blocked = sum(len(each.cells) for each in facts.absent if each.why == "blocked")
     if blocked:
-        yield "- " + say("means.blocked", cells=say.count("count.cell", blocked))
+        yield "- " + say("means.blocked", cells=say.count("cell", blocked))
     if facts.adopted:
         yield "- " + say("means.adopted", n=facts.adopted)
     if facts.outdated:
-        yield "- " + say.count("means.outdated", facts.outdated)
+        yield "- " + say.count("outdated", facts.outdated)
     if any(sum(each.cwd == other.cwd for other in facts.code) > 1 for each in facts.code):
         yield "- " + say("means.codes")
 
@@ -327,14 +325,14 @@ def _campaign_goes_on(facts: RecordFacts) -> bool:
     return facts.intent == "running" and (facts.alive or _count_running_cells(facts) > 0)
 
 
-def _fix_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _fix_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     if not facts.fixes:
         yield "- " + say("fix.wait" if _campaign_goes_on(facts) and facts.missing else "fix.none")
         return
     for fix in facts.fixes:
         parts = {name: text if name == "same" else escape_sentence(text) for name, text in fix.parts.items()}
-        count = say.count("count.cell", len(fix.cells))
-        what = say(f"fix.{fix.why}", cells=list_all_cells(fix.cells, say), count=count, n=len(fix.cells), **parts)
+        count = say.count("cell", len(fix.cells))
+        what = say(f"fix.{fix.why}", cells=say.all_cells(fix.cells), count=count, n=len(fix.cells), **parts)
         yield f"- {format_inline_code(fix.command)}"
         yield f"  - {what}"
         if fix.cells and fix.why != "accept":
@@ -347,7 +345,7 @@ def _fix_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
     )
 
 
-def _fix_effort_text(fix: ProposedFix, facts: RecordFacts, say: RecordCatalogue) -> str:
+def _fix_effort_text(fix: ProposedFix, facts: RecordFacts, say: Catalogue) -> str:
     if fix.hours is None or fix.wall_hours is None:
         return say("fix.unknown")
     money = say("fix.money", money=f"{fix.money:.2f}", currency=facts.currency) if fix.money is not None else ""
@@ -360,7 +358,7 @@ def _fix_effort_text(fix: ProposedFix, facts: RecordFacts, say: RecordCatalogue)
     )
 
 
-def _record_evidence_section(facts: RecordFacts, say: RecordCatalogue) -> Iterator[str]:
+def _record_evidence_section(facts: RecordFacts, say: Catalogue) -> Iterator[str]:
     for place in facts.places:
         yield (
             "- "

@@ -15,9 +15,9 @@ from muster.engine.ports.store import LoggedDecision
 from muster.files.campaign_snapshots import load_campaign_snapshot
 from muster.files.safe_open import path_holds_something, read_file_start
 from muster.files.state_folder import attempt_folder
+from muster.locales import LANGUAGES, load_texts
 from muster.model.errors import MusterError, UsageError
 from muster.readers.attempt_facts import read_order
-from muster.text.report_catalogues import RECORD_TEXTS
 
 RECORD_FILE = "record.md"
 
@@ -77,5 +77,5 @@ def _may_replace_record(path: Path) -> bool:
     if not path.is_file():  # a device, a link to nowhere
         return False
     begin = read_file_start(path, 64)
-    titles = [f"# {texts['title'].partition('{')[0]}".encode() for texts in RECORD_TEXTS.values()]
-    return not begin or any(begin.startswith(title) for title in titles)
+    titles = [load_texts("record", language)["title"].partition("{")[0] for language in LANGUAGES]
+    return not begin or any(begin.startswith(f"# {title}".encode()) for title in titles)

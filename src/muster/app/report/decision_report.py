@@ -31,7 +31,7 @@ from muster.app.report.seed_statements import is_at_declared_look, statements_ab
 from muster.app.report.verdict_changes import statements_of_verdict_changes
 from muster.app.report.verdict_sentences import statement_of_choice, statement_of_verdict, statements_about_proxies
 from muster.stats.red_flags import FlagAcceptance, RedFlag
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 from muster.text.describe_run import describe_resumed_log, is_log_whole
 from muster.text.escape_markup import escape_link_label, escape_link_target, escape_markdown
 from muster.text.number_format import format_declared_number
@@ -112,7 +112,7 @@ def render_decision_report(
     analysis: ReportAnalysis, figures: Sequence[tuple[str, str]] = (), path: str = ""
 ) -> ReportText:
     """`figures`: relative path and caption of each. `path`: where the report will lie, for the commands in it."""
-    w, chain = Catalogue(analysis.facts.language), EvidenceChain()
+    w, chain = load_catalogue("report", analysis.facts.language), EvidenceChain()
     parts = [
         report_title(analysis, "decision.title", w),
         _verdict_paragraph(analysis, chain, w),

@@ -45,7 +45,7 @@ from muster.app.report.red_flag_text import (
 )
 from muster.app.report.seed_statements import describe_all_seeds
 from muster.app.report.verdict_sentences import list_missing_cells
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 from muster.text.escape_markup import escape_markdown
 
 _OF_CHECKPOINTS = (
@@ -196,7 +196,7 @@ AnswerFunction = Callable[[ReportAnalysis, EvidenceChain, Catalogue], Iterator[s
 
 def render_defence_notes(analysis: ReportAnalysis, path: str = "") -> ReportText:
     """`path`: where the notes will lie, for the commands in them."""
-    w, chain = Catalogue(analysis.facts.language), EvidenceChain()
+    w, chain = load_catalogue("report", analysis.facts.language), EvidenceChain()
     parts = [
         report_title(analysis, "defence.title", w),
         w("defence.about"),

@@ -10,15 +10,16 @@ from itertools import groupby
 
 from muster.app.facts.report_analysis import ReportAnalysis
 from muster.app.report.evidence_chain import EvidenceChain, ReportStatement, cells_behind_flags
+from muster.locales import load_texts
 from muster.model.errors import MusterError, UsageError
 from muster.stats.red_flags import RedFlag
-from muster.text.catalogue import TEXTS, Catalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 from muster.text.escape_markup import escape_markdown
 
 
 def describe_flag(flag: RedFlag, language: str) -> str:
     """Without a full stop. English is the flag's own message; so is a code that this language has no words for."""
-    w = Catalogue(language)
+    w = load_catalogue("report", language)
     if language == "en" or not w.has(f"flag.{flag.code}"):
         return flag.message
     parts = dict(flag.parts)
@@ -62,14 +63,14 @@ def _describe_definition_parts(parts: Mapping[str, str], w: Catalogue) -> dict[s
 
 def describe_flag_meaning(flag: RedFlag, language: str) -> str:
     """Empty for a code that has no words."""
-    w, key = Catalogue(language), f"flag.means.{flag.code}"
+    w, key = load_catalogue("report", language), f"flag.means.{flag.code}"
     level = "ERROR" if flag.aside else flag.level
     return next((w(each) for each in (f"{key}.{level}", key) if w.has(each)), "")
 
 
 def describe_flag_weight(flag: RedFlag, language: str) -> str:
     """Why it weighs less than its kind: a person accepted it, or nothing is decided on it. Empty: neither."""
-    w = Catalogue(language)
+    w = load_catalogue("report", language)
     told = flag.accepted
     by = w("flags.accepted", who=told.who, at=format_short_time(told.at), because=told.because) if told else ""
     return w.sentences(w("flags.aside") if flag.aside else "", by)
@@ -82,10 +83,8 @@ def format_short_time(at: str) -> str:
 
 def known_flag_codes() -> list[str]:
     """Every code that has words."""
-    begin = "flag.means."
-    return list(
-        dict.fromkeys(key.removeprefix(begin).partition(".")[0] for key in TEXTS["en"] if key.startswith(begin))
-    )
+    begin, texts = "flag.means.", load_texts("report", "en")
+    return list(dict.fromkeys(key.removeprefix(begin).partition(".")[0] for key in texts if key.startswith(begin)))
 
 
 def sort_flags_by_level(flags: Iterable[RedFlag]) -> list[RedFlag]:

@@ -40,7 +40,7 @@ from muster.app.facts.report_analysis import (
 from muster.app.facts.report_facts import ResultColumn
 from muster.app.report.result_tables import ablation_table_grids, main_table_grid, names_of_factors
 from muster.stats.samples import Sample
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.escape_markup import as_one_safe_line, escape_csv_text
 from muster.text.table_grid import (
     TableCell,
@@ -180,7 +180,7 @@ class RenderedTable:
 
 def render_report_tables(analysis: ReportAnalysis) -> Iterator[RenderedTable]:
     """The main one, and the ablation where factors are declared."""
-    own, english = Catalogue(analysis.facts.language), Catalogue("en")
+    own, english = load_catalogue("report", analysis.facts.language), load_catalogue("report", "en")
     cells = tuple(each.cell for each in analysis.facts.measured)
     yield _render_table_formats(
         "main", [main_table_grid(analysis, own)], [main_table_grid(analysis, english)], (), cells, analysis
@@ -201,7 +201,7 @@ def _render_table_formats(
     analysis: ReportAnalysis,
 ) -> RenderedTable:
     """In LaTeX only captions are in the campaign's language: not every document is set in Chinese."""
-    w = Catalogue(analysis.facts.language)
+    w = load_catalogue("report", analysis.facts.language)
     captions = [w.sentences(f"{grid.caption}{w('stop')}", *grid.notes) for grid in own]
     set_in_english = [replace(grid, caption=text) for grid, text in zip(english, captions, strict=True)]
     facts = analysis.facts

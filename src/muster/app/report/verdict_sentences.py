@@ -18,7 +18,7 @@ from muster.app.report.red_flag_text import describe_flag, sort_flags_by_level
 from muster.app.report.seed_statements import describe_seed_range, is_at_declared_look
 from muster.stats.decision_procedure import LEAST_SEEDS, BaselineComparison
 from muster.stats.red_flags import RedFlag
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 from muster.text.number_format import format_declared_number, format_p_value, format_percent_number
 
 _NAMED_FLAGS = 2
@@ -26,7 +26,7 @@ _NAMED_FLAGS = 2
 
 def plain_verdict_sentence(analysis: ReportAnalysis) -> str:
     """For a terminal and for `reason` of `muster report --json`: plain text."""
-    return statement_of_verdict(analysis, Catalogue(analysis.facts.language)).text
+    return statement_of_verdict(analysis, load_catalogue("report", analysis.facts.language)).text
 
 
 def statement_of_verdict(analysis: ReportAnalysis, w: Catalogue) -> ReportStatement:

@@ -13,7 +13,6 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.check_gates_and_loop import facts_of_campaign_gate
 from muster.app.campaign.start_controller import observe_and_revive
 from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
-from muster.app.gates.picture_captions import CAPTION_LANGUAGES
 from muster.app.gates.replay_gates import (
     EvaluationFile,
     GateCheck,
@@ -34,6 +33,7 @@ from muster.app.metrics.measure_runs import select_named_cells
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
 from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
+from muster.locales import LANGUAGES
 from muster.model.errors import UsageError
 from muster.stages.contradictions import TrainingFacts
 from muster.stages.gate_decision import ADVANCE, FAILURE_HOLD, FALL_BACK, Decision
@@ -63,8 +63,8 @@ def draw(
 
     Labels in the data that contradict the schedule are hatched in the pictures and named.
     """
-    if language is not None and language not in CAPTION_LANGUAGES:
-        raise UsageError(f"--language {language}: expected {' or '.join(CAPTION_LANGUAGES)}")
+    if language is not None and language not in LANGUAGES:
+        raise UsageError(f"--language {language}: expected {' or '.join(LANGUAGES)}")
     base = folder_of_context(ctx)
     made = _draw_target(target, base, base / out if out else None, language)
     if as_json_:

@@ -23,7 +23,7 @@ from muster.faces.cli.common.terminal_output import (
     print_json,
 )
 from muster.stats.red_flags import RedFlag
-from muster.text.catalogue import Catalogue
+from muster.text.catalogue import load_catalogue
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -96,7 +96,7 @@ def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iter
     if not facts.missing and any(flag.acceptable for flag in analysis.errors):
         yield "  looked into, and sound? `muster flag accept CODE --because TEXT`, which every report then tells"
     if made.kept is None:
-        yield from (each.text for each in statements_of_losses(analysis, Catalogue(facts.language)))
+        yield from (each.text for each in statements_of_losses(analysis, load_catalogue("report", facts.language)))
         ways = "".join(
             f"{way}, " for state, way in WAYS_BY_STATE.items() if any(each.state == state for each in facts.missing)
         )

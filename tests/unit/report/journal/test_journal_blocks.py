@@ -18,9 +18,9 @@ from muster.app.journal.generated_blocks import (
     render_generated_block,
 )
 from muster.app.journal.journal_text import UnreadableJournal, scan_journal_lines
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import Catalogue, load_catalogue
 
-EN, ZH = JournalCatalogue("en"), JournalCatalogue("zh")
+EN, ZH = load_catalogue("journal", "en"), load_catalogue("journal", "zh")
 ONE = RunBlocks(
     "runs/v41", "v41", {"command": "python a.py", "gate": "It never opened.", "artifacts": "| a |\n| --- |\n| b |"}
 )
@@ -77,7 +77,7 @@ def texts(draw: st.DrawFn) -> str:
 
 @settings(max_examples=150, deadline=None)
 @given(texts(), st.sampled_from([EN, ZH]))
-def test_a_fill_only_puts_in(text: str, w: JournalCatalogue) -> None:
+def test_a_fill_only_puts_in(text: str, w: Catalogue) -> None:
     done = fill_run_blocks(text, [ONE], w)
     assert is_one_insertion(text, done.text)
     assert {block.kind for block in blocks(done.text)} == set(ONE.bodies)
@@ -220,12 +220,12 @@ def test_markers_that_say_nothing_are_refused(text: str) -> None:
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_all_blocks_of_a_run(language: str) -> None:
-    told = blocks_of_run(run("runs/v41"), run("runs/v40"), "dev_v40", JournalCatalogue(language))
+    told = blocks_of_run(run("runs/v41"), run("runs/v40"), "dev_v40", load_catalogue("journal", language))
     assert list(told.bodies) == [kind for kind in told.bodies if kind in BLOCK_KINDS]
     assert set(told.bodies) == set(BLOCK_KINDS)
-    done: FilledText = fill_run_blocks(REFERENCE, [told], JournalCatalogue(language))
+    done: FilledText = fill_run_blocks(REFERENCE, [told], load_catalogue("journal", language))
     assert is_one_insertion(REFERENCE, done.text)
-    assert fill_run_blocks(done.text, [told], JournalCatalogue(language)).text == done.text
+    assert fill_run_blocks(done.text, [told], load_catalogue("journal", language)).text == done.text
 
 
 @pytest.mark.parametrize("body", ["a\rb", "a\r\nb", "a \ud800 b", "\udcff"])

@@ -16,9 +16,9 @@ from muster.app.journal.block_bodies import (
 )
 from muster.app.journal.journal_text import metric_key_of, run_from_journal_text, scan_journal_lines
 from muster.app.journal.recorded_run import Evaluation, EvaluationRows, RunCommand, RunScript, flatten_settings
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import load_catalogue
 
-EN, ZH = JournalCatalogue("en"), JournalCatalogue("zh")
+EN, ZH = load_catalogue("journal", "en"), load_catalogue("journal", "zh")
 
 
 def made(key: str, values: list[float]) -> EvaluationRows:

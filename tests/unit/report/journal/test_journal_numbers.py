@@ -13,7 +13,7 @@ from muster.app.journal.journal_audit import artifacts_listed_in
 from muster.app.journal.journal_text import scan_journal_lines
 from muster.app.journal.metric_index import MetricIndex
 from muster.app.journal.number_audit import JournalFinding, audit_journal_numbers
-from muster.text.report_catalogues import JournalCatalogue
+from muster.text.catalogue import load_catalogue
 
 BOOK = MetricIndex("dev_v41", [run("runs/v41")])
 
@@ -105,9 +105,11 @@ def test_observations_are_of_the_last_version() -> None:
 
 
 def test_plans_and_generated_blocks_are_not_audited() -> None:
-    told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue("zh"))
+    told = blocks_of_run(run("runs/v41"), None, "", load_catalogue("journal", "zh"))
     text = fill_run_blocks(
-        "## 启动\n- 0.777\n\n## 实验计划\n1. `first_death_p10=999`\n\n## 实验记录\n", [told], JournalCatalogue("zh")
+        "## 启动\n- 0.777\n\n## 实验计划\n1. `first_death_p10=999`\n\n## 实验记录\n",
+        [told],
+        load_catalogue("journal", "zh"),
     ).text
     assert audited(text) == []
 
@@ -162,10 +164,10 @@ def test_any_text_is_audited(parts: list[str]) -> None:
 
 
 def test_artifacts_are_read_back_from_the_list() -> None:
-    told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue("zh"))
+    told = blocks_of_run(run("runs/v41"), None, "", load_catalogue("journal", "zh"))
     for language in ("zh", "en"):
-        told = blocks_of_run(run("runs/v41"), None, "", JournalCatalogue(language))
-        text = fill_run_blocks("", [told], JournalCatalogue(language)).text
+        told = blocks_of_run(run("runs/v41"), None, "", load_catalogue("journal", language))
+        text = fill_run_blocks("", [told], load_catalogue("journal", language)).text
         found = list(artifacts_listed_in(find_generated_blocks(text, scan_journal_lines(text))))
         assert [(each.path, each.sha256) for each in found] == [
             ("runs/v41/eval_history.jsonl", "ab" * 8), ("runs/v41/checkpoints/", "cd" * 8),

@@ -27,10 +27,12 @@ from muster.app.journal.recorded_run import (
     split_command_text,
 )
 from muster.app.journal.stage_blocks import gate_body, stages_body, warnings_body
+from muster.locales import LANGUAGES, load_texts
+from muster.text.catalogue import load_catalogue
 from muster.text.escape_markup import contains_chinese
-from muster.text.report_catalogues import JOURNAL_TEXTS, JournalCatalogue
 
-EN, ZH = JournalCatalogue("en"), JournalCatalogue("zh")
+JOURNAL_TEXTS = {language: load_texts("journal", language) for language in LANGUAGES}
+EN, ZH = load_catalogue("journal", "en"), load_catalogue("journal", "zh")
 
 
 def fields(text: str) -> set[str]:
@@ -58,7 +60,10 @@ def test_every_word_that_is_used_exists() -> None:
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_nothing_is_said_in_the_other_language(language: str) -> None:
     told = blocks_of_run(
-        run(troubles=[FileProblem("trouble.torn", {"file": "a.jsonl"})]), run(), "dev_v39", JournalCatalogue(language)
+        run(troubles=[FileProblem("trouble.torn", {"file": "a.jsonl"})]),
+        run(),
+        "dev_v39",
+        load_catalogue("journal", language),
     )
     for kind, body in told.bodies.items():
         prose = "\n".join(line for line in body.splitlines() if not line.startswith(("|", "![", "```", "python")))

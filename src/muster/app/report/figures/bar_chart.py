@@ -36,7 +36,7 @@ from muster.app.facts.drawing.figure_style import (
     series_marker,
 )
 from muster.app.facts.report_facts import ResultColumn
-from muster.app.report.figures.figure_captions import _CaptionCatalogue
+from muster.app.report.figures.figure_captions import FigureCaptions
 from muster.stats.samples import LEAST_FOR_INTERVAL, Sample
 
 FAR_FROM_ZERO = 2.0  # spans of the values that lie between them and zero: bars would be all alike
@@ -223,12 +223,12 @@ def _bar_legend_key(group: BarGroup, place: int) -> Artist:
 
 
 def caption_of_bar_chart(scene: FigureContext, group: BarGroup) -> str:
-    say = _CaptionCatalogue(scene)
+    say = FigureCaptions(scene)
     heads = [column.head for column in group.columns]
     what = "one_bar" if all(sample.n == 1 for sample in group.drawn) else "bars"
     plan = scene.facts.plan
     return say.joined(
-        say(what, metric=group.metric, heads=say.listed(heads), mark=say("bar" if group.as_bars else "point")),
+        say(what, metric=group.metric, heads=say.list_all(heads), mark=say("bar" if group.as_bars else "point")),
         say("interval" if any(sample.interval for sample in group.drawn) else "no_interval"),
         say.sizes({row[0].config: tuple(sample.n for sample in row) for row in group.samples}),
         "" if group.as_bars else say("open"),

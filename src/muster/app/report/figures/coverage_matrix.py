@@ -29,13 +29,13 @@ from muster.app.facts.drawing.figure_page import (
     width_of_text,
 )
 from muster.app.facts.drawing.figure_style import BLUE, GREEN, PURPLE, QUIET_COLOUR, WARNING_COLOUR
-from muster.app.report.figures.figure_captions import MOST_CELLS_IN_CAPTION, _CaptionCatalogue
+from muster.app.report.figures.figure_captions import MOST_CELLS_IN_CAPTION, FigureCaptions
 from muster.app.report.figures.figure_data import DONE_STATE, CoverageGrid, CoveragePanel, build_coverage_grid
 from muster.text.sentences import format_count
 
 
 def caption_of_coverage(scene: FigureContext, grid: CoverageGrid) -> str:
-    say = _CaptionCatalogue(scene)
+    say = FigureCaptions(scene)
     facts = scene.facts
     count = Counter(each.state for each in facts.missing)
     named = [f"{each.cell} {each.state}" for each in grid.elsewhere[:MOST_CELLS_IN_CAPTION]]
@@ -43,8 +43,8 @@ def caption_of_coverage(scene: FigureContext, grid: CoverageGrid) -> str:
         named.append(say("more", more=len(grid.elsewhere) - MOST_CELLS_IN_CAPTION))
     return say.joined(
         say("coverage", k=facts.k, n=facts.n),
-        say("missing", states=say.listed(f"{state} {number}" for state, number in count.items())) if count else "",
-        say("elsewhere", cells=say.listed(named)) if named else "",
+        say("missing", states=say.list_all(f"{state} {number}" for state, number in count.items())) if count else "",
+        say("elsewhere", cells=say.list_all(named)) if named else "",
         say.key(config=scene.configs, seed=scene.names.seed, head=scene.names.head),
     )
 

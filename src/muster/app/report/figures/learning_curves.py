@@ -38,7 +38,7 @@ from muster.app.facts.drawing.figure_style import (
     series_colour,
     series_marker,
 )
-from muster.app.report.figures.figure_captions import _CaptionCatalogue
+from muster.app.report.figures.figure_captions import FigureCaptions
 from muster.app.report.figures.figure_data import SeedCurves, seed_curves_of_config
 from muster.app.report.figures.label_layout import LabelBox, spread_labels
 
@@ -46,7 +46,7 @@ from muster.app.report.figures.label_layout import LabelBox, spread_labels
 def caption_of_learning_curves(
     scene: FigureContext, metric: str, keys: Sequence[str], page: Sequence[SeedCurves]
 ) -> str:
-    say = _CaptionCatalogue(scene)
+    say = FigureCaptions(scene)
     other = [key for key in keys if key and key != metric]
     banded = any(seeds.mean is not None and seeds.mean.half is not None for seeds in page)
     limit, plan = scene.limit_on(metric), scene.facts.plan
@@ -55,11 +55,11 @@ def caption_of_learning_curves(
     patchy = [f"{each.config or '-'} {int(100 * each.covered)} %" for each in page if each.patchy]
     what = "single" if all(seeds.n == 1 for seeds in page) else "learning"
     return say.joined(
-        say(what, metric=metric, keys=f" ({say.listed(other)})" if other else ""),
+        say(what, metric=metric, keys=f" ({say.list_all(other)})" if other else ""),
         say("band") if banded else say("no_band"),
         say.sizes({seeds.config: (seeds.n,) for seeds in page}),
-        say("uneven", configs=say.listed(uneven)) if uneven else "",
-        say("patchy", configs=say.listed(patchy)) if patchy else "",
+        say("uneven", configs=say.list_all(uneven)) if uneven else "",
+        say("patchy", configs=say.list_all(patchy)) if patchy else "",
         say("left_out", count=left_out) if left_out else "",
         say("limit", limit=format_axis_number(limit), column=plan.limit.name)
         if limit is not None and plan and plan.limit

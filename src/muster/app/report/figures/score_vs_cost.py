@@ -31,7 +31,7 @@ from muster.app.facts.drawing.figure_page import (
 )
 from muster.app.facts.drawing.figure_style import QUIET_COLOUR, WARNING_COLOUR, series_colour, series_marker
 from muster.app.facts.report_facts import DecisionPlan, ResultColumn
-from muster.app.report.figures.figure_captions import _CaptionCatalogue
+from muster.app.report.figures.figure_captions import FigureCaptions
 from muster.app.report.figures.label_layout import LabelBox, LinkLine, place_labels, shortest_link
 from muster.stats.samples import LEAST_FOR_INTERVAL, Sample
 
@@ -206,7 +206,7 @@ def _boxes_of_point(point: ConfigPoint, at: Callable[[float, float], tuple[float
 
 
 def caption_of_score_vs_cost(scene: FigureContext, plan: DecisionPlan, points: Sequence[ConfigPoint]) -> str:
-    say = _CaptionCatalogue(scene)
+    say = FigureCaptions(scene)
     assert plan.limit is not None
     configs = [point.config for point in points]
     columns: list[ResultColumn] = [plan.primary, plan.limit]
@@ -220,7 +220,7 @@ def caption_of_score_vs_cost(scene: FigureContext, plan: DecisionPlan, points: S
         say.sizes({point.config: (point.n,) for point in points}),
         say("limit", limit=format_axis_number(limit), column=plan.limit.name) if limit is not None else "",
         say.dagger(configs),
-        say("undetermined", configs=say.listed(unclear)) if unclear else "",
+        say("undetermined", configs=say.list_all(unclear)) if unclear else "",
         say.proxies([column.head for column in columns]),
         say.key(config=configs, head=[column.head for column in columns], metric=[column.metric for column in columns]),
     )

@@ -1,1 +1,0 @@
-"""The texts of reports in English and Chinese."""
