@@ -139,7 +139,7 @@ def test_what_is_not_run_exists(path: Path) -> None:
 def test_the_demo_still_says_these_things() -> None:
     done = subprocess.run([sys.executable, "-m", "muster", "demo", "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    code = "".join((ROOT / "src" / "muster" / room / "demo.py").read_text() for room in ("cli", "wiring"))
+    code = "".join((ROOT / "src" / "muster" / room / "demo.py").read_text() for room in ("faces/cli", "app/overview"))
     for phrase in ("FAULT 1: killing the run", "FAULT 2: killing the controller", "resumes from the last checkpoint",
                    "without a controller, still RUNNING by their own processes", "nothing was started twice"):  # fmt: skip
         assert phrase in code
