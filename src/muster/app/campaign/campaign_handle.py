@@ -31,6 +31,7 @@ from muster.files.own_processes import own_process_environment, own_python_comma
 from muster.files.process_identity import read_boot_id
 from muster.files.state_folder import (
     StateFolderStanding,
+    has_started_state,
     mark_state_place,
     original_campaign_folder,
     refuse_bad_state_folder,
@@ -68,7 +69,7 @@ class CampaignHandle:
     def open(cls, start: Path) -> CampaignHandle:
         """The campaign of a folder or of one above it. That of somebody else is opened to be read, and nothing else."""
         root = find_readable_root(start)
-        if not (root / ".muster" / "campaign.db").exists() and not (root / ".muster" / "decisions.jsonl").exists():
+        if not has_started_state(root):
             raise campaign_not_started(root)
         found = find_foreign_owner(root)
         return cls._build_to_read(root, found) if found else cls._build(root)
@@ -79,6 +80,14 @@ class CampaignHandle:
         desk = cls.open(start)
         desk.refuse_copy()
         return desk
+
+    @classmethod
+    def open_to_read(cls, start: Path) -> CampaignHandle:
+        """For a reader that must leave no trace: nothing is locked, folded into the database or marked."""
+        root = find_readable_root(start)
+        if not has_started_state(root):
+            raise campaign_not_started(root)
+        return cls._build_to_read(root, find_foreign_owner(root))
 
     @classmethod
     def create(cls, start: Path) -> CampaignHandle:
@@ -105,7 +114,7 @@ class CampaignHandle:
         return desk
 
     @classmethod
-    def _build_to_read(cls, root: Path, whose: ForeignOwner) -> CampaignHandle:
+    def _build_to_read(cls, root: Path, whose: ForeignOwner | None) -> CampaignHandle:
         """From the log alone. SQLite would lay files beside the database."""
         clock = SystemClock()
         store = SqliteStore.of_log(root / ".muster")
@@ -425,8 +434,7 @@ def _current_user_name() -> str:
 
 def load_known_state(root: Path) -> CampaignState | None:
     """What was decided so far; None before the first time, and where the state can't be read: others say so."""
-    state = root / ".muster"
-    if not (state / "campaign.db").exists() and not (state / "decisions.jsonl").exists():
+    if not has_started_state(root):
         return None
     try:
         desk = CampaignHandle.open(root)
