@@ -39,6 +39,7 @@ ALLOWED = {
     "app/campaign/run_configs.py": (1, "a config of this user, to compare it with what is written"),
     "app/campaign/verbs/clean_leftovers.py": (2, "state and manifests of this user's own campaign"),
     "app/campaign/verbs/rename_axis_value.py": (1, "the campaign file, of this user"),
+    "app/campaign/verbs/write_template.py": (1, "the campaign file, of this user"),
     "app/finish/power_off.py": (2, "output of a step that the campaign declares"),
     "app/finish/run_finish.py": (1, "output of a step that the campaign declares"),
     "app/gates/gate_watcher.py": (1, "appends to its own trace"),

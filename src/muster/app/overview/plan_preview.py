@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from muster.app.campaign.campaign_code import CodeReader
 from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle
@@ -83,3 +84,61 @@ def without_unknown_runs(found: UpPreview, status: Status) -> UpPreview:
         if item.cell in names
     ]
     return UpPreview(tuple(replace(item, position=at) for at, item in enumerate(start, 1)), (*left, *found.others))
+
+
+def plan_as_json(found: PlanPreview) -> dict[str, Any]:
+    expected, what, state = found.estimate, found.changes, found.status.state
+    return {
+        "muster": 1,
+        "campaign": state.campaign.name,
+        "as_of": found.status.as_of,
+        "started": found.started,
+        "declared": len(found.status.cells),
+        "counts": dict(found.status.counts),
+        "would_run": [{"cell": i.cell, "why": i.why, "position": i.position} for i in found.outlook.would_run],
+        "not": [_other_cell_as_json(other, found) for other in found.outlook.others],
+        "mistakes": found.mistakes,
+        "changes": {
+            "new": what.new,
+            "gone": what.gone,
+            "changed": what.changed,
+            "changed_done": what.changed_done,
+            "code_changed": what.code_changed,
+        },
+        "estimate": {
+            "cells": expected.cells,
+            "slots": found.slots,
+            "slot_hours": _seconds_as_hours(expected.slot_seconds),
+            "wall_hours": _seconds_as_hours(expected.wall_seconds),
+            "money": expected.money,
+            "money_range": expected.money_range,
+            "spent": found.status.spending.spent if found.status.spending else None,
+            "budget": state.campaign.money.budget if state.campaign.money else None,
+            "currency": state.campaign.money.currency if state.campaign.money else None,
+            "basis": expected.basis,
+        },
+    }
+
+
+def _other_cell_as_json(other: SkippedCell, found: PlanPreview) -> dict[str, Any]:
+    """An open attempt was looked at; everything else stands as planned."""
+    if other.verdict is None:
+        now = next(cell for cell in found.status.cells if cell.record.cell.id == other.cell)
+        return {
+            "cell": other.cell,
+            "verdict": str(now.verdict.state),
+            "reason": now.verdict.reason,
+            "next": now.next,
+            "later": False,
+        }
+    return {
+        "cell": other.cell,
+        "verdict": str(other.verdict),
+        "reason": other.reason,
+        "next": other.next,
+        "later": other.later,
+    }
+
+
+def _seconds_as_hours(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds / 3600, 4)

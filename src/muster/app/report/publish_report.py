@@ -115,25 +115,6 @@ class JobStampWriter:
         return done.outcome.order if done and done.outcome else 0
 
 
-def report_as_json(
-    analysis: ReportAnalysis, reason: str, table: Sequence[Any], files: Sequence[str], documents: dict[str, Any]
-) -> dict[str, Any]:
-    """The object of `muster report --json`: a contract."""
-    facts = analysis.facts
-    return {
-        "verdict": analysis.decision.verdict,
-        "config": analysis.decision.config,
-        "reason": reason,
-        "k": facts.k,
-        "n": facts.n,
-        "missing": [each.cell for each in facts.missing],
-        "flags": flags_as_json(analysis.flags),
-        "table": list(table),
-        "documents": documents,
-        "files": list(files),
-    }
-
-
 @dataclass(frozen=True, slots=True)
 class PublishedReport:
     """What `muster report` made. `kept` None: the matrix is incomplete, and nothing was written."""
@@ -141,6 +122,34 @@ class PublishedReport:
     analysis: ReportAnalysis
     kept: PublishedFiles | None = None
     documents: UpdatedDocuments | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether these numbers may be used as they are."""
+        return not self.analysis.facts.partial and self.analysis.decision.verdict != "INVALID"
+
+
+def published_report_as_json(made: PublishedReport) -> dict[str, Any]:
+    """The object of `muster report --json`: a contract."""
+    from muster.app.report.table_files import table_rows_as_json
+
+    analysis, facts, documents = made.analysis, made.analysis.facts, made.documents or UpdatedDocuments()
+    return {
+        "verdict": analysis.decision.verdict,
+        "config": analysis.decision.config,
+        "reason": plain_verdict_sentence(analysis),
+        "k": facts.k,
+        "n": facts.n,
+        "missing": [each.cell for each in facts.missing],
+        "flags": flags_as_json(analysis.flags),
+        "table": list(table_rows_as_json(analysis)),
+        "documents": {
+            "updated": list(documents.updated),
+            "unbound": list(documents.unbound),
+            "refused": [{"path": path, "because": why} for path, why in documents.refused],
+        },
+        "files": list(made.kept.written) if made.kept else [],
+    }
 
 
 def make_report(

@@ -163,7 +163,7 @@ def _changed_checkpoint(before: CellStamp, now: CellStamp) -> Iterator[InputChan
         yield InputChange(f"{before.cell}: its checkpoint {was.path} was replaced")
 
 
-def file_states_as_json(states: list[FileState]) -> dict[str, Any]:
+def file_states_as_json(states: Sequence[FileState]) -> dict[str, Any]:
     """The object of `muster verify --json`."""
     return {"files": [{"path": each.path, "state": each.state, "because": each.because} for each in states]}
 
@@ -181,6 +181,21 @@ OWN_FILE_PATTERNS = (
     "cost.md",
     "record.md",
 )
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedFiles:
+    files: tuple[FileState, ...]
+    commands: tuple[str, ...]  # that make anew what is not fresh
+
+    @property
+    def bad(self) -> list[FileState]:
+        return [each for each in self.files if each.state != "fresh"]
+
+
+def verify_with_commands(desk: CampaignHandle) -> VerifiedFiles:
+    found = VerifiedFiles(tuple(verify_campaign_files(desk)), ())
+    return replace(found, commands=commands_to_remake([each.path for each in found.bad], read_all_stamps(desk.root)))
 
 
 def verify_campaign_files(desk: CampaignHandle) -> list[FileState]:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from muster.app.campaign.accepted_flags import flag_decision_data, flags_as_json
+from muster.app.campaign.accepted_flags import flags_as_json
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import require_reason
-from muster.app.facts.gather_facts import current_red_flags
-from muster.app.report.red_flag_text import flags_to_accept, sort_flags_by_level
+from muster.app.report.accept_flags import FlagList, accept_red_flags, list_red_flags
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.faces.cli.report import format_flag_line
-from muster.model.errors import MusterError
-from muster.stats.red_flags import FlagAcceptance
 from muster.text.sentences import format_count
 
 app = typer.Typer(
@@ -38,16 +34,19 @@ def show_flag_help(ctx: typer.Context) -> None:
 @app.command("list", epilog="Example:  muster flag list --json | jq '.flags[] | select(.level == \"ERROR\")'")
 def list_flags(ctx: typer.Context, as_json_: JsonOption = False) -> int:
     """Every flag that is raised now, ERROR before WARN, and what was accepted. Writes nothing."""
-    desk = CampaignHandle.open(folder_of_context(ctx))
-    flags, language = current_red_flags(desk)
-    if as_json_:
-        print_json({"flags": flags_as_json(sort_flags_by_level(flags))})
-        return 0
-    for flag in sort_flags_by_level(flags):
-        print(format_flag_line(flag, language))
-    if not flags:
+    found = list_red_flags(CampaignHandle.open(folder_of_context(ctx)))
+    _print_flags(found, as_json_)
+    if not found.flags and not as_json_:
         print("no red flag is raised")
     return 0
+
+
+def _print_flags(found: FlagList, as_json_: bool) -> None:
+    if as_json_:
+        print_json({"flags": flags_as_json(found.flags)})
+        return
+    for flag in found.flags:
+        print(format_flag_line(flag, found.language))
 
 
 @app.command(
@@ -66,20 +65,9 @@ def accept(
     later elsewhere counts again. Divergence and failure of a method can't be accepted.
     """
     reason = require_reason(because)
-    desk = CampaignHandle.open(folder_of_context(ctx))
-    desk.refuse_stranger()
-    flags, language = current_red_flags(desk)
-    meant = flags_to_accept(code, flags)
-    decision = desk.person("flag", reason, data=flag_decision_data(code, meant))
-    (refused,) = desk.decide([decision])
-    if refused:
-        raise MusterError(f"{code}: not accepted: {refused}")
-    by = FlagAcceptance(decision.who, decision.at, reason)
-    accepted = [replace(flag, accepted=by) for flag in meant]
-    if as_json_:
-        print_json({"flags": flags_as_json(accepted)})
-        return 0
-    for flag in accepted:
-        print(format_flag_line(flag, language))
-    print(f"{format_count(len(accepted), 'flag')} accepted; `muster report` tells it, and the verdict without it")
+    accepted = accept_red_flags(CampaignHandle.open(folder_of_context(ctx)), code, reason)
+    _print_flags(accepted, as_json_)
+    if not as_json_:
+        count = format_count(len(accepted.flags), "flag")
+        print(f"{count} accepted; `muster report` tells it, and the verdict without it")
     return 0

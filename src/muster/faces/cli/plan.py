@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME
 from muster.app.campaign.unknown_runs import describe_unknown_runs
-from muster.app.overview.plan_preview import PlanPreview, build_plan_preview
-from muster.engine.plan.up_preview import SkippedCell
+from muster.app.overview.plan_preview import PlanPreview, build_plan_preview, plan_as_json
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import format_grids, format_legend
 from muster.faces.cli.common.terminal_output import format_change_lines, paint_text, print_json
@@ -121,61 +120,3 @@ def _format_price(found: PlanPreview) -> str:
     low, high = expected.money_range or (0.0, 0.0)
     between = f" ({low:.2f} to {high:.2f})" if high > low else ""
     return f"{expected.money or 0.0:.2f} {currency}{between}"
-
-
-def plan_as_json(found: PlanPreview) -> dict[str, Any]:
-    expected, what, state = found.estimate, found.changes, found.status.state
-    return {
-        "muster": 1,
-        "campaign": state.campaign.name,
-        "as_of": found.status.as_of,
-        "started": found.started,
-        "declared": len(found.status.cells),
-        "counts": dict(found.status.counts),
-        "would_run": [{"cell": i.cell, "why": i.why, "position": i.position} for i in found.outlook.would_run],
-        "not": [_other_cell_as_json(other, found) for other in found.outlook.others],
-        "mistakes": found.mistakes,
-        "changes": {
-            "new": what.new,
-            "gone": what.gone,
-            "changed": what.changed,
-            "changed_done": what.changed_done,
-            "code_changed": what.code_changed,
-        },
-        "estimate": {
-            "cells": expected.cells,
-            "slots": found.slots,
-            "slot_hours": _seconds_as_hours(expected.slot_seconds),
-            "wall_hours": _seconds_as_hours(expected.wall_seconds),
-            "money": expected.money,
-            "money_range": expected.money_range,
-            "spent": found.status.spending.spent if found.status.spending else None,
-            "budget": state.campaign.money.budget if state.campaign.money else None,
-            "currency": state.campaign.money.currency if state.campaign.money else None,
-            "basis": expected.basis,
-        },
-    }
-
-
-def _other_cell_as_json(other: SkippedCell, found: PlanPreview) -> dict[str, Any]:
-    """An open attempt was looked at; everything else stands as planned."""
-    if other.verdict is None:
-        now = next(cell for cell in found.status.cells if cell.record.cell.id == other.cell)
-        return {
-            "cell": other.cell,
-            "verdict": str(now.verdict.state),
-            "reason": now.verdict.reason,
-            "next": now.next,
-            "later": False,
-        }
-    return {
-        "cell": other.cell,
-        "verdict": str(other.verdict),
-        "reason": other.reason,
-        "next": other.next,
-        "later": other.later,
-    }
-
-
-def _seconds_as_hours(seconds: float | None) -> float | None:
-    return None if seconds is None else round(seconds / 3600, 4)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.facts.report_facts import MissingCell
 from muster.app.report.next_steps import statements_of_losses
-from muster.app.report.publish_report import PublishedReport, make_report, report_as_json
+from muster.app.report.publish_report import PublishedReport, make_report, published_report_as_json
 from muster.app.report.red_flag_text import describe_flag, describe_flag_weight, sort_flags_by_level
-from muster.app.report.table_files import table_rows_as_json
 from muster.app.report.verdict_sentences import plain_verdict_sentence
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
@@ -29,6 +28,7 @@ from muster.text.sentences import format_count
 app = typer.Typer(add_completion=False)
 VERDICT_COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
 MOST_MISSING_NAMED = 12
+INCOMPLETE_EXIT_CODE = 3
 WAYS_BY_STATE = {  # to what is missing, by its state; what was excluded or given up has a sentence of its own
     "PENDING": "`muster up` runs what is missing",
     "DEAD": "`muster why CELL` says what a dead one needs",
@@ -56,30 +56,11 @@ def report_command(
     with show_progress_bar(as_json_) as step:
         made = make_report(desk, partial=partial, step=step)
     if as_json_:
-        print_json(_published_report_as_json(made))
+        print_json(published_report_as_json(made))
     else:
         for line in format_report_lines(made, desk.root, folder_of_context(ctx)):
             print(line)
-    return report_exit_code(made, exit_zero=exit_zero)
-
-
-def report_exit_code(made: PublishedReport, *, exit_zero: bool) -> int:
-    """3 where these numbers may not be used as they are; `exit_zero` asks for the whole matrix only."""
-    invalid = made.analysis.decision.verdict == "INVALID" and not exit_zero
-    return 3 if made.analysis.facts.partial or invalid else 0
-
-
-def _published_report_as_json(made: PublishedReport) -> dict[str, Any]:
-    documents = made.documents
-    told = {
-        "updated": list(documents.updated) if documents else [],
-        "unbound": list(documents.unbound) if documents else [],
-        "refused": [{"path": path, "because": why} for path, why in documents.refused] if documents else [],
-    }
-    files = made.kept.written if made.kept else ()
-    return report_as_json(
-        made.analysis, plain_verdict_sentence(made.analysis), table_rows_as_json(made.analysis), files, told
-    )
+    return 0 if made.usable or (exit_zero and not made.analysis.facts.partial) else INCOMPLETE_EXIT_CODE
 
 
 def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iterator[str]:

@@ -13,7 +13,14 @@ from pathlib import Path
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status, status_as_json
 from muster.app.campaign.start_controller import REVIVED_LINE, describe_origin, observe_for_status
-from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter, unmet_needs
+from muster.app.overview.cell_groups import (
+    WAITING_STATES,
+    BlockedGroup,
+    cells_by_missing_result,
+    group_blocked_cells,
+    group_waiting_cells,
+)
+from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell
 from muster.faces.cli.common.terminal_output import (
     clear_screen,
     cut_to_width,
@@ -25,7 +32,6 @@ from muster.faces.cli.common.terminal_output import (
     screen_columns,
 )
 from muster.model.campaign_state import CampaignState
-from muster.model.cell import map_needed_cells
 from muster.text.sentences import end_with_full_stop, format_count, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
@@ -114,7 +120,7 @@ def format_legend(status: Status) -> str:
 
 
 MOST_LISTED_CELLS = 40
-GROUPED_STATES = ("PENDING", "BLOCKED", "HELD", "GIVEN_UP")
+GROUPED_STATES = ("BLOCKED", *WAITING_STATES)
 
 
 def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -> int:
@@ -148,7 +154,7 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
         *format_cell_list(left),
         *format_cell_groups(left, found),
         *format_outdated_lines(found),
-        *later_lines(found),
+        *format_later_result_lines(found),
     ]
     if lines:
         print()
@@ -186,19 +192,8 @@ def format_outdated_lines(found: Status) -> Iterator[str]:
         )
 
 
-def later_lines(found: Status) -> Iterator[str]:
-    """DONE cells whose record lacks a result that is declared today, until a report has found it in their files."""
-    if found.report and not found.report.stale:
-        return
-    lacking: dict[str, list[str]] = {}
-    for cell in found.cells:
-        done = cell.record.completed
-        if done is None or done.accepted:
-            continue
-        for result in found.state.job(cell.record.cell.job).results:
-            if result.name not in done.results:
-                lacking.setdefault(result.name, []).append(cell.record.cell.id)
-    for name, cells in lacking.items():
+def format_later_result_lines(found: Status) -> Iterator[str]:
+    for name, cells in cells_by_missing_result(found).items():
         what = f"{len(cells)} DONE before `{name}` was declared: {join_few_names(cells)}"
         yield f"  {what}. Next: `muster report` looks for it in {'its' if len(cells) == 1 else 'their'} files"
 
@@ -276,44 +271,24 @@ def format_cell_list(left: Sequence[CellStatus]) -> Iterator[str]:
 
 def format_cell_groups(left: Sequence[CellStatus], found: Status) -> Iterator[str]:
     """Cells that did not start share their reasons: one line for each reason."""
-    groups: dict[tuple[str, str, str], list[CellStatus]] = {}
-    for cell in left:
-        if cell.verdict.state in GROUPED_STATES and cell.verdict.state != "BLOCKED":
-            groups.setdefault((cell.verdict.state, cell.verdict.reason, cell.next), []).append(cell)
-    for (state, reason, following), cells in groups.items():
-        if len(cells) == 1:
-            yield format_cell_line(cells[0])
+    for waiting in group_waiting_cells(left):
+        if len(waiting.cells) == 1:
+            yield format_cell_line(waiting.cells[0])
             continue
-        names = join_few_names([cell.record.cell.id for cell in cells])
-        yield f"  {state_mark(state)} {len(cells)} {state}: {reason}: {names}. Next: {following}"
-    blocked = [cell for cell in left if cell.verdict.state == "BLOCKED"]
-    if blocked:
-        yield from _format_blocked_lines(blocked, found.state)
+        names = join_few_names([cell.record.cell.id for cell in waiting.cells])
+        head = f"{state_mark(waiting.state)} {len(waiting.cells)} {waiting.state}: {waiting.reason}: {names}"
+        yield f"  {head}. Next: {waiting.next}"
+    for blocked in group_blocked_cells(left, found.state):
+        yield _format_blocked_group(blocked, found.state)
 
 
-def _format_blocked_lines(blocked: Sequence[CellStatus], state: CampaignState) -> Iterator[str]:
-    """By job: what its cells lack, whether that can still come, and whether a filter is in the way."""
-    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
-    groups: dict[tuple[str, bool, bool], list[CellStatus]] = {}
-    lacking: dict[tuple[str, bool, bool], dict[str, None]] = {}
-    for cell in blocked:
-        lacks = unmet_needs(cell.record.cell, state, needs)
-        if not lacks:  # a gate is shut
-            yield format_cell_line(cell)
-            continue
-        hopeless = any(state.cells[need].given_up is not None for need in lacks)
-        key = (cell.record.cell.job, hopeless, passes_filter(cell.record.cell, state.only))
-        groups.setdefault(key, []).append(cell)
-        lacking.setdefault(key, {}).update(dict.fromkeys(lacks))
-    for key, cells in groups.items():
-        job, hopeless, asked = key
-        left_out = "" if asked else f"; left out by --only {format_cell_filter(state.only)} too"
-        if len(cells) == 1:
-            yield format_cell_line(cells[0]) + left_out
-            continue
-        following = "can't start: something they need was given up" if hopeless else "they start when these are DONE"
-        needed = join_few_names(list(lacking[key]))
-        yield f"  {state_mark('BLOCKED')} {len(cells)} BLOCKED of {job}: need {needed}{left_out}. Next: {following}"
+def _format_blocked_group(group: BlockedGroup, state: CampaignState) -> str:
+    left_out = "" if group.asked else f"; left out by --only {format_cell_filter(state.only)} too"
+    if len(group.cells) == 1:
+        return format_cell_line(group.cells[0]) + left_out
+    following = "can't start: something they need was given up" if group.hopeless else "they start when these are DONE"
+    head = f"{state_mark('BLOCKED')} {len(group.cells)} BLOCKED of {group.job}: need {join_few_names(group.needs)}"
+    return f"  {head}{left_out}. Next: {following}"
 
 
 def format_controller_line(found: Status) -> str:

@@ -1,0 +1,54 @@
+"""A campaign.yaml to start from, and an AGENTS.md for AI assistants: `muster init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from muster.files.atomic_write import PUBLIC_FILE, write_partial_file
+from muster.model.errors import UsageError
+from muster.spec.campaign_templates import agents_md, template_names, template_text
+
+
+def write_campaign_template(folder: Path, name: str, *, replace: bool) -> None:
+    """`replace`: files that exist; the old ones are kept as *.before-init."""
+    files = {folder / "campaign.yaml": _read_template(name), folder / "AGENTS.md": agents_md(name)}
+    if folder.is_file():
+        raise UsageError("this is a file, no folder", where=str(folder), hint="name a folder for the campaign")
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}", where=str(folder), hint="create it first")
+    taken = [file for file in files if file.exists() or file.is_symlink()]
+    if taken and not replace:
+        raise UsageError(
+            f"{' and '.join(file.name for file in taken)} {'exists' if len(taken) == 1 else 'exist'} already; "
+            "nothing was changed",
+            where=", ".join(map(str, taken)),
+            hint="`muster init --force` replaces what exists and keeps the old as *.before-init; or use -C DIR",
+        )
+    for file in taken:
+        if file.is_dir():
+            raise UsageError(f"{file.name} is a folder; nothing was changed", where=str(file), hint="move it away")
+    for file, text in files.items():
+        _write_with_backup(file, text)
+
+
+def _read_template(name: str) -> str:
+    try:
+        return template_text(name)
+    except KeyError:
+        import difflib
+
+        near = difflib.get_close_matches(name, template_names(), 1)
+        known = f"templates are {', '.join(template_names())}"
+        hint = f"did you mean {near[0]}? {known}" if near else known
+        raise UsageError(f"there is no template {name!r}; nothing was changed", hint=hint) from None
+
+
+def _write_with_backup(file: Path, text: str) -> None:
+    """All of it or nothing; what was there before is kept beside it."""
+    partial = write_partial_file(file, text, mode=PUBLIC_FILE)
+    try:
+        if file.is_symlink() or (file.exists() and file.read_bytes() != text.encode()):
+            file.replace(file.with_name(f"{file.name}.before-init"))
+        partial.replace(file)
+    finally:
+        partial.unlink(missing_ok=True)
