@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from muster.app.documents import report_quantities
 from muster.app.documents.result_names import Quantity
-from muster.app.facts import gather_facts
 from muster.app.report import publish_report
 from muster.faces.cli.common.entrypoint import run_command_line
 
@@ -98,7 +98,7 @@ def desk(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
             invalid=False,
         )
 
-    monkeypatch.setattr(gather_facts, "gather_bindable_numbers", known)
+    monkeypatch.setattr(report_quantities, "gather_bindable_numbers", known)
     monkeypatch.setattr(publish_report, "write_document_stamps", lambda *_: None)
     monkeypatch.setenv("NO_COLOR", "1")
     return made
