@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from metric_world import logged
 
+import muster.rules
 from muster.rules.config_paths import UnreadableConfig
 from muster.rules.evaluate_expressions import MetricSummaries
-from muster.rules.loop_settings import READY_RULE_SETS, act_ot_rule_set
+from muster.rules.loop_settings import read_ready_rules
 from muster.rules.proposal_rules import (
     DefaultEdits,
     Proposal,
@@ -163,14 +165,14 @@ HEALTHY: dict[str, list[float]] = {
 def act(**other: list[float]) -> Any:
     """The first proposal of the ready rules for a run with these metrics, and its config."""
     columns = {key: values for key, values in (HEALTHY | other).items() if values}
-    ready = act_ot_rule_set()
+    ready = read_ready_rules("act_ot")
     found = propose(ready.rules, ready.default, logged(**columns), ACT_OT, "json")[0]
     return found.rule, json.loads(found.edited.text)
 
 
 def test_the_ready_rules_are_right() -> None:
-    for make in READY_RULE_SETS.values():
-        ready = make()
+    for file in (Path(muster.rules.__file__).parent / "ready").glob("*.toml"):
+        ready = read_ready_rules(file.stem)
         assert find_rule_mistakes(ready.rules, ready.default) == []
         assert len({rule.name for rule in ready.rules}) == len(ready.rules)
 
@@ -207,20 +209,13 @@ def test_large_gradients_come_before_a_larger_learning_rate(steep: list[float]) 
 def test_else_a_mild_variant() -> None:
     rule, config = act()
     assert (rule, config["ot"]["lambda_ot"]) == ("default", 0.09)
-    assert act_ot_rule_set().default == DefaultEdits(
+    assert read_ready_rules("act_ot").default == DefaultEdits(
         ("ot.lambda_ot@mul=0.9@min=0.01", "ot.loss_config.reg@mul=1.1@max=1"), "mild OT"
     )
 
 
 def test_a_run_without_metrics_gets_the_mild_variant_and_every_reason() -> None:
-    ready = act_ot_rule_set()
+    ready = read_ready_rules("act_ot")
     found = evaluate_rules(ready.rules, ready.default, MetricSummaries({}), ACT_OT, "json")
     assert [each.outcome for each in found] == ["unknown"] * 4 + ["proposed"]
     assert all("it logged nothing at all" in each.because for each in found[:4])
-
-
-def test_keys_and_paths_are_parameters() -> None:
-    ready = act_ot_rule_set(pi_sum="ot/mass", lr="policy.optimizer_lr", ot="policy.ot")
-    assert ready.rules[0].when == 'last("ot/mass") < 0.05'
-    assert ready.rules[0].edit[3] == "policy.ot.window@mul=1.5@max=10"
-    assert ready.rules[2].edit[0] == "policy.optimizer_lr@mul=1.2@max=0.01"
