@@ -59,11 +59,13 @@ STAGED_FILE_ENDINGS = (
     TRAIN,
 )  # how a file's name ends; the first that fits counts
 MOST_DRAWN_ROWS = 2000  # of one file that are drawn: more than a page has pixels for
-SURVIVAL = ("survival", "avg_final", "min_final")
-FIRST_DEATH = ("first_death", "first_death_step", "first_death_mean")
-FIRST_DEATH_P10 = ("first_death_p10",)  # much earlier than the mean: on one scale with it nothing would be seen
-EARLY_DEATH = ("early_death_100", "early_death")
-CURVES = (SURVIVAL, FIRST_DEATH, FIRST_DEATH_P10, EARLY_DEATH)
+CURVE_PANELS = {  # of the picture of survival: the title of each panel, and the keys that are drawn in it
+    "survival (share that lives)": ("survival", "avg_final", "min_final"),
+    "first death (step)": ("first_death", "first_death_step", "first_death_mean"),
+    # much earlier than the mean: on one scale with it nothing would be seen
+    "first death, 10th percentile (step)": ("first_death_p10",),
+    "early deaths (share)": ("early_death_100", "early_death"),
+}
 StageLabel = tuple[int, str]  # iteration, stage as the run wrote it
 _PHASE_CHANGES = ("advance", "fall_back")  # they are never thinned out
 
@@ -242,7 +244,7 @@ class _ArtifactReader:
 
     def _series(self, name: str, kind: str, text: str) -> None:
         found = list(self._rows(name, text))
-        wanted = [key for group in CURVES for key in group]
+        wanted = [key for group in CURVE_PANELS.values() for key in group]
         rows = [row for row in found if any(key in row for key in wanted)]
         if not rows:
             self.note("nothing_drawn" if found else "empty", file=name)

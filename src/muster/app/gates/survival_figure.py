@@ -26,22 +26,9 @@ from muster.app.gates.picture_sheet import (
     legend_of_narrow_stages,
     marker_positions,
 )
-from muster.app.gates.staged_artifacts import (
-    CURVES,
-    EARLY_DEATH,
-    FIRST_DEATH,
-    FIRST_DEATH_P10,
-    SURVIVAL,
-    MetricSeries,
-)
+from muster.app.gates.staged_artifacts import CURVE_PANELS, MetricSeries
 
 SURVIVAL_PANEL_HEIGHT = 1.5
-PANEL_TITLES = {
-    SURVIVAL: "survival (share that lives)",
-    FIRST_DEATH: "first death (step)",
-    FIRST_DEATH_P10: "first death, 10th percentile (step)",
-    EARLY_DEATH: "early deaths (share)",
-}
 FEW_POINTS = 30  # points from which a marker stands at some of them only
 
 
@@ -65,7 +52,7 @@ def group_survival_curves(series: Sequence[MetricSeries]) -> list[CurveGroup]:
     """A panel for each kind of number that some file has."""
     found = []
     place = 0
-    for keys in CURVES:
+    for title, keys in CURVE_PANELS.items():
         curves: list[SurvivalCurve] = []
         for key in keys:
             for each in series:
@@ -73,7 +60,7 @@ def group_survival_curves(series: Sequence[MetricSeries]) -> list[CurveGroup]:
                     curves.append(SurvivalCurve(each, key, place, len(curves)))
                     place += 1
         if curves:
-            found.append(CurveGroup(PANEL_TITLES[keys], curves))
+            found.append(CurveGroup(title, curves))
     return found
 
 
