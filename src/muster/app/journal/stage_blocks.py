@@ -59,13 +59,7 @@ def _gate_summary(trace: RecordedGateTrace, w: Catalogue) -> str:
 
 
 def _gate_row_text(row: Mapping[str, Any], w: Catalogue) -> str:
-    stage = (
-        f"（{row['stage']}）"
-        if w.language == "zh" and row.get("stage")
-        else f" ({row['stage']})"
-        if row.get("stage")
-        else ""
-    )
+    stage = w("gate.of_stage", stage=row["stage"]) if row.get("stage") else ""
     verdict, state = str(row.get("verdict", "unknown")), str(row.get("state", "?"))
     judged = w(f"gate.verdict.{verdict}") if w.has(f"gate.verdict.{verdict}") else escape_sentence(verdict)
     told = w(

@@ -102,7 +102,7 @@ def kind_of_flag(flag: RedFlag) -> tuple[str, str, bool]:
 
 
 def _localize_flag_list(value: str, w: Catalogue) -> str:
-    return value if w.language == "en" else value.replace(", ", "、")
+    return value.replace(", ", w("comma"))
 
 
 def flags_to_accept(code: str, flags: Sequence[RedFlag]) -> list[RedFlag]:
