@@ -37,7 +37,7 @@ ALLOWED = {
     "app/campaign/load_campaign.py": (2, "the campaign file, of this user"),
     "app/campaign/observe_campaign.py": (1, "the campaign file, of this user"),
     "app/campaign/run_configs.py": (1, "a config of this user, to compare it with what is written"),
-    "app/campaign/verbs/clean_leftovers.py": (2, "state and manifests of this user's own campaign"),
+    "app/campaign/verbs/clean_leftovers.py": (1, "state and manifests of this user's own campaign"),
     "app/campaign/verbs/rename_axis_value.py": (1, "the campaign file, of this user"),
     "app/campaign/verbs/write_template.py": (1, "the campaign file, of this user"),
     "app/finish/power_off.py": (2, "output of a step that the campaign declares"),

@@ -158,6 +158,15 @@ def _is_writable_by_others(path: Path) -> bool:
         return False
 
 
+def current_user_name() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return str(os.getuid())
+
+
 def name_of_uid(uid: int) -> str:
     import pwd
 

@@ -173,6 +173,31 @@ def kill_exact_process(pid: int, ticks: int, held: Path | None = None) -> None:
         os.close(fd)
 
 
+def is_flock_taken(fd: int) -> bool:
+    """Whether somebody else holds the lock of this file. Closes the descriptor."""
+    import fcntl
+
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+
+
+def is_lock_held(path: str | os.PathLike[str]) -> bool:
+    """Whether anyone holds the lock of this file, without taking it."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return is_flock_taken(fd)
+    except OSError:  # it can't be told
+        return True
+
+
 def process_has_open(pid: int, path: Path) -> bool:
     """Whether this process has this very file open; not where we may not look."""
     try:

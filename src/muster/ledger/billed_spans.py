@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 
 from muster.model.attempt import Attempt, AttemptKey, CellRecord, Outcome, UnadoptedRun
+from muster.model.calendar import seconds_of_iso_time
 from muster.model.campaign import Campaign, Job
 from muster.model.campaign_state import CampaignState
 
@@ -264,7 +264,7 @@ def seconds_without_lease(attempt: Attempt, seen: AttemptSnapshot, boot: float) 
 
 def claim_wall_time(attempt: Attempt) -> float:
     """Wall time of the claim."""
-    return timestamp_from_iso(attempt.claimed_at) or 0.0
+    return seconds_of_iso_time(attempt.claimed_at) or 0.0
 
 
 def claim_calendar_time(state: CampaignState, attempt: Attempt) -> float:
@@ -275,13 +275,6 @@ def adopted_run_start(attempt: Attempt) -> float:
     """When a run that something else produced began, by its files; else when it was taken in."""
     outcome = attempt.outcome
     return outcome.started if outcome and outcome.started is not None else claim_wall_time(attempt)
-
-
-def timestamp_from_iso(text: str | None) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp() if text else None
-    except ValueError:
-        return None
 
 
 def _lead_ran_tail(

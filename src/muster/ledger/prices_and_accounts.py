@@ -20,8 +20,8 @@ from muster.ledger.billed_spans import (
     LedgerTime,
     SlotSpan,
     claim_calendar_time,
-    timestamp_from_iso,
 )
+from muster.model.calendar import seconds_of_iso_time
 from muster.model.campaign import Campaign, Money
 from muster.model.campaign_state import CampaignState
 
@@ -72,7 +72,7 @@ def declared_prices(state: CampaignState) -> Prices | None:
     money = state.campaign.money
     if money is None or not money.price:
         return None
-    return prices_from_declarations([(timestamp_from_iso(at), each) for at, each in state.prices], money)
+    return prices_from_declarations([(seconds_of_iso_time(at), each) for at, each in state.prices], money)
 
 
 def prices_from_declarations(known: Sequence[tuple[float | None, Money]], newest: Money) -> Prices:
@@ -96,7 +96,7 @@ def first_claim_time(state: CampaignState) -> float | None:
 def rented_stretches(state: CampaignState, now: LedgerTime, first: float | None) -> list[tuple[float, float]]:
     """When the machine was paid for, on the calendar: from `since` or the first start on, not while it was off."""
     money = state.campaign.money
-    since = (timestamp_from_iso(money.since) if money else None) or first
+    since = (seconds_of_iso_time(money.since) if money else None) or first
     if since is None or since >= now.wall:
         return []
     off = _powered_off_since(state, now)
@@ -108,7 +108,7 @@ def rented_stretches(state: CampaignState, now: LedgerTime, first: float | None)
 def _powered_off_since(state: CampaignState, now: LedgerTime) -> float | None:
     """When it was powered off last; None: it was not, or it is the same boot still."""
     stage = state.finish.stage
-    at = timestamp_from_iso(stage.at) if stage and stage.what == "began" else None
+    at = seconds_of_iso_time(stage.at) if stage and stage.what == "began" else None
     if stage is None or at is None:
         return None
     off = state.clock.place(stage.boot_id, stage.boot, at)

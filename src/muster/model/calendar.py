@@ -37,6 +37,14 @@ class ClockRecord:
 NO_CLOCK_RECORD = ClockRecord()
 
 
+def seconds_of_iso_time(text: str | None) -> float | None:
+    """Since 1970; None: it is no time."""
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else None
+    except (ValueError, OverflowError):
+        return None
+
+
 def format_iso_time(wall: float) -> str:
     """Local time with its zone, to the millisecond."""
     return datetime.fromtimestamp(wall).astimezone().isoformat(timespec="milliseconds")

@@ -10,7 +10,6 @@ calls: this runs for every run at every look.
 
 from __future__ import annotations
 
-import fcntl
 import glob
 import json
 import os
@@ -21,7 +20,7 @@ from typing import Any, Literal
 import msgspec
 
 from muster.files.json_codec import JSON_ERRORS
-from muster.files.process_identity import read_process
+from muster.files.process_identity import is_flock_taken, read_process
 from muster.files.safe_open import NotPlainFile, open_plain_file, read_plain_file
 from muster.model.attempt import Order
 from muster.model.attempt_snapshot import LARGEST_PID, ExitRecord, ProcessIdentity
@@ -192,13 +191,7 @@ def is_lock_file_held(path: str) -> bool:
         return False
     except NotPlainFile as error:
         raise _damaged_fact(path) from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
+    return is_flock_taken(fd)
 
 
 def shim_state(folder: str) -> Literal["alive", "stopped", "gone"]:

@@ -17,6 +17,7 @@ from muster.files.bounded_walk import walk_folders
 from muster.files.safe_open import read_file_start
 from muster.model.attempt import Order
 from muster.model.attempt_snapshot import ExitRecord
+from muster.model.calendar import seconds_of_iso_time
 from muster.readers.discovery.axis_values import RUN_CONFIG_FILES
 
 _MOST_FILES = 100_000
@@ -160,12 +161,7 @@ def attempt_started_at(order: Order) -> float | None:
 def attempt_began_at(order: Order) -> float | None:
     """When it began at the earliest: as its shim wrote it down, or its claim where that file is gone."""
     started = attempt_started_at(order)
-    if started is not None or not order.claimed_at:
-        return started
-    try:
-        return datetime.fromisoformat(order.claimed_at).timestamp()
-    except (ValueError, OverflowError):
-        return None
+    return started if started is not None else seconds_of_iso_time(order.claimed_at)
 
 
 def _read_stripped_text(path: str) -> str | None:

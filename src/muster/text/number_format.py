@@ -101,10 +101,10 @@ def format_money_amount(amount: float, currency: str) -> str:
     return f"{amount:.2f} {currency}".rstrip()
 
 
-def format_file_size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"
+def format_file_size(count: float, kilo: str = "KB") -> str:
+    """`312 B`, `4.0 KB`, `1.2 GB`."""
+    for unit in ("B", kilo, "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

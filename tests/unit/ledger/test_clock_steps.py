@@ -14,6 +14,7 @@ from muster.app.campaign.campaign_cost import running_turns
 from muster.engine.ports.store import LoggedDecision
 from muster.engine.store.decision_log import InMemoryDecisionLog
 from muster.engine.store.fold_campaign_records import CLOCK_META, parse_clock_record
+from muster.engine.store.sql_files import read_json_meta
 from muster.engine.store.sqlite_store import SqliteStore
 from muster.ledger.billed_spans import all_slot_spans, ledger_time_of
 from muster.ledger.prices_and_accounts import declared_prices, first_claim_time, rented_stretches
@@ -129,7 +130,7 @@ def test_a_price_that_is_declared_by_a_wrong_clock_holds_from_then_on(tmp_path: 
     dear = {"price": 4.0, "currency": "CNY"}
     late = iso(WALL + YEAR + HOUR)
     fold_campaign_records.record_prices(store.db, Decision("campaign", "me", at=late, boot=HOUR, data={"money": dear}))
-    kept = fold_campaign_records._read_money_meta(store.db, fold_campaign_records.PRICES_META)
+    kept = read_json_meta(store.db, fold_campaign_records.PRICES_META)
     store.close()
     assert kept[0]["at"] == iso(WALL + 60)  # as it was written: logs of before fold to the same
     assert kept[1]["at"].startswith(iso(WALL + HOUR)[:19])

@@ -11,10 +11,10 @@ from typing import Any
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.spending import Spending, budget_level_of, completed_run_lengths, round_money
 from muster.engine.ports.store import LoggedDecision
-from muster.ledger.billed_spans import gpu_share_of_cell, ledger_time_of, timestamp_from_iso, units_per_cell
+from muster.ledger.billed_spans import gpu_share_of_cell, ledger_time_of, units_per_cell
 from muster.ledger.budget_forecast import quick_median
 from muster.ledger.prices_and_accounts import HOUR_S, Accounts, campaign_running_stretches, idle_slot_hours
-from muster.model.calendar import NO_CLOCK_RECORD, ClockRecord
+from muster.model.calendar import NO_CLOCK_RECORD, ClockRecord, seconds_of_iso_time
 
 _TURN_OF_DECISION = {"hold": "hold", "release": "release", "end": "end"}
 
@@ -60,7 +60,7 @@ def running_turns(events: Iterable[LoggedDecision], clock: ClockRecord = NO_CLOC
         decision = event.decision
         what = str(decision.data.get("intent")) if decision.kind == "intent" else _TURN_OF_DECISION.get(decision.kind)
         boot_id = str(decision.data.get("boot_id", boot_id)) if decision.kind in ("epoch", "clock") else boot_id
-        at = timestamp_from_iso(decision.at)
+        at = seconds_of_iso_time(decision.at)
         if what and at is not None and not event.void:
             found.append((clock.place(boot_id, decision.boot, at), what))
     return found

@@ -20,6 +20,7 @@ from muster.files.campaign_ownership import (
     CAMPAIGN_FILE,
     ForeignOwner,
     begun_by_us,
+    current_user_name,
     find_campaign_root,
     find_foreign_owner,
     find_readable_root,
@@ -182,7 +183,7 @@ class CampaignHandle:
         attempt: int | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> Decision:
-        who = f"{_current_user_name()}@{os.uname().nodename}"
+        who = f"{current_user_name()}@{os.uname().nodename}"
         ref = os.urandom(8).hex()
         at = format_iso_time(self.clock.wall())
         return Decision(kind, who, reason, cell, attempt, None, at, self.clock.boot(), data or {}, ref)
@@ -421,15 +422,6 @@ def revive_command(root: Path) -> tuple[str, ...]:
 def are_guards_wanted() -> bool:
     """MUSTER_GUARD=off: nobody but a shim starts a dead controller again, as tests of what happens then want it."""
     return os.environ.get("MUSTER_GUARD") != "off"
-
-
-def _current_user_name() -> str:
-    import getpass
-
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
 
 
 def load_known_state(root: Path) -> CampaignState | None:

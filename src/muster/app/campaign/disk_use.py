@@ -20,6 +20,7 @@ from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
+from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count, format_duration
 
 # in the order that they are shown in
@@ -111,12 +112,7 @@ def describe_cleaning(events: Iterable[LoggedDecision], n: int) -> str | None:
 
 
 def format_leftover_size(count: float) -> str:
-    """Bytes for people: `312 B`, `4.0 kB`, `1.2 GB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} B" if unit == "B" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
+    return format_file_size(count, kilo="kB")
 
 
 def clean_as_json(

@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from pathlib import Path
 
 from muster.engine.plan.cell_command import AttemptContext, cell_placeholder_values
@@ -16,6 +15,7 @@ from muster.files.bounded_walk import glob_paths
 from muster.files.muster_home import slots_home
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt, CellRecord
+from muster.model.calendar import seconds_of_iso_time
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.readers.attempt_facts import read_order
@@ -129,10 +129,7 @@ def _matching_artifacts(
 def attempt_start_time(attempt: Attempt) -> float:
     if attempt.outcome and attempt.outcome.started:
         return attempt.outcome.started
-    try:
-        return datetime.fromisoformat(attempt.claimed_at).timestamp()
-    except ValueError:
-        return 0.0
+    return seconds_of_iso_time(attempt.claimed_at) or 0.0
 
 
 def _walk_files(path: Path, kind: str, cell: str | None = None, since: float | None = None) -> Iterator[ManifestEntry]:

@@ -14,6 +14,7 @@ from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.engine.plan.cell_standing import format_cell_filter, passes_filter, standing_of_cell, unmet_needs
 from muster.engine.plan.scheduling import median_durations
 from muster.engine.ports.store import LoggedDecision
+from muster.model.attempt import Attempt
 from muster.model.campaign_state import CampaignState, CellFilter, Intent
 from muster.model.decision import Decision
 from muster.model.verdict import LIVE_STATES, VerdictState
@@ -170,6 +171,8 @@ class RecordFacts:
         return sum(len(each.cells) for each in self.absent)
 
 
+FolderOfAttempt = Callable[[str, int], str]  # cell, number
+PathExists = Callable[[str], bool]
 LogPathsOfCell = Callable[[CellStatus], tuple[str, ...]]
 
 
@@ -197,6 +200,29 @@ def decisions_about_cells(events: Sequence[LoggedDecision]) -> CellDecisions:
         elif decision.kind in ("hold", "release"):
             hold = decision if decision.kind == "hold" else None
     return CellDecisions(tuple(filters), given_up, hold)
+
+
+def filters_in_order(words: CellDecisions, status: Status) -> Iterator[FilterSet]:
+    cells = [cell.record.cell for cell in status.cells]
+    for decision, only in words.filters:
+        known = decision.data.get("left_out")
+        left = map(str, known) if known is not None else (cell.id for cell in cells if not passes_filter(cell, only))
+        yield FilterSet(decision.at, decision.who, format_cell_filter(only), tuple(left))
+
+
+def attempt_log_paths(attempt: Attempt | None, folder_of: FolderOfAttempt, exists: PathExists) -> tuple[str, ...]:
+    """stderr first, as it tells more."""
+    if attempt is None:
+        return ()
+    folder = folder_of(*attempt.place)
+    return tuple(path for name in ("stderr.log", "stdout.log") if exists(path := f"{folder}/{name}"))
+
+
+def status_table_places(status: Status, root: str, exists: PathExists) -> Iterator[EvidencePlace]:
+    for job in status.state.campaign.jobs:
+        table = f"{root}/reports/status/{job.name}_status_latest.tsv"
+        if exists(table):
+            yield EvidencePlace("table", table, job.name)
 
 
 def filter_of_decision(data: Mapping[str, Any]) -> CellFilter:

@@ -17,10 +17,12 @@ from muster.app.campaign.stamp_files import write_stamped_text
 from muster.app.facts.record_facts import (
     AbsentCells,
     EvidencePlace,
-    FilterSet,
+    attempt_log_paths,
     commands_to_complete,
     decisions_about_cells,
+    filters_in_order,
     group_absent_cells,
+    status_table_places,
 )
 from muster.app.money.cost_facts import (
     CostFacts,
@@ -31,14 +33,14 @@ from muster.app.money.cost_facts import (
     PersonNote,
     WastedAttempts,
 )
-from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter
+from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.engine.ports.store import LoggedDecision
 from muster.files.bounded_walk import glob_paths
 from muster.files.safe_open import path_holds_something
 from muster.files.state_folder import attempt_folder
 from muster.ledger.billed_spans import PRODUCTIVE, REFUSED, RUNNING, SlotSpan, kind_of_waste, priced_unit
 from muster.ledger.prices_and_accounts import HOUR_S
-from muster.model.attempt import UNKNOWN_EXIT, Attempt
+from muster.model.attempt import UNKNOWN_EXIT
 from muster.model.campaign import Job
 from muster.model.cell import map_needed_cells
 from muster.model.verdict import LIVE_STATES
@@ -67,9 +69,11 @@ def gather_cost_facts(
     state, campaign = status.state, status.state.campaign
     words = decisions_about_cells(events)
     needs = map_needed_cells(campaign, [record.cell for record in state.declared])
-    missing = _join_never_starting(
-        group_absent_cells(status, words, needs, lambda cell: _last_attempt_logs(cell, sources))
-    )
+
+    def logs_of(cell: CellStatus) -> tuple[str, ...]:
+        return attempt_log_paths(cell.record.last, sources.folder_of, sources.exists)
+
+    missing = _join_never_starting(group_absent_cells(status, words, needs, logs_of))
     order = {cell.record.cell.id: at for at, cell in enumerate(status.cells)}
     gone = (name for each in missing if each.why != "alive" for name in each.cells)
     lacking = sorted(gone, key=order.__getitem__)
@@ -92,10 +96,7 @@ def gather_cost_facts(
         retries=tuple(
             record.cell.id for record in state.cells.values() for each in record.attempts[1:] if not each.adopted
         ),
-        filters=tuple(
-            FilterSet(decision.at, decision.who, format_cell_filter(only), _cells_left_out(decision.data, status, only))
-            for decision, only in words.filters
-        ),
+        filters=tuple(filters_in_order(words, status)),
         notes=tuple(_notes_of_people(events)),
         absent=missing,
         running=sum(cell.verdict.state in LIVE_STATES for cell in status.cells),
@@ -128,13 +129,6 @@ def _join_never_starting(missing: Sequence[AbsentCells]) -> tuple[AbsentCells, .
     needs = ",".join(dict.fromkeys(need for each in hopeless for need in each.parts["needs"].split(",")))
     joined = replace(hopeless[0], cells=cells, parts={"needs": needs})
     return (*(each for each in missing if each.why != "blocked_for_ever"), joined)
-
-
-def _cells_left_out(data: Mapping[str, object], status: Status, only: object) -> tuple[str, ...]:
-    known = data.get("left_out")
-    if isinstance(known, list | tuple):
-        return tuple(map(str, known))
-    return tuple(cell.record.cell.id for cell in status.cells if not passes_filter(cell.record.cell, only))  # type: ignore[arg-type]
 
 
 # -- coverage
@@ -243,7 +237,7 @@ def _losses_by_cause(status: Status, found: CampaignCost, sources: CostSources) 
             cells=tuple(dict.fromkeys(span.cell for span in spans)),
             reason=outcome.reason if outcome else "",
             lines=outcome.lines[-MOST_LOG_LINES:] if outcome else (),
-            log=next(iter(_attempt_log_paths(attempt, sources)), ""),
+            log=next(iter(attempt_log_paths(attempt, sources.folder_of, sources.exists)), ""),
             advice=outcome.advice if outcome else "",
         )
 
@@ -290,24 +284,12 @@ def _doubts_of_done_cells(status: Status) -> Iterator[tuple[str, tuple[str, ...]
 # -- where the evidence lies
 
 
-def _attempt_log_paths(attempt: Attempt, sources: CostSources) -> tuple[str, ...]:
-    folder = sources.folder_of(*attempt.place)
-    return tuple(path for name in ("stderr.log", "stdout.log") if sources.exists(path := f"{folder}/{name}"))
-
-
-def _last_attempt_logs(cell: CellStatus, sources: CostSources) -> tuple[str, ...]:
-    return _attempt_log_paths(cell.record.last, sources) if cell.record.last else ()
-
-
 def _cost_evidence_places(
     status: Status, events: Sequence[LoggedDecision], sources: CostSources, missing: Sequence[AbsentCells]
 ) -> Iterator[EvidencePlace]:
     if sources.exists(f"{sources.state}/decisions.jsonl"):
         yield EvidencePlace("log", f"{sources.state}/decisions.jsonl")
-    for job in status.state.campaign.jobs:
-        table = f"{sources.root}/reports/status/{job.name}_status_latest.tsv"
-        if sources.exists(table):
-            yield EvidencePlace("table", table, job.name)
+    yield from status_table_places(status, sources.root, sources.exists)
     for note in _notes_of_people(events):
         if note.file:
             yield EvidencePlace("noted", note.file)

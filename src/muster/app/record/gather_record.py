@@ -17,23 +17,24 @@ from typing import Any
 from muster import __version__
 from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.app.facts.record_facts import (
-    CellDecisions,
     CodeUse,
     EvidencePlace,
-    FilterSet,
     JobScope,
     RecordFacts,
     SeedTally,
     TextChange,
+    attempt_log_paths,
     commands_to_complete,
     decisions_about_cells,
+    filters_in_order,
     group_absent_cells,
+    status_table_places,
 )
 from muster.app.record.event_story import EventStory, shorten_story
-from muster.engine.plan.cell_standing import format_cell_filter, is_outdated_cell, passes_filter
+from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.engine.ports.store import LoggedDecision
 from muster.ledger.billed_spans import priced_unit
-from muster.model.attempt import Attempt, Order, classify_code_state, list_code_changes
+from muster.model.attempt import Order, classify_code_state, list_code_changes
 from muster.model.campaign import Campaign, Job
 from muster.model.cell import map_needed_cells
 from muster.model.verdict import VerdictState
@@ -69,8 +70,12 @@ def gather_record_facts(
     state, campaign = status.state, status.state.campaign
     words = decisions_about_cells(events)
     needs = map_needed_cells(campaign, [record.cell for record in state.declared])
-    missing = group_absent_cells(status, words, needs, lambda cell: _log_paths_of_cell(cell, sources))
-    story = EventStory(state, lambda attempt: _existing_log_paths(attempt, sources))
+
+    def logs_of(cell: CellStatus) -> tuple[str, ...]:
+        return attempt_log_paths(cell.record.last, sources.folder_of, sources.exists)
+
+    missing = group_absent_cells(status, words, needs, logs_of)
+    story = EventStory(state, lambda attempt: attempt_log_paths(attempt, sources.folder_of, sources.exists))
     seen, unseen = shorten_story(story.tell(events))
     places = list(_record_evidence_places(status, events, sources))
     done = [cell.record for cell in status.cells if cell.verdict.state == VerdictState.DONE]
@@ -99,7 +104,7 @@ def gather_record_facts(
         hold=(words.hold.at, words.hold.who, words.hold.reason) if words.hold else None,
         code=tuple(_code_uses(status, sources)),
         texts=tuple(_text_changes(events, sources)),
-        filters=tuple(_filters_in_order(words, status)),
+        filters=tuple(filters_in_order(words, status)),
         people=_decisions_by_people(events),
         files=sources.files,
         seen=tuple(seen),
@@ -198,16 +203,6 @@ def _masked_line_changes(old: str, new: str) -> list[str]:
     return found
 
 
-def _filters_in_order(decided_: CellDecisions, status: Status) -> Iterator[FilterSet]:
-    cells = [record.cell for record in status.state.declared]
-    for decision, only in decided_.filters:
-        if "left_out" in decision.data:
-            left = tuple(map(str, decision.data["left_out"]))
-        else:
-            left = tuple(cell.id for cell in cells if not passes_filter(cell, only))
-        yield FilterSet(decision.at, decision.who, format_cell_filter(only), left)
-
-
 def _decisions_by_people(events: Sequence[LoggedDecision]) -> Mapping[str, int]:
     counted = Counter(e.decision.kind for e in events if not e.void and e.decision.epoch is None)
     return {kind: counted[kind] for kind in DECISIONS_OF_PEOPLE if counted[kind]}
@@ -261,16 +256,6 @@ def _seed_tallies(status: Status) -> Iterator[SeedTally]:
 # -- where the evidence lies
 
 
-def _existing_log_paths(attempt: Attempt, sources: RecordSources) -> tuple[str, ...]:
-    folder = sources.folder_of(*attempt.place)
-    named = [f"{folder}/{name}" for name in ("stderr.log", "stdout.log")]
-    return tuple(path for path in named if sources.exists(path))
-
-
-def _log_paths_of_cell(cell: CellStatus, sources: RecordSources) -> tuple[str, ...]:
-    return _existing_log_paths(cell.record.last, sources) if cell.record.last else ()
-
-
 def _record_evidence_places(
     status: Status, events: Sequence[LoggedDecision], sources: RecordSources
 ) -> Iterator[EvidencePlace]:
@@ -283,10 +268,7 @@ def _record_evidence_places(
     for what, name in fixed:
         if sources.exists(f"{sources.state}/{name}"):
             yield EvidencePlace(what, f"{sources.state}/{name}")
-    for job in status.state.campaign.jobs:
-        table = f"{sources.root}/reports/status/{job.name}_status_latest.tsv"
-        if sources.exists(table):
-            yield EvidencePlace("table", table, job.name)
+    yield from status_table_places(status, sources.root, sources.exists)
     noted = [
         e.decision.data["evidence"] for e in events if e.decision.kind == "note" and e.decision.data.get("evidence")
     ]

@@ -84,6 +84,19 @@ def build_command(job: Job, filled: Mapping[str, str]) -> list[str]:
     return within + render_template_words(words, filled)
 
 
+def context_for_checking(job: Job, unknown: str) -> AttemptContext:
+    """`unknown` stands for what only an attempt knows."""
+    return AttemptContext(n=1, out=unknown, outputs=dict.fromkeys(job.needs, unknown))
+
+
+def command_for_checking(job: Job, cell: Cell, context: AttemptContext) -> list[str] | None:
+    """None: it can't be filled, which another check tells."""
+    try:
+        return build_command(job, cell_placeholder_values(job, cell, context))
+    except (KeyError, ValueError):
+        return None
+
+
 def build_run_environment(
     campaign: Campaign, job: Job, cell: Cell, place: AttemptContext, token: str
 ) -> dict[str, str]:

@@ -27,7 +27,7 @@ from muster.engine.ports.store import STALE_LOCK_S, ControllerSuperseded, LockHo
 from muster.files.atomic_write import PRIVATE_FILE, write_atomically
 from muster.files.crash_points import reach_crash_point
 from muster.files.json_codec import JSON_ERRORS
-from muster.files.process_identity import _process_start_ticks, kill_exact_process
+from muster.files.process_identity import _process_start_ticks, is_lock_held, kill_exact_process
 from muster.files.safe_open import LARGEST_CELLS_FILE, read_plain_file
 from muster.files.state_folder import anonymous_machine_name
 from muster.model.attempt import Attempt
@@ -110,18 +110,7 @@ class ControllerLock:
             self.fd = -1
 
     def held(self) -> bool:
-        """Whether anyone holds it, without taking it."""
-        try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        except OSError:
-            return False
-        try:
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return False
-        except OSError:
-            return True
-        finally:
-            os.close(fd)
+        return is_lock_held(self.path)
 
     def holder(self) -> LockHolder | None:
         try:

@@ -25,7 +25,8 @@ from muster.engine.store.database_checks import (
     read_old_database,
 )
 from muster.engine.store.decision_log import RepairedLog, repair_log
-from muster.engine.store.fold import fold_decision, read_meta, write_meta
+from muster.engine.store.fold import fold_decision
+from muster.engine.store.sql_files import read_meta, write_meta
 from muster.engine.store.sqlite_store import SqliteStore
 from muster.files.atomic_write import PRIVATE_FILE, sync_folder
 from muster.files.bounded_walk import walk_folders

@@ -31,8 +31,8 @@ from muster.engine.store.fold_cell_records import (
     record_refused_run,
     reused_name_reason,
 )
-from muster.engine.store.sql_files import QUERIES
-from muster.model.decision import EVENT_KINDS, LARGEST, OUTRUN_REASON, Decision
+from muster.engine.store.sql_files import QUERIES, read_meta, write_meta
+from muster.model.decision import EVENT_KINDS, OUTRUN_REASON, Decision
 
 
 class DecisionRefused(Exception):
@@ -88,15 +88,6 @@ def fold_decision(db: sqlite3.Connection, decision: Decision, declared: CellRows
     db.execute("RELEASE one")
     _write_event(db, decision, void, None if twice else decision.ref)
     return void
-
-
-def read_meta(db: sqlite3.Connection, key: str, default: str = "") -> str:
-    row = db.execute(QUERIES["get_meta"], (key,)).fetchone()
-    return row[0] if row else default
-
-
-def write_meta(db: sqlite3.Connection, key: str, value: str) -> None:
-    db.execute(QUERIES["set_meta"], (key, value))
 
 
 def _write_event(db: sqlite3.Connection, d: Decision, void: str | None, ref: str | None) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, get_args
 
-from muster.engine.store.sql_files import QUERIES
-from muster.model.calendar import ClockRecord
+from muster.engine.store.sql_files import QUERIES, read_json_meta, write_json_meta
+from muster.model.calendar import ClockRecord, seconds_of_iso_time
 from muster.model.campaign_state import ShutdownStageKind
 from muster.model.decision import Decision
 from muster.model.variant import VARIANT_AXIS
@@ -26,10 +26,10 @@ def record_clocks(db: sqlite3.Connection, d: Decision) -> None:
     A boot whose clock shows a time before all that is known already has not been set yet: the next word counts. One
     that follows a boot in which the clock was set may still be wrong by as much: then whatever makes the gap shorter.
     """
-    boot_id, wall = d.data.get("boot_id"), _seconds_of_iso_time(d.at)
+    boot_id, wall = d.data.get("boot_id"), seconds_of_iso_time(d.at)
     if not isinstance(boot_id, str) or wall is None:
         return
-    found, offset = _read_clock_meta(db), wall - d.boot
+    found, offset = read_json_meta(db, CLOCK_META), wall - d.boot
     offsets, seen = found.setdefault("offsets", {}), found.get("seen")
     if boot_id not in offsets:
         drift = seen[1] - offsets.get(seen[0], seen[1]) if seen else 0.0
@@ -45,7 +45,7 @@ def record_clocks(db: sqlite3.Connection, d: Decision) -> None:
 
 def calendar_time_of(db: sqlite3.Connection, d: Decision) -> str:
     """When it was decided, by the campaign's calendar; as it says itself, where no clock was set."""
-    record, wall = parse_clock_record(json.dumps(_read_clock_meta(db))), _seconds_of_iso_time(d.at)
+    record, wall = parse_clock_record(json.dumps(read_json_meta(db, CLOCK_META))), seconds_of_iso_time(d.at)
     if wall is None:
         return d.at
     moved = record.place(record.boot_id, d.boot, wall) - wall
@@ -56,26 +56,13 @@ def calendar_time_of(db: sqlite3.Connection, d: Decision) -> str:
 
 def latest_boot_id(db: sqlite3.Connection) -> str:
     """In which the newest decision was made; "": nobody knows."""
-    return str(_read_clock_meta(db).get("boot_id", ""))
+    return str(read_json_meta(db, CLOCK_META).get("boot_id", ""))
 
 
 def parse_clock_record(text: str) -> ClockRecord:
     found = json.loads(text)
     seen = found.get("seen")
     return ClockRecord(found.get("offsets", {}), (seen[0], seen[1]) if seen else None, found.get("boot_id", ""))
-
-
-def _seconds_of_iso_time(text: str) -> float | None:
-    try:
-        return datetime.fromisoformat(text).timestamp()
-    except ValueError:
-        return None
-
-
-def _read_clock_meta(db: sqlite3.Connection) -> dict[str, Any]:
-    row = db.execute(QUERIES["get_meta"], (CLOCK_META,)).fetchone()
-    found: dict[str, Any] = json.loads(row[0]) if row else {}
-    return found
 
 
 FINISH_META = "finish"
@@ -85,7 +72,7 @@ SHUTDOWN_STAGES = get_args(ShutdownStageKind)
 
 def record_finish_step(db: sqlite3.Connection, d: Decision) -> str | None:
     """`began` or `ended`; returns why it has no effect."""
-    found = _read_finish_meta(db)
+    found = read_json_meta(db, FINISH_META)
     steps = found.setdefault("steps", {})
     step, n = str(d.data["step"]), int(d.data["n"])
     known = steps.get(step)
@@ -109,13 +96,13 @@ def record_finish_step(db: sqlite3.Connection, d: Decision) -> str | None:
         lost = int(d.data.get("lost", known["lost"]))
         known.update(ended=d.at, ok=None if ok is None else bool(ok), why=d.reason, lost=lost)
         known.update({name: str(d.data[name]) for name in ("verdict", "flag") if d.data.get(name)})
-    _write_finish_meta(db, found)
+    write_json_meta(db, FINISH_META, found)
     return None
 
 
 def record_shutdown(db: sqlite3.Connection, d: Decision) -> str | None:
     """A wish, its end, or how far it has come; returns why it has no effect."""
-    found, what = _read_finish_meta(db), str(d.data["what"])
+    found, what = read_json_meta(db, FINISH_META), str(d.data["what"])
     if what == "wish":
         command, countdown = d.data.get("command"), d.data.get("countdown_s")
         found["wish"] = {
@@ -147,14 +134,14 @@ def record_shutdown(db: sqlite3.Connection, d: Decision) -> str | None:
             found["stage"]["boot_id"] = boot_id
         if what == "began":  # it must not come again when the machine is switched on
             found.update(wish=None, begun=str(d.data.get("key", "")))
-    _write_finish_meta(db, found)
+    write_json_meta(db, FINISH_META, found)
     return None
 
 
 def forget_finish_failures(db: sqlite3.Connection) -> None:
     """A person says `muster up`: what failed is tried again, and a loop is asked again. A shutdown that may have
     happened is not."""
-    found = _read_finish_meta(db)
+    found = read_json_meta(db, FINISH_META)
     steps = found.get("steps", {}).values()
     ended = [step for step in steps if step.get("ok") is not None]
     failed = [step for step in ended if not step["ok"] or step["step"].startswith(ROUND_STEP_PREFIX)]
@@ -165,17 +152,7 @@ def forget_finish_failures(db: sqlite3.Connection) -> None:
         found.update(stage=None, begun="")
     elif not failed:
         return
-    _write_finish_meta(db, found)
-
-
-def _read_finish_meta(db: sqlite3.Connection) -> dict[str, Any]:
-    row = db.execute(QUERIES["get_meta"], (FINISH_META,)).fetchone()
-    found: dict[str, Any] = json.loads(row[0]) if row else {}
-    return found
-
-
-def _write_finish_meta(db: sqlite3.Connection, found: dict[str, Any]) -> None:
-    db.execute(QUERIES["set_meta"], (FINISH_META, json.dumps(found, ensure_ascii=False)))
+    write_json_meta(db, FINISH_META, found)
 
 
 LOOP_META = "loop"
@@ -193,7 +170,7 @@ def record_base_variants(db: sqlite3.Connection, d: Decision) -> None:
     found["variants"] += [each for each in bases if each["name"] not in known]
     found["round"] = max(1, found["round"])
     found["most"] = int(d.data.get("rounds") or 0)
-    _write_loop_meta(db, found)
+    write_json_meta(db, LOOP_META, found)
 
 
 def is_outrun_by_round(db: sqlite3.Connection, d: Decision) -> bool:
@@ -229,7 +206,7 @@ def record_round(db: sqlite3.Connection, d: Decision) -> str | None:
         if twice := [each["name"] for each in fresh if each["name"] in known or each["digest"] in known]:
             return f"{', '.join(twice)} was tried before"
         found.update(variants=[*found["variants"], *fresh], round=number, stopped="")
-    _write_loop_meta(db, found)
+    write_json_meta(db, LOOP_META, found)
     return None
 
 
@@ -238,17 +215,12 @@ def resume_loop(db: sqlite3.Connection) -> None:
     found = _read_loop_meta(db)
     if found["stopped"]:
         found["stopped"] = ""
-        _write_loop_meta(db, found)
+        write_json_meta(db, LOOP_META, found)
 
 
 def _read_loop_meta(db: sqlite3.Connection) -> dict[str, Any]:
-    row = db.execute(QUERIES["get_meta"], (LOOP_META,)).fetchone()
-    found: dict[str, Any] = json.loads(row[0]) if row else {}
+    found: dict[str, Any] = read_json_meta(db, LOOP_META)
     return {"variants": [], "round": 0, "stopped": "", "most": 0} | found
-
-
-def _write_loop_meta(db: sqlite3.Connection, found: dict[str, Any]) -> None:
-    db.execute(QUERIES["set_meta"], (LOOP_META, json.dumps(found, ensure_ascii=False)))
 
 
 PRICES_META = "prices"
@@ -260,23 +232,13 @@ def record_prices(db: sqlite3.Connection, d: Decision) -> None:
     money = d.data.get("money")
     if not isinstance(money, dict):
         return
-    known = _read_money_meta(db, PRICES_META)
+    known = read_json_meta(db, PRICES_META, "[]")
     if not known or known[-1]["money"] != money:
-        _write_money_meta(db, PRICES_META, [*known, {"at": calendar_time_of(db, d), "money": money}])
+        write_json_meta(db, PRICES_META, [*known, {"at": calendar_time_of(db, d), "money": money}])
 
 
 def record_budget_level(db: sqlite3.Connection, d: Decision) -> None:
     """`budget`: each level is told once for each budget."""
     budget, level = float(d.data["budget"]), str(d.data["level"])
-    known = [each for each in _read_money_meta(db, BUDGET_META) if each[0] == budget and each[1] != level]
-    _write_money_meta(db, BUDGET_META, [*known, [budget, level]])
-
-
-def _read_money_meta(db: sqlite3.Connection, key: str) -> list[Any]:
-    row = db.execute(QUERIES["get_meta"], (key,)).fetchone()
-    found: list[Any] = json.loads(row[0]) if row else []
-    return found
-
-
-def _write_money_meta(db: sqlite3.Connection, key: str, value: list[Any]) -> None:
-    db.execute(QUERIES["set_meta"], (key, json.dumps(value, ensure_ascii=False)))
+    known = [each for each in read_json_meta(db, BUDGET_META, "[]") if each[0] == budget and each[1] != level]
+    write_json_meta(db, BUDGET_META, [*known, [budget, level]])

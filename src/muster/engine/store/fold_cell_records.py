@@ -9,7 +9,7 @@ import sqlite3
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from muster.engine.store.sql_files import QUERIES
+from muster.engine.store.sql_files import QUERIES, read_json_meta, write_json_meta
 from muster.model.attempt import UnadoptedRun
 from muster.model.cell import escape_cell_value
 from muster.model.decision import Decision
@@ -50,38 +50,32 @@ REFUSED_META = "refused"
 def record_refused_run(db: sqlite3.Connection, d: Decision) -> None:
     """`refuse`: each folder counts once, as it was seen last."""
     run = {"cell": str(d.cell), "started": float(d.data["started"]), "ended": float(d.data["ended"])}
-    _write_refused_meta(db, {**_read_refused_meta(db), str(d.data["path"]): {**run, "reason": d.reason}})
+    write_json_meta(
+        db, REFUSED_META, {**read_json_meta(db, REFUSED_META), str(d.data["path"]): {**run, "reason": d.reason}}
+    )
 
 
 def drop_refused_run(db: sqlite3.Connection, path: str | None) -> None:
     """`adopt`: its proof holds after all, and it is no loss any more."""
-    known = _read_refused_meta(db)
+    known = read_json_meta(db, REFUSED_META)
     if path in known:
-        _write_refused_meta(db, {name: run for name, run in known.items() if name != path})
+        write_json_meta(db, REFUSED_META, {name: run for name, run in known.items() if name != path})
 
 
 def move_refused_runs(db: sqlite3.Connection, cell: str, target: str) -> None:
     """`rename`: they belong to the same cell as before."""
-    known = _read_refused_meta(db)
+    known = read_json_meta(db, REFUSED_META)
     if any(run["cell"] == cell for run in known.values()):
-        _write_refused_meta(
-            db, {path: {**run, "cell": target} if run["cell"] == cell else run for path, run in known.items()}
+        write_json_meta(
+            db,
+            REFUSED_META,
+            {path: {**run, "cell": target} if run["cell"] == cell else run for path, run in known.items()},
         )
 
 
 def parse_refused_runs(meta: Mapping[str, str]) -> tuple[UnadoptedRun, ...]:
     found = json.loads(meta.get(REFUSED_META, "{}"))
     return tuple(UnadoptedRun(path=path, **run) for path, run in found.items())
-
-
-def _read_refused_meta(db: sqlite3.Connection) -> dict[str, dict[str, object]]:
-    row = db.execute(QUERIES["get_meta"], (REFUSED_META,)).fetchone()
-    found: dict[str, dict[str, object]] = json.loads(row[0]) if row else {}
-    return found
-
-
-def _write_refused_meta(db: sqlite3.Connection, known: Mapping[str, object]) -> None:
-    db.execute(QUERIES["set_meta"], (REFUSED_META, json.dumps(known, ensure_ascii=False)))
 
 
 def move_renamed_cells(db: sqlite3.Connection, d: Decision) -> str | None:

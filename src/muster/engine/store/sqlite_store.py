@@ -25,10 +25,10 @@ from muster.engine.store.database_checks import (
     refuse_newer_snapshot,
 )
 from muster.engine.store.decision_log import DecisionLog, FileDecisionLog
-from muster.engine.store.fold import DECISION_KINDS, CellRows, fold_decision, read_meta, write_meta
+from muster.engine.store.fold import DECISION_KINDS, CellRows, fold_decision
 from muster.engine.store.fold_campaign_records import CLOCK_META, parse_clock_record
 from muster.engine.store.fold_cell_records import gates_by_cell, parse_refused_runs
-from muster.engine.store.sql_files import QUERIES, list_migrations
+from muster.engine.store.sql_files import QUERIES, list_migrations, read_meta, write_meta
 from muster.files.atomic_write import write_atomically
 from muster.files.campaign_snapshots import load_snapshotted_campaign, snapshot_cell_rows
 from muster.files.crash_points import reach_crash_point

@@ -15,6 +15,7 @@ from muster.app.campaign.file_manifest import HashProgress, ManifestEntry, campa
 from muster.app.campaign.start_controller import observe_and_revive
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice, rich_console
+from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
@@ -54,21 +55,21 @@ def manifest_command(
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
         _print_file_group(KIND_TITLES[kind], list(group), hashes)
-    print(f"{format_count(len(entries), 'file')}, {format_manifest_size(sum(entry.bytes for entry in entries))}")
+    print(f"{format_count(len(entries), 'file')}, {format_file_size(sum(entry.bytes for entry in entries))}")
     return 0
 
 
 def _print_file_group(title: str, entries: Sequence[ManifestEntry], hashes: bool) -> None:
     print(
         f"{paint_text(title, 'bold')}  {format_count(len(entries), 'file')}, "
-        f"{format_manifest_size(sum(entry.bytes for entry in entries))}"
+        f"{format_file_size(sum(entry.bytes for entry in entries))}"
     )
     for cell, group in groupby(entries, key=lambda entry: entry.cell):
         if cell:
             print(f"  {escape_terminal_line(cell)}")
         for entry in group:
             digest = f"  {(entry.sha256 or '-')[:SHORT_HASH]:<{SHORT_HASH}}" if hashes else ""
-            print(f"{format_manifest_size(entry.bytes):>12}{digest}  {escape_terminal_line(str(entry.path))}")
+            print(f"{format_file_size(entry.bytes):>12}{digest}  {escape_terminal_line(str(entry.path))}")
     print()
 
 
@@ -91,12 +92,3 @@ def _hash_progress_bar() -> Iterator[HashProgress]:
             return lambda count: bar.advance(row, count)
 
         yield begin
-
-
-def format_manifest_size(count: int) -> str:
-    amount = float(count)
-    for unit in ("B", "KB", "MB", "GB"):
-        if amount < 1000:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1000
-    return f"{amount:.1f} TB"

@@ -11,7 +11,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent
-from muster.faces.cli.manifest import format_manifest_size
+from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -53,8 +53,8 @@ def pack_command(
         return 0
     manifest = found.manifest
     print(
-        f"{found.file}: {format_count(len(manifest.files), 'file')}, {format_manifest_size(manifest.size)}, packed "
-        f"to {format_manifest_size(found.size)}"
+        f"{found.file}: {format_count(len(manifest.files), 'file')}, {format_file_size(manifest.size)}, packed "
+        f"to {format_file_size(found.size)}"
     )
     if manifest.outside:
         files = format_count(manifest.outside, "file")

@@ -10,7 +10,7 @@ import typer
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.progress_bar import show_progress_bar
 from muster.faces.cli.common.terminal_output import print_json, resolve_parent
-from muster.faces.cli.manifest import format_manifest_size
+from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -44,7 +44,7 @@ def unpack_command(
     manifest = found.manifest
     count = format_count(len(manifest.files), "file")
     print(
-        f"{found.folder}: campaign {manifest.campaign}, {count}, {format_manifest_size(manifest.size)}, each as "
+        f"{found.folder}: campaign {manifest.campaign}, {count}, {format_file_size(manifest.size)}, each as "
         "the manifest says"
     )
     print(f"  its log is that of {manifest.log.at}; packed by Muster {manifest.version}")

@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from muster.files.campaign_ownership import name_of_uid
 from muster.files.own_processes import is_own_program
 from muster.hosts.local.process_tree import TICKS_PER_S, ProcessSnapshot, ProcessStat
 from muster.model.foreign_run import ProcessCertainty, RunProcess
@@ -133,7 +133,7 @@ def read_run_process(proc: ProcessStat) -> RunProcess:
         proc.ticks / TICKS_PER_S,
         read_argv(proc.pid),
         cwd,
-        _user_name_of_uid(uid),
+        "" if uid is None else name_of_uid(uid),
         foreign=cwd is None and uid not in (None, os.geteuid()),
         cell=_cell_in_environment(proc.pid),
     )
@@ -453,15 +453,6 @@ def _read_proc_file(path: str) -> str:
 def _uid_of_process(pid: int) -> int | None:
     match = re.search(r"^Uid:\s*\d+\s+(\d+)", _read_proc_file(f"/proc/{pid}/status"), re.MULTILINE)
     return int(match[1]) if match else None
-
-
-def _user_name_of_uid(uid: int | None) -> str:
-    if uid is None:
-        return ""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"user {uid}"
 
 
 def _cell_in_environment(pid: int) -> str:

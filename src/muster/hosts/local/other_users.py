@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.files.campaign_ownership import name_of_uid
 from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_process
 from muster.hosts.local.find_process import read_argv
@@ -52,8 +52,7 @@ def find_other_users() -> list[OtherUser]:
         if ticks is not None:
             oldest[uid] = min(oldest.get(uid, (ticks, pid)), (ticks, pid))
     return [
-        OtherUser(uid, _account_name(uid), pid, short_command_of_process(pid))
-        for uid, (_, pid) in sorted(oldest.items())
+        OtherUser(uid, name_of_uid(uid), pid, short_command_of_process(pid)) for uid, (_, pid) in sorted(oldest.items())
     ]
 
 
@@ -126,13 +125,6 @@ def _process_name(pid: int) -> str:
         return ""
 
 
-def _account_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
-
-
 def _first_personal_uid() -> int:
     try:
         lines = Path("/etc/login.defs").read_text(errors="replace").splitlines()
@@ -148,7 +140,7 @@ def _subordinate_uids(mine: frozenset[int]) -> list[range]:
         lines = Path("/etc/subuid").read_text(errors="replace").splitlines()
     except OSError:
         return []
-    names = {name for uid in mine for name in (str(uid), _account_name(uid))}
+    names = {name for uid in mine for name in (str(uid), name_of_uid(uid))}
     found = []
     for line in lines:
         owner, start, count, *_ = [*line.split(":"), "", ""]

@@ -20,6 +20,7 @@ from pathlib import Path
 from muster.engine.ports.executor import ClosedLease, Lease, LeaseHolder, LeaseObstacle, Slot
 from muster.files.atomic_write import PRIVATE_FILE, make_private_folder
 from muster.files.muster_home import make_slots_home, slots_home
+from muster.files.process_identity import is_flock_taken
 from muster.files.safe_open import NotPlainFile, open_plain_file
 from muster.hosts.local.gpus import GpuDevice
 from muster.model.campaign import Slots
@@ -266,13 +267,7 @@ def _is_lease_locked(path: str) -> bool:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return True  # it can't be asked
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
+    return is_flock_taken(fd)
 
 
 def _parse_lease_holder(data: bytes) -> LeaseHolder:

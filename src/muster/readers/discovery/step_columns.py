@@ -12,11 +12,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
 from muster.files.safe_open import open_regular_fd
+from muster.model.calendar import seconds_of_iso_time
 from muster.model.foreign_run import ProgressDates
 from muster.readers.checkpoints.whole_checkpoints import checkpoint_saved_at
 from muster.readers.records.row_steps import (
@@ -265,10 +265,7 @@ def _clock_column(names: Sequence[str], rows: Sequence[dict[str, Any]], written:
 def _parse_moment(value: Any) -> float | None:
     """Seconds or milliseconds since 1970, or an ISO time."""
     if isinstance(value, str) and finite_number_of(value) is None:
-        try:
-            return datetime.fromisoformat(value.strip()).timestamp()
-        except (ValueError, OverflowError):
-            return None
+        return seconds_of_iso_time(value.strip())
     at = finite_number_of(value)
     if at is not None and at > 1e12:
         at /= 1000

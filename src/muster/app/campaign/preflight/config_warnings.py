@@ -13,10 +13,9 @@ from typing import Any
 from muster.app.campaign.cell_definitions import CONFIG_SUFFIXES
 from muster.app.campaign.preflight.launched_command import find_launched_target
 from muster.engine.plan.cell_command import (
-    AttemptContext,
-    build_command,
     build_run_environment,
-    cell_placeholder_values,
+    command_for_checking,
+    context_for_checking,
 )
 from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.engine.plan.scheduling import median_durations
@@ -78,10 +77,8 @@ def _unknown_parts_of_job(
         return
     said: set[str] = set()
     for cell in list_cells_of_job(campaign, job):
-        place = AttemptContext(n=1, out="OUT", outputs=dict.fromkeys(job.needs, "OUT"))
-        try:
-            words = build_command(job, cell_placeholder_values(job, cell, place))
-        except (KeyError, ValueError):
+        words = command_for_checking(job, cell, context_for_checking(job, "OUT"))
+        if words is None:
             return
         beside = find_config_parts_file(words)
         file = Path(job.cwd or root) / beside if beside else None
@@ -177,10 +174,9 @@ def _periods_of_cell(
     campaign: Campaign, job: Job, cell: Cell, root: str, files: _ConfigFiles
 ) -> tuple[bool, list[TrainingPeriod]]:
     """Whether it is one of the trainers that save by the clock, and its periods; the command's word counts first."""
-    place = AttemptContext(n=1, out=UNKNOWN_OUTPUT, outputs=dict.fromkeys(job.needs, UNKNOWN_OUTPUT))
-    try:
-        words = build_command(job, cell_placeholder_values(job, cell, place))
-    except (KeyError, ValueError):
+    place = context_for_checking(job, UNKNOWN_OUTPUT)
+    words = command_for_checking(job, cell, place)
+    if words is None:
         return False, []
     if job.shell:
         words = [*words[:-1], *_split_shell_text(words[-1])]

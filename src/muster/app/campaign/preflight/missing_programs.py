@@ -17,9 +17,9 @@ from muster.app.campaign.preflight.config_warnings import find_unknown_config_pa
 from muster.app.campaign.preflight.launched_command import LaunchedTarget, find_launched_target
 from muster.engine.plan.cell_command import (
     AttemptContext,
-    build_command,
     build_run_environment,
-    cell_placeholder_values,
+    command_for_checking,
+    context_for_checking,
 )
 from muster.files.safe_open import read_file_start
 from muster.model.campaign import Campaign, Job
@@ -329,17 +329,8 @@ def _cells_to_check(campaign: Campaign, job: Job) -> Iterator[tuple[str, Iterato
 
 def _find_missing_of_cell(job: Job, cell: Cell, key: str, cwd: str, path: str) -> MissingTarget | None:
     later = UNKNOWN_VALUE if key == "resume" else ""
-    place = AttemptContext(
-        n=1,
-        out=UNKNOWN_VALUE,
-        outputs=dict.fromkeys(job.needs, UNKNOWN_VALUE),
-        last_output=later,
-        last_checkpoint=later,
-    )
-    try:
-        words = build_command(job, cell_placeholder_values(job, cell, place))
-    except (KeyError, ValueError):
-        return None
+    context = replace(context_for_checking(job, UNKNOWN_VALUE), last_output=later, last_checkpoint=later)
+    words = command_for_checking(job, cell, context)
     if not words:
         return None
     if job.shell:

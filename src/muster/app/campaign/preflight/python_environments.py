@@ -10,10 +10,9 @@ from typing import Any, Protocol
 
 from muster.app.campaign.preflight.launched_command import find_interpreter, find_launched_target, make_shebang_reader
 from muster.engine.plan.cell_command import (
-    AttemptContext,
-    build_command,
     build_run_environment,
-    cell_placeholder_values,
+    command_for_checking,
+    context_for_checking,
 )
 from muster.engine.plan.scheduling import slots_needed
 from muster.model.campaign import Campaign, Job
@@ -92,14 +91,12 @@ def _join_environments(one: PythonEnvironment, other: PythonEnvironment) -> Pyth
 def _environment_of_job(
     campaign: Campaign, job: Job, cell: Cell, root: str, gpus: Sequence[Mapping[str, Any]], environ: Mapping[str, str]
 ) -> PythonEnvironment | None:
-    place = AttemptContext(n=1, out="", outputs=dict.fromkeys(job.needs, ""))
-    try:
-        words = build_command(job, cell_placeholder_values(job, cell, place))
-        within = words[
-            : len(words) - len(build_command(replace(job, within=()), cell_placeholder_values(job, cell, place)))
-        ]
-    except (KeyError, ValueError):
+    place = context_for_checking(job, "")
+    words = command_for_checking(job, cell, place)
+    bare = command_for_checking(replace(job, within=()), cell, place)
+    if words is None or bare is None:
         return None
+    within = words[: len(words) - len(bare)]
     added = {
         name: text
         for name, text in build_run_environment(campaign, job, cell, place, "").items()

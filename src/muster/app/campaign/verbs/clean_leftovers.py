@@ -23,6 +23,7 @@ from muster.app.campaign.disk_use import (
 from muster.app.campaign.stamp_files import read_all_stamps
 from muster.files.bounded_walk import remove_tree, walk_folders
 from muster.files.crash_points import reach_crash_point
+from muster.files.process_identity import is_lock_held
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign_state import CampaignState
@@ -126,7 +127,7 @@ class LeftoverCleaner:
             folder = attempt_folder(self.desk.state, *attempt.place)
             paths = [folder / OUTPUT_FOLDER, *(folder / name for name in LOG_FILES)]
             there = [path for path in paths if path.exists() and not path.is_symlink() and not kept.touches(str(path))]
-            if there and not _lives_behind_lock(folder / "tree.lock") and not _lives_behind_lock(folder / "shim.lock"):
+            if there and not is_lock_held(folder / "tree.lock") and not is_lock_held(folder / "shim.lock"):
                 yield self._leftover(kind, there, attempt)
 
     def _loose(self) -> Iterator[Leftover]:
@@ -282,20 +283,3 @@ def _files_below_path(path: Path) -> Iterator[Path]:
         return
     for folder, _, names in walk_folders(path):
         yield from (Path(folder, name) for name in names)
-
-
-def _lives_behind_lock(path: Path) -> bool:
-    """Somebody of that attempt lives on."""
-    import fcntl
-
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return False
-    except OSError:
-        return True
-    finally:
-        os.close(fd)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import getpass
-import os
 from pathlib import Path
 
 from muster.app.campaign.campaign_code import CodeReader
@@ -22,6 +20,7 @@ from muster.engine.store.database_rebuild import (
     rebuild_database,
     restore_missing_snapshot,
 )
+from muster.files.campaign_ownership import current_user_name
 from muster.files.campaign_snapshots import StoredSnapshot
 from muster.files.state_folder import refuse_bad_state_folder, refuse_copied_state
 from muster.model.calendar import format_iso_time
@@ -56,7 +55,7 @@ def rebuild_campaign_state(root: Path) -> FsckReport:
         for name in list_missing_snapshots(state):
             _restore_snapshot_from_file(root, state, name)
         asked = RebuildRequest(
-            f"fsck by {_name_of_user()}", format_iso_time(clock.wall()), clock.boot(), lambda: lock.beat(0)
+            f"fsck by {current_user_name()}", format_iso_time(clock.wall()), clock.boot(), lambda: lock.beat(0)
         )
         return rebuild_database(state, asked)
     finally:
@@ -74,10 +73,3 @@ def _restore_snapshot_from_file(root: Path, state: Path, name: str) -> bool:
             if restore_missing_snapshot(state, name, StoredSnapshot(found.text, found.campaign, dict(known))):
                 return True
     return False
-
-
-def _name_of_user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return str(os.getuid())
