@@ -140,21 +140,14 @@ class ShellParser:
             end = self.marked.find("\n", self._at)
             self._refuse_span(len(self.marked) if end < 0 else end, "it stands in a comment", "take it out there")
             return
+        if self._takes_several(each):
+            return
         if each == PLACEHOLDER_CHAR:
             self._spot("bare")
-        elif each == "\\":
-            self._backslash()
-            return
         elif each == "'":
             self._single()
         elif each == '"':
             self._push("double")
-        elif each == "`":
-            self._backquotes()
-            return
-        elif each == "$":
-            self._dollar()
-            return
         elif self.marked.startswith("<<", self._at):
             self._here_document()
             return
@@ -163,6 +156,13 @@ class ShellParser:
             return
         self._at += 1
         self._fresh = False
+
+    def _takes_several(self, each: str) -> bool:
+        """Reads what begins with a backslash, a backquote or a dollar sign; False: nothing of it does."""
+        read = {"\\": self._backslash, "`": self._backquotes, "$": self._dollar}.get(each)
+        if read:
+            read()
+        return read is not None
 
     def _plain(self, each: str) -> None:
         if each == "(":
@@ -196,44 +196,30 @@ class ShellParser:
             self._stack.pop()
 
     def _in_double(self, each: str) -> None:
+        if self._takes_several(each):
+            return
         if each == PLACEHOLDER_CHAR:
             self._spot("double", self.marked[: self._stack[-1].start])
-        elif each == "\\":
-            self._backslash()
-            return
         elif each == '"':
             self._stack.pop()
-        elif each == "`":
-            self._backquotes()
-            return
-        elif each == "$":
-            self._dollar()
-            return
         self._at += 1
         self._fresh = False
 
     def _in_brace(self, each: str) -> None:
+        if self._takes_several(each):
+            return
         frame = self._stack[-1]
         if each == PLACEHOLDER_CHAR:
             self._spot("bare")
         elif each == "}":
             self._stack.pop()
             self._fresh = False
-        elif each == "\\":
-            self._backslash()
-            return
         elif each in "'\"" and frame.quoted:
             self._lose('quotes inside of "${ }" stand before it: shells disagree on them', "take them out")
         elif each == "'":
             self._single()
         elif each == '"':
             self._push("double")
-        elif each == "`":
-            self._backquotes()
-            return
-        elif each == "$":
-            self._dollar()
-            return
         self._at += 1
 
     def _in_number(self, each: str) -> None:

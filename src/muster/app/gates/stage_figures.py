@@ -268,24 +268,29 @@ def _describe_warning_row(each: WarningRow, stages: StageBackground) -> str:
     return f"{name}: {onset}told at {each.iteration if each.iteration is not None else '?'}{lasted}"
 
 
-def _plot_remaining_ratios(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: StageBackground) -> None:
+def _plot_line_of_type(
+    axes: Axes, trace: ScheduleTrace, values: Sequence[float], look: StageLook, place: int, types: int
+) -> None:
     at = [row.iteration for row in trace.rows]
     every = max(1, len(at) // MARKS_ON_LINE)
+    axes.plot(
+        at,
+        values,
+        color=look.tint,
+        linestyle=dash_style(place),
+        linewidth=2.0,
+        marker=series_marker(place),
+        markersize=6,
+        label=look.name,
+        zorder=4,
+        markevery=marker_positions(values, every, every * place // types),
+    )
+
+
+def _plot_remaining_ratios(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: StageBackground) -> None:
     for place, name in enumerate(types):
-        look = stages.looks[name]
         ratios = [row.ratio.get(name, math.nan) for row in trace.rows]
-        axes.plot(
-            at,
-            ratios,
-            color=look.tint,
-            linestyle=dash_style(place),
-            linewidth=2.0,
-            marker=series_marker(place),
-            markersize=6,
-            label=look.name,
-            zorder=4,
-            markevery=marker_positions(ratios, every, every * place // len(types)),
-        )
+        _plot_line_of_type(axes, trace, ratios, stages.looks[name], place, len(types))
     for threshold in dict.fromkeys(each.threshold for each in trace.warnings if not math.isnan(each.threshold)):
         axes.axhline(threshold, color=WARNING_COLOUR, linewidth=1.6, dashes=(6, 3), zorder=3, label="threshold")
     for each in trace.warnings:
@@ -320,25 +325,11 @@ def _mark_warning_on_line(axes: Axes, trace: ScheduleTrace, each: WarningRow) ->
 
 
 def _plot_warning_durations(axes: Axes, trace: ScheduleTrace, types: Sequence[str], stages: StageBackground) -> None:
-    at = [row.iteration for row in trace.rows]
-    every = max(1, len(at) // MARKS_ON_LINE)
     most = 1.0
     for place, name in enumerate(types):
-        look = stages.looks[name]
         lasted = [0.0 if math.isnan(one := row.duration.get(name, 0.0)) else one for row in trace.rows]
         most = max(most, *lasted) if lasted else most
-        axes.plot(
-            at,
-            lasted,
-            color=look.tint,
-            linestyle=dash_style(place),
-            linewidth=2.0,
-            marker=series_marker(place),
-            markersize=6,
-            label=look.name,
-            zorder=4,
-            markevery=marker_positions(lasted, every, every * place // len(types)),
-        )
+        _plot_line_of_type(axes, trace, lasted, stages.looks[name], place, len(types))
     for each in trace.warnings:
         for iteration in (each.onset, each.iteration):
             if iteration is not None:

@@ -4,7 +4,6 @@ run are masked before anything is concluded from them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from muster.files.process_identity import (
     read_pid_namespace,
     read_process,
 )
+from muster.hosts.local.process_tree import TICKS_PER_S
 from muster.model.attempt import Attempt, AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, PostMortem, ProcessIdentity, ProofReading
 from muster.model.verdict import Evidence
@@ -69,7 +69,6 @@ def _masked_post_mortem(found: PostMortem) -> PostMortem:
     return replace(found, err=mask_secrets_in_tail(found.err), out=mask_secrets_in_tail(found.out))
 
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 ReadProof = Callable[[Attempt, ExitRecord | None], ProofReading]
 SEARCH_S = 2.0  # after a claim: a shim that was asked for has come by then, or it is worth a pass over /proc
 HostRelation = Literal["same", "rebooted", "restarted", "elsewhere"]

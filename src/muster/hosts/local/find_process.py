@@ -125,7 +125,7 @@ def leader_of_thread(pid: int) -> int:
 
 
 def read_run_process(proc: ProcessStat) -> RunProcess:
-    cwd = _read_link_or_none(f"/proc/{proc.pid}/cwd")
+    cwd = read_link_or_none(f"/proc/{proc.pid}/cwd")
     uid = _uid_of_process(proc.pid)
     return RunProcess(
         proc.pid,
@@ -147,7 +147,7 @@ def read_argv(pid: int) -> tuple[str, ...]:
 
 def commands_of_processes(pids: Sequence[int]) -> list[tuple[tuple[str, ...], str | None]]:
     """The words of each, and the folder it works in."""
-    return [(read_argv(pid), _read_link_or_none(f"/proc/{pid}/cwd")) for pid in pids[:MOST_COMMANDS]]
+    return [(read_argv(pid), read_link_or_none(f"/proc/{pid}/cwd")) for pid in pids[:MOST_COMMANDS]]
 
 
 def program_of_command(argv: Sequence[str]) -> str:
@@ -279,7 +279,7 @@ def _match_process_to_folder(each: _MatchedProcess, folder: str, *, ours: bool) 
     # one of _PIPES that has just been started has not opened its file yet, and does not train afterwards either
     if ours or only_shows(argv):
         return _NOT, ""
-    cwd = _read_link_or_none(f"/proc/{pid}/cwd")
+    cwd = read_link_or_none(f"/proc/{pid}/cwd")
     here = cwd is not None and (cwd == folder or _is_below_folder(cwd, folder))
     paths = paths_in_command(argv, None if here else cwd)
     if any(path == folder or (_is_below_folder(path, folder) and os.path.lexists(path)) for path in paths):
@@ -427,7 +427,7 @@ def _open_links(pid: int) -> dict[int, str] | None:
         return {}
     except OSError:
         return None
-    return {int(name): link for name in names if (link := _read_link_or_none(f"{folder}/{name}")) is not None}
+    return {int(name): link for name in names if (link := read_link_or_none(f"{folder}/{name}")) is not None}
 
 
 def _is_open_for_writing(pid: int, fd: int) -> bool:
@@ -435,7 +435,7 @@ def _is_open_for_writing(pid: int, fd: int) -> bool:
     return match is not None and bool(int(match[1], 8) & _WRITE_FLAGS)
 
 
-def _read_link_or_none(path: str) -> str | None:
+def read_link_or_none(path: str) -> str | None:
     try:
         return os.readlink(path)
     except OSError:

@@ -4,6 +4,7 @@ thread of its own: a driver that hangs makes us abstain, nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
@@ -108,9 +109,8 @@ DRIVER_PATIENCE_S = 5.0
 def read_nvidia_driver(patience_s: float = DRIVER_PATIENCE_S) -> dict[str, str | None]:
     """`version` and the newest `cuda` it serves; None where it can't be told."""
     found: dict[str, str | None] = {"version": None, "cuda": None}
-    asking = threading.Thread(target=_ask_nvml_driver, args=(found,), daemon=True, name="nvml-driver")
-    asking.start()
-    asking.join(patience_s)
+    with contextlib.suppress(OSError):
+        run_in_daemon_thread(lambda: _ask_nvml_driver(found)).result(patience_s)
     answered = dict(found)
     return {**answered, "version": answered["version"] or _kernel_module_version()}
 

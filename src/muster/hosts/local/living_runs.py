@@ -14,8 +14,15 @@ from pathlib import Path
 
 from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_boot_id, read_process
-from muster.hosts.local.find_process import only_shows, paths_in_command, program_of_command, read_argv
+from muster.hosts.local.find_process import (
+    only_shows,
+    paths_in_command,
+    program_of_command,
+    read_argv,
+    read_link_or_none,
+)
 from muster.hosts.local.other_users import ancestor_pids
+from muster.hosts.local.process_tree import TICKS_PER_S
 from muster.readers.attempt_facts import is_lock_file_held, read_fact_bytes, read_fact_object
 
 
@@ -73,10 +80,8 @@ def _carried_token_and_output(pid: int) -> tuple[str, str]:
 
 def _output_links(pid: int) -> Iterator[str]:
     for fd in (1, 2):
-        try:
-            yield os.readlink(f"/proc/{pid}/fd/{fd}")
-        except OSError:
-            continue
+        if target := read_link_or_none(f"/proc/{pid}/fd/{fd}"):
+            yield target
 
 
 def _is_alive_quietly(pid: int) -> bool:
@@ -140,7 +145,6 @@ def _may_write_descriptor(pid: int, fd: str) -> bool:
     return int(flags.split()[1], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _NO_ORPHANS = b'"orphans": []'
 SLACK_S = 0.05  # start times are kept in hundredths of a second
 

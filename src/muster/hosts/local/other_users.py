@@ -13,7 +13,7 @@ from pathlib import Path
 from muster.files.campaign_ownership import name_of_uid
 from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_process
-from muster.hosts.local.find_process import read_argv
+from muster.hosts.local.find_process import read_argv, read_comm
 from muster.model.errors import Mistake
 from muster.text.secret_masking import mask_secrets_in_text
 from muster.text.terminal_text import replace_unprintable
@@ -81,7 +81,7 @@ def ancestor_pids(pid: int) -> list[int]:
 
 def short_command_of_process(pid: int) -> str:
     """As a person would know it, in a few words."""
-    text = mask_secrets_in_text(" ".join(read_argv(pid))) or _process_name(pid) or "?"
+    text = mask_secrets_in_text(" ".join(read_argv(pid))) or read_comm(pid) or "?"
     plain = replace_unprintable(text)
     return plain if len(plain) <= LONGEST_COMMAND else plain[: LONGEST_COMMAND - 3] + "..."
 
@@ -92,7 +92,7 @@ def _working_since(pid: int) -> int | None:
         found = read_process(pid)
     except OSError:  # another user's, and hidden: it is there
         return 0
-    if found is None or found.state in "ZX" or _process_name(pid) in LINGER:
+    if found is None or found.state in "ZX" or read_comm(pid) in LINGER:
         return None
     return found.ticks
 
@@ -116,13 +116,6 @@ def _parent_pid(pid: int) -> int | None:
         return int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
     except (OSError, ValueError, IndexError):
         return None
-
-
-def _process_name(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
-    except OSError:
-        return ""
 
 
 def _first_personal_uid() -> int:

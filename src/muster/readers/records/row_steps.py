@@ -70,11 +70,13 @@ def numeric_leaves(row: dict[str, Any], before: str = "", depth: int = 0) -> Ite
             yield from numeric_leaves(value, f"{before}{key}.", depth + 1)
 
 
-def decode_json_value(text: bytes, fast: Callable[[bytes], Any] = msgspec.json.decode) -> Any:
+def decode_json_value(
+    text: bytes, fast: Callable[[bytes], Any] = msgspec.json.decode, times: int = HONEST_FACTOR
+) -> Any:
     """One JSON value; None where it is none. msgspec is fast, json knows bare NaN and Infinity, and huge numbers."""
     try:
         if len(text) > SMALL_TEXT:
-            check_json_values(text, times=HONEST_FACTOR)
+            check_json_values(text, times=times)
         return fast(text)
     except TooManyJsonValues:
         return None
@@ -207,19 +209,8 @@ def _last_step_in_log(file: BinaryIO, regex: str) -> float | None:
 
 
 def decode_json_row(line: bytes) -> Any:
-    """A line of JSON; None where it is none. msgspec is fast, json knows bare NaN and Infinity."""
-    try:
-        if len(line) > SMALL_TEXT:
-            check_json_values(line)
-        return _decode_json_line(line)
-    except TooManyJsonValues:
-        return None
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    """A line of JSON; None where it is none."""
+    return decode_json_value(line, _decode_json_line, times=0)
 
 
 def needle_of_key(key: str) -> bytes:

@@ -111,8 +111,6 @@ def _program_base_name(word: str) -> str:
 
 TargetKind = Literal["script", "module", "program"]
 
-_PYTHON = re.compile(r"(python|pypy)(\d+(\.\d+)*)?")
-_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _PYTHON_VALUES = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _INTERPRETERS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "Rscript", "julia", "perl", "ruby", "node"})
 _MODULES = {
@@ -232,7 +230,7 @@ def find_launched_target(words: Sequence[str]) -> LaunchedTarget | None:
     at, sure, own_path = 0, True, False
     while at < len(words):
         name = PurePath(words[at]).name
-        if _PYTHON.fullmatch(name):
+        if _PYTHON_NAME.fullmatch(name):
             found = _target_of_python(words, at)
             if found is None or found.name not in _MODULES:
                 return found and replace(found, sure=sure)
@@ -251,7 +249,7 @@ def find_launched_target(words: Sequence[str]) -> LaunchedTarget | None:
         if module:
             return LaunchedTarget("module", words[at], at, sure)
         is_script = launcher.runs == "python" or (name == "uv" and words[at].endswith(".py"))
-        if is_script and not _PYTHON.fullmatch(PurePath(words[at]).name):
+        if is_script and not _is_python_name(words[at]):
             return LaunchedTarget("script", words[at], at, sure)
     return None
 
@@ -276,7 +274,7 @@ def _target_behind_launcher(launcher: _Launcher, words: Sequence[str], at: int) 
             return None
         at += 1
     exact, module, plain = True, "", False
-    while at < len(words) and (words[at].startswith("-") or _ASSIGNMENT.fullmatch(words[at])):
+    while at < len(words) and (words[at].startswith("-") or _ENV_ASSIGNMENT.fullmatch(words[at])):
         option, sign, _ = words[at].partition("=")
         if option in launcher.moves:
             return None
@@ -303,7 +301,7 @@ def _target_behind_launcher(launcher: _Launcher, words: Sequence[str], at: int) 
 def _first_python_or_script(words: Sequence[str], at: int) -> tuple[int, bool, str] | None:
     """Where options are not known, what follows them may be a value: only a Python or a script is taken at its word."""
     for place in range(at, len(words)):
-        if _PYTHON.fullmatch(PurePath(words[place]).name):
+        if _is_python_name(words[place]):
             return place, False, ""
         if words[place].endswith(".py"):
             return None if words[place - 1].startswith("-") and "=" not in words[place - 1] else (place, False, "")
