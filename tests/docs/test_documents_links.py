@@ -37,6 +37,18 @@ def test_every_document_is_reached_from_the_readme() -> None:
     assert not {name(path) for path in DOCUMENTS} - {name(path) for path in reached}
 
 
+def test_architecture_names_functions_where_they_are() -> None:
+    path, lost = ROOT / "docs" / "architecture.md", []
+    for number, line in (row for row in prose(path) if row[1].startswith("| ")):
+        for module, names in re.findall(r"`(\w[\w/]*\.py)`: ((?:`\w+`(?:, )?)+)", line):
+            code = (ROOT / "src" / "muster" / module).read_text(encoding="utf-8")
+            missing = [
+                each for each in re.findall(r"`(\w+)`", names) if not re.search(rf"(?m)^(?:def|class) {each}\b", code)
+            ]
+            lost += [f"{name(path)}:{number}: {module}: {each}" for each in missing]
+    assert not lost
+
+
 @pytest.mark.parametrize("path", [*DOCS, *sorted((ROOT / "docs" / "decisions").glob("*.md"))], ids=name)
 def test_modules_that_are_named_exist(path: Path) -> None:
     lost = [
