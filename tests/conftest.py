@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from muster.bootstrap import install_local_services
 from warm_muster import end_warm
 
 _IN_THE_BACKGROUND = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -22,6 +23,7 @@ def _ignore_them_alone() -> None:
 
 
 _ignore_them_alone()
+install_local_services()
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+from muster.engine.ports.store import DecisionLog
 from muster.engine.store.database_checks import DatabaseDump, dump_database
-from muster.engine.store.decision_log import DecisionLog, FileDecisionLog, InMemoryDecisionLog
+from muster.engine.store.decision_log import FileDecisionLog, InMemoryDecisionLog
 from muster.engine.store.sqlite_store import SqliteStore
 from muster.files import campaign_snapshots
 from muster.model.campaign import Axis, AxisValue, Campaign, Job

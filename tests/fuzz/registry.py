@@ -7,6 +7,10 @@ from readers_runs import RUNS
 from readers_state import STATE
 from readers_texts import TEXTS
 
+from muster.bootstrap import install_local_services
+
+install_local_services()
+
 READERS = (*RUNS, *TEXTS, *STATE, *MORE)
 
 # Modules that open or parse something and are not fuzzed, each with the reason.

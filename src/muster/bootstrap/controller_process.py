@@ -20,6 +20,7 @@ from muster.app.campaign.registered_campaigns import Entered
 from muster.app.finish.power_off import read_recorded_environment
 from muster.app.finish.run_finish import FinishRunner, attempt_of_step, notify_people, tokens_of_open_steps
 from muster.app.overview.status_tsv import write_status_tsv
+from muster.bootstrap import install_local_services
 from muster.engine.controller.action_runner import ActionRunner
 from muster.engine.controller.loop import ControllerLoop, ControllerPorts, LoopTimings
 from muster.engine.controller.watch_book import WatchBook
@@ -115,6 +116,7 @@ RunsToPrune = Callable[[CampaignState], Mapping[AttemptKey, str]]
 
 
 def main(argv: list[str]) -> int:
+    install_local_services()
     root = Path(argv[0])
     state = root / ".muster"
     clock = SystemClock()

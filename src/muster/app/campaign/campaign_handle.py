@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from muster.engine.ports.clock import Clock, SystemClock
-from muster.engine.ports.store import LockHolder
-from muster.engine.store.controller_files import ControllerLock, ReadOnlyLock
-from muster.engine.store.database_checks import discard_database
-from muster.engine.store.sqlite_store import SqliteStore
+from muster.engine.ports.services import Services, installed_services
+from muster.engine.ports.store import CampaignStore, LockHolder, TakeableLock
 from muster.files.atomic_write import make_private_folder, open_to_append
 from muster.files.campaign_ownership import (
     CAMPAIGN_FILE,
@@ -53,9 +51,10 @@ CONTROLLER_PATIENCE_S = 30.0
 @dataclass(slots=True)
 class CampaignHandle:
     root: Path
-    store: SqliteStore
-    lock: ControllerLock
+    store: CampaignStore
+    lock: TakeableLock
     clock: Clock
+    services: Services
     stranger: ForeignOwner | None = None  # whose it is, if not the caller's: then it is only read
 
     @property
@@ -103,13 +102,13 @@ class CampaignHandle:
 
     @classmethod
     def _build(cls, root: Path) -> CampaignHandle:
-        clock = SystemClock()
+        clock, services = SystemClock(), installed_services()
         state = root / ".muster"
-        lock = ControllerLock(state, clock)
-        store = open_campaign_store(state, lock)
+        lock = services.storage.lock(state, clock)
+        store = services.storage.open(state, lock)
         store.refuse_newer_campaign()  # not everybody who decides loads it
         renew_moved_mark(state)
-        desk = cls(root, store, lock, clock)
+        desk = cls(root, store, lock, clock, services)
         if desk.store.behind():
             desk._fold_rest()
         return desk
@@ -117,10 +116,11 @@ class CampaignHandle:
     @classmethod
     def _build_to_read(cls, root: Path, whose: ForeignOwner | None) -> CampaignHandle:
         """From the log alone. SQLite would lay files beside the database."""
-        clock = SystemClock()
-        store = SqliteStore.of_log(root / ".muster")
+        clock, services = SystemClock(), installed_services()
+        store = services.storage.open_from_log(root / ".muster")
         store.refuse_newer_campaign()
-        return cls(root, store, ReadOnlyLock(root / ".muster", clock), clock, whose)
+        lock = services.storage.read_only_lock(root / ".muster", clock)
+        return cls(root, store, lock, clock, services, whose)
 
     def _fold_rest(self) -> None:
         """Decisions that a crash left unfolded, or that were made while the folder was copied."""
@@ -260,10 +260,7 @@ class CampaignHandle:
         if self.store.lasting:
             return
         with contextlib.suppress(OSError):
-            if not begun_by_us(self.state):
-                discard_database(self.state / "campaign.db")
-            found = SqliteStore(self.state)
-            found.commit([])
+            found = self.services.storage.open_database(self.state)
             self.store.close()
             self.store = found
 
@@ -370,23 +367,6 @@ class CampaignHandle:
 
     def close(self) -> None:
         self.store.close()
-
-
-def open_campaign_store(state: Path, lock: ControllerLock) -> SqliteStore:
-    """The truth can be told where nothing can be written: on a full or read-only disk the log is read instead.
-
-    So it is while a controller of an older Muster works on a database that we would have to change. And in a state
-    that this user's own `up` has not started: in its database any file may be named, or a view that never ends.
-    """
-    if not begun_by_us(state):
-        return SqliteStore.of_log(state)
-    holder = lock.holder()
-    if holder and holder.outdated and SqliteStore.is_of_older(state):
-        return SqliteStore.of_log(state)
-    try:
-        return SqliteStore(state)
-    except OSError:
-        return SqliteStore.of_log(state)
 
 
 def _describe_older_controller(holder: LockHolder) -> str:

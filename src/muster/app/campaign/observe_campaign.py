@@ -211,9 +211,8 @@ def build_watch_book(
     from muster.engine.controller.watch_book import WatchBook, is_living_run, watch_name_of
     from muster.engine.judge.signal_history import fold_readings
     from muster.engine.ports.time_scale import thresholds_from_env
-    from muster.engine.store.controller_files import WatchBookFile
 
-    watches = WatchBook(thresholds_from_env(), WatchBookFile(desk.state, read_boot_id()))
+    watches = WatchBook(thresholds_from_env(), desk.services.storage.watch_book(desk.state, read_boot_id()))
     now, late_s = desk.clock.boot(), watches.floors.late_s
     known = watches.remembered.histories
     alone = [

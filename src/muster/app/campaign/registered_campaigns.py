@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from muster.app.campaign.campaign_handle import CampaignHandle, campaign_not_started, open_campaign_store
+from muster.app.campaign.campaign_handle import CampaignHandle, campaign_not_started
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.finish_steps import build_finish_view, is_matrix_settled
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.engine.ports.clock import Clock, SystemClock
-from muster.engine.store.controller_files import ControllerLock, ReadOnlyLock
-from muster.engine.store.sqlite_store import SqliteStore
+from muster.engine.ports.services import installed_services
 from muster.files.campaign_ownership import enter_register, find_foreign_owner
 from muster.files.campaign_register import (
     REGISTER_FOLDER,
@@ -123,17 +122,18 @@ class Entered:
 def visit_campaign(root: Path) -> Iterator[CampaignHandle]:
     """A campaign as it is, for a look from elsewhere: nothing of it is mended, marked or folded."""
     state = root / ".muster"
-    clock = SystemClock()
+    clock, services = SystemClock(), installed_services()
+    storage = services.storage
     whose = find_foreign_owner(root)
-    lock = ReadOnlyLock(state, clock) if whose else ControllerLock(state, clock)
-    store = SqliteStore.of_log(state) if whose else open_campaign_store(state, lock)
+    lock = storage.read_only_lock(state, clock) if whose else storage.lock(state, clock)
+    store = storage.open_from_log(state) if whose else storage.open(state, lock)
     try:
         if store.behind():  # a crash left something unfolded, or its controller is about to fold it
             store.close()
-            store = SqliteStore.of_log(state)
+            store = storage.open_from_log(state)
         if store.load() is None:
             raise campaign_not_started(root)
-        yield CampaignHandle(root, store, lock, clock, whose)
+        yield CampaignHandle(root, store, lock, clock, services, whose)
     finally:
         store.close()
 
@@ -182,7 +182,7 @@ def _unknown_campaign_error(what: str, known: list[RegisterEntry | UnreadEntry])
 
 def _refuse_working_campaign(entry: RegisterEntry | UnreadEntry) -> None:
     place = locate_registered_campaign(entry) if isinstance(entry, RegisterEntry) else None
-    if place and place.root and ControllerLock(place.root / ".muster", SystemClock()).held():
+    if place and place.root and installed_services().storage.lock(place.root / ".muster", SystemClock()).held():
         raise UsageError(
             "a controller works on it: it would be entered again",
             where=str(place.root),

@@ -32,7 +32,7 @@ from muster.app.overview.write_pack import (
     refuse_pack_target,
     write_pack,
 )
-from muster.engine.store.database_checks import refuse_newer_state
+from muster.engine.ports.services import installed_services
 from muster.files.atomic_write import mode_no_wider_than
 from muster.files.bounded_walk import walk_folders
 from muster.files.campaign_ownership import NOT_STARTED_HINT, begun_by_us, describe_not_started_here
@@ -327,7 +327,7 @@ def _files_of_checkpoint(path: str) -> Iterator[str]:
 
 def mark_unpacked_campaign(state: Path, folder: Path) -> None:
     """Before it can be seen: a campaign of a newer Muster would be refused by every command."""
-    refuse_newer_state(state)
+    installed_services().storage.refuse_newer(state)
     mark_unpacked_state(state, folder)
 
 

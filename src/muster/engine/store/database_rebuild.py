@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from muster.engine.ports.store import FsckReport, RebuildRequest
+from muster.engine.ports.store import FindSnapshots, FsckReport, RebuildRequest
 from muster.engine.store.database_checks import (
     OldDatabase,
     compare_dumps,
@@ -320,6 +320,13 @@ def _require_snapshots(folder: Path, mended: RepairedLog) -> None:
             hint="restore that file from a backup, or put campaign.yaml back as it was then; then `muster fsck` again",
             code="snapshot_missing",
         )
+
+
+def restore_missing_snapshots(folder: Path, snapshots: FindSnapshots) -> None:
+    """Those that are among what can still be made."""
+    for name in list_missing_snapshots(folder):
+        with contextlib.suppress(MusterError, OSError):
+            any(restore_missing_snapshot(folder, name, each) for each in snapshots(old_cell_hashes(folder)))
 
 
 def restore_missing_snapshot(folder: Path, name: str, taken: StoredSnapshot) -> bool:

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from muster.files.atomic_write import open_to_append, sync_folder, write_atomically
 from muster.files.crash_points import reach_crash_point
@@ -76,20 +76,6 @@ def _mask_decision_data(value: Any, texts: frozenset[str], mask: TextMask, *, to
 
 LOCK_PATIENCE_S = 2.0
 TAIL_BLOCK = 1 << 16  # bytes that are read at once, from the end, to find a torn line
-
-
-class DecisionLog(Protocol):
-    def append(self, decisions: Sequence[Decision]) -> tuple[int, int]:
-        """Durably; returns the range of bytes that the new lines take."""
-
-    def read(self, offset: int, end: int | None = None) -> Iterator[tuple[int, int, Decision]]:
-        """(begin, end, decision) of every whole line from offset on, up to the byte `end` where it is given."""
-
-    def sync(self) -> int:
-        """Makes durable what others have written; returns up to which byte."""
-
-    def size(self) -> int:
-        """Its length in bytes."""
 
 
 def _decode_log_lines(data: bytes, offset: int) -> Iterator[tuple[int, int, Decision]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from muster.engine.ports.store import CommitResult, ControllerSuperseded, LoggedDecision
+from muster.engine.ports.store import CommitResult, ControllerSuperseded, DecisionLog, LoggedDecision
 from muster.engine.store.database_checks import (
     DatabaseFile,
     database_has_decisions,
@@ -24,7 +24,7 @@ from muster.engine.store.database_checks import (
     refuse_newer_format,
     refuse_newer_snapshot,
 )
-from muster.engine.store.decision_log import DecisionLog, FileDecisionLog
+from muster.engine.store.decision_log import FileDecisionLog
 from muster.engine.store.fold import DECISION_KINDS, CellRows, fold_decision
 from muster.engine.store.fold_campaign_records import CLOCK_META, parse_clock_record
 from muster.engine.store.fold_cell_records import gates_by_cell, parse_refused_runs

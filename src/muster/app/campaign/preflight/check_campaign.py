@@ -32,7 +32,7 @@ from muster.app.campaign.preflight.config_warnings import warn_of_long_periods
 from muster.app.campaign.preflight.missing_programs import find_preflight_mistakes, find_unsupported_keys
 from muster.app.campaign.preflight.python_environments import find_environment_mistakes
 from muster.engine.ports.clock import Clock, SystemClock
-from muster.engine.store.database_checks import refuse_newer_state
+from muster.engine.ports.services import installed_services
 from muster.files.atomic_write import make_private_folder, write_atomically
 from muster.files.campaign_ownership import find_foreign_owner, refuse_foreign_campaign
 from muster.files.state_folder import refuse_bad_state_folder
@@ -60,7 +60,7 @@ def check_campaign(
     if (
         find_foreign_owner(root) is None
     ):  # of somebody else's state only the log is opened: SQLite would lay files beside it
-        refuse_newer_state(root / ".muster")
+        installed_services().storage.refuse_newer(root / ".muster")
     try:
         found = read_campaign_file(file)
     except CampaignInvalid as invalid:

@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from muster.bootstrap import install_local_services
 from muster.faces.cli.common.terminal_output import cleaned_streams, uncleaned_stream
 
 
 def run_command_line(arguments: list[str]) -> int:
+    install_local_services()
     with cleaned_streams():
         return _run_and_report(arguments)
 
