@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from muster.app.campaign.check_gates_and_loop import facts_of_gate_section
+from muster.app.campaign.check_gates_and_loop import facts_of_campaign_gate, facts_of_gate_section
 from muster.files.json_codec import TooManyJsonValues, check_json_values
 from muster.files.safe_open import read_regular_file
 from muster.files.state_folder import attempt_folder
@@ -27,6 +27,7 @@ from muster.stages.replay import (
     replay_gate,
     summarize_replay,
     try_single_changes,
+    windows_of_one,
 )
 from muster.stages.traces import (
     EvaluationRow,
@@ -309,3 +310,67 @@ def output_of_named_cell(root: Path, name: str) -> str:
         raise UsageError(f"{name} has not run yet", hint="`muster status` tells what has")
     output = attempt.outcome.output if attempt.outcome else None
     return output or str(attempt_folder(root / ".muster", *attempt.place) / "out")
+
+
+def facts_of_gates(folder: Path, flags: Path | None, gate: str) -> Iterator[tuple[str, TrainingFacts]]:
+    """Of a training's command line; or of the campaign in this folder: of all its gates, or of the named one."""
+    if flags:
+        yield flags.name, read_facts_of_flags(flags)
+        return
+    from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, load_known_state
+    from muster.app.campaign.load_campaign import read_campaign_file
+    from muster.readers.gate_traces import rows_of_past_runs
+
+    file = folder / CAMPAIGN_FILE_NAME
+    if not file.is_file():
+        raise UsageError(
+            f"there is no {CAMPAIGN_FILE_NAME} here", where=str(folder), hint="or name a command line: --flags FILE"
+        )
+    campaign, state = read_campaign_file(file).campaign, load_known_state(folder)
+    for name, each in select_campaign_gates(campaign, [gate] if gate else []).items():
+        yield name, facts_of_campaign_gate(campaign, each)._replace(runs=rows_of_past_runs(campaign, state, name))
+
+
+def check_gates(folder: Path, flags: Path | None, evals: Path | None, gate: str) -> list[GateCheck]:
+    """`evals`: evaluations of a past run, beside those of the campaign."""
+    told = read_evaluation_file(evals) if evals else None
+    return [
+        check_training_facts(name, facts._replace(runs=[*facts.runs, told.rows_for(facts)]) if told else facts)
+        for name, facts in facts_of_gates(folder, flags, gate)
+    ]
+
+
+def replay_gate_trace(
+    folder: Path, trace: str, setting: Path | None, gate: str, *, wins: str = "", windows_of_1: bool = False
+) -> tuple[GateReplay, EvaluationFile]:
+    """`setting`: a gate in YAML, or a command line; without it that of the trace itself, or of the campaign."""
+    path = folder / trace
+    told = read_evaluation_file(path if path.exists() else Path(output_of_named_cell(folder, trace)))
+    facts = _choose_setting(folder, told, setting, gate)
+    settings = facts.gate
+    if settings is None:
+        raise UsageError("there is no gate in it", where=str(setting or ""), hint="add success or failure criteria")
+    changed = settings._replace(wins=wins or settings.wins)
+    changed = windows_of_one(changed) if windows_of_1 else changed
+    own = changed == told.table.settings
+    return make_gate_replay(changed, told.rows_for(facts), strict=own, decided=told.decided if own else None), told
+
+
+def _choose_setting(folder: Path, told: EvaluationFile, file: Path | None, gate: str) -> TrainingFacts:
+    if file:
+        return read_facts_of_settings(folder / file, gate)
+    if told.table.settings:
+        return TrainingFacts(told.table.settings)
+    from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME
+
+    if not (folder / CAMPAIGN_FILE_NAME).is_file():
+        torn = f"; {told.table.skipped} of its lines can't be read" if told.table.skipped else ""
+        raise UsageError(
+            f"it holds no settings of a gate{torn}, and there is no {CAMPAIGN_FILE_NAME} here",
+            where=told.file,
+            hint="name a setting: --with FILE or --flags FILE",
+        )
+    found = list(facts_of_gates(folder, None, gate))
+    if len(found) != 1:
+        raise UsageError(f"there are {len(found)} gates: which?", hint=f"--gate {found[0][0]}")
+    return found[0][1]

@@ -17,7 +17,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import muster
 from muster.app.campaign.campaign_handle import CampaignHandle
@@ -30,6 +30,8 @@ from muster.app.campaign.stamp_files import (
     publish_derived_files,
     write_derived_file,
 )
+from muster.app.campaign.start_controller import Tell, observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
 from muster.app.facts.stamp_basis import OriginReader, make_cell_stamp
 from muster.app.gates.picture_captions import StageCaptions
 from muster.app.gates.staged_artifacts import (
@@ -41,10 +43,11 @@ from muster.app.gates.staged_artifacts import (
     staged_file_kind,
 )
 from muster.app.metrics.cell_history import attempt_that_counts, output_of_cell
+from muster.app.metrics.measure_runs import open_campaign_instead_of_path, select_named_cells
 from muster.files.atomic_write import make_public_folder
 from muster.files.safe_open import NotRegularFile, open_regular_file
 from muster.files.state_folder import attempt_folder
-from muster.model.errors import MusterError
+from muster.model.errors import MusterError, UsageError
 from muster.model.provenance import ResultOrigins
 from muster.readers.file_hashes import HashCache
 
@@ -235,6 +238,44 @@ class DrawnRunFiles:
     contradictions: Sequence[str]
     inputs: Mapping[str, str] = field(default_factory=dict)  # path -> sha256
     stamped: bool = False
+
+
+def drawn_files_as_json(made: DrawnRunFiles) -> dict[str, Any]:
+    return {
+        "folder": str(made.folder),
+        "files": [str(path) for path in made.files],
+        "captions": dict(made.captions),
+        "notes": list(made.notes),
+        "contradictions": list(made.contradictions),
+        "inputs": [{"path": path, "sha256": digest} for path, digest in made.inputs.items()],
+        "stamped": made.stamped,
+    }
+
+
+def draw_run_or_cell(target: str, base: Path, into: Path | None, language: str | None, tell: Tell) -> DrawnRunFiles:
+    """The folder of a run, one of its files, or a cell. What exists as a path is a path."""
+    path = base / target
+    if target.strip() and path.exists():
+        return draw_run_folder(_folder_of_run(path, target), into, language or "en")
+    missing = UsageError(
+        f"there is no folder {target!r}", hint="name the folder of a run, or a cell where a campaign is"
+    )
+    desk = open_campaign_instead_of_path(base, missing)
+    desk.refuse_stranger()
+    status = observe_and_revive(desk, tell)
+    name = resolve_one_cell(target, declared_names(status.state), withdrawn_names(status.state))
+    (cell,) = select_named_cells(status, [name])
+    return draw_cell_pictures(desk, status, cell, into, language or status.state.campaign.language)
+
+
+def _folder_of_run(path: Path, target: str) -> Path:
+    if path.is_dir():
+        return path
+    if staged_file_kind(path.name) is None:
+        raise UsageError(
+            f"{target} is none of the files of a run", hint=f"those are called {', '.join(STAGED_FILE_ENDINGS)}"
+        )
+    return path.parent
 
 
 def draw_run_folder(folder: Path, into: Path | None, language: str) -> DrawnRunFiles:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle, load_known_state
+from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.load_campaign import LoadedCampaign, check_machine_fit, read_runnable_campaign, submit_campaign
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.campaign.run_configs import place_variant_copy, replace_corrected_variants, variant_from_file
@@ -49,6 +50,12 @@ class AddedVariant:
 
     def has(self, cell: Cell) -> bool:
         return any(axis == VARIANT_AXIS and value.name == self.variant for axis, value in cell.values)
+
+    def exit_code(self, status: Status) -> int:
+        """Of a command that waited for its cells: 0 they are done, or wait for their turn; else as `muster wait`."""
+        if self.going_on or all(each.record.done for each in status.cells if self.has(each.record.cell)):
+            return 0
+        return 4 if status.going_on else 3
 
 
 def prepare_variant_run(folder: Path) -> ReadyCampaign:

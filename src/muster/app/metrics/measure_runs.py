@@ -15,8 +15,11 @@ from typing import Any
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status
+from muster.app.campaign.start_controller import Tell, observe_and_revive
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_cells, withdrawn_names
 from muster.app.metrics.cell_history import measure_run, read_cell_history
 from muster.files.bounded_walk import glob_paths
+from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
 from muster.model.errors import MusterError, UsageError
 from muster.readers.discovery.folder_walk import LOGS_LOOKED_FOR
 from muster.readers.records.logged_runs import (
@@ -182,6 +185,28 @@ def paths_matching_target(target: str, base: Path) -> list[str]:
         if not any(each.startswith(known.rstrip(os.sep) + os.sep) for known in outer):
             outer.append(each.rstrip(os.sep))
     return sorted(outer)
+
+
+def find_metrics_targets(target: str, folder: Path, keys: WantedKeys, tell: Tell) -> list[MetricsTarget]:
+    """A folder, or a cell; what exists as a path is a path."""
+    if paths := paths_matching_target(target, folder):
+        return [target_of_path(path, folder, keys) for path in paths]
+    missing = UsageError(f"there is no {target}", hint="name a folder, or a cell where a campaign is")
+    desk = open_campaign_instead_of_path(folder, missing)
+    status = observe_and_revive(desk, tell)
+    names = resolve_cells([target], declared_names(status.state), withdrawn_names(status.state))
+    return [target_of_cell(desk, cell, keys) for cell in select_named_cells(status, names)]
+
+
+def open_campaign_instead_of_path(folder: Path, missing: UsageError) -> CampaignHandle:
+    """For a name that is no path. `missing` is raised where there is no campaign that could have such a cell."""
+    try:
+        find_readable_root(folder)
+    except UsageError as error:
+        if error.code == NOT_YOURS_CODE:
+            raise
+        raise missing from None
+    return CampaignHandle.open(folder)
 
 
 def target_of_path(path: str, base: Path, keys: WantedKeys) -> MetricsTarget:

@@ -91,9 +91,7 @@ def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -
         print_json(made_variant_as_json(made) | {"cells": [cell_status_as_json(cell, status) for cell in cells]})
     elif joined.going_on:
         print(f"{format_count(len(cells))} more; the campaign goes on: `muster wait` waits, `muster status` tells")
-    if joined.going_on or all(cell.record.done for cell in cells):
-        return 0
-    return 4 if status.going_on else 3
+    return joined.exit_code(status)
 
 
 def made_variant_lines(made: MadeVariant) -> Iterator[str]:

@@ -5,39 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.check_gates_and_loop import facts_of_campaign_gate
-from muster.app.campaign.start_controller import observe_and_revive
-from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
 from muster.app.gates.replay_gates import (
     EvaluationFile,
     GateCheck,
     GateReplay,
-    check_training_facts,
+    check_gates,
     gate_check_as_json,
     gate_replay_as_json,
-    make_gate_replay,
     outline_training_facts,
-    read_evaluation_file,
-    read_facts_of_flags,
-    read_facts_of_settings,
-    select_campaign_gates,
+    replay_gate_trace,
 )
-from muster.app.gates.staged_artifacts import STAGED_FILE_ENDINGS, staged_file_kind
-from muster.app.gates.staged_pictures import DrawnRunFiles, draw_cell_pictures, draw_run_folder
-from muster.app.metrics.measure_runs import select_named_cells
+from muster.app.gates.staged_pictures import DrawnRunFiles, draw_run_or_cell, drawn_files_as_json
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
-from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
 from muster.locales import LANGUAGES
 from muster.model.errors import UsageError
-from muster.stages.contradictions import TrainingFacts
 from muster.stages.gate_decision import ADVANCE, FAILURE_HOLD, FALL_BACK, Decision
-from muster.stages.replay import windows_of_one
 
 DRAW_EXAMPLE = "Example:  muster gates draw runs/v40 --language zh   or   muster gates draw train/v2_full/2"
 
@@ -66,44 +53,13 @@ def draw(
     if language is not None and language not in LANGUAGES:
         raise UsageError(f"--language {language}: expected {' or '.join(LANGUAGES)}")
     base = folder_of_context(ctx)
-    made = _draw_target(target, base, base / out if out else None, language)
+    made = draw_run_or_cell(target, base, base / out if out else None, language, print_notice)
     if as_json_:
-        print_json(_drawn_files_as_json(made))
+        print_json(drawn_files_as_json(made))
     else:
         for line in _drawn_files_lines(made):
             print(line)
     return 0
-
-
-def _draw_target(target: str, base: Path, out: Path | None, language: str | None) -> DrawnRunFiles:
-    """What exists as a path is a path."""
-    path = base / target
-    if target.strip() and path.exists():
-        return draw_run_folder(_run_folder_of_target(path, target), out, language or "en")
-    try:
-        find_readable_root(base)
-    except UsageError as error:
-        if error.code == NOT_YOURS_CODE:
-            raise
-        raise UsageError(
-            f"there is no folder {target!r}", hint="name the folder of a run, or a cell where a campaign is"
-        ) from None
-    desk = CampaignHandle.open(base)
-    desk.refuse_stranger()
-    status = observe_and_revive(desk, print_notice)
-    name = resolve_one_cell(target, declared_names(status.state), withdrawn_names(status.state))
-    (cell,) = select_named_cells(status, [name])
-    return draw_cell_pictures(desk, status, cell, out, language or status.state.campaign.language)
-
-
-def _run_folder_of_target(path: Path, target: str) -> Path:
-    if path.is_dir():
-        return path
-    if staged_file_kind(path.name) is None:
-        raise UsageError(
-            f"{target} is none of the files of a run", hint=f"those are called {', '.join(STAGED_FILE_ENDINGS)}"
-        )
-    return path.parent
 
 
 def _drawn_files_lines(made: DrawnRunFiles) -> Iterator[str]:
@@ -113,18 +69,6 @@ def _drawn_files_lines(made: DrawnRunFiles) -> Iterator[str]:
         yield f"{paint_text(os.path.relpath(first), 'bold')}{also}"
         yield f"  {made.captions[stem]}"
     yield from (paint_text(note, "yellow") for note in made.notes)
-
-
-def _drawn_files_as_json(made: DrawnRunFiles) -> dict[str, Any]:
-    return {
-        "folder": str(made.folder),
-        "files": [str(path) for path in made.files],
-        "captions": dict(made.captions),
-        "notes": list(made.notes),
-        "contradictions": list(made.contradictions),
-        "inputs": [{"path": path, "sha256": digest} for path, digest in made.inputs.items()],
-        "stamped": made.stamped,
-    }
 
 
 app = typer.Typer(cls=VerbGroup, add_completion=False, epilog="Example:  muster gates check")
@@ -162,11 +106,8 @@ def check(
 
     Exit code: 1 where something contradicts itself.
     """
-    told = read_evaluation_file(folder_of_context(ctx) / evals) if evals else None
-    found = [
-        check_training_facts(name, _add_evaluations(facts, told))
-        for name, facts in _facts_of_named_gates(ctx, flags, gate)
-    ]
+    folder = folder_of_context(ctx)
+    found = check_gates(folder, folder / flags if flags else None, folder / evals if evals else None, gate)
     if as_json_:
         print_json({"gates": [gate_check_as_json(each) for each in found]})
     else:
@@ -203,17 +144,8 @@ def replay(
     """
     if wins not in ("", "failure", "success"):
         raise UsageError(f"--wins is failure or success, not {wins!r}")
-    told = _read_named_trace(ctx, trace)
-    facts = _choose_setting(ctx, told, with_ or flags, gate)
-    settings = facts.gate
-    if settings is None:
-        raise UsageError(
-            "there is no gate in it", where=str(with_ or flags or ""), hint="add success or failure criteria"
-        )
-    changed = settings._replace(wins=wins or settings.wins)
-    changed = windows_of_one(changed) if windows_of_1 else changed
-    own = changed == told.table.settings
-    found = make_gate_replay(changed, told.rows_for(facts), strict=own, decided=told.decided if own else None)
+    folder, setting = folder_of_context(ctx), with_ or flags
+    found, told = replay_gate_trace(folder, trace, setting, gate, wins=wins, windows_of_1=windows_of_1)
     if as_json_:
         print_json({"trace": told.file, **gate_replay_as_json(found)})
         return 0
@@ -221,58 +153,6 @@ def replay(
     for line in _gate_replay_lines(found, told):
         print(line)
     return 0
-
-
-def _facts_of_named_gates(ctx: typer.Context, flags: Path | None, gate: str) -> Iterator[tuple[str, TrainingFacts]]:
-    if flags:
-        yield flags.name, read_facts_of_flags(folder_of_context(ctx) / flags)
-        return
-    from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, load_known_state
-    from muster.app.campaign.load_campaign import read_campaign_file
-    from muster.readers.gate_traces import rows_of_past_runs
-
-    root = folder_of_context(ctx)
-    if not (root / CAMPAIGN_FILE_NAME).is_file():
-        raise UsageError(
-            f"there is no {CAMPAIGN_FILE_NAME} here", where=str(root), hint="or name a command line: --flags FILE"
-        )
-    campaign, state = read_campaign_file(root / CAMPAIGN_FILE_NAME).campaign, load_known_state(root)
-    for name, each in select_campaign_gates(campaign, [gate] if gate else []).items():
-        yield name, facts_of_campaign_gate(campaign, each)._replace(runs=rows_of_past_runs(campaign, state, name))
-
-
-def _add_evaluations(facts: TrainingFacts, told: EvaluationFile | None) -> TrainingFacts:
-    return facts._replace(runs=[*facts.runs, told.rows_for(facts)]) if told else facts
-
-
-def _read_named_trace(ctx: typer.Context, trace: str) -> EvaluationFile:
-    path = folder_of_context(ctx) / trace
-    if path.exists():
-        return read_evaluation_file(path)
-    from muster.app.gates.replay_gates import output_of_named_cell
-
-    output = output_of_named_cell(folder_of_context(ctx), trace)
-    return read_evaluation_file(Path(output))
-
-
-def _choose_setting(ctx: typer.Context, told: EvaluationFile, file: Path | None, gate: str) -> TrainingFacts:
-    if file:
-        return read_facts_of_settings(folder_of_context(ctx) / file, gate)
-    if told.table.settings:
-        return TrainingFacts(told.table.settings)
-    from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME
-
-    if not (folder_of_context(ctx) / CAMPAIGN_FILE_NAME).is_file():
-        torn = f"; {told.table.skipped} of its lines can't be read" if told.table.skipped else ""
-        raise UsageError(
-            f"it holds no settings of a gate{torn}, and there is no {CAMPAIGN_FILE_NAME} here",
-            where=told.file,
-            hint="name a setting: --with FILE or --flags FILE",
-        )
-    found = list(_facts_of_named_gates(ctx, None, gate))
-    if len(found) != 1:
-        raise UsageError(f"there are {len(found)} gates: which?", hint=f"--gate {found[0][0]}")
-    return found[0][1]
 
 
 def _print_gate_check(found: GateCheck) -> None:

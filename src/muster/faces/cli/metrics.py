@@ -5,33 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.start_controller import observe_and_revive
-from muster.app.campaign.verbs.choose_cells import declared_names, resolve_cells, withdrawn_names
 from muster.app.metrics.measure_runs import (
     METRIC_COLUMNS,
     WANDB_CLOCK_KEYS,
     MetricsTarget,
     RunMetrics,
     WantedKeys,
+    find_metrics_targets,
     measure_all_targets,
     measure_online_runs,
     metric_table_rows,
     metrics_as_json,
-    paths_matching_target,
-    select_named_cells,
-    target_of_cell,
-    target_of_path,
     value_age_s,
 )
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
-from muster.files.campaign_ownership import NOT_YOURS_CODE, find_readable_root
 from muster.model.errors import UsageError
 from muster.text.durations import format_calendar_duration
 from muster.text.terminal_text import escape_terminal_line
@@ -75,7 +67,7 @@ def metrics_command(
         [(wandb_online, partial(measure_online_runs, wandb_online, keys))] if wandb_online else []
     )
     for target in targets or []:
-        asked += _resolve_metrics_target(target, folder_of_context(ctx), keys)
+        asked += find_metrics_targets(target, folder_of_context(ctx), keys, print_notice)
     blocks = measure_all_targets(asked, keys)
     now = time.time()
     if as_json_:
@@ -87,22 +79,6 @@ def metrics_command(
             print()
         _print_run_metrics(block, now, clocks=any(each in WANDB_CLOCK_KEYS for each in key or []))
     return 0
-
-
-def _resolve_metrics_target(target: str, folder: Path, keys: WantedKeys) -> list[MetricsTarget]:
-    """A folder, or a cell; what exists as a path is a path."""
-    if paths := paths_matching_target(target, folder):
-        return [target_of_path(path, folder, keys) for path in paths]
-    try:
-        find_readable_root(folder)
-    except UsageError as error:
-        if error.code == NOT_YOURS_CODE:
-            raise
-        raise UsageError(f"there is no {target}", hint="name a folder, or a cell where a campaign is") from None
-    desk = CampaignHandle.open(folder)
-    status = observe_and_revive(desk, print_notice)
-    names = resolve_cells([target], declared_names(status.state), withdrawn_names(status.state))
-    return [target_of_cell(desk, cell, keys) for cell in select_named_cells(status, names)]
 
 
 def _print_run_metrics(block: RunMetrics, now: float, *, clocks: bool) -> None:
