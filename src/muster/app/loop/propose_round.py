@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from muster.app.campaign.campaign_code import CodeReader
@@ -19,6 +19,7 @@ from muster.app.campaign.cell_definitions import hash_definitions
 from muster.app.campaign.loop_progress import rounds_at_most
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.campaign.run_configs import LOOP_FOLDER, read_config_text
+from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell
 from muster.app.loop.next_round import NextRound, ProposedVariant, make_proposer_board, plan_next_round
 from muster.app.loop.proposers import make_proposer, write_optuna_study
 from muster.app.metrics.cell_history import read_cell_history
@@ -170,3 +171,61 @@ def record_next_round(desk: CampaignHandle, status: Status, found: NextRound) ->
 
 def observe_loop_campaign(desk: CampaignHandle) -> Status:
     return observe_campaign(desk)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedRound:
+    """The next round, or why there is none; its configs are written."""
+
+    found: NextRound
+    variants: list[Variant]
+    tried: list[TriedVariant]
+    command: str  # that runs it, where it was not taken in
+
+
+def prepare_round(desk: CampaignHandle, *, take: bool, number: int | None = None) -> PreparedRound | None:
+    """`take`: it is decided, too, and its runs may start. None: round `number` was decided already.
+
+    By hand, without a number, a round that is not over yet is refused: that is no reason to stop the loop.
+    """
+    desk.refuse_stranger()
+    status = observe_loop_campaign(desk)
+    loop = status.state.loop
+    if number is not None and loop.round + 1 != number:
+        return None
+    tried = read_tried_variants(desk, status)
+    found = propose_next_round(desk, status, tried, most=None if take else loop.round + 1)
+    if not take:
+        variants = write_round_configs(desk.root, found, loop.variants)
+    else:
+        if number is None:
+            _refuse_open_round(found, status, tried)
+        if void := record_next_round(desk, status, found):
+            raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
+        variants = [each.variant for each in found.proposed]
+    more = f" --rounds {found.round}" if found.round > rounds_at_most(desk.load()) else ""
+    return PreparedRound(found, variants, tried, f"muster loop run{more}")
+
+
+def _refuse_open_round(found: NextRound, status: Status, tried: Sequence[TriedVariant]) -> None:
+    newest = [each for each in tried if each.variant.round == status.state.loop.round]
+    if any(not run.over for each in newest for run in each.runs):
+        error = MusterError(f"the round was not taken in: {found.stopped}", hint="`muster wait` waits for its end")
+        error.exit = 3
+        raise error
+
+
+def find_loop_variant(status: Status, pattern: str) -> str:
+    """A variant of the loop by its name, or by a run of it."""
+    if pattern in [each.name for each in status.state.loop.variants]:
+        return pattern
+    job, names = loop_settings_of_status(status).job, declared_names(status.state)
+    seeds = [name for name in names if name.startswith(f"{pattern}/")]  # `train/act` of `train/act/0`, ...
+    named = [
+        value.name for each in seeds for axis, value in status.state.cells[each].cell.values if axis == VARIANT_AXIS
+    ]
+    name = seeds[0] if len(set(named)) == 1 and pattern not in names else resolve_one_cell(pattern, names)
+    cell = status.state.cells[name].cell
+    if cell.job != job:
+        raise UsageError(f"{name} is no run of the loop", hint=f"its runs are cells of {job}")
+    return cell.value(VARIANT_AXIS).name

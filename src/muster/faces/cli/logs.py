@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import os
-import shlex
 import sys
 import time
 from pathlib import Path
@@ -14,16 +13,13 @@ from typing import Annotated, BinaryIO, Protocol, TextIO
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.disk_use import describe_cleaning
 from muster.app.campaign.start_controller import observe_and_revive
-from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
-from muster.engine.judge.attempt_verdict import judge_attempt
+from muster.app.overview.attempt_log import AttemptEndObserver, find_attempt_log
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice, uncleaned_stream
 from muster.files.known_secrets import secret_mask_function
-from muster.files.state_folder import attempt_folder
-from muster.model.attempt import Attempt, CellRecord
-from muster.model.errors import MusterError, UsageError
+from muster.model.attempt import Attempt
+from muster.model.errors import UsageError
 from muster.text.terminal_text import TerminalFilter
 
 LONGEST_MASKED_LINE = 1 << 20  # what goes on for longer is masked in pieces
@@ -102,43 +98,15 @@ def logs_command(
         raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
     desk = CampaignHandle.open(folder_of_context(ctx))
     state = observe_and_revive(desk, print_notice).state
-    record = state.cells[resolve_one_cell(cell, declared_names(state), withdrawn_names(state))]
-    wanted = _choose_attempt(record, attempt)
-    name = "stderr.log" if err else "stdout.log"
-    path = attempt_folder(desk.state, *wanted.place) / name
-    if wanted.adopted:
-        where = wanted.outcome.output if wanted.outcome else None
-        raise MusterError(
-            f"attempt {wanted.n} of {record.cell.id} was adopted; Muster has no log of it", where=where or ""
-        )
-    if not path.exists() and (words := describe_cleaning(desk.store.events(record.cell.id), wanted.n)):
-        hint = f"`muster why {shlex.quote(record.cell.id)}` still tells how it ended"
-        raise MusterError(
-            f"the logs of attempt {wanted.n} of {record.cell.id} were {words}", where=str(path), hint=hint
-        )
+    log = find_attempt_log(desk, state, cell, attempt, err=err)
     if as_json_:
-        _print_log_json(wanted, path, raw=raw)
+        _print_log_json(log.attempt, log.path, raw=raw)
         return 0
     try:
-        _copy_log(desk, wanted, path, follow=follow, raw=raw)
+        _copy_log(desk, log.attempt, log.path, follow=follow, raw=raw)
     except KeyboardInterrupt:
         pass
     return 0
-
-
-def _choose_attempt(record: CellRecord, number: int | None) -> Attempt:
-    if record.last is None:
-        raise MusterError(
-            f"{record.cell.id} has not run yet, so there is no log",
-            hint=f"`muster why {shlex.quote(record.cell.id)}` says what it waits for",
-        )
-    if number is None:
-        return record.last
-    if not 1 <= number <= len(record.attempts):
-        raise UsageError(
-            f"{record.cell.id} has no attempt {number}", hint=f"it has attempts 1 to {len(record.attempts)}"
-        )
-    return record.attempts[number - 1]
 
 
 def _print_log_json(attempt: Attempt, path: Path, *, raw: bool) -> None:
@@ -153,14 +121,16 @@ def _print_log_json(attempt: Attempt, path: Path, *, raw: bool) -> None:
 
 
 def _copy_log(desk: CampaignHandle, attempt: Attempt, path: Path, *, follow: bool, raw: bool) -> None:
+    from muster.hosts.local.attempt_observer import AttemptObserver
+
     stream = uncleaned_stream(sys.stdout) if raw else sys.stdout
     to: ByteSink = TerminalSink(stream) if sys.stdout.isatty() else sys.stdout.buffer
     told = None if raw else MaskedLog(to)
     tail = FileTail(path, told or to)
-    ended = _HasEnded(desk, attempt)
+    ended = AttemptEndObserver(desk, attempt, AttemptObserver.of_state(desk.state, desk.store, desk.clock))
     try:
         while True:
-            over = not follow or ended()  # asked before the reading: what was written before the end is printed
+            over = not follow or ended.has_ended()  # asked before the reading: what was written until then is printed
             tail.copy()
             if over:
                 return
@@ -236,23 +206,3 @@ class FileTail:
             return self.path.stat().st_ino != os.fstat(file.fileno()).st_ino
         except FileNotFoundError:
             return False
-
-
-class _HasEnded:
-    """Whether an attempt has ended: recorded, or seen by our own eyes where nobody records."""
-
-    def __init__(self, desk: CampaignHandle, attempt: Attempt) -> None:
-        from muster.hosts.local.attempt_observer import AttemptObserver
-
-        self.desk, self.attempt = desk, attempt
-        self.looking = AttemptObserver.of_state(desk.state, desk.store, desk.clock)
-        self.state = desk.load()
-        self.looking.configure(self.state)
-
-    def __call__(self) -> bool:
-        cell, n = self.attempt.key
-        if not self.desk.store.records([cell])[0].attempts[n - 1].open:
-            return True
-        seen = self.looking.probe.look([self.attempt])[self.attempt.key]
-        job = self.state.job(self.state.cells[cell].cell.job)
-        return judge_attempt(self.attempt, seen, job).final

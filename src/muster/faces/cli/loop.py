@@ -4,31 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
-from muster.app.campaign.campaign_status import Status
-from muster.app.campaign.loop_progress import rounds_at_most
 from muster.app.campaign.run_configs import LOOP_FOLDER
 from muster.app.campaign.start_controller import observe_and_revive
-from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell
-from muster.app.loop.next_round import NextRound, next_round_as_json, variant_rulings_as_json
-from muster.app.loop.propose_round import (
-    explain_tried_variant,
-    loop_settings_of_status,
-    observe_loop_campaign,
-    propose_next_round,
-    read_tried_variants,
-    record_next_round,
-    write_round_configs,
-)
+from muster.app.loop.next_round import next_round_as_json, variant_rulings_as_json
+from muster.app.loop.propose_round import PreparedRound, explain_tried_variant, find_loop_variant, prepare_round
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
-from muster.model.errors import MusterError, UsageError
-from muster.model.variant import VARIANT_AXIS, Variant
+from muster.model.errors import UsageError
+from muster.model.variant import Variant
 from muster.rules.proposal_rules import explain_rulings
 from muster.text.describe_run import describe_resumed_log
 from muster.text.sentences import format_count
@@ -64,29 +53,17 @@ def propose(
     Exit code: 0 also where no further round comes; the reason is told.
     """
     desk = (CampaignHandle.open_to_act if take else CampaignHandle.open)(folder_of_context(ctx))
-    desk.refuse_stranger()
-    status = observe_loop_campaign(desk)
-    if number is not None and status.state.loop.round + 1 != number:
+    made = prepare_round(desk, take=take, number=number)
+    if made is None:
         print(f"round {number} was decided already")
         return 0
-    told = read_tried_variants(desk, status)
-    found = propose_next_round(desk, status, told, most=None if take else status.state.loop.round + 1)
-    if take:
-        if number is None:
-            _refuse_open_round(found, status, told)
-        void = record_next_round(desk, status, found)
-        if void:
-            raise MusterError(f"the round was not taken in: {void}", where=str(desk.root), hint="`muster status` tells")
-        variants = [each.variant for each in found.proposed]
-    else:
-        variants = write_round_configs(desk.root, found, status.state.loop.variants)
     if as_json_:
-        print_json(next_round_as_json(found, variants))
+        print_json(next_round_as_json(made.found, made.variants))
     else:
-        for line in _next_round_lines(desk, found, variants, taken=take):
+        for line in _next_round_lines(desk, made, taken=take):
             print(line)
     if take:
-        _write_round_report(desk, told)
+        _write_round_report(desk, made.tried)
     return 0
 
 
@@ -117,9 +94,7 @@ def explain(
     """Shows for each rule why it fired for a run or did not, with the numbers, and what it would change."""
     desk = CampaignHandle.open(folder_of_context(ctx))
     status = observe_and_revive(desk, print_notice)
-    settings = loop_settings_of_status(status)
-    variants = [each.name for each in status.state.loop.variants]
-    name = cell if cell in variants else _variant_of_argument(status, cell, settings.job)
+    name = find_loop_variant(status, cell)
     of_cell, found = explain_tried_variant(desk, status, name)
     if as_json_:
         print_json(variant_rulings_as_json(of_cell, found))
@@ -152,20 +127,6 @@ def report(
     for line in _loop_report_lines(made):
         print(line)
     return 0
-
-
-def _refuse_open_round(found: NextRound, status: Status, told: Sequence[TriedVariant]) -> None:
-    """That it is not over yet is no reason to stop the loop."""
-    newest = [each for each in told if each.variant.round == status.state.loop.round]
-    if any(not run.over for each in newest for run in each.runs):
-        error = MusterError(f"the round was not taken in: {found.stopped}", hint="`muster wait` waits for its end")
-        error.exit = 3
-        raise error
-
-
-def _command_to_go_on(desk: CampaignHandle, found: NextRound) -> str:
-    beyond = found.round > rounds_at_most(desk.load())
-    return f"muster loop run --rounds {found.round}" if beyond else "muster loop run"
 
 
 def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
@@ -203,37 +164,21 @@ def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
         print(f"the loop's report was not written: {trouble}; `muster loop report` tries again", file=sys.stderr)
 
 
-def _variant_of_argument(status: Status, pattern: str, job: str) -> str:
-    names = declared_names(status.state)
-    seeds = [name for name in names if name.startswith(f"{pattern}/")]  # `train/act` of `train/act/0`, ...
-    named = [
-        value.name for each in seeds for axis, value in status.state.cells[each].cell.values if axis == VARIANT_AXIS
-    ]
-    name = seeds[0] if len(set(named)) == 1 and pattern not in names else resolve_one_cell(pattern, names)
-    cell = status.state.cells[name].cell
-    if cell.job != job:
-        raise UsageError(f"{name} is no run of the loop", hint=f"its runs are cells of {job}")
-    return cell.value(VARIANT_AXIS).name
-
-
 def _variant_lineage_line(each: Variant) -> str:
     why = f": {each.reason} ({', '.join(each.edits)})" if each.edits else ""
     made = f" from {each.parent}{why}" if each.parent else f" (base){why}"
     return f"{paint_text(each.name, 'bold')}, round {each.round}{made}"
 
 
-def _next_round_lines(desk: CampaignHandle, found: NextRound, variants: list[Variant], *, taken: bool) -> Iterator[str]:
+def _next_round_lines(desk: CampaignHandle, made: PreparedRound, *, taken: bool) -> Iterator[str]:
+    found = made.found
     if found.stopped:
         yield f"no round {found.round}: {found.stopped}"
         return
-    yield paint_text(f"round {found.round}: {format_count(len(variants), 'variant')}", "bold")
-    for each in variants:
+    yield paint_text(f"round {found.round}: {format_count(len(made.variants), 'variant')}", "bold")
+    for each in made.variants:
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)
     listed = os.path.relpath(desk.root / LOOP_FOLDER / f"round-{found.round}.txt")
-    more = (
-        "they start with the next `muster up`"
-        if taken
-        else f"nothing was started; `{_command_to_go_on(desk, found)}` runs it"
-    )
+    more = "they start with the next `muster up`" if taken else f"nothing was started; `{made.command}` runs it"
     yield f"the configs are listed in {listed}; {more}"
