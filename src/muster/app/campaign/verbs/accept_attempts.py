@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.observe_campaign import observe_campaign
@@ -13,6 +13,7 @@ from muster.app.campaign.start_controller import Tell, observe_and_revive, start
 from muster.app.campaign.verbs.await_attempts import AttemptEndWaiter
 from muster.app.campaign.verbs.choose_cells import choose_cells, refuse_many_without_reason, require_shared_reason
 from muster.app.campaign.verbs.decide_for_cells import decide_for_cells
+from muster.engine.ports.probe import Probe, ProofReader
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
 from muster.model.attempt_snapshot import ExitRecord, ProofReading
@@ -26,10 +27,10 @@ class ProofObserver(Protocol):
     """Reads exits and proofs from the files of attempts, as they are now."""
 
     @property
-    def probe(self) -> Any: ...
+    def probe(self) -> Probe: ...
 
     @property
-    def proofs(self) -> Any: ...
+    def proofs(self) -> ProofReader: ...
 
     def configure(self, state: CampaignState) -> None: ...
 
