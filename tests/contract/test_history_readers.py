@@ -178,7 +178,7 @@ def test_another_state_after_every_batch_gives_the_same_summaries(
     form: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (history_parts, tensorboard, wandb_records):
-        monkeypatch.setattr(module, "BLOCK", 40_000)
+        monkeypatch.setattr(module, "READ_BLOCK", 40_000)
     rows = rows_of(4000)
     path = write(tmp_path / "log", form.encode(rows))
     meter = RunMeter([MetricFeed(form.make(str(path)))])

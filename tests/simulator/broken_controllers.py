@@ -24,6 +24,7 @@ from muster.model.attempt import Attempt, CellRecord
 from muster.model.attempt_snapshot import AttemptSnapshot, ProofReading
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.verdict import Cause, Verdict, VerdictState
+from simulator import campaign_brain
 from simulator.campaign_folder import Folder
 from simulator.executor import SimExecutor
 from simulator.probe import SimProbe
@@ -279,13 +280,7 @@ def convicts_at_once() -> AbstractContextManager[None]:
 
 
 def forgets_its_guard() -> AbstractContextManager[None]:
-    real = loop.ControllerLoop._turn
-
-    def alone(self: loop.ControllerLoop, wake: WakeReason) -> None:
-        self.guard = lambda _: None
-        real(self, wake)
-
-    return _instead(loop.ControllerLoop, "_turn", alone)
+    return _instead(campaign_brain.BrainExtension, "end_turn", lambda *_: None)
 
 
 def guard_leaves_with_its_controller() -> AbstractContextManager[None]:

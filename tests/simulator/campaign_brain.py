@@ -16,6 +16,7 @@ from muster.engine.controller.loop import ControllerLoop, ControllerPorts, LoopT
 from muster.engine.controller.watch_book import WatchBook
 from muster.engine.judge.signal_history import Thresholds
 from muster.engine.ports.executor import WakeReason
+from muster.engine.ports.extension import ControllerExtension
 from muster.hosts.local.launch_orders import LocalOrderComposer, OrderDefaults
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.calendar import format_iso_time
@@ -205,21 +206,10 @@ class Brain(Caller):
         ports = ControllerPorts(store, executor, SimProbe(scene, self), waker, clock, lock, signals)
         policy = LoopTimings(poll_s=self.poll_s, beat_s=self.poll_s)
 
-        def configure(fresh: CampaignState) -> None:
-            executor.configure(fresh.campaign.slots)
-
-        loop = SimLoop(ports, carrier, loaded, watches, policy, configure, self._publish)
-        loop.finish = SimFinish(scene, carrier)
+        extensions = (BrainExtension(self, executor), SimFinish(scene, carrier))
+        loop = SimLoop(ports, carrier, loaded, watches, policy, extensions)
         loop.seen = lambda sightings, verdicts: scene.checks.judged(self, sightings, verdicts)
-        loop.guard = self._keep_guard
         return Kept(loop, waker, executor, store)
-
-    def _keep_guard(self, state: CampaignState) -> None:
-        if state.intent.kind == "running":
-            self.scene.want_guard(self.life)
-
-    def _publish(self, _: CampaignState) -> None:
-        self.at("publish")
 
     def _turn(self, kept: Kept) -> None:
         woken = kept.waker.awake
@@ -264,6 +254,22 @@ class Brain(Caller):
             for hold in self.kept.executor.every_hold():
                 hold.drop(self)
         close_requests(self.scene, self)
+
+
+@dataclass(frozen=True, slots=True)
+class BrainExtension(ControllerExtension):
+    brain: Brain
+    executor: SimExecutor
+
+    def configure(self, state: CampaignState) -> None:
+        self.executor.configure(state.campaign.slots)
+
+    def publish(self, _: CampaignState) -> None:
+        self.brain.at("publish")
+
+    def end_turn(self, state: CampaignState) -> None:
+        if state.intent.kind == "running":
+            self.brain.scene.want_guard(self.brain.life)
 
 
 def floors(poll_s: float) -> Thresholds:

@@ -22,7 +22,7 @@ from muster.app.finish.power_off_rules import (
     check_power_off,
 )
 from muster.engine.controller.action_runner import ActionRunner
-from muster.engine.controller.loop import ExtensionResult
+from muster.engine.ports.extension import ControllerExtension, ExtensionResult
 from muster.model.campaign_state import CampaignState
 from simulator.campaign_folder import Folder
 from simulator.campaign_ports import SimClock
@@ -63,14 +63,16 @@ class Register:
         return NeighbourCampaign(name, f"/{name}", left, (LivingRemains("train@1", shim_held=True),) if lives else ())
 
 
-class SimFinish:
-    """The loop's `finish`: nothing but the power-off."""
+class SimFinish(ControllerExtension):
+    """A finish of nothing but the power-off."""
 
     def __init__(self, scene: Scene, carrier: ActionRunner) -> None:
         self.scene, self.clock = scene, SimClock(scene.world)
         self.powering = PowerOffStep(PowerSwitch(self._look, self._run, PAUSE_S), self.clock, carrier.decision)
 
-    def __call__(self, state: CampaignState) -> ExtensionResult:
+    def at_rest(self, state: CampaignState, *, complete: bool) -> ExtensionResult:
+        if not complete:
+            return (), True
         due = finish_steps.next_finish_action(state)
         if isinstance(due, finish_steps.PowerOff):
             return self.powering(due, state), False

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from muster.app.gates.gate_watcher import GateProgress, WatchedGate, unrecorded_gate_events
-from muster.engine.controller.action_runner import EventQueue
 from muster.engine.controller.loop import ControllerLoop
-from muster.model.campaign_state import GateEvent, GateRecord, GateUpdate
+from muster.engine.ports.extension import Observation, ScriptedExtension
+from muster.model.campaign_state import GateRecord
+from muster.model.decision import Decision
 from muster.readers.gate_stream import open_gate_stream
 from muster.stages.gate_settings import GateSettings
 from muster.stages.traces import EvaluationRow
@@ -165,22 +166,20 @@ class Disk:
 def test_on_a_full_disk_an_event_is_told_once_all_the_same() -> None:
     disk = Disk()
     heard: list[Any] = []
-    event = GateEvent("rise", 2, "advance", 1, "2 successes in a row: on to phase 1")
-    attempt = SimpleNamespace(cell="train/0", n=1)
-    carrier = SimpleNamespace(decision=lambda kind, reason, **_: SimpleNamespace(kind=kind, reason=reason))
+    gates = ScriptedExtension(Observation([Decision("gate", "controller"), Decision("notice", "controller")]))
     loop: Any = SimpleNamespace(
-        gates=lambda _: GateUpdate(() if disk.log else [("train/0", 1, event)]),
-        state=SimpleNamespace(cells={"train/0": SimpleNamespace(attempts=[attempt])}),
-        news=EventQueue(carrier),  # type: ignore[arg-type]
+        extensions=[gates],
+        state=None,
         ports=SimpleNamespace(store=disk),
         _absorb=lambda _: None,
         _notify=lambda decisions: heard.extend(each for each in decisions if each.kind == "notice"),
     )
     for _ in range(3):
         with pytest.raises(OSError, match="No space"):
-            ControllerLoop._hear_gates(loop)
+            ControllerLoop._observe(loop, polling=False)
     disk.full = False
-    ControllerLoop._hear_gates(loop)
-    ControllerLoop._hear_gates(loop)
+    ControllerLoop._observe(loop, polling=False)
+    gates.observed = Observation()  # it is recorded
+    ControllerLoop._observe(loop, polling=False)
     assert [each.kind for each in disk.log] == ["gate", "notice"]
-    assert (len(heard), loop.news.take()) == (1, [])
+    assert len(heard) == 1

@@ -8,23 +8,32 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from muster.app.campaign.campaign_code import CodeWatch
 from muster.app.campaign.campaign_handle import are_guards_wanted, revive_command
-from muster.app.campaign.campaign_status import ControllerStatus, build_status
-from muster.app.campaign.registered_campaigns import Entered
+from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
+from muster.app.campaign.registered_campaigns import RegisterKeeper
 from muster.app.finish.power_off import read_recorded_environment
-from muster.app.finish.run_finish import FinishRunner, attempt_of_step, notify_people, tokens_of_open_steps
-from muster.app.overview.status_tsv import write_status_tsv
+from muster.app.finish.run_finish import (
+    CampaignFinish,
+    FinishRunner,
+    LoopRounds,
+    PeopleNotifier,
+    attempt_of_step,
+    tokens_of_open_steps,
+)
+from muster.app.overview.status_tsv import StatusTables
 from muster.bootstrap import install_local_services
 from muster.engine.controller.action_runner import ActionRunner
 from muster.engine.controller.loop import ControllerLoop, ControllerPorts, LoopTimings
 from muster.engine.controller.watch_book import WatchBook
 from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.extension import ControllerExtension, LazyObserver
 from muster.engine.ports.time_scale import poll_seconds, thresholds_from_env
 from muster.engine.store.controller_files import (
     ClaimMachines,
@@ -62,14 +71,16 @@ from muster.hosts.local.kernel import KernelLog
 from muster.hosts.local.launch_orders import LocalOrderComposer, OrderDefaults
 from muster.hosts.local.vitals import VitalsReader
 from muster.hosts.local.waker import LocalWaker
-from muster.model.attempt import Attempt, AttemptKey, CellRecord
+from muster.model.attempt import Attempt, CellRecord
 from muster.model.calendar import format_iso_time
-from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateUpdate
+from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.errors import STATE_FORMAT, NewerStateError
 from muster.readers.attempt_facts import read_order
 
 if TYPE_CHECKING:
+    from muster.app.gates.gate_watcher import GateWatcher
+    from muster.app.loop.run_pruning import RunPruner
     from muster.app.metrics.cell_history import AttemptTrace
 
 
@@ -112,7 +123,6 @@ def _open_execution_folders(state_folder: Path, state: CampaignState) -> Iterato
 REVIVE_S = 30.0
 ENTRY_POLLS = 12  # after so many the register is looked at: once a minute
 REVIVED_BY_REASONS = {"shim": "revived by a shim", "guard": "revived by the guard"}
-RunsToPrune = Callable[[CampaignState], Mapping[AttemptKey, str]]
 
 
 def main(argv: list[str]) -> int:
@@ -175,14 +185,14 @@ def run_controller(root: Path, state: Path, clock: SystemClock, lock: Controller
     enter_register(state, loaded.campaign.name, clock.wall())
     os.environ.update(key_for_children(state))
     loop = build_controller_loop(root, state, store, clock, lock, loaded, who)
-    keeper = attach_guard_keeper(loop, state, clock)
-    stay_entered(loop, state, clock)
+    if are_guards_wanted() and (words := pop_guard_notice(state)):
+        loop.news.lost(words)
     try:
         loop.run()
         drop_unneeded_environments(store, state)
     finally:
-        if keeper:
-            keeper.close()
+        for extension in loop.extensions:
+            extension.close()
         loop.ports.executor.close()
         loop.ports.waker.close()
         store.close()
@@ -216,13 +226,7 @@ def build_controller_loop(
     code = CodeWatch(loaded.campaign, root, clock)
     apply_recorded_umask(loaded)
 
-    def configure(fresh: CampaignState) -> None:
-        apply_recorded_umask(fresh)
-        code.configure(fresh.campaign)
-        executor.configure(fresh.campaign.slots)
-        looking.configure(fresh)
-        watching.configure(fresh)
-
+    settings = CampaignSettings(code, executor, looking, watching)
     around = OrderDefaults(
         root=root,
         state=state,
@@ -249,32 +253,60 @@ def build_controller_loop(
     # of their own: the proofs of the other pair are for the judge
     eyes = AttemptObserver(executor.folder, clock, vitals, executor.traces)
 
-    folder = state
-
-    def publish(state: CampaignState) -> None:
+    def look_at_campaign(fresh: CampaignState) -> Status:
         me = ControllerStatus(True, os.getpid())
-        with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
-            eyes.configure(state)
-            seen = eyes.probe.look(state.open_attempts)
-            found = build_status(
-                state, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=read_boot_id(), watch_of=watches.of
-            )
-            write_status_tsv(root, found)
-            drop_unneeded_environments(store, folder)
+        eyes.configure(fresh)
+        seen = eyes.probe.look(fresh.open_attempts)
+        return build_status(
+            fresh, seen, me, wall=clock.wall(), boot=clock.boot(), boot_id=read_boot_id(), watch_of=watches.of
+        )
 
-    loop = ControllerLoop(ports, carrier, loaded, watches, policy, configure, publish)
-
-    def tell(decision: Decision) -> None:
-        notify_people(loop.state, str(root), decision)
-
-    loop.notify = tell
     finishing = FinishRunner(
         root, clock, carrier.decision, epoch=loaded.epoch, revive_s=around.revive_s, warm=executor.warm
     )
-    loop.rounds, loop.finish = finishing.rounds, finishing
-    loop.hopeless = _lazy_run_pruning(executor, watches, clock)
-    loop.gates = _lazy_gate_watcher(executor, watches, clock)
-    return loop
+    extensions: list[ControllerExtension] = [
+        settings,
+        LazyObserver(  # most campaigns prune nothing and have no gates: they load nothing for it
+            lambda campaign: bool((campaign.loop or {}).get("prune")),
+            lambda: load_run_pruner(executor, watches, clock),
+        ),
+        LazyObserver(lambda campaign: bool(campaign.gates), lambda: load_gate_watcher(executor, watches, carrier)),
+        LoopRounds(finishing),
+        CampaignFinish(finishing),
+        PeopleNotifier(str(root)),
+        StatusTables(root, look_at_campaign),
+        EnvironmentKeeper(store, state),
+        *([GuardKeeper(state, clock, waker.attend, waker.ignore)] if are_guards_wanted() else []),
+        RegisterKeeper(state, clock, ENTRY_POLLS * poll_seconds()),
+    ]
+    return ControllerLoop(ports, carrier, loaded, watches, policy, extensions)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignSettings(ControllerExtension):
+    """What the machine's side of the controller takes from a campaign."""
+
+    code: CodeWatch
+    executor: LocalExecutor
+    looking: AttemptObserver
+    watching: LivenessSignals
+
+    def configure(self, state: CampaignState) -> None:
+        apply_recorded_umask(state)
+        self.code.configure(state.campaign)
+        self.executor.configure(state.campaign.slots)
+        self.looking.configure(state)
+        self.watching.configure(state)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentKeeper(ControllerExtension):
+    store: SqliteStore
+    state_folder: Path
+
+    def publish(self, state: CampaignState) -> None:  # noqa: ARG002
+        with contextlib.suppress(OSError):
+            drop_unneeded_environments(self.store, self.state_folder)
 
 
 def apply_recorded_umask(state: CampaignState) -> None:
@@ -282,73 +314,26 @@ def apply_recorded_umask(state: CampaignState) -> None:
     use_private_umask(recorded_umask(read_recorded_environment(state) or {}))
 
 
-def stay_entered(loop: ControllerLoop, state: Path, clock: SystemClock) -> None:
-    entered, guard = Entered(state, clock, ENTRY_POLLS * poll_seconds()), loop.guard
-
-    def tend(now: CampaignState) -> None:
-        guard(now)
-        entered.tend(now.campaign.name)
-
-    loop.guard = tend
-
-
-def attach_guard_keeper(loop: ControllerLoop, state: Path, clock: SystemClock) -> GuardKeeper | None:
-    """From the first turn on somebody starts us again if we end without a word."""
-    if not are_guards_wanted() or not isinstance(loop.ports.waker, LocalWaker):
-        return None
-    keeper = GuardKeeper(state, clock, loop.ports.waker.attend, loop.ports.waker.ignore)
-
-    def guard(now: CampaignState) -> None:
-        if now.intent.kind == "running":
-            keeper.tend()
-
-    loop.guard = guard
-    if words := pop_guard_notice(state):
-        loop.news.lost(words)
-    return keeper
-
-
-def _lazy_run_pruning(executor: LocalExecutor, watches: WatchBook, clock: SystemClock) -> RunsToPrune:
-    """Most campaigns prune nothing, and load nothing for it."""
-    pruning: list[RunsToPrune] = []
+def load_run_pruner(executor: LocalExecutor, watches: WatchBook, clock: SystemClock) -> RunPruner:
+    from muster.app.loop.run_pruning import RunPruner
+    from muster.app.metrics.cell_history import trace_attempt_chain
 
     def chain(record: CellRecord, attempt: Attempt) -> Sequence[AttemptTrace]:
-        from muster.app.metrics.cell_history import trace_attempt_chain
-
         output = attempt.outcome.output if attempt.outcome else watches.output_of(attempt)
         place = output or str(executor.folder(*attempt.place) / "out")
         return trace_attempt_chain(executor.state, record, attempt, place)
 
-    def hopeless(state: CampaignState) -> Mapping[AttemptKey, str]:
-        if not (state.campaign.loop or {}).get("prune"):
-            return {}
-        if not pruning:
-            from muster.app.loop.run_pruning import RunPruner
-
-            pruning.append(RunPruner(chain, clock))
-        return pruning[0](state)
-
-    return hopeless
+    return RunPruner(chain, clock)
 
 
-def _lazy_gate_watcher(
-    executor: LocalExecutor, watches: WatchBook, clock: SystemClock
-) -> Callable[[CampaignState], GateUpdate]:
-    """Most campaigns have none, and load nothing for them."""
-    gating: list[Callable[[CampaignState], GateUpdate]] = []
+def load_gate_watcher(executor: LocalExecutor, watches: WatchBook, carrier: ActionRunner) -> GateWatcher:
+    from muster.app.gates.gate_watcher import GateWatcher
+    from muster.readers.resume import numbers_of_attempts_before
 
-    def gates(state: CampaignState) -> GateUpdate:
-        if not state.campaign.gates:
-            return NO_GATE_UPDATE
-        if not gating:
-            from muster.app.gates.gate_watcher import GateWatcher
-            from muster.readers.resume import numbers_of_attempts_before
-
-            before = partial(numbers_of_attempts_before, executor.state)
-            gating.append(GateWatcher(executor.folder, watches.output_of, before, clock, poll_seconds()))
-        return gating[0](state)
-
-    return gates
+    before = partial(numbers_of_attempts_before, executor.state)
+    return GateWatcher(
+        executor.folder, watches.output_of, before, carrier.clock, carrier.decision, every_s=poll_seconds()
+    )
 
 
 if __name__ == "__main__":

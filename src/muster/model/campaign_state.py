@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from muster.model.attempt import Attempt, AttemptKey, CellRecord, UnadoptedRun
+from muster.model.attempt import Attempt, CellRecord, UnadoptedRun
 from muster.model.calendar import NO_CLOCK_RECORD, ClockRecord
 from muster.model.campaign import Campaign, Job, Money
 from muster.model.campaign_location import NEVER_MOVED, CampaignLocation
@@ -72,15 +72,6 @@ class FinishRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class GateEvent:
-    gate: str
-    iteration: int
-    state: str  # advance | fall_back | failure_hold: more failures than are borne | hold: an earlier one counts no more
-    phase: int  # after it
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class GateRecord:
     """The newest event of a gate over a cell."""
 
@@ -90,17 +81,6 @@ class GateRecord:
     phase: int
     why: str = ""
 
-
-@dataclass(frozen=True, slots=True)
-class GateUpdate:
-    """What gates say now of the attempts that they watch."""
-
-    events: Sequence[tuple[str, int, GateEvent]] = ()  # cell, attempt, what happened and is not recorded yet
-    stops: Mapping[AttemptKey, tuple[str, str]] = field(default_factory=dict)  # attempts to stop: cause, why
-    left: frozenset[AttemptKey] = frozenset()  # attempts that were not read to their end yet
-
-
-NO_GATE_UPDATE = GateUpdate()
 
 IntentKind = Literal["running", "down", "held"]
 CellFilter = tuple[Mapping[str, tuple[str, ...]], ...]  # each mapping axis -> values; all must fit

@@ -22,6 +22,7 @@ from muster.engine.controller.decide import (
 from muster.engine.judge.attempt_verdict import judge_attempt
 from muster.engine.plan.scheduling import CellQueue
 from muster.engine.ports.executor import Slot
+from muster.engine.ports.extension import StopRequest
 from muster.model.attempt import Attempt, CellRecord, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, ProcessIdentity, ProofReading
 from muster.model.campaign import Axis, AxisValue, Campaign, Job, Slots, SlotUse
@@ -211,12 +212,13 @@ def test_stop_and_timeout_are_asked_for_once() -> None:
 
 def test_a_run_that_has_ended_is_not_pruned() -> None:
     """Children that it left behind keep the attempt open; what it scored is there."""
-    state, hopeless = world(), {("train/0", 1): "worse than the others"}
+    state = world()
+    hopeless = {("train/0", 1): [StopRequest("pruned", "worse than the others", only_running=True)]}
     put(state, attempt("train/0"))
-    asked = see(state, {"train/0": ALIVE}, hopeless=hopeless)
+    asked = see(state, {"train/0": ALIVE}, stops=hopeless)
     assert [a.cause for a in asked if isinstance(a, Stop)] == ["pruned"]
     for ended in (replace(ALIVE, main="gone", strays=(101,)), replace(ALIVE, main="zombie")):
-        assert not [a for a in see(state, {"train/0": ended}, hopeless=hopeless) if isinstance(a, Stop)]
+        assert not [a for a in see(state, {"train/0": ended}, stops=hopeless) if isinstance(a, Stop)]
 
 
 @pytest.mark.parametrize("cause", ["user_stop", "timeout", "budget_stop", "stalled"])

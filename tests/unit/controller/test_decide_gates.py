@@ -8,8 +8,9 @@ import pytest
 from test_decide import ALIVE, DONE, attempt, dead, put, see, world
 
 from muster.engine.controller.decide import End, Settle, Start, Stop
+from muster.engine.ports.extension import StopRequest
 from muster.model.attempt import Outcome
-from muster.model.campaign_state import CampaignState, GateRecord, GateUpdate
+from muster.model.campaign_state import CampaignState, GateRecord
 from muster.model.verdict import VerdictState
 
 OPEN = GateRecord(1, 4, "advance", 1, "2 successes in a row: on to phase 1")
@@ -27,13 +28,13 @@ def gated(*opened: str) -> CampaignState:
     return state
 
 
-def left(*cells: str) -> GateUpdate:
-    return GateUpdate(left=frozenset((cell, 1) for cell in cells))
+def left(*cells: str) -> frozenset[tuple[str, int]]:
+    return frozenset((cell, 1) for cell in cells)
 
 
 def test_an_open_gate_lets_its_job_start_once_all_of_the_run_was_read() -> None:
     state = gated("train/0", "train/1")
-    actions = see(state, {"train/0": DONE}, gates=left("train/0"))
+    actions = see(state, {"train/0": DONE}, unread=left("train/0"))
     assert isinstance(actions[0], Settle)
     assert [each.cell for each in actions if isinstance(each, Start)] == ["eval/1"]
     put(state, attempt("train/0", outcome=Outcome(VerdictState.DONE)))
@@ -43,7 +44,7 @@ def test_an_open_gate_lets_its_job_start_once_all_of_the_run_was_read() -> None:
 def test_a_campaign_does_not_end_before_its_runs_were_read() -> None:
     state = gated()
     put(state, attempt("train/0", outcome=Outcome(VerdictState.DONE)))
-    assert see(state, gates=left("train/2")) == []
+    assert see(state, unread=left("train/2")) == []
     (end,) = see(state)
     assert end == End(False, "nothing runs and nothing may start: 3 BLOCKED")
 
@@ -60,8 +61,8 @@ def test_a_shut_gate_keeps_its_job_from_starting_and_from_being_retried(record: 
 
 def test_a_gate_that_bears_no_more_stops_its_run_once() -> None:
     state = gated()
-    news = GateUpdate(stops={("train/0", 1): ("gate_stop", "why")})
-    (stop,) = (each for each in see(state, {"train/0": ALIVE}, gates=news) if isinstance(each, Stop))
+    stops = {("train/0", 1): [StopRequest("gate_stop", "why")]}
+    (stop,) = (each for each in see(state, {"train/0": ALIVE}, stops=stops) if isinstance(each, Stop))
     assert (stop.cause, stop.reason) == ("gate_stop", "why")
-    again = see(state, {"train/0": ALIVE}, gates=news, stopping={("train/0", 1): stop})
+    again = see(state, {"train/0": ALIVE}, stops=stops, stopping={("train/0", 1): stop})
     assert not any(isinstance(each, Stop) for each in again)

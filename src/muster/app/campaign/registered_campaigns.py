@@ -16,6 +16,7 @@ from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.finish_steps import build_finish_view, is_matrix_settled
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.engine.ports.clock import Clock, SystemClock
+from muster.engine.ports.extension import ControllerExtension
 from muster.engine.ports.services import installed_services
 from muster.files.campaign_ownership import enter_register, find_foreign_owner
 from muster.files.campaign_register import (
@@ -101,21 +102,21 @@ def listed_campaign_as_json(each: ListedCampaign) -> dict[str, Any]:
     }
 
 
-class Entered:
+class RegisterKeeper(ControllerExtension):
     """Keeps a living controller's campaign in the register: where that is deleted, `muster ls` would show nothing."""
 
-    def __init__(self, state: Path, clock: Clock, every_s: float) -> None:
-        self.state, self.clock, self.every_s = state, clock, every_s
+    def __init__(self, folder: Path, clock: Clock, every_s: float) -> None:
+        self.folder, self.clock, self.every_s = folder, clock, every_s  # `folder`: .muster
         self._next = clock.boot() + every_s
 
-    def tend(self, name: str) -> None:
-        """In every turn: one look at the entry when it is due."""
+    def end_turn(self, state: CampaignState) -> None:
+        """One look at the entry when it is due."""
         if self.clock.boot() < self._next:
             return
         self._next = self.clock.boot() + self.every_s
         with contextlib.suppress(OSError, UsageError):  # UsageError: there is no home
-            if not has_entry(private_home(), self.state):
-                enter_register(self.state, name, self.clock.wall())
+            if not has_entry(private_home(), self.folder):
+                enter_register(self.folder, state.campaign.name, self.clock.wall())
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import secrets
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,6 +41,7 @@ from muster.engine.judge.attempt_verdict import LOST_KIND, judge_attempt
 from muster.engine.plan.retry import RETRIED_AT_ONCE, RETRIED_ONCE
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import Lease
+from muster.engine.ports.extension import ControllerExtension, ExtensionResult, MakeDecision
 from muster.files.atomic_write import umask_of_caller
 from muster.files.known_secrets import mask_secrets
 from muster.files.own_processes import own_process_environment, own_python_command, without_code_variables
@@ -67,6 +68,14 @@ def notify_people(state: CampaignState, root: str, decision: Decision) -> list[F
     notice = _notice_as_json(state, decision)
     commands = [str(each["run"]) for each in state.campaign.notify if isinstance(each, Mapping) and each.get("run")]
     return [run_in_daemon_thread(partial(_run_notice_command, command, root, notice)) for command in commands]
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleNotifier(ControllerExtension):
+    root: str
+
+    def notify(self, state: CampaignState, decision: Decision) -> None:
+        notify_people(state, self.root, decision)
 
 
 def _notice_as_json(state: CampaignState, decision: Decision) -> dict[str, object]:
@@ -117,9 +126,6 @@ INCOMPLETE_EXIT_CODE = 3  # how `muster report` ends where cells are missing
 OWN_STEPS = ("report", "docs", "round")
 _STEP_JOB = Job("finish", (), ())
 
-MakeDecision = Callable[..., Decision]  # carrier.decision
-FinishTurn = tuple[list[Decision], bool]  # what to record before anything else is done; whether nothing is left to do
-
 
 class StepExecutor(LocalExecutor):
     """Shims in `.muster/finish/<step>/<n>`, without a slot."""
@@ -145,7 +151,7 @@ class FinishRunner:
         self._telling: list[Future[str]] | None = None
         self._powering = PowerOffStep(build_power_switch(root), clock, decide)
 
-    def __call__(self, state: CampaignState) -> FinishTurn:
+    def next_finish_step(self, state: CampaignState) -> ExtensionResult:
         """Called in turn after turn while every cell is settled, and again after what it returned was recorded."""
         match next_finish_action(state):
             case NothingDue(over):
@@ -159,7 +165,7 @@ class FinishRunner:
             case PowerOff() as due:
                 return self._powering(due, state), False
 
-    def rounds(self, state: CampaignState) -> FinishTurn:
+    def next_round_step(self, state: CampaignState) -> ExtensionResult:
         """The same for a loop: called when nothing runs and nothing may start, whatever became of the cells."""
         match next_round_action(state):
             case NothingDue(over):
@@ -309,6 +315,26 @@ class FinishRunner:
         self._telling = None
         told = "; ".join(troubles) or f"told {count} channel{'s' if count != 1 else ''}"
         return [self._end(record, StepOutcome(True, told))]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRounds(ControllerExtension):
+    """Makes the next round of a loop."""
+
+    runner: FinishRunner
+
+    def at_rest(self, state: CampaignState, *, complete: bool) -> ExtensionResult:  # noqa: ARG002
+        return self.runner.next_round_step(state)
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignFinish(ControllerExtension):
+    """Carries the finish out."""
+
+    runner: FinishRunner
+
+    def at_rest(self, state: CampaignState, *, complete: bool) -> ExtensionResult:
+        return self.runner.next_finish_step(state) if complete else ((), True)
 
 
 def _name_of_stopped_part(record: FinishStepRecord) -> str:

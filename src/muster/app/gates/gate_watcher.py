@@ -14,15 +14,18 @@ from typing import Any
 
 from muster.app.metrics.cell_history import attempt_that_counts
 from muster.engine.ports.clock import Clock
+from muster.engine.ports.extension import ControllerExtension, MakeDecision, Observation, StopRequest
 from muster.files.atomic_write import make_private_folder, private_opener
 from muster.model.attempt import Attempt, CellRecord
-from muster.model.campaign_state import CampaignState, GateEvent, GateRecord, GateUpdate
+from muster.model.campaign_state import CampaignState, GateRecord
+from muster.model.decision import Decision
 from muster.readers.background_reader import BackgroundReader
 from muster.readers.gate_stream import GateStream, open_gate_stream
 from muster.readers.gate_traces import TRACE_FOLDER, newest_gate_rows
 from muster.readers.output_files import folder_of_output
 from muster.stages.gate import Gate
-from muster.stages.gate_decision import ADVANCE, FALL_BACK, HOLD, Decision
+from muster.stages.gate_decision import ADVANCE, FALL_BACK, HOLD
+from muster.stages.gate_decision import Decision as GateDecision
 from muster.stages.gate_settings import GateSettings
 from muster.stages.schedule import Schedule
 from muster.stages.traces import EvaluationRow, drop_superseded_rows, head, rows_with_gate_keys
@@ -32,6 +35,15 @@ GATE_PATIENCE_S = 60.0  # with what has ended and does not answer
 READ_TRIES = 3  # at what has ended and can't be read: nobody waits for it for ever
 GateKey = tuple[str, int, str]  # cell, attempt, gate
 _CAUSES = {"stop": "gate_stop", "prune": "pruned"}
+
+
+@dataclass(frozen=True, slots=True)
+class GateEvent:
+    gate: str
+    iteration: int
+    state: str  # advance | fall_back | failure_hold: more failures than are borne | hold: an earlier one counts no more
+    phase: int  # after it
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +124,7 @@ class WatchedGate:
         decided += [self._decide(row) for row in rows[of_before:]]
         self._write(decided, "w")
 
-    def _decide(self, row: EvaluationRow) -> Decision:
+    def _decide(self, row: EvaluationRow) -> GateDecision:
         stage = row.stage
         if not stage and self.schedule and row.iteration >= 1:
             stage = self.schedule.stage_at(row.iteration).type
@@ -122,7 +134,7 @@ class WatchedGate:
         self._broken = found.broken
         return found
 
-    def _write(self, decided: Sequence[Decision], mode: str) -> None:
+    def _write(self, decided: Sequence[GateDecision], mode: str) -> None:
         """For people, and for `gates replay`: what it says can be made again from what the run wrote."""
         lines = [each.line() for each in decided if len(self.rows) <= MANY_ROWS or each.state != HOLD]
         try:
@@ -137,13 +149,14 @@ class WatchedGate:
 
 
 @dataclass(slots=True)
-class GateWatcher:
+class GateWatcher(ControllerExtension):
     """`folder_of`: an attempt's own folder; `output_of`: where an open one writes, as far as is known."""
 
     folder_of: Callable[[str, int], Path]
     output_of: Callable[[Attempt], str | None]
     chain_before: Callable[[Attempt], Sequence[int]]  # the attempts that it goes on from
     clock: Clock
+    make_decision: MakeDecision
     every_s: float = 5.0
     _gates: Mapping[str, Any] = field(default_factory=dict)
     _watched: dict[GateKey, WatchedGate] = field(default_factory=dict)
@@ -160,7 +173,7 @@ class GateWatcher:
         self._gates, self._watched, self._over, self._ended, self._next = gates, {}, set(), {}, 0.0
         self._shift = BackgroundReader(self.clock)  # apart from the loop: a file system may hang
 
-    def __call__(self, state: CampaignState) -> GateUpdate:
+    def observe(self, state: CampaignState, *, polling: bool) -> Observation:  # noqa: ARG002
         gates = state.campaign.gates or {}
         if gates != self._gates:
             self._begin(gates)
@@ -176,7 +189,9 @@ class GateWatcher:
             if found.over:
                 self._over.add(key)
                 self._watched.pop(key, None)
-        return self._news(state, standing, left.keys() - self._over)
+        unread = left.keys() - self._over
+        decisions = tuple(self._decisions(state, standing))
+        return Observation(decisions, dict(self._stops(standing, unread)), frozenset(key[:2] for key in unread))
 
     def _give_up(self, ended: Iterable[GateKey]) -> None:
         """A file system that does not answer keeps no campaign from its end, unless the next job waits for it."""
@@ -185,23 +200,19 @@ class GateWatcher:
             if now - self._ended.setdefault(key, now) > GATE_PATIENCE_S and not self._gates[key[2]].get("lets"):
                 self._over.add(key)
 
-    def _news(
-        self, state: CampaignState, standing: Mapping[GateKey, GateProgress], left: AbstractSet[GateKey]
-    ) -> GateUpdate:
-        events = [
-            (cell, n, event)
-            for (cell, n, gate), found in standing.items()
-            for event in unrecorded_gate_events(gate, n, found, state.gates.get(cell, {}).get(gate))
-        ]
-        return GateUpdate(events, dict(self._stops(standing, left)), frozenset(key[:2] for key in left))
+    def _decisions(self, state: CampaignState, standing: Mapping[GateKey, GateProgress]) -> Iterator[Decision]:
+        for (cell, n, gate), found in standing.items():
+            for event in unrecorded_gate_events(gate, n, found, state.gates.get(cell, {}).get(gate)):
+                yield from _gate_decisions(self.make_decision, state.cells[cell].attempts[n - 1], event)
 
     def _stops(
-        self, standing: Mapping[GateKey, GateProgress], left: AbstractSet[GateKey]
-    ) -> Iterator[tuple[tuple[str, int], Any]]:
+        self, standing: Mapping[GateKey, GateProgress], unread: AbstractSet[GateKey]
+    ) -> Iterator[tuple[tuple[str, int], StopRequest]]:
         for key, found in standing.items():
             cause = _CAUSES.get(self._gates[key[2]]["act"])
-            if cause and found.failed and key in left:
-                yield key[:2], (cause, f"gate {key[2]} at iteration {found.failed.iteration}: {found.failed.why}")
+            if cause and found.failed and key in unread:
+                why = f"gate {key[2]} at iteration {found.failed.iteration}: {found.failed.why}"
+                yield key[:2], StopRequest(cause, why)
 
     def _followed(self, state: CampaignState) -> Iterator[tuple[GateKey, Attempt, CellRecord]]:
         """Of each cell the attempt that counts, until all of it was read."""
@@ -260,6 +271,16 @@ class GateWatcher:
     def _chain(self, record: CellRecord, attempt: Attempt) -> list[Attempt]:
         before = self.chain_before(attempt) if attempt.n > 1 and not attempt.adopted else ()
         return [each for each in record.attempts if each.n in before]
+
+
+def _gate_decisions(make_decision: MakeDecision, attempt: Attempt, event: GateEvent) -> list[Decision]:
+    """What happened, and a notice of it: both, or neither."""
+    text = f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}"
+    data = {"gate": event.gate, "iteration": event.iteration, "state": event.state, "phase": event.phase}
+    return [
+        make_decision("gate", event.why, attempt=attempt, data=data),
+        make_decision("notice", text, attempt=attempt, data={"what": "GATE"}),
+    ]
 
 
 def unrecorded_gate_events(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -13,6 +13,7 @@ from muster.app.metrics.cell_history import (
     runs_logged_in_chain,
 )
 from muster.engine.ports.clock import Clock
+from muster.engine.ports.extension import NOTHING_OBSERVED, ControllerExtension, Observation, StopRequest
 from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.campaign_state import CampaignState
 from muster.model.variant import VARIANT_AXIS
@@ -121,7 +122,7 @@ def _follow_source(source: LogSource) -> _FollowedSource:
 
 
 @dataclass(slots=True)
-class RunPruner:
+class RunPruner(ControllerExtension):
     """`chain_of`: where the numbers of an attempt may lie, and of those that it goes on from."""
 
     chain_of: Callable[[CellRecord, Attempt], Sequence[AttemptTrace]]
@@ -139,7 +140,10 @@ class RunPruner:
         self._rule, self._runs, self._next = rule, {}, 0.0
         self._shift = BackgroundReader(self.clock)  # apart from the loop: a history may be long, a file system may hang
 
-    def __call__(self, state: CampaignState) -> Mapping[AttemptKey, str]:
+    def observe(self, state: CampaignState, *, polling: bool) -> Observation:
+        return Observation(stops=self._stops(state)) if polling else NOTHING_OBSERVED
+
+    def _stops(self, state: CampaignState) -> dict[AttemptKey, StopRequest]:
         rule = parse_loop_settings(state.campaign.loop).prune if state.campaign.loop else None
         if rule is None:
             return {}
@@ -150,7 +154,8 @@ class RunPruner:
             self._next = now + PRUNE_EVERY_S
             self._look(state, rule)
         steps = state.job(state.campaign.loop["job"]).steps if state.campaign.loop else None
-        return dict(self._hopeless(rule, steps))
+        hopeless = self._hopeless(rule, steps)
+        return {key: StopRequest("pruned", why, only_running=True) for key, why in hopeless}
 
     def _look(self, state: CampaignState, rule: PruneRule) -> None:
         asks: dict[AttemptKey, Callable[[], BestValueTrail]] = {}

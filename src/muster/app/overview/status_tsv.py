@@ -4,12 +4,17 @@ it.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from muster.app.campaign.campaign_status import CellStatus, Status
+from muster.engine.ports.extension import ControllerExtension
 from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_atomically
 from muster.files.known_secrets import mask_secrets_in_table
 from muster.model.calendar import format_iso_time
+from muster.model.campaign_state import CampaignState
 from muster.text.escape_markup import escape_csv_text
 
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
@@ -88,3 +93,13 @@ def write_status_tsv(root: Path, status: Status) -> list[Path]:
         write_atomically(file, mask_secrets_in_table(format_status_tsv(status, job.name), "\t"), mode=PUBLIC_FILE)
         written.append(file)
     return written
+
+
+@dataclass(frozen=True, slots=True)
+class StatusTables(ControllerExtension):
+    root: Path
+    build_status: Callable[[CampaignState], Status]
+
+    def publish(self, state: CampaignState) -> None:
+        with contextlib.suppress(OSError):  # a table that can't be written must not stop the campaign
+            write_status_tsv(self.root, self.build_status(state))

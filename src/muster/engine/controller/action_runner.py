@@ -17,7 +17,7 @@ from muster.engine.ports.store import CommitResult, DiskBallast, Store
 from muster.files.crash_points import reach_crash_point
 from muster.model.attempt import Attempt, AttemptKey
 from muster.model.calendar import format_iso_time
-from muster.model.campaign_state import CampaignState, GateEvent
+from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
 
@@ -350,14 +350,6 @@ class EventQueue:
         return [
             self.carrier.decision("clock", text, data=data),
             self.carrier.decision("notice", f"{text}: {more}", data={"what": "CLOCK"}),
-        ]
-
-    def gate(self, attempt: Attempt, event: GateEvent) -> list[Decision]:
-        text = f"gate {event.gate} of {attempt.cell} at iteration {event.iteration}: {event.why}"
-        data = {"gate": event.gate, "iteration": event.iteration, "state": event.state, "phase": event.phase}
-        return [
-            self.carrier.decision("gate", event.why, attempt=attempt, data=data),
-            self.carrier.decision("notice", text, attempt=attempt, data={"what": "GATE"}),
         ]
 
     def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:

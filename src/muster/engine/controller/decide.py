@@ -13,11 +13,12 @@ from muster.engine.plan.cell_standing import CellNeeds, standing_of_cell
 from muster.engine.plan.retry import proof_reading_hash
 from muster.engine.plan.scheduling import choose_slots, find_failing_slots, slots_needed, why_everything_fails
 from muster.engine.ports.executor import Slot
+from muster.engine.ports.extension import StopRequest
 from muster.ledger.billed_spans import held_seconds
 from muster.ledger.budget_forecast import BudgetState
 from muster.model.attempt import Attempt, AttemptKey, CellRecord, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot
-from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateUpdate
+from muster.model.campaign_state import CampaignState
 from muster.model.verdict import SETTLED_STATES, Verdict, VerdictState
 
 
@@ -120,8 +121,8 @@ class ControllerView:
     stopping: Mapping[AttemptKey, Stop] = field(default_factory=dict)  # stop requests that are out
     recent: Sequence[Attempt] = ()  # ended ones, newest last
     purse: BudgetState | None = None  # None: no budget is declared
-    hopeless: Mapping[AttemptKey, str] = field(default_factory=dict)  # to be stopped before their end, and why
-    gates: GateUpdate = NO_GATE_UPDATE
+    stops: Mapping[AttemptKey, Sequence[StopRequest]] = field(default_factory=dict)  # of extensions, in their order
+    unread: frozenset[AttemptKey] = frozenset()  # attempts of which a gate may say more
     lost_since: Mapping[AttemptKey, float] = field(
         default_factory=dict
     )  # when attempts without files were first not seen
@@ -235,10 +236,8 @@ def _decide_stop(
         return
     job = view.state.job(record.cell.job)
     limit = job.timeout_s
-    if attempt.key in view.hopeless and not _main_process_ended(seen):
-        yield Stop(attempt, "pruned", view.hopeless[attempt.key], shim)
-    elif attempt.key in view.gates.stops:
-        yield Stop(attempt, *view.gates.stops[attempt.key], shim)
+    if request := _choose_stop_request(view.stops.get(attempt.key, ()), seen):
+        yield Stop(attempt, request.cause, request.why, shim)
     elif limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
         yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s", shim)
     elif verdict.state == VerdictState.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
@@ -246,9 +245,13 @@ def _decide_stop(
         yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}", shim)
 
 
-def _main_process_ended(seen: AttemptSnapshot) -> bool:
-    """Its result is there, whatever lives on: nothing is saved any more by a stop, and a score would be lost."""
-    return seen.exit is not None or seen.main in ("gone", "zombie")
+def _choose_stop_request(requests: Sequence[StopRequest], seen: AttemptSnapshot) -> StopRequest | None:
+    """The first one that still holds.
+
+    Once the main process has ended, a result is there, whatever lives on: pruning would save nothing and lose a score.
+    """
+    ended = seen.exit is not None or seen.main in ("gone", "zombie")
+    return next((each for each in requests if not (each.only_running and ended)), None)
 
 
 def _stop_over_budget(view: ControllerView, ending: Collection[AttemptKey]) -> Iterator[Stop]:
@@ -345,13 +348,13 @@ def _has_open_attempts(view: ControllerView, settled: Mapping[str, CellRecord]) 
 def _has_unread_gates(view: ControllerView, settled: Mapping[str, CellRecord]) -> bool:
     """A run has ended, and what a gate says of it is not known yet: something may start after all."""
     still = {attempt.key for attempt in view.open if attempt.cell not in settled}
-    return bool(view.gates.left - still)
+    return bool(view.unread - still)
 
 
 def _needs_unread_gate(view: ControllerView, record: CellRecord, state: CampaignState) -> bool:
     """What a run that it needs wrote last was not read yet: a gate that stands open may have fallen back by it."""
     needed = (state.cells[name].completed for name in view.needs.get(record.cell.id, ()))
-    return any(attempt is not None and attempt.key in view.gates.left for attempt in needed)
+    return any(attempt is not None and attempt.key in view.unread for attempt in needed)
 
 
 def _end_when_down(view: ControllerView, settled: Mapping[str, CellRecord]) -> Iterator[End]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from muster.engine.controller.action_runner import LEASE_RETRY_S, ActionRunner, EventQueue
@@ -27,17 +27,15 @@ from muster.engine.plan.cell_standing import standing_of_cell
 from muster.engine.plan.scheduling import CellQueue
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import Executor, Waker, WakeReason
+from muster.engine.ports.extension import ControllerExtension, Observation, StopRequest
 from muster.engine.ports.probe import Probe, RunSignals
 from muster.engine.ports.store import CampaignLock, CommitResult, ControllerSuperseded, Store
 from muster.model.attempt import Attempt, AttemptKey
 from muster.model.attempt_snapshot import AttemptSnapshot
-from muster.model.campaign_state import NO_GATE_UPDATE, CampaignState, GateRecord, GateUpdate
+from muster.model.campaign_state import CampaignState, GateRecord
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict
 
-ExtensionResult = tuple[
-    Sequence[Decision], bool
-]  # what to record before anything else is done; whether nothing is left
 MOST_STEPS_AT_ONCE = 64
 
 
@@ -69,26 +67,13 @@ class ControllerLoop:
     state: CampaignState
     watches: WatchBook
     policy: LoopTimings = LoopTimings()
-    configure: Callable[[CampaignState], None] = lambda _: None  # another campaign was taken in: slots may differ
-    publish: Callable[[CampaignState], None] = lambda _: None  # tells the world outside: tables for people who grep
-    notify: Callable[[Decision], None] = lambda _: None  # a person should hear of it
-    hopeless: Callable[[CampaignState], Mapping[AttemptKey, str]] = (
-        lambda _: {}
-    )  # attempts to stop before their end, and why
-    gates: Callable[[CampaignState], GateUpdate] = lambda _: NO_GATE_UPDATE  # what the gates over running cells say
-    rounds: Callable[[CampaignState], ExtensionResult] = lambda _: (
-        (),
-        True,
-    )  # once nothing may start: a loop's next round
-    finish: Callable[[CampaignState], ExtensionResult] = lambda _: ((), True)  # once every cell is settled
-    guard: Callable[[CampaignState], None] = lambda _: None  # sees to it that somebody would start us again
+    extensions: Sequence[ControllerExtension] = ()  # asked in this order: rounds before the finish
     agenda: CellQueue = field(init=False)
     news: EventQueue = field(init=False)
     purser: BudgetTracker = field(init=False)
     trouble: str = ""
     _due: dict[AttemptKey, float] = field(default_factory=dict)  # when an attempt must be looked at again
     _next_poll: float = 0.0
-    _gated: GateUpdate = NO_GATE_UPDATE
     _lost: dict[AttemptKey, float] = field(
         default_factory=dict
     )  # since when nothing is seen of an attempt without files
@@ -115,7 +100,8 @@ class ControllerLoop:
         began = self.ports.clock.boot()
         if self._unpublished and (at_once or began >= self._next_publish):
             self._unpublished = False
-            self.publish(self.state)
+            for extension in self.extensions:
+                extension.publish(self.state)
             cost = self.ports.clock.boot() - began  # a large matrix is told less often: a hundredth of our time at most
             self._next_publish = began + max(self.policy.poll_s, 100 * cost)
 
@@ -134,7 +120,8 @@ class ControllerLoop:
             self._next_poll = self.ports.clock.boot() + self.policy.trouble_s
             self._due.clear()  # that poll looks at all of them; what is due now would make us spin
         self._publish()
-        self.guard(self.state)
+        for extension in self.extensions:
+            extension.end_turn(self.state)
         self._beat()
 
     def _beat(self) -> None:
@@ -164,7 +151,7 @@ class ControllerLoop:
             self.watches.poll(self.state, sightings, self.ports.signals)
             self.purser.look_ahead(self.watches.remembered.histories)
         verdicts = self._judge(sightings)
-        self._hear_gates()
+        observations = self._observe(polling=polling)
         self._record(self.news.take())
         now = self.ports.clock.boot()
         view = ControllerView(
@@ -180,8 +167,8 @@ class ControllerLoop:
             stopping=self.carrier.stopping,
             recent=self.agenda.recent,
             purse=self.purser.purse(sightings, looked),
-            hopeless=self.hopeless(self.state) if polling else {},
-            gates=self._gated,
+            stops=_stops_by_attempt(observations),
+            unread=frozenset().union(*(each.unread for each in observations)),
             lost_since=self._lost,
         )
         if self.purser.outdated:
@@ -231,16 +218,12 @@ class ControllerLoop:
             self._absorb(self.ports.store.commit(told))  # never put back: on a full disk the next poll finds it again
             self._notify(told)
 
-    def _hear_gates(self) -> None:
-        self._gated = self.gates(self.state)
-        told = [
-            decision
-            for cell, n, event in self._gated.events
-            for decision in self.news.gate(self.state.cells[cell].attempts[n - 1], event)
-        ]
-        if told:
+    def _observe(self, *, polling: bool) -> list[Observation]:
+        found = [extension.observe(self.state, polling=polling) for extension in self.extensions]
+        if told := [decision for each in found for decision in each.decisions]:
             self._absorb(self.ports.store.commit(told))  # never put back: on a full disk the next turn finds them again
             self._notify(told)
+        return found
 
     def _record(self, decisions: Sequence[Decision]) -> None:
         """A verdict never changes without an event that says which reading changed it."""
@@ -257,7 +240,8 @@ class ControllerLoop:
     def _notify(self, decisions: Sequence[Decision]) -> None:
         for decision in decisions:
             if decision.kind == "notice":
-                self.notify(decision)
+                for extension in self.extensions:
+                    extension.notify(self.state, decision)
 
     def _remember(
         self, sightings: dict[AttemptKey, AttemptSnapshot], verdicts: dict[AttemptKey, Verdict], now: float
@@ -346,15 +330,15 @@ class ControllerLoop:
                 self._record([*self.news.held(reason), *self.news.take()])
             case End(complete, reason):
                 self.carrier.ask_all_back(self.state)
-                if self._carried(self.rounds) and (not complete or self._carried(self.finish)):
+                if all(self._carry_on(extension, complete=complete) for extension in self.extensions):
                     self._end(complete, reason)
             case _:
                 pass
 
-    def _carried(self, on: Callable[[CampaignState], ExtensionResult]) -> bool:
+    def _carry_on(self, extension: ControllerExtension, *, complete: bool) -> bool:
         """As far as it goes now; whether nothing is left. Its decisions are never put back: each was right then."""
         for _ in range(MOST_STEPS_AT_ONCE):
-            decisions, over = on(self.state)
+            decisions, over = extension.at_rest(self.state, complete=complete)
             if not decisions:
                 return over
             self._absorb(self.ports.store.commit(decisions))
@@ -427,5 +411,15 @@ class ControllerLoop:
             self.state = loaded
             self.agenda = CellQueue(loaded)
             self.purser.take_over(loaded)
-            self.configure(loaded)
+            for extension in self.extensions:
+                extension.configure(loaded)
             self._next_poll = 0.0
+
+
+def _stops_by_attempt(observations: Sequence[Observation]) -> dict[AttemptKey, list[StopRequest]]:
+    """Of several for one attempt the extension that comes first comes first."""
+    stops: dict[AttemptKey, list[StopRequest]] = {}
+    for each in observations:
+        for key, request in each.stops.items():
+            stops.setdefault(key, []).append(request)
+    return stops

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from muster.engine.ports.clock import Clock
+from muster.engine.ports.extension import ControllerExtension
 from muster.files.atomic_write import umask_of_caller
 from muster.files.safe_open import read_plain_file
 from muster.hosts.local.guard import is_lock_held, process_state_letter, read_small_text, start_ticks_or_none
+from muster.model.campaign_state import CampaignState
 
 GUARD_PROGRAM = str(Path(__file__).with_name("guard.py"))
 GUARD_REPORT_FILE = "guard.json"
@@ -88,26 +90,30 @@ def _is_worth_telling(times: int) -> bool:
     return rest == 0 and doubled > 0 and doubled & (doubled - 1) == 0
 
 
-class GuardKeeper:
+class GuardKeeper(ControllerExtension):
     """Keeps one guard alive. `attend` wakes us when the process of a pidfd ends, `ignore` takes that back."""
 
-    def __init__(self, state: Path, clock: Clock, attend: Callable[[int], None], ignore: Callable[[int], None]) -> None:
-        self.state, self.clock, self.attend, self.ignore = state, clock, attend, ignore
+    def __init__(
+        self, folder: Path, clock: Clock, attend: Callable[[int], None], ignore: Callable[[int], None]
+    ) -> None:
+        self.folder, self.clock, self.attend, self.ignore = folder, clock, attend, ignore
         self._pid, self._fd = 0, -1
         self._process: subprocess.Popen[bytes] | None = None  # if it is our child
         self._since = self._start_at = self._nudge_at = 0.0
         self._short = 0
 
-    def tend(self) -> None:
-        """In every turn. What the system refuses us now is tried again later."""
+    def end_turn(self, state: CampaignState) -> None:
+        """What the system refuses us now is tried again later."""
+        if state.intent.kind != "running":
+            return
         with contextlib.suppress(OSError):
             if self._fd >= 0 and not self._has_ended():
                 self._nudge()
                 return
             self._drop()
-            if pid := living_guard_pid(self.state):
+            if pid := living_guard_pid(self.folder):
                 self._watch(pid)
-            elif self.clock.boot() >= self._start_at and self.state.is_dir():  # else it was moved or deleted
+            elif self.clock.boot() >= self._start_at and self.folder.is_dir():  # else it was moved or deleted
                 self._start()
 
     def _start(self) -> None:
@@ -115,7 +121,7 @@ class GuardKeeper:
         self._start_at = now + min(0.25 * 2 ** min(self._short, 10), LONGEST_PAUSE_S)  # if this one does not last
         environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_ATTEMPT")}
         self._process = subprocess.Popen(
-            guard_command(self.state),
+            guard_command(self.folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
