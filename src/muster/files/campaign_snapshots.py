@@ -43,7 +43,7 @@ def save_snapshot(folder: Path, text: str, campaign: Campaign, hashes: Mapping[s
     data = encode_json_bytes(
         StoredSnapshot(text, relativize_campaign_paths(campaign, locate_campaign(folder)), dict(hashes))
     )
-    name = _snapshot_digest(data)
+    name = snapshot_digest(data)
     write_once_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write", inside=folder)
     return name
 
@@ -52,12 +52,12 @@ def save_recorded_environment(folder: Path, environment: Mapping[str, str]) -> s
     """The environment `up` was called in, for every attempt, whoever starts it. It may hold secrets: mode 0600."""
     learn_secrets(environment)
     data = json.dumps(dict(sorted(environment.items()))).encode()  # bytes that are no UTF-8 survive as \udcXX
-    path = folder / "env" / f"{_snapshot_digest(data)}.json"
+    path = folder / "env" / f"{snapshot_digest(data)}.json"
     write_once_durably(path, data, PRIVATE_FILE, "env.write", inside=folder)
     return str(path)
 
 
-def _snapshot_digest(data: bytes) -> str:
+def snapshot_digest(data: bytes) -> str:
     import hashlib  # not at the top: reading needs none, and it loads OpenSSL
 
     return hashlib.sha256(data).hexdigest()[:16]

@@ -10,6 +10,7 @@ from muster.model.attempt import Attempt, CellRecord, UnadoptedRun
 from muster.model.calendar import NO_CLOCK_RECORD, ClockRecord
 from muster.model.campaign import Campaign, Job, Money
 from muster.model.campaign_location import NEVER_MOVED, CampaignLocation
+from muster.model.cell import map_needed_cells
 from muster.model.variant import LoopRecord
 
 # dropped: the one who asked for it by hand let it go. unclear: it began, and nobody saw its end
@@ -128,6 +129,11 @@ class CampaignState:
     @property
     def declared(self) -> list[CellRecord]:
         return [record for record in self.cells.values() if record.declared]
+
+    @property
+    def needs(self) -> dict[str, tuple[str, ...]]:
+        """For each declared cell the cells it waits for; made anew each time."""
+        return map_needed_cells(self.campaign, [record.cell for record in self.declared])
 
     @property
     def open_attempts(self) -> list[Attempt]:

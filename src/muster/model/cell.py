@@ -24,6 +24,11 @@ class Cell:
         return dict(self.values)[axis]
 
     @property
+    def names(self) -> dict[str, str]:
+        """Axis -> the name of its value."""
+        return {axis: value.name for axis, value in self.values}
+
+    @property
     def axes(self) -> dict[str, object]:
         return {axis: value.value for axis, value in self.values}
 
@@ -96,6 +101,18 @@ def _index_by_shared_axes(
 def _shared_axis_values(cell: Cell, axes: Sequence[str]) -> tuple[str, ...]:
     names = {axis: value.name for axis, value in cell.values}
     return tuple(names[axis] for axis in axes)
+
+
+def cells_with_needs(names: Iterable[str], needs: Mapping[str, Sequence[str]]) -> list[str]:
+    """These cells and all that they rest on, each once."""
+    seen: dict[str, None] = {}
+    left = list(dict.fromkeys(names))[::-1]
+    while left:
+        name = left.pop()
+        if name not in seen:
+            seen[name] = None
+            left += list(needs.get(name, ()))[::-1]
+    return list(seen)
 
 
 def match_cell_patterns(patterns: Sequence[str], ids: Sequence[str]) -> tuple[list[str], list[str]]:

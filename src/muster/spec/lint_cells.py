@@ -195,7 +195,7 @@ def _nested_value_pairs(line: list[Cell], axis: str) -> Iterator[tuple[Cell, Cel
 
 
 def _axis_value_texts(cell: Cell) -> dict[str, str]:
-    values = {axis: value.name for axis, value in cell.values}
+    values = cell.names
     return values | {f"{axis}.args": value.args for axis, value in cell.values}
 
 
@@ -346,5 +346,5 @@ def _template_texts(lint: LintContext, name: str) -> Iterator[tuple[NodePath, st
 
 
 def _shared_axis_names(cell: Cell, axes: list[str]) -> tuple[str, ...]:
-    names = {axis: value.name for axis, value in cell.values}
+    names = cell.names
     return tuple(names[axis] for axis in axes)

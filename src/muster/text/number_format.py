@@ -88,11 +88,6 @@ def format_percent_number(share: float) -> str:
     return f"{100 * share:.4g}"
 
 
-def format_confidence_percent(alpha: float) -> str:
-    """Of a bound that is wrong in this share: 99.17."""
-    return f"{100 * (1 - alpha):.4g}"
-
-
 def format_share(value: float) -> str:
     return f"{value:.3f}"
 

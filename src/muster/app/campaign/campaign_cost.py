@@ -147,7 +147,7 @@ def price_of_next_seed(status: Status, spending: Spending, slots: int) -> float 
     """All cells that one seed takes, priced as one that is known; None: nobody knows how long they take."""
     by_seed: dict[tuple[str, str], list[str]] = {}
     for cell in status.cells:
-        names = {axis: value.name for axis, value in cell.record.cell.values}
+        names = cell.record.cell.names
         if "seed" in names:
             by_seed.setdefault((names.get("config", ""), names["seed"]), []).append(cell.record.cell.id)
     known = spending.state.cells

@@ -12,7 +12,6 @@ from muster.engine.plan.cell_standing import WAITS_FOR_SLOT, CellStanding, is_ou
 from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
-from muster.model.cell import map_needed_cells
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
 from muster.text.sentences import join_few_names
 
@@ -119,7 +118,7 @@ def build_status(
     slot_holders: Sequence[str] = (),
 ) -> Status:
     """`ledger`: the hours are wanted although no `money:` is declared. `slot_holders`: others on our slots, told."""
-    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+    needs = state.needs
     running = _lazy_running(state, sightings, watch_of, boot) if sightings else None
     found = _lazy_spending(state, running, wall, boot, boot_id) if state.campaign.money or ledger else None
     look = _StatusInputs(

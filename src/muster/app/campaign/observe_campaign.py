@@ -84,7 +84,6 @@ def _cell_with_next(cell: CellStatus, following: Mapping[str, str]) -> CellStatu
 def _next_steps_by_file(desk: CampaignHandle, status: Status, names: Sequence[str]) -> dict[str, str]:
     from muster.engine.plan.cell_standing import standing_of_cell
     from muster.engine.plan.up_preview import state_as_declared
-    from muster.model.cell import map_needed_cells
 
     state, campaign = status.state, status.state.campaign
     text = desk.file.read_text(encoding="utf-8")
@@ -95,7 +94,7 @@ def _next_steps_by_file(desk: CampaignHandle, status: Status, names: Sequence[st
     known = {name: record.hash for name, record in state.cells.items()}
     now = known | _definition_hashes_now(desk, state, campaign, names)
     then = state_as_declared(campaign, now, state)
-    needs = map_needed_cells(campaign, [record.cell for record in then.declared])
+    needs = then.needs
     purse = status.spending.purse if status.spending else None
     return {
         name: standing_of_cell(then.cells[name], then, needs, purse).next for name in names if then.cells[name].declared

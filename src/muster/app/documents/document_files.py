@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +22,7 @@ from muster.app.documents.number_bindings import (
     parse_sidecar,
     sidecar_as_bytes,
 )
-from muster.files.atomic_write import make_public_folder, umask_of_caller
+from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_partial_file
 from muster.files.safe_open import read_regular_file
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
@@ -178,14 +177,8 @@ def replace_document_text(document: TextDocument, data: bytes) -> None:
 
 def create_text_file(path: Path, data: bytes) -> None:
     """A new file, whole or not at all. One that is there already, even since a moment, is never overwritten."""
-    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
-    temporary = Path(name)
+    temporary = write_partial_file(path, data, mode=PUBLIC_FILE, sync=True)
     try:
-        with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), 0o666 & ~umask_of_caller())
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
         path.hardlink_to(temporary)
     finally:
         with contextlib.suppress(OSError):
@@ -213,16 +206,11 @@ def _keep_old_version(document: TextDocument, root: Path, now: datetime) -> Path
 
 def _replace_file_whole(path: Path, data: bytes, like: os.stat_result | None) -> None:
     """Whole or not at all; `like`: with that mode and owner, and only if the file is still that one."""
-    fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".new")
-    temporary = Path(name)
+    mode = stat.S_IMODE(like.st_mode) if like else PUBLIC_FILE
+    temporary = write_partial_file(path, data, mode=mode, exact=like is not None, sync=True)
     try:
-        with os.fdopen(fd, "wb") as file:
-            os.fchmod(file.fileno(), stat.S_IMODE(like.st_mode) if like else 0o666 & ~umask_of_caller())
-            if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
-                os.fchown(file.fileno(), like.st_uid, like.st_gid)
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+        if like and (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+            os.chown(temporary, like.st_uid, like.st_gid)
         if like and _file_has_changed(path, like):
             raise MusterError("the text was changed meanwhile; nothing was written", where=str(path), hint="try again")
         temporary.replace(path)

@@ -223,7 +223,7 @@ class ColumnHeads:
         return self.of(self._campaign.job(cell.job), cell)
 
     def of(self, job: Job, cell: Cell) -> str:
-        values = {axis: value.name for axis, value in cell.values}
+        values = cell.names
         others = [name for axis, name in values.items() if axis not in KNOWN_AXES]
         if "split" not in values:
             return "/".join([job.name, *others])
@@ -334,7 +334,7 @@ def _excluded_points(campaign: Campaign, jobs: Sequence[Job], heads: ColumnHeads
         kept = {cell.id for cell in list_cells_of_job(campaign, job)}
         for cell in list_cells_of_job(campaign, replace(job, exclude=())) if job.exclude else ():
             if cell.id not in kept:
-                names = {axis: value.name for axis, value in cell.values}
+                names = cell.names
                 yield names.get("config", ""), names.get("seed", ""), heads.of(job, cell)
 
 
@@ -346,7 +346,7 @@ def _measurement_of_cell(
 ) -> Measurement:
     origins = found.origins.get(record.cell.id)
     cell, attempt, job = record.cell, _completed_attempt(record), campaign.job(record.cell.job)
-    names = {axis: value.name for axis, value in cell.values}
+    names = cell.names
     declared = {result.name for result in job.results}
     recorded = {name: value for name, value in _recorded_results(record).items() if name in declared}
     # a file that nobody touched since is read as the campaign declares it today; another is held against the record
@@ -395,7 +395,7 @@ def metrics_with_curves(campaign: Campaign) -> list[str]:
 
 def _learning_curves(status: Status, found: ReportInputs) -> Iterator[LearningCurve]:
     for cell in status.cells:
-        names = {axis: value.name for axis, value in cell.record.cell.values}
+        names = cell.record.cell.names
         origins = found.origins.get(cell.record.cell.id)
         for metric, (key, (steps, values)) in origins.curves.items() if origins else ():
             yield LearningCurve(

@@ -163,7 +163,7 @@ class _CellMakingReader:
     result: str | None = None  # hash of a result file that holds more than its results
 
     def made(self, code: Mapping[str, Any]) -> CellMaking:
-        names = {axis: value.name for axis, value in self.record.cell.values}
+        names = self.record.cell.names
         mine = self.origins[self.record.cell.id]
         trained = bool(self.users or mine.checkpoint or not self.campaign.job(self.record.cell.job).needs)
         saved = mine.checkpoint
@@ -232,7 +232,7 @@ def _telling_result_digests(records: Mapping[str, CellRecord], origins: Mapping[
     """
     groups: dict[tuple[str, ...], list[tuple[str, str, str]]] = {}
     for name, record in records.items():
-        values = {axis: value.name for axis, value in record.cell.values}
+        values = record.cell.names
         others = [value for axis, value in values.items() if axis not in ("config", "seed")]
         if record.done and name in origins and origins[name].more:
             own = (name, values.get("config", ""), values.get("seed", ""))
@@ -294,7 +294,7 @@ def _steps_of_configs(configs: ConfigFiles) -> float | None:
 
 def _label_in_configs(configs: ConfigFiles, record: CellRecord, campaign: Campaign) -> str | None:
     """What its own config calls it: itself if it does so anywhere, else another config of this campaign."""
-    names = {axis: value.name for axis, value in record.cell.values}
+    names = record.cell.names
     if "config" not in names:
         return None
     told = [claim.value for claim in axis_values_in_configs(configs, campaign.axis("config"))]

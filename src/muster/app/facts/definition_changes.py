@@ -393,7 +393,7 @@ def _seed_rows_of_runs(runs: Mapping[str, DefinedRun]) -> tuple[tuple[str, tuple
     """`new` with its seeds, row by row."""
     rows: dict[str, list[str]] = {}
     for run in runs.values():
-        names = {axis: value.name for axis, value in run.cell.values}
+        names = run.cell.names
         seed = names.pop("seed", "")
         rows.setdefault(" ".join(names.values()) or run.cell.job, []).extend([seed] if seed else [])
     return tuple((row, tuple(seeds)) for row, seeds in rows.items())

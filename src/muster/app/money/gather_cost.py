@@ -42,7 +42,6 @@ from muster.ledger.billed_spans import PRODUCTIVE, REFUSED, RUNNING, SlotSpan, k
 from muster.ledger.prices_and_accounts import HOUR_S
 from muster.model.attempt import UNKNOWN_EXIT
 from muster.model.campaign import Job
-from muster.model.cell import map_needed_cells
 from muster.model.verdict import LIVE_STATES
 
 ACCOUNT_NAMES = ("productive", "wasted", "idle", "overhead", "running")
@@ -68,7 +67,7 @@ def gather_cost_facts(
 ) -> CostFacts:
     state, campaign = status.state, status.state.campaign
     words = decisions_about_cells(events)
-    needs = map_needed_cells(campaign, [record.cell for record in state.declared])
+    needs = state.needs
 
     def logs_of(cell: CellStatus) -> tuple[str, ...]:
         return attempt_log_paths(cell.record.last, sources.folder_of, sources.exists)
@@ -141,7 +140,7 @@ def _coverage_by_job(status: Status) -> Iterator[JobCoverage]:
         columns = tuple(value.name for value in status.state.campaign.axis(across).values) if across else ("",)
         rows: dict[str, dict[str, str]] = {}
         for cell in cells:
-            names = {axis: value.name for axis, value in cell.record.cell.values}
+            names = cell.record.cell.names
             column = names.pop(across, "")
             rows.setdefault(" / ".join(names.values()), {})[column] = str(cell.verdict.state)
         found = tuple((name, tuple(states.get(column, "") for column in columns)) for name, states in rows.items())

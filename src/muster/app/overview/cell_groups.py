@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.engine.plan.cell_standing import passes_filter, unmet_needs
 from muster.model.campaign_state import CampaignState
-from muster.model.cell import map_needed_cells
 
 WAITING_STATES = ("PENDING", "HELD", "GIVEN_UP")
 
@@ -49,7 +48,7 @@ def group_blocked_cells(cells: Sequence[CellStatus], state: CampaignState) -> li
     blocked = [cell for cell in cells if cell.verdict.state == "BLOCKED"]
     if not blocked:
         return []
-    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+    needs = state.needs
     gated: list[BlockedGroup] = []
     groups: dict[tuple[str, bool, bool], tuple[list[CellStatus], dict[str, None]]] = {}
     for cell in blocked:

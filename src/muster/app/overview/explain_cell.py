@@ -24,7 +24,6 @@ from muster.files.known_secrets import mask_secrets_in_tail
 from muster.files.safe_open import open_regular_file, read_plain_file
 from muster.model.attempt import Attempt
 from muster.model.calendar import format_iso_time
-from muster.model.cell import map_needed_cells
 from muster.model.variant import VARIANT_AXIS, Variant
 from muster.model.verdict import Cause, Evidence, Verdict, VerdictState
 from muster.readers.gate_traces import newest_gate_rows
@@ -121,9 +120,7 @@ def build_cell_story(
         )
         for each in record.attempts
     )
-    needed = map_needed_cells(status.state.campaign, [each.cell for each in status.state.declared]).get(
-        record.cell.id, ()
-    )
+    needed = status.state.needs.get(record.cell.id, ())
     verdicts = {each.record.cell.id: str(each.verdict.state) for each in status.cells}
     decisions = tuple(event for event in events if event.decision.kind not in ("verdict", "notice"))
     needs = tuple((name, verdicts.get(name, "UNKNOWN")) for name in needed)

@@ -59,7 +59,7 @@ def _status_tsv_row(cell: CellStatus, axes: tuple[str, ...]) -> list[object]:
     record, verdict = cell.record, cell.verdict
     shown = record.completed or record.last
     outcome = shown.outcome if shown else None
-    names = {axis: value.name for axis, value in record.cell.values}
+    names = record.cell.names
     started = format_iso_time(outcome.started) if outcome and outcome.started else cell.since if record.open else None
     return [
         record.cell.id,

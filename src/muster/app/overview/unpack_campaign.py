@@ -29,6 +29,7 @@ from muster.app.overview.pack_format import (
 )
 from muster.files.atomic_write import PUBLIC_FOLDER, umask_of_caller
 from muster.files.safe_open import open_regular_file
+from muster.model.campaign_location import STATE_FOLDER
 from muster.model.errors import MusterError, UsageError
 
 TAR_BLOCK = 512
@@ -166,7 +167,6 @@ def _parse_pax_header(data: bytes) -> dict[str, str]:
     return found
 
 
-STATE_FOLDER = ".muster"
 UnpackProgress = Callable[[str, int, int], None]
 MarkState = Callable[[Path, Path], None]  # of a state and the folder it goes to: nothing goes on in it by itself
 

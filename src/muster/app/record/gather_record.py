@@ -36,7 +36,6 @@ from muster.engine.ports.store import LoggedDecision
 from muster.ledger.billed_spans import priced_unit
 from muster.model.attempt import Order, classify_code_state, list_code_changes
 from muster.model.campaign import Campaign, Job
-from muster.model.cell import map_needed_cells
 from muster.model.verdict import VerdictState
 from muster.text.hide_secrets import hide_secrets_in_text, hide_secrets_in_words, hide_secrets_in_yaml
 from muster.text.secret_masking import is_secret_name
@@ -69,7 +68,7 @@ def gather_record_facts(
 ) -> RecordFacts:
     state, campaign = status.state, status.state.campaign
     words = decisions_about_cells(events)
-    needs = map_needed_cells(campaign, [record.cell for record in state.declared])
+    needs = state.needs
 
     def logs_of(cell: CellStatus) -> tuple[str, ...]:
         return attempt_log_paths(cell.record.last, sources.folder_of, sources.exists)

@@ -28,7 +28,6 @@ from muster.stats.decision_procedure import LEAST_SEEDS, BaselineComparison, Fea
 from muster.text.catalogue import Catalogue
 from muster.text.number_format import (
     ColumnFormat,
-    format_confidence_percent,
     format_declared_number,
     format_p_value,
     format_percent_number,
@@ -219,7 +218,7 @@ def _notes_about_bounds(analysis: ReportAnalysis, plan: DecisionPlan, w: Catalog
     yield w(
         "safety.note_bounds",
         level=confidence_level_of_plan(plan),
-        each=format_confidence_percent(procedure.alpha_each(len(analysis.decision.comparisons))),
+        each=format_percent_number(1 - procedure.alpha_each(len(analysis.decision.comparisons))),
         candidates=w.count("candidate", len(analysis.decision.comparisons)),
         looks=w.count("look", len(procedure.looks)),
     )

@@ -145,7 +145,7 @@ def report_title(analysis: ReportAnalysis, key: str, w: Catalogue) -> str:
     shown = w(key, campaign=facts.campaign)
     shown = w("marked", title=shown, mark=facts.mark) if facts.mark else shown
     code = facts.code or w("code.not_yet")
-    made = w("decision.made", at=facts.at[:16].replace("T", " "), version=facts.version, code=code, folder=facts.folder)
+    made = w("decision.made", at=format_short_time(facts.at), version=facts.version, code=code, folder=facts.folder)
     return f"# {escape_markdown(shown)}\n\n{escape_markdown(made)}"
 
 

@@ -46,12 +46,7 @@ from muster.stats.decision_procedure import LEAST_SEEDS, BaselineComparison
 from muster.stats.seed_planning import detectable_difference
 from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import escape_markdown
-from muster.text.number_format import (
-    format_confidence_percent,
-    format_declared_number,
-    format_p_value,
-    format_percent_number,
-)
+from muster.text.number_format import format_declared_number, format_p_value, format_percent_number
 
 
 def answer_what_money_buys(analysis: ReportAnalysis, chain: EvidenceChain, w: Catalogue) -> Iterator[str]:
@@ -281,7 +276,7 @@ def answer_how_many_compared(analysis: ReportAnalysis, chain: EvidenceChain, w: 
         )
     )
     each = plan.procedure.alpha_each(candidates)
-    yield w("many.routes", level=format_percent_number(1 - plan.procedure.alpha), each=format_confidence_percent(each))
+    yield w("many.routes", level=format_percent_number(1 - plan.procedure.alpha), each=format_percent_number(1 - each))
     yield w("many.others")
     changed = [flag for flag in analysis.flags if flag.code == "decision_changed"]
     yield from (chain.tell(statement_about_flag(analysis, flag, w)) for flag in changed)

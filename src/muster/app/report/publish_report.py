@@ -34,10 +34,9 @@ from muster.app.facts.report_analysis import ReportAnalysis, analyse_facts
 from muster.app.facts.stamp_basis import refuse_to_lose_report
 from muster.app.report.red_flag_text import sort_flags_by_level
 from muster.app.report.verdict_sentences import plain_verdict_sentence
-from muster.app.report.verify_files import cells_with_needs
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.attempt import CellRecord
-from muster.model.cell import map_needed_cells
+from muster.model.cell import cells_with_needs, map_needed_cells
 from muster.readers.file_hashes import HashCache
 
 LATE_WRITE_S = 2.0

@@ -13,8 +13,9 @@ from typing import Any
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.stamp import CellStamp, CheckpointStamp, FileStamp, ReportClaim, Stamp
 from muster.app.campaign.stamp_files import read_all_stamps
-from muster.app.report.verify_files import FileState, cells_with_needs, file_states_of_stamps
+from muster.app.report.verify_files import FileState, file_states_of_stamps
 from muster.files.safe_open import read_regular_file
+from muster.model.cell import cells_with_needs
 from muster.model.errors import UsageError
 from muster.text.sentences import format_count, join_few_names
 

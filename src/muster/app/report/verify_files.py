@@ -4,7 +4,7 @@ ones anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -22,6 +22,7 @@ from muster.app.facts.stamp_basis import (
     read_omitted_checkpoints,
     rests_on_unread_files,
 )
+from muster.model.cell import cells_with_needs
 from muster.readers.file_hashes import HashCache
 from muster.text.sentences import format_count, join_few_names
 
@@ -84,18 +85,6 @@ def verify_stamp(
         names = by_cell if file.cells is None else cells_with_needs(file.cells, needs)
         changes = [*shared, *(change for name in names for change in by_cell.get(name, ()))]
         yield _judge_file_state(path, file, found, changes)
-
-
-def cells_with_needs(names: Iterable[str], needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """These cells and all that they rest on, each once."""
-    seen: dict[str, None] = {}
-    left = list(dict.fromkeys(names))[::-1]
-    while left:
-        name = left.pop()
-        if name not in seen:
-            seen[name] = None
-            left += list(needs.get(name, ()))[::-1]
-    return list(seen)
 
 
 def _judge_file_state(path: str, file: FileStamp, found: str | None, changes: list[InputChange]) -> FileState:

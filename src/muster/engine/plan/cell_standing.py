@@ -134,7 +134,7 @@ def shut_gate_reason(cell: Cell, state: CampaignState, needs: CellNeeds) -> str:
 
 def passes_filter(cell: Cell, only: CellFilter) -> bool:
     """Repeated --only are combined by and; commas inside one by or. An axis that the job lacks does not filter it."""
-    names = {axis: value.name for axis, value in cell.values}
+    names = cell.names
     names["job"] = cell.job
     return all(names[axis] in values for part in only for axis, values in part.items() if axis in names)
 

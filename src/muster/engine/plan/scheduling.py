@@ -14,7 +14,6 @@ from muster.ledger.budget_forecast import ForecastInterval, forecast_remaining_w
 from muster.model.attempt import Attempt, CellRecord
 from muster.model.campaign import Campaign, Job
 from muster.model.campaign_state import CampaignState
-from muster.model.cell import map_needed_cells
 from muster.model.verdict import VerdictState
 
 UNKNOWN_DURATION_S = 60.0  # only the order of jobs depends on it, never a figure that is shown
@@ -199,7 +198,7 @@ def _died_by_itself(attempt: Attempt) -> bool:
 class CellQueue:
     def __init__(self, state: CampaignState) -> None:
         self.state = state
-        self.needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+        self.needs = state.needs
         self._open = {attempt.key: attempt for attempt in state.open_attempts}
         self.recent = deque(recently_ended_attempts(state), maxlen=RECENT_ATTEMPTS)
         self._known_jobs: set[str] = set()

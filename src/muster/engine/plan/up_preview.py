@@ -11,7 +11,7 @@ from muster.ledger.budget_forecast import BudgetState
 from muster.model.attempt import CellRecord
 from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState, Intent
-from muster.model.cell import list_campaign_cells, map_needed_cells
+from muster.model.cell import list_campaign_cells
 from muster.model.verdict import VerdictState
 
 
@@ -53,7 +53,7 @@ def state_as_declared(campaign: Campaign, hashes: Mapping[str, str], before: Cam
 
 
 def preview_up(state: CampaignState, purse: BudgetState | None = None) -> UpPreview:
-    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+    needs = state.needs
     standings = {
         record.cell.id: standing_of_cell(record, state, needs, purse) for record in state.declared if not record.open
     }

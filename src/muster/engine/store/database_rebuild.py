@@ -7,7 +7,6 @@ database's own events first, then the attempt folders, of which each holds the o
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import sqlite3
@@ -30,7 +29,7 @@ from muster.engine.store.sql_files import read_meta, write_meta
 from muster.engine.store.sqlite_store import SqliteStore
 from muster.files.atomic_write import PRIVATE_FILE, sync_folder
 from muster.files.bounded_walk import walk_folders
-from muster.files.campaign_snapshots import StoredSnapshot, load_campaign_snapshot, write_once_durably
+from muster.files.campaign_snapshots import StoredSnapshot, load_campaign_snapshot, snapshot_digest, write_once_durably
 from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
 from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import locate_campaign
@@ -335,7 +334,7 @@ def restore_missing_snapshot(folder: Path, name: str, taken: StoredSnapshot) -> 
         taken.text, relativize_campaign_paths(taken.campaign, locate_campaign(folder)), taken.hashes
     )
     for data in (encode_json_bytes(inside), encode_json_bytes(taken)):  # earlier versions wrote absolute paths
-        if hashlib.sha256(data).hexdigest()[:16] == name:
+        if snapshot_digest(data) == name:
             write_once_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write")
             return True
     return False

@@ -151,7 +151,7 @@ def test_a_folder_that_can_not_be_written_is_told(tmp_path: Path, monkeypatch: p
     def refuse(*args: object, **more: object) -> None:
         raise PermissionError(13, "Permission denied", str(tmp_path / "x"))
 
-    monkeypatch.setattr(document_files.tempfile, "mkstemp", refuse)
+    monkeypatch.setattr(document_files, "write_partial_file", refuse)
     with pytest.raises(MusterError, match="it can't be written: Permission denied"):
         bind_update_audit.bind_document(path, KNOWN)
 

@@ -18,7 +18,6 @@ from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.model.attempt import CellRecord
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
-from muster.model.cell import map_needed_cells
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,7 @@ def plan_redo(state: CampaignState, names: Sequence[str]) -> RedoPlan:
 
 def _followers_of_cells(state: CampaignState) -> Callable[[str], tuple[str, ...]]:
     """A function: every cell that needs the given one, directly or through others, in declared order."""
-    needs = map_needed_cells(state.campaign, [record.cell for record in state.declared])
+    needs = state.needs
     direct: dict[str, list[str]] = {}
     for name, needed in needs.items():
         for need in needed:

@@ -79,7 +79,7 @@ def _format_grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> 
     rows: dict[str, dict[str, str]] = {}
     columns: dict[str, None] = {}
     for cell in cells:
-        names = {axis: value.name for axis, value in cell.record.cell.values}
+        names = cell.record.cell.names
         column = names.pop(across)
         columns[column] = None
         rows.setdefault(" ".join(names.values()), {})[column] = mark_of_cell(cell)
