@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from muster.app.campaign import finish_steps
 from muster.app.finish.power_off_rules import (
-    LivingRemains,
     NeighbourCampaign,
     PowerOffCheck,
     PowerOffFacts,
@@ -23,6 +22,7 @@ from muster.app.finish.power_off_rules import (
 )
 from muster.engine.controller.action_runner import ActionRunner
 from muster.engine.ports.extension import ControllerExtension, ExtensionResult
+from muster.engine.ports.processes import LivingRemains
 from muster.model.campaign_state import CampaignState
 from simulator.campaign_folder import Folder
 from simulator.campaign_ports import SimClock

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from muster.app.finish import living_remains
+from muster.hosts.local import output_writers
 from muster.hosts.local.living_runs import OpenFile
 
 WAITS = (sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()")
@@ -24,7 +24,7 @@ def test_a_living_one_counts_if_it_is_of_our_home(ours: bool, tmp_path: Path, mo
     ) as process:
         assert process.stdout
         process.stdout.readline()
-        assert living_remains._is_stray_shim(held_by(process.pid), ()) is ours
+        assert output_writers._is_stray_shim(held_by(process.pid), ()) is ours
         process.kill()
 
 
@@ -35,12 +35,12 @@ def test_one_that_has_ended_does_not(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert process.stdin
     assert process.stdout
     process.stdout.readline()
-    assert living_remains._is_stray_shim(held_by(process.pid), ()), "it lives, and its home is the usual one"
+    assert output_writers._is_stray_shim(held_by(process.pid), ()), "it lives, and its home is the usual one"
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    assert not living_remains._is_stray_shim(held_by(process.pid), ())
+    assert not output_writers._is_stray_shim(held_by(process.pid), ())
     process.communicate()
-    assert not living_remains._is_stray_shim(held_by(process.pid), ())
+    assert not output_writers._is_stray_shim(held_by(process.pid), ())
 
 
 def held_by(pid: int) -> OpenFile:

@@ -20,5 +20,6 @@ def install_local_services() -> None:
 def _build_local_services() -> Services:
     from muster.engine.ports.services import Services
     from muster.engine.store.campaign_storage import FolderStorage
+    from muster.hosts.local.local_host import LocalHost, LocalMachine, LocalProcesses
 
-    return Services(FolderStorage())
+    return Services(FolderStorage(), LocalHost(), LocalMachine(), LocalProcesses())

@@ -69,6 +69,7 @@ from muster.hosts.local.guard import NOT_HERE, lower_oom_score
 from muster.hosts.local.guard_keeper import GuardKeeper, pop_guard_notice
 from muster.hosts.local.kernel import KernelLog
 from muster.hosts.local.launch_orders import LocalOrderComposer, OrderDefaults
+from muster.hosts.local.step_executor import LocalStepExecutor
 from muster.hosts.local.vitals import VitalsReader
 from muster.hosts.local.waker import LocalWaker
 from muster.model.attempt import Attempt, CellRecord
@@ -262,7 +263,12 @@ def build_controller_loop(
         )
 
     finishing = FinishRunner(
-        root, clock, carrier.decision, epoch=loaded.epoch, revive_s=around.revive_s, warm=executor.warm
+        root,
+        clock,
+        carrier.decision,
+        LocalStepExecutor(state, clock, executor.warm),
+        epoch=loaded.epoch,
+        revive_s=around.revive_s,
     )
     extensions: list[ControllerExtension] = [
         settings,

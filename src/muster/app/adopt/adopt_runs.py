@@ -27,10 +27,10 @@ from muster.app.campaign.load_campaign import (
 )
 from muster.app.campaign.run_configs import write_run_configs
 from muster.engine.plan.up_preview import state_as_declared
+from muster.engine.ports.services import installed_services
 from muster.files.campaign_snapshots import load_campaign_snapshot, lock_environment_recording
 from muster.files.process_identity import read_boot_id
 from muster.files.state_folder import has_started_state, refuse_bad_state_folder
-from muster.hosts.local.process_outputs import make_writer_check, may_miss_other_users
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_location import NEVER_MOVED
 from muster.model.campaign_state import CampaignState
@@ -70,8 +70,16 @@ def adopt_found_runs(
         warnings = (*warnings, _warn_campaign_differs())
     state = before if before and not take else _state_as_if_submitted(root, read_now, before, desk)
     _refuse_unknown_job(job, state)
+    processes = installed_services().processes
     found = find_adoptable_runs(
-        state, root, patterns, table, FileProofReader(), job, make_writer_check(), blind=may_miss_other_users()
+        state,
+        root,
+        patterns,
+        table,
+        FileProofReader(),
+        job,
+        processes.writer_check(),
+        blind=processes.may_miss_other_users(),
     )
     taken, late = found.proved, tuple[RefusedRun, ...]()
     # a campaign that was never begun is not begun by what could not be adopted

@@ -15,14 +15,14 @@ from typing import Any, Literal
 from muster.app.campaign.campaign_handle import load_known_state
 from muster.app.campaign.load_campaign import LoadedCampaign, find_unfinished_jobs, refuse_preflight_failures
 from muster.app.campaign.preflight.python_environments import (
-    EnvironmentAnswer,
     PythonEnvironment,
     environment_as_json,
     find_environment_mistakes,
     find_python_environments,
 )
+from muster.engine.ports.machine import PythonAnswer
+from muster.engine.ports.services import installed_services
 from muster.files.campaign_ownership import was_started_here
-from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
 from muster.model.campaign import Campaign
 from muster.model.campaign_state import CellFilter
 from muster.model.errors import Mistake
@@ -41,7 +41,7 @@ _NAMED_ENVIRONMENT_TOOLS = frozenset({"conda", "mamba", "micromamba"})  # `-n NA
 @dataclass(frozen=True, slots=True)
 class AskedEnvironment:
     environment: PythonEnvironment
-    answer: EnvironmentAnswer | None  # None: nobody was asked
+    answer: PythonAnswer | None  # None: nobody was asked
 
     @property
     def left_out(self) -> bool:
@@ -73,8 +73,6 @@ def ask_environments(
 def _ask_environment(
     each: PythonEnvironment, root: Path, which: WhomToAsk, asking: OnAskingEnvironment
 ) -> AskedEnvironment:
-    from muster.hosts.local.python_probe import ask_python
-
     words, environ = each.words, dict(os.environ)
     if words and which == "own":
         words = trusted_command_words(each, str(root))
@@ -82,7 +80,8 @@ def _ask_environment(
     if not words or which == "none":
         return AskedEnvironment(each, None)
     asking(each)
-    return AskedEnvironment(each, ask_python(words, each.cwd, {**environ, **each.added}, modules=each.modules))
+    ask = installed_services().machine.ask_python
+    return AskedEnvironment(each, ask(words, each.cwd, {**environ, **each.added}, modules=each.modules))
 
 
 def trusted_command_words(each: PythonEnvironment, root: str) -> tuple[str, ...]:
@@ -120,7 +119,7 @@ def check_gpu_environments(
 
     Whatever takes no GPU is not waited for: it fails at once if its Python does not start.
     """
-    gpus = [{"index": gpu.index, "busy": gpu.busy} for gpu in GpuInventory(find_gpu_devices).gpus]
+    gpus = [{"index": gpu.index, "busy": gpu.busy} for gpu in installed_services().machine.gpus()]
     if not gpus or found.campaign.slots.gpus == ():
         return ()
     todo = find_unfinished_jobs(found.campaign, load_known_state(root), only)

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from muster.engine.ports.clock import Clock, SystemClock
 from muster.engine.ports.services import Services, installed_services
@@ -43,6 +43,9 @@ from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.errors import STATE_FORMAT, MusterError, UsageError, newer_state_error
+
+if TYPE_CHECKING:
+    from muster.engine.ports.run_host import RunObserver
 
 CAMPAIGN_FILE_NAME = CAMPAIGN_FILE
 CONTROLLER_PATIENCE_S = 30.0
@@ -163,6 +166,10 @@ class CampaignHandle:
         holder = self.controller()
         if holder and self.store.epoch_now() < holder.epoch:
             self.store.commit([])
+
+    def observer(self) -> RunObserver:
+        """Eyes of our own on its attempts."""
+        return self.services.host.observer(self.state, self.store, self.clock)
 
     def load(self) -> CampaignState:
         if not self.store.lasting:
@@ -394,9 +401,9 @@ def controller_command(root: Path) -> tuple[str, ...]:
 
 def revive_command(root: Path) -> tuple[str, ...]:
     """For shims: a guard, which starts a controller. Without guards a controller itself."""
-    from muster.hosts.local.guard_keeper import guard_command
-
-    return guard_command(root / ".muster") if are_guards_wanted() else controller_command(root)
+    if are_guards_wanted():
+        return installed_services().host.guard_command(root / ".muster")
+    return controller_command(root)
 
 
 def are_guards_wanted() -> bool:

@@ -32,6 +32,7 @@ from muster.app.campaign.run_configs import (
 )
 from muster.engine.plan.cell_command import wandb_default_environment
 from muster.engine.plan.cell_standing import format_cell_filter, passes_filter
+from muster.engine.ports.services import installed_services
 from muster.files.atomic_write import UMASK_VARIABLE, umask_of_caller
 from muster.files.campaign_ownership import HANDED_ON_VARIABLE, enter_register
 from muster.files.campaign_snapshots import (
@@ -42,9 +43,6 @@ from muster.files.campaign_snapshots import (
     why_environment_is_missing,
 )
 from muster.files.known_secrets import learn_secrets
-from muster.files.muster_home import slots_home
-from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
-from muster.hosts.local.slot_leases import why_slots_are_closed
 from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import list_campaign_cells
@@ -351,7 +349,7 @@ def find_misfits(campaign: Campaign, state: CampaignState | None, only: CellFilt
 
 
 def find_closed_slots() -> list[Mistake]:
-    found = why_slots_are_closed(slots_home() / "slots")
+    found = installed_services().machine.why_slots_are_closed()
     return [Mistake(found.why, hint=found.hint, level="failure")] if found else []
 
 
@@ -367,16 +365,11 @@ def find_unfinished_jobs(campaign: Campaign, state: CampaignState | None, only: 
 def _gpu_facts(campaign: Campaign) -> tuple[Mapping[str, Any], ...]:
     if campaign.slots.gpus == ():
         return ()
-    return tuple({"index": gpu.index} for gpu in GpuInventory(find_gpu_devices).gpus)
+    return tuple({"index": gpu.index} for gpu in installed_services().machine.gpus())
 
 
 def count_usable_slots(campaign: Campaign) -> int:
     """GPU slots where there are any, else CPU slots; for an estimate, not for a lease."""
     slots = campaign.slots
-    if slots.gpus is None:
-        from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
-
-        gpus = sum(not gpu.busy for gpu in GpuInventory(find_gpu_devices).gpus)
-    else:
-        gpus = len(slots.gpus)
-    return gpus * slots.per_gpu or slots.cpus
+    gpus = [gpu for gpu in installed_services().machine.gpus() if not gpu.busy] if slots.gpus is None else slots.gpus
+    return len(gpus) * slots.per_gpu or slots.cpus

@@ -13,7 +13,6 @@ from muster.app.campaign.campaign_status import CellStatus, ControllerStatus, St
 from muster.engine.ports.store import STALE_LOCK_S
 from muster.files.campaign_snapshots import load_campaign_snapshot
 from muster.files.process_identity import read_boot_id
-from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt
 from muster.model.calendar import format_iso_time
 from muster.model.campaign import Campaign
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from muster.app.campaign.last_report import ReportView
     from muster.engine.controller.watch_book import WatchBook
     from muster.engine.judge.liveness import WatchOf
+    from muster.engine.ports.machine import Machine
     from muster.model.attempt_snapshot import AttemptSnapshot
 
 MOST_NAMED_CELLS = 3
@@ -119,10 +119,9 @@ def observe_campaign(desk: CampaignHandle, state: CampaignState | None = None, *
     sightings = {}
     watch_of: WatchOf = lambda *_: None  # noqa: E731
     if attempts := loaded.open_attempts:
-        from muster.hosts.local.attempt_observer import AttemptObserver
         from muster.model.attempt_snapshot import ProofReading
 
-        looking = AttemptObserver.of_state(desk.state, desk.store, desk.clock)
+        looking = desk.observer()
         looking.configure(loaded)
         sightings = looking.probe.look(attempts)
         alive = [attempt for attempt in attempts if sightings[attempt.key].lives]
@@ -145,7 +144,7 @@ def observe_campaign(desk: CampaignHandle, state: CampaignState | None = None, *
         watch_of=watch_of,
         ledger=ledger,
         report=_last_report_view(desk, loaded),
-        slot_holders=_other_slot_holders(loaded),
+        slot_holders=_other_slot_holders(desk.services.machine, loaded),
     )
     if found.going_on and not found.controller.alive and not desk.started_here():  # it costs a little
         found = replace(found, controller=replace(found.controller, started_here=False))
@@ -165,17 +164,16 @@ def _with_disk_outlook(found: Status, watches: WatchBook, alive: Sequence[Attemp
     return replace(found, disk=view, large_logs=find_large_logs(histories, found.boot))
 
 
-def _other_slot_holders(state: CampaignState) -> list[str]:
+def _other_slot_holders(machine: Machine, state: CampaignState) -> list[str]:
     """Runs of other campaigns on slots that this one may use, where something of it waits."""
     if state.intent.kind != "running" or all(record.open or record.done for record in state.declared):
         return []
-    from muster.engine.ports.executor import ClosedLease
+    from muster.engine.ports.executor import ClosedLease, is_campaign_slot
     from muster.files.muster_home import slots_home
-    from muster.hosts.local.slot_leases import SlotLeases, is_campaign_slot
 
     ours = {attempt.token for attempt in state.open_attempts}
     try:
-        held = SlotLeases(slots_home() / "slots").holders()
+        held = machine.slot_holders()
     except PermissionError:
         return [f"slots are held by {ClosedLease(str(slots_home() / 'slots'), '', 0, '')}"]
     except OSError:
@@ -222,10 +220,7 @@ def build_watch_book(
     ]
     if not alone:
         return watches
-    from muster.hosts.local.attempt_observer import LivenessSignals
-    from muster.hosts.local.vitals import VitalsReader
-
-    watching = LivenessSignals(lambda cell, n: attempt_folder(desk.state, cell, n), desk.clock, VitalsReader())
+    watching = desk.services.host.signals(desk.state, desk.clock)
     watching.configure(state)
     readings = watching.read(alone)
     for attempt, seen in alone:
@@ -249,10 +244,8 @@ def _describe_lost_controller(desk: CampaignHandle) -> str:
     """What the guard says of a controller that does not stay; "": nothing, or there is no guard."""
     if not (desk.state / "guard.json").exists():
         return ""
-    from muster.hosts.local.guard_keeper import living_guard_pid, read_guard_report
-
-    words = read_guard_report(desk.state)
-    if words is None or not words.worth_telling or living_guard_pid(desk.state) is None:
+    words = desk.services.host.guard_trouble(desk.state)
+    if words is None:
         return ""
     log = desk.state / "controller.log"
     return f"{words.how}; the guard starts it again at {format_iso_time(words.next)[11:19]}; {log} says more"

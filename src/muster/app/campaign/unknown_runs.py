@@ -12,13 +12,13 @@ from pathlib import Path
 
 from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.engine.plan.cell_standing import passes_filter
+from muster.engine.ports.processes import LeftRun
+from muster.engine.ports.services import installed_services
 from muster.files.bounded_walk import glob_paths
-from muster.hosts.local.living_runs import LeftRun, find_left_runs
 from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell, list_campaign_cells
 from muster.model.errors import UsageError
-from muster.model.foreign_run import RunProcess
 from muster.model.verdict import VerdictState
 from muster.text.sentences import join_few_names
 
@@ -47,7 +47,7 @@ def refuse_left_runs(root: Path, campaign: Campaign, before: CampaignState | Non
 def find_unknown_runs(root: Path, before: CampaignState | None) -> list[LeftRun]:
     attempts = [each for record in before.cells.values() for each in record.attempts] if before else []
     places = {each.place for each in attempts}
-    found = find_left_runs(root / ".muster", {each.token for each in attempts})
+    found = installed_services().processes.left_runs(root / ".muster", {each.token for each in attempts})
     return [run for run in found if run.token or (run.cell, run.n) not in places]
 
 
@@ -60,7 +60,6 @@ def describe_left_runs(runs: Sequence[LeftRun]) -> str:
 
 
 MOST_CELLS_NAMED = 5
-SURE_RELATIONS = ("has it open", "names it", "names the folder above")  # who only works there may be an editor
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,26 +101,11 @@ def find_hand_started_cells(
     places = _existing_output_folders(root, campaign, cells)
     if not places:
         return []
-    from muster.hosts.local.living_runs import find_folders_in_use, is_own_process
-
-    try:
-        near = find_folders_in_use(places)
-    except OSError:  # no /proc
-        return []
-    if not near:
-        return []
-    from muster.hosts.local.process_outputs import FolderWriterSearch
-
-    state, writers = str(root / ".muster"), FolderWriterSearch()
     tokens = {each.token for record in before.cells.values() for each in record.attempts} if before else set()
     found: dict[str, HandStartedCell] = {}
-    for folder in near:
-        looked = writers.find(folder)
-        others: list[RunProcess] = [looked.main, *looked.others] if looked.main else []
-        others += [who for who in looked.doubtful if writers.may_write(who, folder)]
-        strange = [who for who in others if who.sure in SURE_RELATIONS and not is_own_process(who.pid, state, tokens)]
-        for cell in places[folder] if strange else ():
-            found.setdefault(cell, HandStartedCell(cell, strange[0].pid, folder))
+    for folder, pid in installed_services().processes.strange_writers(places, root / ".muster", tokens).items():
+        for cell in places[folder]:
+            found.setdefault(cell, HandStartedCell(cell, pid, folder))
     return list(found.values())
 
 

@@ -43,14 +43,12 @@ from muster.app.finish.power_off_rules import (
     waits_for_others,
 )
 from muster.engine.ports.executor import LeaseHolder, LeaseObstacle
+from muster.engine.ports.services import installed_services
 from muster.engine.ports.time_scale import second_look_seconds
 from muster.files.atomic_write import make_private_folder, open_to_append, umask_of_caller
 from muster.files.muster_home import slots_home
 from muster.files.own_processes import own_process_environment, own_python_command
 from muster.files.process_identity import all_token_carriers
-from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
-from muster.hosts.local.other_users import find_other_users
-from muster.hosts.local.slot_leases import SlotLeases
 from muster.model.attempt import Attempt
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError
@@ -98,7 +96,10 @@ def _gather_power_off_facts(
 def _describe_other_users() -> list[str]:
     """One sentence for each person. It names their oldest process only, so that it stays the same."""
     try:
-        return [f"{each.user} works here: {each.command} (pid {each.pid})" for each in find_other_users()]
+        return [
+            f"{each.user} works here: {each.command} (pid {each.pid})"
+            for each in installed_services().machine.other_users()
+        ]
     except OSError as error:
         return [f"whether other users work here can't be read: {error.strerror}"]
 
@@ -133,7 +134,7 @@ def _all_attempts(state: CampaignState) -> Iterator[Attempt]:
 
 def _describe_held_leases() -> list[str]:
     try:
-        held = SlotLeases(slots_home() / "slots").holders()
+        held = installed_services().machine.slot_holders()
     except OSError as error:
         return [f"which slots are leased can't be read: {error.strerror}"]
     return [_describe_lease(name, holder) for name, holder in held.items()]
@@ -147,7 +148,7 @@ def _describe_lease(name: str, holder: LeaseHolder) -> str:
 
 def find_busy_gpus() -> Mapping[int, str]:
     """GPUs in use. Nothing of ours runs, so whoever sits there is somebody else; one that can't be read is in use."""
-    return {gpu.index: gpu.why for gpu in GpuInventory(find_gpu_devices).gpus if gpu.busy}
+    return {gpu.index: gpu.why for gpu in installed_services().machine.gpus() if gpu.busy}
 
 
 def _describe_stale_files(root: Path, state: CampaignState) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from muster.app.campaign.campaign_status import CellStatus, Status
 from muster.app.campaign.finish_steps import FinishStep, PowerOff, matrix_state_key
 from muster.engine.ports.clock import Clock
+from muster.engine.ports.processes import LivingRemains, OutputWriter
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.verdict import SETTLED_STATES
@@ -46,21 +47,6 @@ def _is_cell_over(cell: CellStatus) -> bool:
 
 def _describe_unfinished_cell(cell: CellStatus) -> str:
     return f"{cell.record.cell.id} is {cell.verdict.state}: {cell.verdict.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class LivingRemains:
-    """What lives of one execution: of an attempt, or of a step of the finish."""
-
-    name: str
-    tree_held: bool = False  # its tree.lock: a process of it has inherited that
-    shim_held: bool = False  # its shim.lock: a shim lives until all that the run left behind is gone
-    orphans: tuple[int, ...] = ()  # of those that exit.json names, who lives
-    unread: str = ""  # why it can't be told
-
-    @property
-    def any(self) -> bool:
-        return bool(self.tree_held or self.shim_held or self.orphans or self.unread)
 
 
 def describe_remains(remains: Iterable[LivingRemains]) -> list[str]:
@@ -100,15 +86,6 @@ def describe_neighbours(neighbours: Iterable[NeighbourCampaign]) -> list[str]:
             found.append(f"{called} is not finished: {each.unfinished}; {ways}")
         found += [f"{called}: {reason}" for reason in describe_remains(each.remains)]
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class OutputWriter:
-    """A process that has a file below an output folder open for writing."""
-
-    pid: int
-    command: str
-    path: str
 
 
 def describe_writers(writers: Iterable[OutputWriter]) -> list[str]:

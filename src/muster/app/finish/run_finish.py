@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from muster.app.campaign.campaign_handle import revive_command
+from muster.app.campaign.campaign_handle import CampaignHandle, revive_command
 from muster.app.campaign.finish_steps import (
     MOST_LOST,
     BeginStep,
@@ -42,15 +42,14 @@ from muster.engine.plan.retry import RETRIED_AT_ONCE, RETRIED_ONCE
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import Lease
 from muster.engine.ports.extension import ControllerExtension, ExtensionResult, MakeDecision
+from muster.engine.ports.run_host import StepExecutor
 from muster.files.atomic_write import umask_of_caller
 from muster.files.known_secrets import mask_secrets
 from muster.files.own_processes import own_process_environment, own_python_command, without_code_variables
 from muster.files.process_identity import read_boot_id
-from muster.hosts.local.attempt_probe import AttemptProbe
-from muster.hosts.local.executor import LocalExecutor, WarmProcess
 from muster.model.attempt import Attempt, Order
-from muster.model.attempt_snapshot import AttemptSnapshot, ProofReading
-from muster.model.campaign import Job, Slots
+from muster.model.attempt_snapshot import AttemptSnapshot
+from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState, FinishStepRecord
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
@@ -127,25 +126,13 @@ OWN_STEPS = ("report", "docs", "round")
 _STEP_JOB = Job("finish", (), ())
 
 
-class StepExecutor(LocalExecutor):
-    """Shims in `.muster/finish/<step>/<n>`, without a slot."""
-
-    def __init__(self, state: Path, warm: WarmProcess | None = None) -> None:
-        super().__init__(state, Slots(gpus=(), cpus=0))
-        self.warm = warm or self.warm
-
-    def folder(self, cell: str, n: int) -> Path:
-        return self.state / cell / str(n)
-
-
 class FinishRunner:
     def __init__(
-        self, root: Path, clock: Clock, decide: MakeDecision, *, epoch: int, revive_s: float, warm: WarmProcess
+        self, root: Path, clock: Clock, decide: MakeDecision, steps: StepExecutor, *, epoch: int, revive_s: float
     ) -> None:
         self.root, self.state, self.clock, self.decide = root, root / ".muster", clock, decide
         self.epoch, self.revive_s = epoch, revive_s
-        self.executor = StepExecutor(self.state, warm)
-        self.probe = build_step_probe(self.executor, clock)
+        self.executor = steps
         self._launched: dict[tuple[str, int], float] = {}
         self._fresh: set[str] = set()  # tokens that we made: nobody else can have launched them
         self._telling: list[Future[str]] | None = None
@@ -193,7 +180,7 @@ class FinishRunner:
 
     def _tend(self, record: FinishStepRecord, state: CampaignState) -> list[Decision]:
         attempt = attempt_of_step(record)
-        seen = self.probe.look([attempt])[attempt.key]
+        seen = self.executor.probe.look([attempt])[attempt.key]
         verdict = judge_attempt(attempt, seen, _STEP_JOB, explain=False)
         if verdict.final:
             return self._ended(record, verdict, seen, state)
@@ -341,10 +328,6 @@ def _name_of_stopped_part(record: FinishStepRecord) -> str:
     return "the loop" if record.step.startswith("round-") else "the finish"
 
 
-def build_step_probe(executor: StepExecutor, clock: Clock) -> AttemptProbe:
-    return AttemptProbe(executor.folder, clock, lambda *_: ProofReading(True), traces=executor.traces)
-
-
 def tokens_of_open_steps(state: CampaignState) -> set[str]:
     return {record.token for record in state.finish.steps.values() if record.ended is None}
 
@@ -438,7 +421,7 @@ def _notice_trouble(told: Future[str]) -> str:
 # -- for `muster down --runs`
 
 
-def stop_open_step(state: Path, loaded: CampaignState, clock: Clock, timeout_s: float) -> tuple[str, bool] | None:
+def stop_open_step(desk: CampaignHandle, loaded: CampaignState, timeout_s: float) -> tuple[str, bool] | None:
     """Stops the step that is under way, as a run is stopped: its name, and whether it has ended; None: there is none.
 
     To be called when no controller is left. The step counts as not done, so `muster up` does it again.
@@ -446,13 +429,12 @@ def stop_open_step(state: Path, loaded: CampaignState, clock: Clock, timeout_s: 
     record = next((each for each in loaded.finish.steps.values() if each.ended is None), None)
     if record is None or record.step == "notify":
         return None
-    attempt, executor = attempt_of_step(record), StepExecutor(state)
-    probe = build_step_probe(executor, clock)
+    attempt, executor = attempt_of_step(record), desk.services.host.steps(desk.state, desk.clock)
 
     def over() -> bool:
-        return judge_attempt(attempt, probe.look([attempt])[attempt.key], _STEP_JOB, explain=False).final
+        return judge_attempt(attempt, executor.probe.look([attempt])[attempt.key], _STEP_JOB, explain=False).final
 
-    if over() or probe.look([attempt])[attempt.key].started == "no":
+    if over() or executor.probe.look([attempt])[attempt.key].started == "no":
         return None
     grace_s = float(os.environ.get("MUSTER_GRACE_S", "10"))
     executor.stop(attempt, epoch=loaded.epoch, reason="user_stop", grace_s=grace_s)

@@ -44,7 +44,6 @@ def take_down(
     runs: bool,
     because: str | None,
     limit_s: float,
-    is_guarded: Callable[[], bool],
     on_stopped: Callable[[Sequence[StoppedAttempt]], None],
 ) -> DownResult:
     """`runs`: stop them, too. `on_stopped` gets what became of them before the controller's end is waited for."""
@@ -67,7 +66,7 @@ def take_down(
         late = any(each.lives for each in stopped)
     if not late:
         _wait_for_free_lock(desk)
-        _wait_for_no_guard(is_guarded)
+        _wait_for_no_guard(desk)
     step = _stop_finish_step(desk, limit_s) if runs else None
     late = late or (step is not None and step.lives)
     return DownResult(False, late, step, () if runs else tuple(living_cells(desk)))
@@ -94,10 +93,10 @@ def _wait_for_free_lock(desk: CampaignHandle) -> None:
         time.sleep(LOOK_S)
 
 
-def _wait_for_no_guard(is_guarded: Callable[[], bool]) -> None:
+def _wait_for_no_guard(desk: CampaignHandle) -> None:
     """It sees by itself that it is not wanted any more. A stopped one is left: it leaves when it goes on."""
     deadline = time.monotonic() + GUARD_PATIENCE_S
-    while is_guarded() and time.monotonic() < deadline:
+    while desk.services.host.guard_lives(desk.state) and time.monotonic() < deadline:
         time.sleep(LOOK_S)
 
 
@@ -124,5 +123,5 @@ def _stop_finish_step(desk: CampaignHandle, limit_s: float) -> StoppedStep | Non
         return None
     from muster.app.finish.run_finish import stop_open_step
 
-    found = stop_open_step(desk.state, state, desk.clock, limit_s)
+    found = stop_open_step(desk, state, limit_s)
     return StoppedStep(found[0], not found[1]) if found else None

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from muster.app.look.judge_run import judge_run
 from muster.app.look.look_report import LookReport
 from muster.engine.ports.clock import SystemClock
-from muster.hosts.local.run_inspector import INSPECTION_PERIOD_S, RunInspector
+from muster.engine.ports.run_snapshot import INSPECTION_PERIOD_S
+from muster.engine.ports.services import installed_services
 from muster.model.foreign_run import RunQuery
 
 
@@ -17,7 +18,7 @@ def inspect_runs(
 ) -> list[LookReport]:
     """All of them at the same time. `told` is called with the seconds that are left."""
     clock = SystemClock()
-    peeks = [RunInspector(each, clock) for each in asked]
+    peeks = [installed_services().processes.inspect(each, clock) for each in asked]
     end = clock.boot() + for_s
     while True:
         began = clock.boot()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.disk_use import describe_cleaning
-from muster.app.campaign.verbs.accept_attempts import ProofObserver
 from muster.app.campaign.verbs.choose_cells import declared_names, resolve_one_cell, withdrawn_names
 from muster.engine.judge.attempt_verdict import judge_attempt
 from muster.files.state_folder import attempt_folder
@@ -58,10 +57,10 @@ def _choose_attempt(record: CellRecord, number: int | None) -> Attempt:
 class AttemptEndObserver:
     """Whether an attempt has ended: recorded, or seen by our own eyes where nobody records."""
 
-    def __init__(self, desk: CampaignHandle, attempt: Attempt, observer: ProofObserver) -> None:
-        self.desk, self.attempt, self.observer = desk, attempt, observer
+    def __init__(self, desk: CampaignHandle, attempt: Attempt) -> None:
+        self.desk, self.attempt, self.observer = desk, attempt, desk.observer()
         self.state = desk.load()
-        observer.configure(self.state)
+        self.observer.configure(self.state)
 
     def has_ended(self) -> bool:
         cell, n = self.attempt.key

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from muster.model.attempt import Attempt, AttemptKey, Order
+from muster.model.campaign import Slots
 from muster.model.campaign_state import CampaignState
 from muster.text.terminal_text import replace_unprintable
 
@@ -109,6 +110,16 @@ def slot_from_name(name: str) -> Slot:
     if name.startswith("gpu"):
         return Slot(name, "gpu", int(name[3:].split(".", maxsplit=1)[0]))
     return Slot(name, "cpu")
+
+
+def is_campaign_slot(wanted: Slots, name: str) -> bool:
+    """Whether a campaign may use the slot of this name, as far as its file tells."""
+    kind, number = name[:3], name[3:].partition(".")[0]
+    if not number.isdigit():
+        return False
+    if kind == "cpu":
+        return int(number) < wanted.cpus
+    return kind == "gpu" and (wanted.gpus is None or int(number) in wanted.gpus)
 
 
 @dataclass(frozen=True, slots=True)

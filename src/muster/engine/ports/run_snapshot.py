@@ -13,6 +13,7 @@ from muster.model.attempt_snapshot import ExitRecord
 from muster.model.foreign_run import ProgressDates, RunFolderFacts, RunProcess, RunQuery, SupervisedFolder, TargetStep
 
 ProcessFate = Literal["alive", "ended", "zombie", "never", "nobody", "hidden"]
+INSPECTION_PERIOD_S = 1.0
 NOTHING, UNDATED = RunFolderFacts(), ProgressDates()
 
 

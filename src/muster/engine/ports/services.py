@@ -1,4 +1,5 @@
-"""What a process of Muster works with: where campaigns are kept. `bootstrap` builds it, and nobody else.
+"""What a process of Muster works with: where campaigns are kept, where their runs run, and the machine it is on.
+`bootstrap` builds it, and nobody else.
 
 Whoever has a campaign's handle takes it from there; the rest ask for what was installed.
 """
@@ -10,12 +11,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from muster.engine.ports.machine import Machine
+    from muster.engine.ports.processes import Processes
+    from muster.engine.ports.run_host import RunHost
     from muster.engine.ports.store import CampaignStorage
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     storage: CampaignStorage
+    host: RunHost
+    machine: Machine
+    processes: Processes
 
 
 _build: Callable[[], Services] | None = None

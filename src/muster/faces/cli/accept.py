@@ -10,7 +10,6 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.accept_attempts import accept_attempts
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
-from muster.hosts.local.attempt_observer import AttemptObserver
 
 app = typer.Typer(add_completion=False)
 
@@ -32,8 +31,7 @@ def accept_command(
     Proofs are read again.
     """
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
-    observer = AttemptObserver.of_state(desk.state, desk.store, desk.clock)
-    done = accept_attempts(desk, cells, because, observer, print_notice, attempt=attempt)
+    done = accept_attempts(desk, cells, because, print_notice, attempt=attempt)
     print_refusals(done.refused, "accepted")
     for each in done.accepted:
         which = f" (attempt {each.attempt} of {each.of})" if each.of > 1 else ""

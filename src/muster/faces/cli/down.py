@@ -12,7 +12,6 @@ from muster.app.campaign.verbs.stop_cells import StoppedAttempt
 from muster.app.finish.take_down import take_down
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.stop import STILL_GOING_ON, print_stopped
-from muster.hosts.local.guard_keeper import living_guard_pid
 from muster.text.durations import parse_duration
 from muster.text.sentences import join_few_names
 
@@ -40,14 +39,7 @@ def down_command(
         if stopped:
             print("`muster retry CELL --because ...` takes a stopped cell up again")
 
-    done = take_down(
-        desk,
-        runs=runs,
-        because=because,
-        limit_s=limit,
-        is_guarded=lambda: living_guard_pid(desk.state) is not None,
-        on_stopped=on_stopped,
-    )
+    done = take_down(desk, runs=runs, because=because, limit_s=limit, on_stopped=on_stopped)
     if done.step:
         became = "still alive; the request stands" if done.step.lives else "stopped; `muster up` does it again"
         print(f"finish {done.step.name}: {became}")

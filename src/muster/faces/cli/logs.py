@@ -121,13 +121,11 @@ def _print_log_json(attempt: Attempt, path: Path, *, raw: bool) -> None:
 
 
 def _copy_log(desk: CampaignHandle, attempt: Attempt, path: Path, *, follow: bool, raw: bool) -> None:
-    from muster.hosts.local.attempt_observer import AttemptObserver
-
     stream = uncleaned_stream(sys.stdout) if raw else sys.stdout
     to: ByteSink = TerminalSink(stream) if sys.stdout.isatty() else sys.stdout.buffer
     told = None if raw else MaskedLog(to)
     tail = FileTail(path, told or to)
-    ended = AttemptEndObserver(desk, attempt, AttemptObserver.of_state(desk.state, desk.store, desk.clock))
+    ended = AttemptEndObserver(desk, attempt)
     try:
         while True:
             over = not follow or ended.has_ended()  # asked before the reading: what was written until then is printed

@@ -17,6 +17,7 @@ from muster.app.campaign.load_campaign import read_runnable_campaign
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.campaign.start_controller import ensure_controller_started
 from muster.app.campaign.verbs.start_campaign import StartListener, start_campaign
+from muster.engine.ports.services import installed_services
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.live_view import show_campaign_progress
 from muster.faces.cli.common.terminal_output import (
@@ -96,10 +97,9 @@ def _print_warnings(file: Path, warnings: Sequence[Mistake]) -> None:
 
 def install_boot_start(root: Path, *, yes: bool) -> None:
     """Shows what would be installed, and installs it if that is wanted. Wrong use, or a no, changes nothing."""
-    from muster.hosts.local.start_at_boot import build_boot_entry, find_boot_keeper
-
     read_runnable_campaign(root / CAMPAIGN_FILE_NAME)
-    who, wanted = find_boot_keeper(), build_boot_entry(root)
+    machine = installed_services().machine
+    who, wanted = machine.boot_keeper(), machine.boot_entry(root)
     if who.installed(wanted):
         print(f"the machine looks after it already ({who.kind})", file=sys.stderr)
         return
@@ -114,10 +114,9 @@ def install_boot_start(root: Path, *, yes: bool) -> None:
 
 
 def remove_boot_start(root: Path) -> int:
-    from muster.hosts.local.start_at_boot import all_boot_keepers, build_boot_entry
-
-    wanted = build_boot_entry(root)
-    gone = [who.kind for who in all_boot_keepers() if who.remove(wanted)]
+    machine = installed_services().machine
+    wanted = machine.boot_entry(root)
+    gone = [who.kind for who in machine.boot_keepers() if who.remove(wanted)]
     print(f"taken back ({', '.join(gone)})" if gone else "there was nothing to take back")
     return 0
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 
 from muster.engine.ports.executor import Lease, LeaseHolder, Slot, slot_from_name
+from muster.engine.ports.machine import GpuDevice
 from muster.engine.ports.probe import REQUEST_TIMEOUT_S
 from muster.files.atomic_write import (
     PRIVATE_FILE,
@@ -33,7 +34,7 @@ from muster.files.crash_points import reach_crash_point
 from muster.files.muster_home import slots_home
 from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import attempt_folder
-from muster.hosts.local.gpus import GpuDevice, GpuInventory, find_gpu_devices
+from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
 from muster.hosts.local.launch_orders import LaunchBook, LocalTraces
 from muster.hosts.local.slot_leases import SlotLeases, close_descriptors, slots_of_campaign
 from muster.model.attempt import Attempt, Order

@@ -14,20 +14,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from muster.engine.ports.clock import monotonic_boottime
+from muster.engine.ports.machine import GpuDevice
 from muster.model.attempt_snapshot import GpuUse
 from muster.readers.background_reader import PolledProbe, run_in_daemon_thread
 from muster.text.sentences import format_count
 
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
 INVENTORY_FRESH_S = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class GpuDevice:
-    index: int
-    name: str
-    busy: bool
-    why: str = ""
 
 
 class GpuInventory:

@@ -10,11 +10,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.extension import ControllerExtension
+from muster.engine.ports.run_host import TOLD_FROM, GuardReport
 from muster.files.atomic_write import umask_of_caller
 from muster.files.safe_open import read_plain_file
 from muster.hosts.local.guard import is_lock_held, process_state_letter, read_small_text, start_ticks_or_none
@@ -25,7 +25,6 @@ GUARD_REPORT_FILE = "guard.json"
 LONG_S = 60.0  # a guard that lived this long did not die of how it began
 LONGEST_PAUSE_S = 30.0
 NUDGE_S = 1.0
-TOLD_FROM = 3  # controllers lost in a row that a person should hear of; and again at twice as many
 
 
 def guard_command(state: Path) -> tuple[str, ...]:
@@ -40,29 +39,6 @@ def living_guard_pid(state: Path) -> int | None:
             pid, ticks = map(int, read_small_text(path).split())
             return pid if start_ticks_or_none(pid) == ticks else None
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class GuardReport:
-    """What a guard wrote down of controllers that it lost."""
-
-    times: int  # in a row that did not live long
-    failed: int  # of these the last ones that ended by themselves, and failed
-    code: int | None
-    said: str  # the last line of controller.log
-    next: float  # wall: when it starts the next one
-
-    @property
-    def worth_telling(self) -> bool:
-        return self.failed > 0 or self.times >= TOLD_FROM
-
-    @property
-    def how(self) -> str:
-        if self.code is None:
-            return f"it ended {self.times} times in a row, soon after its start and without a word"
-        said = f": {self.said}" if self.said else ""
-        times = f"{self.failed} times in a row" if self.failed > 1 else "once"
-        return f"it failed {times}, with exit code {self.code}{said}"
 
 
 def read_guard_report(state: Path) -> GuardReport | None:

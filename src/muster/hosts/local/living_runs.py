@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from muster.engine.ports.processes import LeftRun, LivingRemains
 from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_boot_id, read_process
 from muster.hosts.local.find_process import (
@@ -24,14 +25,6 @@ from muster.hosts.local.find_process import (
 from muster.hosts.local.other_users import ancestor_pids
 from muster.hosts.local.process_tree import TICKS_PER_S
 from muster.readers.attempt_facts import is_lock_file_held, read_fact_bytes, read_fact_object
-
-
-@dataclass(frozen=True, slots=True)
-class LeftRun:
-    pid: int
-    cell: str
-    n: int
-    token: str  # "": it carries none
 
 
 def find_left_runs(state: Path, known: Collection[str]) -> list[LeftRun]:
@@ -157,6 +150,15 @@ def is_tree_lock_held(folder: str) -> bool:
 def is_shim_lock_held(folder: str) -> bool:
     """A shim lives as long as anything that its run left behind, with or without its token. Raises OSError."""
     return is_lock_file_held(folder + "/shim.lock")
+
+
+def look_for_remains(name: str, folder: str) -> LivingRemains:
+    try:
+        return LivingRemains(
+            name, is_tree_lock_held(folder), is_shim_lock_held(folder), tuple(find_living_orphans(folder))
+        )
+    except OSError as error:
+        return LivingRemains(name, unread=error.strerror or str(error))
 
 
 def find_living_orphans(folder: str) -> tuple[int, ...]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from muster.engine.ports.machine import OtherUser
 from muster.files.campaign_ownership import name_of_uid
 from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_process
@@ -24,16 +24,6 @@ LONGEST_COMMAND = 60
 # they stay when their user has left
 LINGER = frozenset({"systemd", "(sd-pam)", "dbus-daemon", "dbus-broker", "dbus-broker-lau", "gpg-agent", "ssh-agent"})
 _HIDES = ("hidepid=2", "hidepid=invisible", "hidepid=4", "hidepid=ptraceable")
-
-
-@dataclass(frozen=True, slots=True)
-class OtherUser:
-    """Another person, and the oldest process of theirs."""
-
-    uid: int
-    user: str
-    pid: int
-    command: str
 
 
 def find_other_users() -> list[OtherUser]:

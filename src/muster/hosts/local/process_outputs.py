@@ -14,7 +14,7 @@ import os
 import re
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from muster.engine.ports.clock import SystemClock
@@ -27,6 +27,7 @@ from muster.hosts.local.find_process import (
     find_writers_in_folder,
     paths_in_command,
 )
+from muster.hosts.local.living_runs import is_own_process
 from muster.hosts.local.other_users import find_other_users
 from muster.hosts.local.process_tree import TICKS_PER_S, ProcessSnapshot, ProcessStat, written_by
 from muster.model.foreign_run import RunProcess, SupervisedFolder
@@ -307,6 +308,24 @@ class FolderWriterSearch:
 
     def may_write(self, who: RunProcess, folder: str) -> bool:
         return may_write_there(who, folder, self.snapshot, self.began(who))
+
+
+SURE_RELATIONS = ("has it open", "names it", "names the folder above")  # who only works there may be an editor
+
+
+def find_strange_writers(folders: Collection[str], state: str, known: Collection[str]) -> dict[str, int]:
+    """Folder -> the pid of one that writes there and is not of the campaign with this .muster."""
+    search = FolderWriterSearch()
+    found: dict[str, int] = {}
+    for folder in folders:
+        looked = search.find(folder)
+        others: list[RunProcess] = [looked.main, *looked.others] if looked.main else []
+        others += [who for who in looked.doubtful if search.may_write(who, folder)]
+        sure = (who.pid for who in others if who.sure in SURE_RELATIONS)
+        strange = next((pid for pid in sure if not is_own_process(pid, state, known)), None)
+        if strange is not None:
+            found[folder] = strange
+    return found
 
 
 def make_writer_check() -> Callable[[str], str]:

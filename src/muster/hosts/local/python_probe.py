@@ -10,8 +10,10 @@ import signal
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import IO, Any
+
+from muster.engine.ports.machine import PythonAnswer
 
 PYTHON_LIMIT_S = 120.0
 KEPT_OUTPUT_BYTES = 16 << 10  # bytes of its output
@@ -63,22 +65,6 @@ for name, ask in (("jax", jax), ("torch", torch)):
         except Exception as error:
             say("framework", {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": first(error)})
 """
-
-
-@dataclass(frozen=True, slots=True)
-class PythonAnswer:
-    """What came back. `python` None: it was never started."""
-
-    command: tuple[str, ...]  # less the code
-    exit: int | None  # None: it could not be executed, or did not end in time
-    timed_out: bool = False
-    trouble: str = ""  # why it could not be executed
-    python: Mapping[str, Any] | None = None
-    packages: Mapping[str, str] = field(default_factory=dict)
-    lacking: tuple[str, ...] = ()  # of the modules that were asked for
-    frameworks: tuple[Mapping[str, Any], ...] = ()
-    stdout: str = ""
-    stderr: str = ""
 
 
 def ask_python(

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from muster.engine.judge.unwatched_run import UnwatchedRunWatch
 from muster.engine.ports.clock import Clock
-from muster.engine.ports.run_snapshot import ProcessFate, RunSnapshot
+from muster.engine.ports.run_snapshot import INSPECTION_PERIOD_S, ProcessFate, RunSnapshot
 from muster.engine.ports.time_scale import thresholds_from_env
 from muster.files.process_identity import read_process
 from muster.hosts.local.find_process import (
@@ -54,7 +54,6 @@ from muster.readers.discovery.progress_files import (
 from muster.readers.discovery.run_arguments import declared_periods, target_of_run
 
 ReadValue = TypeVar("ReadValue")
-INSPECTION_PERIOD_S = 1.0
 LATE_ANSWER_S = 4.0
 OLD_FILES_ANSWER_S = 3.0  # an answer about files that is older than this abstains
 FOLDER_PATIENCE_S = 8.0  # with a folder that does not answer

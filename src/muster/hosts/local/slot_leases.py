@@ -14,25 +14,16 @@ import os
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from muster.engine.ports.executor import ClosedLease, Lease, LeaseHolder, LeaseObstacle, Slot
+from muster.engine.ports.machine import ClosedSlots, GpuDevice
 from muster.files.atomic_write import PRIVATE_FILE, make_private_folder
 from muster.files.muster_home import make_slots_home, slots_home
 from muster.files.process_identity import is_flock_taken
 from muster.files.safe_open import NotPlainFile, open_plain_file
-from muster.hosts.local.gpus import GpuDevice
 from muster.model.campaign import Slots
-
-
-@dataclass(frozen=True, slots=True)
-class ClosedSlots:
-    why: str
-    hint: str
-
-    def __str__(self) -> str:
-        return f"{self.why}. To mend it: {self.hint}"
 
 
 def why_slots_are_closed(folder: Path) -> ClosedSlots | None:
@@ -289,13 +280,3 @@ def slots_of_campaign(wanted: Slots, found: Sequence[GpuDevice]) -> list[Slot]:
     indexes = [gpu.index for gpu in found] if wanted.gpus is None else list(wanted.gpus)
     gpus = [Slot(f"gpu{index}.{share}", "gpu", index) for share in range(wanted.per_gpu) for index in indexes]
     return gpus + [Slot(f"cpu{number}", "cpu") for number in range(wanted.cpus)]
-
-
-def is_campaign_slot(wanted: Slots, name: str) -> bool:
-    """Whether a campaign may use the slot of this name, as far as its file tells."""
-    kind, number = name[:3], name[3:].partition(".")[0]
-    if not number.isdigit():
-        return False
-    if kind == "cpu":
-        return int(number) < wanted.cpus
-    return kind == "gpu" and (wanted.gpus is None or int(number) in wanted.gpus)

@@ -6,16 +6,15 @@ controller and a guard that were killed at once. A timer of the user's systemd, 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
+from muster.engine.ports.machine import BootEntry, BootKeeper
 from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_atomically
 from muster.hosts.local.guard_keeper import guard_command
 from muster.model.errors import MusterError
@@ -23,37 +22,6 @@ from muster.model.errors import MusterError
 LOOK_EVERY_MIN = 5
 TOOL_TIMEOUT_S = 30.0
 KEPT_VARIABLES = ("PATH", "MUSTER_HOME")  # of the environment: a machine that starts has little of its own
-
-
-@dataclass(frozen=True, slots=True)
-class BootEntry:
-    """One campaign, as it is to be looked after."""
-
-    root: Path
-    command: tuple[str, ...]
-    environment: dict[str, str]
-
-    @property
-    def name(self) -> str:
-        return f"muster-{hashlib.sha256(str(self.root).encode('utf-8', 'surrogateescape')).hexdigest()[:12]}"
-
-
-class BootKeeper(Protocol):
-    """Who starts it."""
-
-    kind: Literal["systemd", "crontab"]
-
-    def shown(self, wanted: BootEntry) -> str:
-        """What would be installed, and where."""
-
-    def installed(self, wanted: BootEntry) -> bool:
-        """Just so."""
-
-    def install(self, wanted: BootEntry) -> str:
-        """Returns what a person should know besides."""
-
-    def remove(self, wanted: BootEntry) -> bool:
-        """False: there was nothing."""
 
 
 def build_boot_entry(root: Path) -> BootEntry:

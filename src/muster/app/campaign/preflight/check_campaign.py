@@ -36,8 +36,6 @@ from muster.engine.ports.services import installed_services
 from muster.files.atomic_write import make_private_folder, write_atomically
 from muster.files.campaign_ownership import find_foreign_owner, refuse_foreign_campaign
 from muster.files.state_folder import refuse_bad_state_folder
-from muster.hosts.local.gpus import GpuInventory, find_gpu_devices, read_nvidia_driver
-from muster.hosts.local.other_users import note_uncoordinated_users
 from muster.model.calendar import format_iso_time
 from muster.model.campaign import Campaign
 from muster.model.errors import CampaignInvalid, Mistake, MusterError
@@ -89,7 +87,7 @@ def _find_all_mistakes(root: Path, found: LoadedCampaign, machine: MachineFacts)
         *find_machine_mistakes(campaign, machine, find_unfinished_jobs(campaign, state)),
         *warn_of_long_periods(campaign, str(root), state.declared if state else ()),
         *warn_exact_test_cannot_veto(campaign),
-        *note_uncoordinated_users(),
+        *installed_services().machine.note_uncoordinated_users(),
         *find_closed_slots(),
     ]
 
@@ -120,12 +118,11 @@ def _with_record_entries(machine: MachineFacts, **more: Any) -> MachineFacts:
 def gather_machine_facts(
     root: Path, campaign: Campaign | None, clock: Clock | None = None, code: CodeReader | None = None
 ) -> MachineFacts:
-    gpus = tuple(
-        {"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in GpuInventory(find_gpu_devices).gpus
-    )
+    local = installed_services().machine
+    gpus = tuple({"index": g.index, "name": g.name, "busy": g.busy, "why": g.why} for g in local.gpus())
     disk = _disk_facts(root)
     folders = [str(root)] if campaign is None else sorted({job.cwd or str(root) for job in campaign.jobs})
-    nvidia = read_nvidia_driver()
+    nvidia = local.nvidia_driver()
     record = {
         "at": format_iso_time((clock or SystemClock()).wall()),
         "muster": __version__,

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from muster.app.campaign.preflight.launched_command import find_interpreter, find_launched_target, make_shebang_reader
 from muster.engine.plan.cell_command import (
@@ -15,30 +15,12 @@ from muster.engine.plan.cell_command import (
     context_for_checking,
 )
 from muster.engine.plan.scheduling import slots_needed
+from muster.engine.ports.machine import PythonAnswer
 from muster.model.campaign import Campaign, Job
 from muster.model.cell import Cell, list_cells_of_job
 from muster.model.errors import Mistake
 
 ATTEMPT_VARIABLES = ("MUSTER_CELL", "MUSTER_ATTEMPT", "MUSTER_OUT")
-
-
-class EnvironmentAnswer(Protocol):
-    """What an environment said about itself when it was asked."""
-
-    @property
-    def exit(self) -> int | None: ...
-    @property
-    def timed_out(self) -> bool: ...
-    @property
-    def trouble(self) -> str: ...
-    @property
-    def python(self) -> Mapping[str, Any] | None: ...
-    @property
-    def frameworks(self) -> Sequence[Mapping[str, Any]]: ...
-    @property
-    def lacking(self) -> Sequence[str]: ...
-    @property
-    def stderr(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +151,7 @@ def _guess_framework(words: Sequence[str], env: Mapping[str, str]) -> str | None
     return "torch" if starts_torch or "torch.distributed.run" in words else None
 
 
-def find_environment_mistakes(asked: PythonEnvironment, answer: EnvironmentAnswer) -> Iterator[Mistake]:
+def find_environment_mistakes(asked: PythonEnvironment, answer: PythonAnswer) -> Iterator[Mistake]:
     """What a person should know before the first run."""
     jobs = f"job{'s' if len(asked.jobs) > 1 else ''} {', '.join(asked.jobs)}"
     path = f"jobs.{asked.jobs[0]}.command"
@@ -189,7 +171,7 @@ def find_environment_mistakes(asked: PythonEnvironment, answer: EnvironmentAnswe
         yield from _framework_sees_too_few_gpus(asked, answer.frameworks, jobs, path)
 
 
-def _python_not_started(asked: PythonEnvironment, answer: EnvironmentAnswer, jobs: str, path: str) -> Mistake:
+def _python_not_started(asked: PythonEnvironment, answer: PythonAnswer, jobs: str, path: str) -> Mistake:
     last = answer.stderr.strip().splitlines()[-1:] or [""]
     how = "did not answer in time" if answer.timed_out else f"exit {answer.exit}" if answer.exit is not None else ""
     why = answer.trouble or ": ".join(part for part in (how, last[0][:300]) if part)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.observe_campaign import observe_campaign
@@ -13,7 +12,7 @@ from muster.app.campaign.start_controller import Tell, observe_and_revive, start
 from muster.app.campaign.verbs.await_attempts import AttemptEndWaiter
 from muster.app.campaign.verbs.choose_cells import choose_cells, refuse_many_without_reason, require_shared_reason
 from muster.app.campaign.verbs.decide_for_cells import decide_for_cells
-from muster.engine.ports.probe import Probe, ProofReader
+from muster.engine.ports.run_host import RunObserver
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
 from muster.model.attempt_snapshot import ExitRecord, ProofReading
@@ -21,18 +20,6 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.readers.attempt_facts import read_order
-
-
-class ProofObserver(Protocol):
-    """Reads exits and proofs from the files of attempts, as they are now."""
-
-    @property
-    def probe(self) -> Probe: ...
-
-    @property
-    def proofs(self) -> ProofReader: ...
-
-    def configure(self, state: CampaignState) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +39,6 @@ def accept_attempts(
     desk: CampaignHandle,
     patterns: Sequence[str],
     because: str | None,
-    observer: ProofObserver,
     tell: Tell,
     *,
     attempt: int | None = None,
@@ -62,6 +48,7 @@ def accept_attempts(
     state = AttemptEndWaiter(desk).record_ended()
     names = choose_cells("accept", patterns, observe_and_revive(desk, tell))
     reason = require_shared_reason("accepted", names, because, "its proof holds")
+    observer = desk.observer()
     observer.configure(state)
     decisions: list[Decision] = []
     refused: dict[str, str] = {}
@@ -82,7 +69,7 @@ def accept_attempts(
 
 
 def _find_acceptable(
-    desk: CampaignHandle, observer: ProofObserver, state: CampaignState, record: CellRecord, wanted: int | None
+    desk: CampaignHandle, observer: RunObserver, state: CampaignState, record: CellRecord, wanted: int | None
 ) -> tuple[int, ProofReading] | str:
     """An attempt and its proof, or why there is none. Nothing is believed from the record: the files are read now."""
     attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
