@@ -75,7 +75,7 @@ def test_not_yaml(camp: Camp) -> None:
 
 def test_not_even_text(camp: Camp) -> None:
     (camp.root / "campaign.yaml").write_bytes(b"muster: 1\ncampaign: \xff\xfe\n")
-    refused(camp, "campaign.yaml:2:1: error: the file is not UTF-8 text", "mend: save it as UTF-8")
+    refused(camp, "campaign.yaml:2:1: error: the file is not UTF-8 text", "fix: save it as UTF-8")
 
 
 @pytest.mark.slow  # tests/unit/spec is its sibling in CI
@@ -104,7 +104,7 @@ def test_unknown_keys(camp: Camp) -> None:
     camp.write(GOOD.replace("slots:", "slot:").replace("command:", "comand:"))
     refused(
         camp,
-        "campaign.yaml:4:1: error: unknown key 'slot'\n    mend: did you mean 'slots'?",
+        "campaign.yaml:4:1: error: unknown key 'slot'\n    fix: did you mean 'slots'?",
         "campaign.yaml:6:25: error: unknown key 'comand'",
         "did you mean 'command'?",
     )

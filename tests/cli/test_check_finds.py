@@ -26,7 +26,7 @@ def test_a_python_that_is_asked_says_which_module_it_lacks(camp: Camp) -> None:
     assert "no module" not in camp("check", "--quick", code=0).stdout
     (failure,) = [each for each in camp.json("check", "--ask", code=1)["failures"] if "no module" in each["message"]]
     assert failure["message"] == "job train: `python3` has no module nonexist"
-    assert "mend the name" in failure["hint"]
+    assert "fix the name" in failure["hint"]
     write(camp, "python3 -m json.tool")
     assert "no module" not in camp("check", "--ask").stdout
     (camp.root / "nonexist.py").write_text("open('ran', 'w')\n")

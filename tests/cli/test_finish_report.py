@@ -86,7 +86,7 @@ def test_a_partial_report_where_a_cell_was_given_up(sprint: Camp) -> None:
 
 @pytest.mark.slow  # tests/unit/test_shutdown.py is its sibling in CI
 def test_every_reason_against_a_shutdown_is_named_at_once(sprint: Camp) -> None:
-    """Steps that failed or wait, and files that are not fresh: nobody should mend the one to hear of the next."""
+    """Steps that failed or wait, and files that are not fresh: nobody should fix the one to hear of the next."""
     (sprint.root / "works").touch()
     sprint.write(SPRINT.replace('"cp -r reports copied"', '"false", "cp -r reports copied"'))
     sprint("up", code=3)

@@ -54,7 +54,7 @@ def test_an_accepted_flag_voids_no_verdict_and_every_report_tells_it(touched: Ca
     assert touched.json("report")["verdict"] == "INVALID"
     (flag,) = [each for each in touched.json("flag", "list", code=0)["flags"] if each["level"] == "ERROR"]
     assert (flag["code"], flag["cells"], flag["accepted"]) == ("changed_result", ["eval/new/1"], None)
-    told = touched.json("flag", "accept", "changed_result", "--because", "a typo, mended by hand", code=0)
+    told = touched.json("flag", "accept", "changed_result", "--because", "a typo, fixed by hand", code=0)
     Draft202012Validator(json.loads(SCHEMA.read_text())).validate(told)
     assert "stale" in touched("verify", code=1).stdout, "the report does not know the word yet"
     assert touched.json("status", code=0)["report"]["because"] == "a red flag was accepted since"
@@ -62,12 +62,12 @@ def test_an_accepted_flag_voids_no_verdict_and_every_report_tells_it(touched: Ca
     assert touched.json("status", code=0)["report"]["stale"] is False
     assert made["verdict"] == "NOT_ENOUGH_EVIDENCE"
     (flag,) = [each for each in made["flags"] if each["code"] == "changed_result"]
-    assert (flag["level"], flag["accepted"]["because"]) == ("ERROR", "a typo, mended by hand")
+    assert (flag["level"], flag["accepted"]["because"]) == ("ERROR", "a typo, fixed by hand")
     for name in ("decision.md", "defence.md"):
         text = (touched.root / "reports" / name).read_text()
         assert "The red flag changed_result (ERROR) counts no more by the word of a person" in text, name
-        assert "“a typo, mended by hand”" in text
-    assert "accepted the red flag changed_result: “a typo, mended by hand”" in touched("record", "--out", "-").stdout
+        assert "“a typo, fixed by hand”" in text
+    assert "accepted the red flag changed_result: “a typo, fixed by hand”" in touched("record", "--out", "-").stdout
     touched("verify", code=0)
     touched("fsck", code=0)
     assert touched.json("report")["verdict"] == "NOT_ENOUGH_EVIDENCE", "the word is in the log"

@@ -433,13 +433,13 @@ def test_the_exit_that_wandb_recorded(camp: Camp, code: int | None, found: tuple
     ("words", "message"),
     [
         (["nowhere"], "muster: there is no folder nowhere, and it is no process id either\n"
-                      "  mend:  give a process id, or the folder that the run writes to\n"),
-        (["rum"], "muster: there is no folder rum, and it is no process id either\n  mend:  did you mean run?\n"),
-        (["0"], "muster: 0 is no process id\n  mend:  a folder of that name is ./0\n"),
-        (["run", "--for", "5"], "muster: --for 5: of what?\n  mend:  add the unit: 5s, 5m or 5h\n"),
-        (["run", "--for", "0s"], "muster: --for 0s: too short, a first look proves nothing\n  mend:  give it at least 1s\n"),
-        (["/"], "muster: / is everything on this machine\n  mend:  give the folder of one run, or a process id\n"),
-        (["run/pipe"], "muster: run/pipe is neither a folder nor a file\n  mend:  give the folder that the run writes to\n"),
+                      "  fix:   give a process id, or the folder that the run writes to\n"),
+        (["rum"], "muster: there is no folder rum, and it is no process id either\n  fix:   did you mean run?\n"),
+        (["0"], "muster: 0 is no process id\n  fix:   a folder of that name is ./0\n"),
+        (["run", "--for", "5"], "muster: --for 5: of what?\n  fix:   add the unit: 5s, 5m or 5h\n"),
+        (["run", "--for", "0s"], "muster: --for 0s: too short, a first look proves nothing\n  fix:   give it at least 1s\n"),
+        (["/"], "muster: / is everything on this machine\n  fix:   give the folder of one run, or a process id\n"),
+        (["run/pipe"], "muster: run/pipe is neither a folder nor a file\n  fix:   give the folder that the run writes to\n"),
     ],
 )  # fmt: skip
 def test_wrong_use(camp: Camp, words: list[str], message: str) -> None:
@@ -499,7 +499,7 @@ def test_the_first_process_and_threads_of_the_kernel(camp: Camp) -> None:
         assert done.stderr.startswith(f"muster: 1 is the first process of this machine ({name}), not a training\n")
     if Path("/proc/2/comm").exists() and Path("/proc/2/comm").read_text() == "kthreadd\n":
         assert camp("look", "2", code=2).stderr == (
-            "muster: 2 is a thread of the kernel (kthreadd), not a training\n  mend:  `ps aux` lists the others\n"
+            "muster: 2 is a thread of the kernel (kthreadd), not a training\n  fix:   `ps aux` lists the others\n"
         )
         error = json.loads(camp("look", "2", "--json", code=2).stderr)["error"]
         assert (error["code"], error["message"]) == ("usage", "2 is a thread of the kernel (kthreadd), not a training")

@@ -180,7 +180,7 @@ def test_rules_that_could_not_work_are_told_before_anything_runs(loop: Camp) -> 
     loop.write(CAMPAIGN.replace("  default", rules))
     for words in (("check",), ("up",)):
         told = loop(*words, code=2).stderr
-        assert "campaign.yaml:12:68: error: rule 1 is called little, too\n    mend: give it another name" in told
+        assert "campaign.yaml:12:68: error: rule 1 is called little, too\n    fix: give it another name" in told
         assert "campaign.yaml:12:36: error: regg matches nothing in the config (in every base)" in told
     assert not (loop.root / ".muster" / "decisions.jsonl").exists()
 

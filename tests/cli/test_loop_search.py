@@ -159,9 +159,9 @@ def test_a_function_that_fails_is_told_by_its_line(loop: Camp) -> None:
     assert "ZeroDivisionError: division by zero" in done.stderr
     assert "Traceback" not in done.stderr
     assert rounds(loop) == []
-    (loop.root / "mine.py").write_text("def propose(run):\n    return [{'edit': 'window@set=3', 'reason': 'mended'}]\n")
+    (loop.root / "mine.py").write_text("def propose(run):\n    return [{'edit': 'window@set=3', 'reason': 'fixed'}]\n")
     loop("up", code=0)
-    assert [each["reason"] for each in rounds(loop)[0]["variants"]] == ["mended"]
+    assert [each["reason"] for each in rounds(loop)[0]["variants"]] == ["fixed"]
 
 
 @pytest.mark.parametrize(

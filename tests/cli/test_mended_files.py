@@ -1,4 +1,4 @@
-"""What becomes of a file that was mended: nobody runs the old definition under a new reason, and a base is used again."""
+"""What becomes of a file that was fixed: nobody runs the old definition under a new reason, and a base is used again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 CAMPAIGN = """\
 muster: 1
-campaign: mended
+campaign: fixed
 axes: {seed: [0, 1]}
 slots: {gpus: 0, cpus: 2}
 jobs:
@@ -27,7 +27,7 @@ def test_a_retry_never_runs_the_old_definition_under_a_new_reason(camp: Camp) ->
     camp.write(CAMPAIGN)
     camp("up", code=3)
     camp.write(CAMPAIGN.replace("exit 3", "exit 0"))
-    told = camp("retry", "train/0", "--because", "mended", code=2).stderr
+    told = camp("retry", "train/0", "--because", "fixed", code=2).stderr
     assert "train/0 would run the old definition; nothing was changed" in told
     assert "`muster up` takes it in" in told
     assert not camp.folder("train/0", 2).exists()
@@ -45,10 +45,10 @@ def test_a_retry_with_a_file_that_is_broken_or_gone_changes_nothing(camp: Camp) 
     camp.write(CAMPAIGN)
     camp("up", code=3)
     camp.write(CAMPAIGN.replace("axes: [seed]", "axis: [seed]"))
-    assert "unknown key 'axis'" in camp("retry", "train/0", "--because", "mended", code=2).stderr
+    assert "unknown key 'axis'" in camp("retry", "train/0", "--because", "fixed", code=2).stderr
     assert "not retried by itself" in camp.json("why", "train/0")["next"]
     (camp.root / "campaign.yaml").unlink()
-    assert "campaign.yaml is gone" in camp("retry", "train/0", "--because", "mended", code=2).stderr
+    assert "campaign.yaml is gone" in camp("retry", "train/0", "--because", "fixed", code=2).stderr
     assert not camp.folder("train/0", 2).exists()
 
 
@@ -58,7 +58,7 @@ def test_a_mended_result_key_is_no_reason_to_repeat_the_old_one(camp: Camp) -> N
     text = text.replace("retry:", "results: {acc: {json: r.json, key: wrong}}, retry:")
     camp.write(text)
     camp("up", code=3)
-    assert "mend `proof:` or `results:`" in camp.json("why", "train/0")["next"]
+    assert "fix `proof:` or `results:`" in camp.json("why", "train/0")["next"]
     camp.write(text.replace("key: wrong", "key: acc"))
     found = camp.json("why", "train/0")["next"]
     assert found.startswith("campaign.yaml has changed: `muster up` takes it in; then")
@@ -112,7 +112,7 @@ def test_a_base_that_never_ran_well_is_used_as_it_was_mended(loop: Camp) -> None
     assert "train/act would run the old definition" in loop("retry", "train/act", "--because", "x", code=2).stderr
     assert "`muster up` takes it in" in loop.json("why", "train/act")["next"]
     said = loop("loop", "run", code=0)
-    assert "configs/act.json was mended: act runs with it, for it never had a good run" in said.stdout + said.stderr
+    assert "configs/act.json was fixed: act runs with it, for it never had a good run" in said.stdout + said.stderr
     assert command_of(loop, "train/act", 2) != command_of(loop, "train/act", 1)
     assert set(loop.cells().values()) == {"DONE"}
     assert len(loop.cells()) == 2, "a round came of it"

@@ -59,7 +59,7 @@ def test_stops_up_before_it_costs_anything(camp: Camp, text: str, words: str) ->
     camp.has_gpus(1)
     refused = camp("up", code=1)
     assert f"muster: {words}; nothing was started" in refused.stderr
-    assert "mend:" in refused.stderr
+    assert "fix:" in refused.stderr
     assert not (camp.root / ".muster").exists()
     error = json.loads(camp("up", "--detach", "--json", code=1).stderr)["error"]
     assert error["code"] == "preflight"

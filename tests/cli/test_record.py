@@ -108,7 +108,7 @@ def test_the_record_of_what_happened(story: Camp) -> None:
     fix = section(text, "Proposed fix (not executed)")
     assert [line for line in fix if line.startswith("- `muster")] == [
         "- `muster release`",
-        "- `muster retry train/b/0 --because 'WHAT WAS MENDED'`",
+        "- `muster retry train/b/0 --because 'WHAT WAS FIXED'`",
         "- `muster up`",
     ]
     assert any("CNY" in line for line in fix)

@@ -1,4 +1,4 @@
-"""A mistake in `results:` or `proof:` is mended in the file and read again. Every run counts itself: none runs twice."""
+"""A mistake in `results:` or `proof:` is fixed in the file and read again. Every run counts itself: none runs twice."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def test_a_campaign_that_failures_held_goes_on_by_the_mended_file(camp: Camp) ->
     (camp.root / "t.sh").write_text('echo $1 >> count\necho "{\\"acc\\": 0.$1}" > $2/r.json\n')
     text = MISREAD.replace("[0, 1]", "[0, 1, 2, 3, 4, 5, 6, 7]").replace("cpus: 2", "cpus: 1")
     camp.write(text.format(read=WRONG, more=""))
-    assert "`muster up` if you mended campaign.yaml" in camp("up", code=3).stdout
+    assert "`muster up` if you fixed campaign.yaml" in camp("up", code=3).stdout
     assert executions(camp) == 5
-    assert "held" in camp("up", code=3).stderr  # nothing was mended
+    assert "held" in camp("up", code=3).stderr  # nothing was fixed
     camp.write(text.format(read=RIGHT, more=""))
     told = camp("up", code=0).stdout
     assert "released: campaign.yaml was changed since the campaign was held" in told
@@ -59,8 +59,8 @@ def executions(camp: Camp) -> int:
 
 def test_the_mended_file_is_enough_and_nothing_runs(misread: Camp) -> None:
     why = misread("why", "train/0").stdout
-    assert "mend `proof:` or `results:` in campaign.yaml, and `muster up` reads it again" in why
-    misread.write(MISREAD.format(read=RIGHT.replace("acc}", "accu}"), more=""))  # mended, and wrong again
+    assert "fix `proof:` or `results:` in campaign.yaml, and `muster up` reads it again" in why
+    misread.write(MISREAD.format(read=RIGHT.replace("acc}", "accu}"), more=""))  # fixed, and wrong again
     assert "`muster up` reads it again" in misread("plan").stdout
     told = misread("up", code=3).stdout
     assert "2 cells whose proof was read again and does not hold" in told
@@ -92,7 +92,7 @@ def test_the_mended_file_is_enough_and_nothing_runs(misread: Camp) -> None:
 
 
 def test_a_campaign_file_in_git_is_no_reason_to_train_again(misread: Camp) -> None:
-    """It is part of the dirty diff: to mend it changes the identity of the code."""
+    """It is part of the dirty diff: to fix it changes the identity of the code."""
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@t"]
     for words in (["init", "-q"], ["add", "campaign.yaml", "t.sh"], ["commit", "-qm", "first"]):
         subprocess.run([*git, *words], cwd=misread.root, check=True, capture_output=True)

@@ -348,7 +348,7 @@ def test_adopt_when_nothing_fits(camp: Camp) -> None:
 
 
 def test_adopt_takes_a_mended_file_in(camp: Camp) -> None:
-    """The proof was wrong, the person mends it and adopts again: the new text counts, and still nothing starts."""
+    """The proof was wrong, the person fixes it and adopts again: the new text counts, and still nothing starts."""
     story(camp, last=900)
     assert len(camp.json("adopt", code=1)["refused"]) == 17
     camp.write(SPRINT.replace("within: 2%", "within: 10%"))

@@ -182,7 +182,7 @@ def test_nobody_waits_for_a_pipe_in_the_state(camp: Camp, state: Path, capsys: p
         finally:
             path.unlink()
         assert f"{name} in .muster is neither a file nor a folder" in told
-        assert "mend:" in told
+        assert "fix:" in told
         if kept.exists():
             kept.rename(path)
 

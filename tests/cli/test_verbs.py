@@ -327,7 +327,7 @@ def test_hold_keeps_everything_from_starting(gated: Camp) -> None:
     status = gated.json("wait", code=3)
     assert status["intent"] == "held"
     gated.until(lambda: gated.controller() is None)
-    assert "starts only after `muster release`" in gated("retry", "train/1", "--because", "mended", code=0).stdout
+    assert "starts only after `muster release`" in gated("retry", "train/1", "--because", "fixed", code=0).stdout
     assert gated("up", "--detach", code=3).stdout == ""
     assert len(gated.decisions("start")) == 2
 

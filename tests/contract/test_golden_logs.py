@@ -1,6 +1,6 @@
 """Logs of real campaigns, as older versions wrote them, fold to the state that they folded to then. For ever.
 
-A failure here is never mended in the fixture: a log that people have would fold to another state.
+A failure here is never fixed in the fixture: a log that people have would fold to another state.
 """
 
 from __future__ import annotations

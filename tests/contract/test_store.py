@@ -231,10 +231,10 @@ def test_retry(running: World) -> None:
     running.one(running.start())
     assert "running" in (running.one(about("retry")) or "")
     running.one(settle("DEAD"))
-    assert running.one(about("retry", reason="mended")) is None
+    assert running.one(about("retry", reason="fixed")) is None
     (record,) = running.store.records(["train/a"])
-    assert record.retry_because == "mended"
-    running.one(running.start(n=2, cause="exit_code(1); mended"))
+    assert record.retry_because == "fixed"
+    running.one(running.start(n=2, cause="exit_code(1); fixed"))
     (record,) = running.store.records(["train/a"])
     assert record.retry_because is None
     running.one(settle("DONE", n=2))

@@ -39,7 +39,7 @@ def reread(world: World, holds: bool, cell: str = "train/a", n: int = 1, **more:
 
 def test_a_reading_that_holds_makes_it_done_and_leaves_the_verdict(world: World) -> None:
     unproven(world)
-    world.one(about("retry", reason="asked for before it was mended"))
+    world.one(about("retry", reason="asked for before it was fixed"))
     assert world.one(reread(world, True)) is None
     (record,) = world.store.records(["train/a"])
     assert record.completed is not None

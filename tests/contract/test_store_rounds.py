@@ -76,7 +76,7 @@ def test_a_stop_is_kept_until_somebody_says_up(world: World) -> None:
     assert (loop(world).stopped, loop(world).round) == ("", 1)
 
 
-# -- bases that were mended
+# -- bases that were fixed
 
 
 def mending(world: World, **digests: str) -> Decision:

@@ -301,7 +301,7 @@ class Storm:
         deadline = time.monotonic() + 15
         known: tuple[list[int], list[int]] = ([], [])
         since = time.monotonic()
-        while not (all(known) and time.monotonic() - since > 3):  # what was sent has arrived, the register is mended
+        while not (all(known) and time.monotonic() - since > 3):  # what was sent has arrived, the register is fixed
             there = world.people("controller"), world.people("guard")
             if there != known:
                 known, since = there, time.monotonic()

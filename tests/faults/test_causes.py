@@ -32,7 +32,7 @@ elif seed == 3:
     diverge()
 """
 EXPECTED = {
-    "train/0": ("exception(KeyError, train.py:", "KeyError: 'learning_rate'", "mend the code"),
+    "train/0": ("exception(KeyError, train.py:", "KeyError: 'learning_rate'", "fix the code"),
     "train/1": ("cuda_oom", "torch.OutOfMemoryError: CUDA out of memory", "smaller batch"),
     "train/2": ("cuda_oom", "JaxRuntimeError: RESOURCE_EXHAUSTED", "smaller batch"),
     "train/3": ("non_finite", "AssertionError: loss is nan at step 17", "learning rate"),
@@ -99,7 +99,7 @@ sys.exit(7)
 
 
 def test_five_cells_that_all_fail_hold_the_campaign(world: World) -> None:
-    body = 'if not is_there("mended"):\n    raise FileNotFoundError("no dataset here")'
+    body = 'if not is_there("fixed"):\n    raise FileNotFoundError("no dataset here")'
     world.trainer(body, seeds=7, cpus=1)
     world.controller()
     status = world.finish(retry=False)
@@ -112,7 +112,7 @@ def test_five_cells_that_all_fail_hold_the_campaign(world: World) -> None:
     assert "muster release" in left["next"]
     (hold,) = world.rows("SELECT who, reason FROM event WHERE kind = 'hold'")
     assert hold["who"].startswith("controller")
-    (world.root / "mended").touch()
+    (world.root / "fixed").touch()
     answer = world.muster("release", "--because", "the dataset is back")
     assert answer.returncode == 0, answer.stderr
     until(world.without_controller, "the rest runs")

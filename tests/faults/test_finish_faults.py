@@ -237,7 +237,7 @@ def test_killed_at_every_named_point(machine: World, point: str) -> None:
 
 
 def test_a_command_that_fails_keeps_the_machine_on(machine: World) -> None:
-    body = 'case "$1" in copy/2) [ -e mended ] || { echo no remote >&2; return 5; };; esac'
+    body = 'case "$1" in copy/2) [ -e fixed ] || { echo no remote >&2; return 5; };; esac'
     run = f"{COPY}, 'sh job.sh copy/3 1'"
     begin(
         machine,
@@ -263,7 +263,7 @@ def test_a_command_that_fails_keeps_the_machine_on(machine: World) -> None:
     assert "finish: run-3 (`sh job.sh copy/3 1`) is waiting" in refused.stdout
     assert (copies(machine), is_off(machine)) == ([("copy/1", 1), ("copy/2", 1)], 0)
     assert machine.muster("wait").returncode == 3
-    (machine.root / "mended").touch()
+    (machine.root / "fixed").touch()
     assert machine.muster("up").returncode == 0
     assert copies(machine) == [("copy/1", 1), ("copy/2", 2), ("copy/3", 1)]
     assert is_off(machine) == 1

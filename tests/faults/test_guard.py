@@ -324,7 +324,7 @@ def test_failing_controller_is_told(guarded: World, monkeypatch: pytest.MonkeyPa
     guarded.campaign(ONE, seeds=1, body=":")
     guarded.take_in()
     tries = guarded.root / "tries"
-    script = f'date +%s.%N >> {tries}; [ -e {guarded.root}/mended ] && exec "$@"; echo it is broken >&2; exit 7'
+    script = f'date +%s.%N >> {tries}; [ -e {guarded.root}/fixed ] && exec "$@"; echo it is broken >&2; exit 7'
     real = (
         sys.executable,
         "-m",
@@ -346,7 +346,7 @@ def test_failing_controller_is_told(guarded: World, monkeypatch: pytest.MonkeyPa
     times = [float(line) for line in tries.read_text().split()]
     gaps = [late - early for early, late in itertools.pairwise(times)]
     assert gaps[-1] > 4 * gaps[0], gaps
-    (guarded.root / "mended").touch()
+    (guarded.root / "fixed").touch()
     completed(guarded, 1)
     assert read_guard_report(guarded.state) is None
     (notice,) = guarded.rows("SELECT reason FROM event WHERE kind = 'notice'")

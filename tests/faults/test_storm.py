@@ -125,7 +125,7 @@ def test_a_person_types_what_the_status_says() -> None:
     lost = (
         "make sure that nothing runs, then `muster stop {0}` ends it and `muster retry {0} --because ...` runs it again"
     )
-    dead = "held: mend it, then `muster up`, else `muster retry {0} --because ...`"
+    dead = "held: fix it, then `muster up`, else `muster retry {0} --because ...`"
     told = {
         "train/0": ("UNKNOWN", lost),
         "train/1": ("UNKNOWN", lost),

@@ -56,7 +56,7 @@ def look(scene: Scene) -> None:
 
 
 def _edit(scene: Scene) -> None:
-    """Somebody mends the code, or the config of a cell."""
+    """Somebody fixes the code, or the config of a cell."""
     cell = scene.world.random.choice(["code", *scene.book.cells])
     scene.versions[cell] = scene.versions.get(cell, 0) + 1
 
@@ -108,7 +108,7 @@ class Diligent:
     def _tend(self) -> None:
         scene = self.scene
         if scene.book.intent == "held":
-            scene.decide([scene.person("release", "it is mended")])
+            scene.decide([scene.person("release", "it is fixed")])
         if scene.bill.may_refuse() and not scene.brains and scene.book.startable():
             scene.campaign = richer(scene.campaign)
             scene.count("campaign: more money")

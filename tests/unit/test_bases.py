@@ -129,7 +129,7 @@ def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
     assert found.mended[0].config != record.variant("b").config
     stays, mended = sorted(each.message for each in found.warnings)
     assert stays == "configs/a.json has changed since it was taken in: a stays as it was"
-    assert mended == "configs/b.json was mended: b runs with it, for it never had a good run"
+    assert mended == "configs/b.json was fixed: b runs with it, for it never had a good run"
     assert "for it has a good run; to try the new values" in str(found.warnings[0].hint)
 
 

@@ -1,4 +1,4 @@
-"""From events and state to the facts of a record: what is folded, why cells are missing, what would mend it."""
+"""From events and state to the facts of a record: what is folded, why cells are missing, what would fix it."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def test_people_are_quoted_and_refusals_told() -> None:
         event("hold", reason="you may look"),
         event("hold", reason="everything fails", who="controller 1", epoch=1),
         event("release", reason="released by a person"),
-        event("release", reason="mended"),
+        event("release", reason="fixed"),
         event("giveup", "train/full/0", "no budget"), event("giveup", "train/full/1", "no budget"),
         event("retry", "train/full/2", "again", void="it is DONE and can't be retried"),
         event("found", "train/full/2", "an odd file", n=1, epoch=1),
@@ -347,7 +347,7 @@ def test_no_spelling_out_where_a_filter_would_let_more_through() -> None:
 def test_the_dead_are_retried_by_their_cause_after_it_is_mended() -> None:
     scene = Scene(done=names("train", "baseline"), dead=["train/full/0", "train/full/1"])
     retry = scene.facts().fixes[0]
-    assert retry.command == "muster retry train/full/0 train/full/1 --because 'WHAT WAS MENDED'"
+    assert retry.command == "muster retry train/full/0 train/full/1 --because 'WHAT WAS FIXED'"
     assert (retry.why, retry.parts["advice"]) == ("retry_advice", "use a smaller batch")
 
 

@@ -126,7 +126,7 @@ def test_a_file_that_was_touched_since_is_held_against_the_record() -> None:
 
 
 def test_a_file_that_nobody_touched_is_read_as_declared_today() -> None:
-    """The key of a result was mended after its cells were done."""
+    """The key of a result was fixed after its cells were done."""
     facts = build_report_facts(
         status(done=all_done), ReportInputs({"eval/base/0/id": ResultOrigins(values={"score": 2.5})})
     )

@@ -91,7 +91,7 @@ def test_other_campaigns_stand_against_it_with_a_way_out() -> None:
     (left,) = describe_neighbours([NeighbourCampaign("b", "/b", unfinished="3 of 4 cells are not done")])
     assert left.startswith("campaign b in /b is not finished: 3 of 4 cells are not done; `muster -C /b up`")
     (unread,) = describe_neighbours([NeighbourCampaign("b", "/b", unread="Permission denied")])
-    assert unread == "campaign b in /b can't be read: Permission denied; mend it, or `muster ls --forget /b`"
+    assert unread == "campaign b in /b can't be read: Permission denied; fix it, or `muster ls --forget /b`"
     (orphan,) = describe_neighbours([NeighbourCampaign("b", "/b", remains=(LivingRemains("train/0@1", orphans=(8,)),))])
     assert orphan == "campaign b in /b: train/0@1: pid 8, which it left behind, lives on"
 

@@ -35,7 +35,7 @@ def _failure_in_one_line(error: Exception) -> str:
     said = str(error) or type(error).__name__
     if not isinstance(error, OSError) and not hasattr(error, "hint"):
         said = f"{type(error).__name__}: {said}"
-    return " ".join(f"{said}{f'; where: {where}' if where else ''}{f'; mend: {hint}' if hint else ''}".split())
+    return " ".join(f"{said}{f'; where: {where}' if where else ''}{f'; fix: {hint}' if hint else ''}".split())
 
 
 def _reason_files_cannot_open() -> str:
@@ -48,7 +48,7 @@ def _reason_files_cannot_open() -> str:
 
 
 def _print_traceback(error: Exception) -> None:
-    """A mistake in Muster: its traceback goes to controller.log, for whoever mends it."""
+    """A mistake in Muster: its traceback goes to controller.log, for whoever fixes it."""
     try:
         import traceback
 

@@ -59,14 +59,14 @@ class ForeignOwner:
         return f"belongs to {name_of_uid(self.owner)} and not to you ({name_of_uid(os.geteuid())})"
 
     @property
-    def mend(self) -> str:
+    def fix(self) -> str:
         """Empty: only trust helps."""
         command = f"chmod o-w {shlex.quote(str(self.path))}"
         return f"see what stands there, then `{command}`" if self.owner == os.geteuid() else ""
 
     @property
     def only_read(self) -> str:
-        return f"{self.whose}: it is only read here" + (f"; {self.mend}" if self.mend else "")
+        return f"{self.whose}: it is only read here" + (f"; {self.fix}" if self.fix else "")
 
 
 def find_foreign_owner(root: Path) -> ForeignOwner | None:
@@ -103,11 +103,11 @@ def refuse_foreign_campaign(root: Path, below: Path | None = None) -> None:
 def foreign_campaign_error(found: ForeignOwner, below: Path | None = None) -> UsageError:
     upwards = f"; {below} lies in it, and nothing above it was looked at" if below and below != found.root else ""
     named = shlex.quote(str(found.root))
-    mend = f"{found.mend}. " if found.mend else ""
+    fix = f"{found.fix}. " if found.fix else ""
     return UsageError(
         f"the campaign in {found.root} {found.whose}{upwards}; nothing was changed",
         where=str(found.path),
-        hint=f"{mend}`muster -C {named} status` reads it and changes nothing. If you know what is in it and mean to "
+        hint=f"{fix}`muster -C {named} status` reads it and changes nothing. If you know what is in it and mean to "
         f"work in it: {format_trust_command(found.root)}",
         code=NOT_YOURS_CODE,
     )
@@ -125,8 +125,8 @@ def unreadable_campaign_error(found: ForeignOwner) -> UsageError:
 def format_trust_command(root: Path) -> str:
     home = trusted_file_path().parent
     line, path = shlex.quote(str(root.resolve())), shlex.quote(str(home / TRUSTED_FILE))
-    mend = f" && chmod go-w {path}" if _is_writable_by_others(home / TRUSTED_FILE) else ""
-    return f"`(umask 077; mkdir -p {shlex.quote(str(home))}; printf '%s\\n' {line} >> {path}){mend}`"
+    fix = f" && chmod go-w {path}" if _is_writable_by_others(home / TRUSTED_FILE) else ""
+    return f"`(umask 077; mkdir -p {shlex.quote(str(home))}; printf '%s\\n' {line} >> {path}){fix}`"
 
 
 def is_trusted_folder(root: Path) -> bool:

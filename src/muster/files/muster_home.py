@@ -22,7 +22,7 @@ def slots_home() -> Path:
 def private_home() -> Path:
     """Of what concerns this user alone, as the register: never in a folder of somebody else, whatever is given.
 
-    Mended where it is ours: nobody else may replace what lies in it.
+    Fixed where it is ours: nobody else may replace what lies in it.
     """
     found = slots_home()
     try:

@@ -18,7 +18,7 @@ from muster import __version__
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake in a file: what, where, and how to mend it."""
+    """One mistake in a file: what, where, and how to fix it."""
 
     message: str
     line: int = 0  # from 1; 0: the file as a whole

@@ -288,7 +288,7 @@ class _AttemptReading:
         if repeat and step.scale != 1.0 and abs(step.scale * repeat.times - 1) > _ROUNDED_SCALE:
             return f"its steps are counted in another unit, for {right}"
         if step.value is not None and step.value > OTHER_UNIT_FACTOR * full:
-            return f"that is more than was asked for, so it is counted in another unit; {right or 'mend `scale:`'}"
+            return f"that is more than was asked for, so it is counted in another unit; {right or 'fix `scale:`'}"
         return ""
 
     # -- the checkpoint

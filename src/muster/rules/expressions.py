@@ -44,7 +44,7 @@ _INSTEAD = {
 
 
 class ExpressionError(ValueError):
-    """An expression that can't be read; the message says where, and how to mend it."""
+    """An expression that can't be read; the message says where, and how to fix it."""
 
     def __init__(self, what: str, column: int, hint: str = "") -> None:
         super().__init__(f"column {column}: {what}" + (f"; {hint}" if hint else ""))

@@ -285,7 +285,7 @@ def _lint_times(lint: LintContext, name: str, job: JobSection) -> None:
         what = "timeout is shorter than grace: a run is stopped before its first progress is due"
         lint.warn(("jobs", name, "timeout"), what, "make timeout longer")
     if job.retry.max > _MANY_RETRIES:
-        what = f"{job.retry.max} retries repeat a failure more often than they mend it"
+        what = f"{job.retry.max} retries repeat a failure more often than they fix it"
         lint.warn(("jobs", name, "retry", "max"), what, "3 is usual")
     for index, entry in enumerate(job.progress):
         if entry.every and job.timeout and entry.every > job.timeout:

@@ -145,7 +145,7 @@ def _matches_declared_period(each: TrainingPeriod, job: Job) -> bool:
 def check_period_length(
     each: TrainingPeriod, expected: ExpectedRunLength, *, clocked: bool, saved_after: float
 ) -> tuple[str, str] | None:
-    """What is wrong with it and how to mend it; None: it fits, as far as can be told."""
+    """What is wrong with it and how to fix it; None: it fits, as far as can be told."""
     outlasts = expected.seconds is not None and each.value >= expected.seconds
     exceeds = expected.steps is not None and each.value > expected.steps
     if each.unit == "seconds":

@@ -22,7 +22,7 @@ class SettingProblem(NamedTuple):
         if self.text:
             shown[0] = f"character {self.at + 1}: {self.what}"
             shown += _lines_with_caret(self.text, self.at)
-        return [*shown, f"  mend: {self.hint}"] if self.hint else shown
+        return [*shown, f"  fix: {self.hint}"] if self.hint else shown
 
 
 class SpecError(ValueError):

@@ -97,7 +97,7 @@ def test_a_slot_that_others_hold_is_not_used_and_keeps_the_controller_waiting() 
 
 def test_held_starts_nothing_even_after_a_retry() -> None:
     state = world(intent=Intent("held", "look only"))
-    put(state, attempt("train/0", outcome=dead("signal")), retry_because="mended")
+    put(state, attempt("train/0", outcome=dead("signal")), retry_because="fixed")
     actions = see(state)
     assert not [a for a in actions if isinstance(a, Start)]
     assert isinstance(actions[-1], End)
@@ -105,10 +105,10 @@ def test_held_starts_nothing_even_after_a_retry() -> None:
 
 def test_a_retry_carries_its_cause() -> None:
     state = world()
-    put(state, attempt("train/0", outcome=dead("signal")), retry_because="mended")
+    put(state, attempt("train/0", outcome=dead("signal")), retry_because="fixed")
     start = next(a for a in see(state) if isinstance(a, Start) and a.cell == "train/0")
     assert start.n == 2
-    assert start.retry_cause == "signal; a person asked: mended"
+    assert start.retry_cause == "signal; a person asked: fixed"
 
 
 def test_what_is_retried_by_itself_and_how_often() -> None:
@@ -157,7 +157,7 @@ def test_a_change_from_before_a_kill_is_no_answer_to_it() -> None:
     assert not starts("signal", "new"), "the file was changed while it ran; then somebody killed it"
     assert starts("signal", "old"), "it was changed after the death"
     assert starts("signal", ""), "an older log does not tell"
-    assert starts("exit_code", "new"), "what it died of may be mended"
+    assert starts("exit_code", "new"), "what it died of may be fixed"
 
 
 def test_what_was_declared_at_the_end_is_recorded() -> None:

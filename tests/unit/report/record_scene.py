@@ -126,7 +126,7 @@ def reference(language: str) -> RecordFacts:
         outdated=1,
         fixes=(
             ProposedFix("muster release", "release", {"reason": "you may look, you may not rerun"}),
-            ProposedFix("muster retry train/v2_full/4 --because 'WHAT WAS MENDED'", "retry_advice",
+            ProposedFix("muster retry train/v2_full/4 --because 'WHAT WAS FIXED'", "retry_advice",
                 {"cause": "cuda_oom", "advice": "use a smaller batch"}, ("train/v2_full/4",), 1.65, 1.65, 3.27),
             ProposedFix("muster up", "up_same", {"same": "muster up --only config=v2_u_only,v2_cert_only,v2_full --only seed=2"},
                 LEFT_OUT, 4.95, 2.475, 9.801),

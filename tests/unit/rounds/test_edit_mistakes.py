@@ -1,4 +1,4 @@
-"""What people get wrong in edits and rules, and the message they see: what, where, how to mend it."""
+"""What people get wrong in edits and rules, and the message they see: what, where, how to fix it."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ JOBS = [
     ("axes: [seed], command: run, uses: {cpu: 2}", "4:52 job 't' uses 2 CPU slots, the campaign has 1"),
     ("axes: [seed], command: run, cwd: ~/x", "4:45 '~' is not expanded"),
     # warnings
-    ("axes: [seed], command: run, retry: {max: 50}", "4:53 50 retries repeat a failure more often than they mend it"),
+    ("axes: [seed], command: run, retry: {max: 50}", "4:53 50 retries repeat a failure more often than they fix it"),
     (
         "axes: [seed], command: run, grace: 1h, timeout: 1m",
         "4:60 timeout is shorter than grace: a run is stopped before its first progress is due",

@@ -145,7 +145,7 @@ MAPPINGS: list[tuple[Callable[[Any], Any], Any, list[str]]] = [
     (Curriculum.of, [{"value": 1, "iterations": 0}], ["[0]: iterations: must be at least 1, found 0"]),
     (Curriculum.of, [{"value": 1, "iterations": 10**10}], ["[0]: iterations: must be at most 1000000000"]),
     (Curriculum.of, [{"value": 1, "iterations": 2.0}], ["[0]: iterations: expected a whole number, found 2.0"]),
-    (Curriculum.of, [{"value": 1, "iterations": 2, "iteration": 3}], ["unknown key 'iteration'\n  mend: did you mean 'iterations'?"]),
+    (Curriculum.of, [{"value": 1, "iterations": 2, "iteration": 3}], ["unknown key 'iteration'\n  fix: did you mean 'iterations'?"]),
     (Curriculum.of, [{"value": "a"}, {"value": 1, "iterations": -1}], ["[0]: value", "[0]: 'iterations'", "[1]: iterations"]),
     (Schedule.of, [], ["expected a list of mappings"]),
     (Schedule.of, 5, ["expected a list of mappings"]),
@@ -162,12 +162,12 @@ MAPPINGS: list[tuple[Callable[[Any], Any], Any, list[str]]] = [
     (Schedule.of, [{"from": 1, "to": "x", "file": "a"}], ["[0]: to: expected a whole number, found 'x'"]),
     (Schedule.of, [{"iterations": 8, "file": "a", "note": " "}], ["[0]: note: expected text, found ' '"]),
     (Schedule.of, [{"iterations": 8, "file": "a", "a=b": "c"}], ["[0]: 'a=b' is no name of a mark"]),
-    (Schedule.of, [{"iterations": 8, "file": "a", "typ": "ne"}], ["[0]: 'typ' gives it no type\n  mend: did you mean 'type'?"]),
-    (Schedule.of, [{"from": 3, "to": 8, "file": "a"}], ["[0]: it begins at 3, and the run at 1\n  mend: write from: 1"]),
+    (Schedule.of, [{"iterations": 8, "file": "a", "typ": "ne"}], ["[0]: 'typ' gives it no type\n  fix: did you mean 'type'?"]),
+    (Schedule.of, [{"from": 3, "to": 8, "file": "a"}], ["[0]: it begins at 3, and the run at 1\n  fix: write from: 1"]),
     (Schedule.of, [{"from": 1, "to": 8, "file": "a"}, {"from": 5, "to": 14, "file": "a"}, {"from": 15, "to": 20, "file": "a"}],
-     ["[1]: it begins at 5 and overlaps the stage before it, which ends at 8\n  mend: write from: 9"]),
+     ["[1]: it begins at 5 and overlaps the stage before it, which ends at 8\n  fix: write from: 9"]),
     (Schedule.of, [{"iterations": 8, "file": "a"}, {"from": 11, "to": 14, "file": "a"}, {"iterations": 2, "file": "a"}],
-     ["[1]: it begins at 11 and leaves a gap behind the stage before it, which ends at 8\n  mend: write from: 9"]),
+     ["[1]: it begins at 11 and leaves a gap behind the stage before it, which ends at 8\n  fix: write from: 9"]),
     (Schedule.of, [{"iterations": "x", "file": "a"}, {"from": 9, "to": 20, "file": "a"}],
      ["[0]: iterations: expected a whole number, found 'x'"]),
     (GateSettings.of, None, ["expected a mapping, found None"]),
@@ -182,7 +182,7 @@ MAPPINGS: list[tuple[Callable[[Any], Any], Any, list[str]]] = [
     (GateSettings.of, {"success": [{"key": "x", "min": math.nan}]}, ["success[0]: min: expected a finite number, found nan"]),
     (GateSettings.of, {"success": [{"key": "x", "min": "70"}]}, ["success[0]: min: expected a finite number, found '70'"]),
     (GateSettings.of, {"success": [{"key": "x", "min": 10**400}]}, ["success[0]: min: expected a finite number"]),
-    (GateSettings.of, {"failure": [{"key": "x", "belw": 1}]}, ["unknown key 'belw'\n  mend: did you mean 'below'?", "needs a bound"]),
+    (GateSettings.of, {"failure": [{"key": "x", "belw": 1}]}, ["unknown key 'belw'\n  fix: did you mean 'below'?", "needs a bound"]),
     (GateSettings.of, {"success": [OK | {"above": 1}]}, ["success[0]: min and above bound the same side"]),
     (GateSettings.of, {"success": [OK | {"by_stage": {"ne": {"max": 2, "below": 2}}}]},
      ["success[0].by_stage.ne: max and below bound the same side"]),
@@ -206,7 +206,7 @@ MAPPINGS: list[tuple[Callable[[Any], Any], Any, list[str]]] = [
     (GateSettings.of, {"success": [OK], "freeze": {"advanced": 5}}, ["freeze: unknown key 'advanced'"]),
     (GateSettings.of, {"success": [OK], "phases": 1}, ["phases: must be at least 2, found 1"]),
     (GateSettings.of, {"success": [OK], "wins": "nobody"}, ["wins: expected failure or success, found 'nobody'"]),
-    (GateSettings.of, {"sucess": [OK]}, ["unknown key 'sucess'\n  mend: did you mean 'success'?", "it needs"]),
+    (GateSettings.of, {"sucess": [OK]}, ["unknown key 'sucess'\n  fix: did you mean 'success'?", "it needs"]),
 ]  # fmt: skip
 
 
@@ -220,7 +220,7 @@ def test_mappings(read: Callable[[Any], Any], written: Any, told: list[str]) -> 
 
 
 FLAGS = [
-    ("--penalty_gate_succes_p10 70", ["unknown flag --penalty_gate_succes_p10\n  mend: did you mean 'penalty_gate_success_p10'?"]),
+    ("--penalty_gate_succes_p10 70", ["unknown flag --penalty_gate_succes_p10\n  fix: did you mean 'penalty_gate_success_p10'?"]),
     ("--tail_replay_cuont 2", ["did you mean 'tail_replay_count'?"]),
     ("--multi_eval_probe 20", ["unknown flag --multi_eval_probe"]),
     ("--penalty_gate_zzz 1", ["unknown flag --penalty_gate_zzz"]),

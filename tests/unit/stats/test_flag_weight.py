@@ -100,7 +100,7 @@ def test_of_several_cells_the_facts_must_be_the_same_too() -> None:
     facts = {"part": "env LOG", "old": "", "new": "1", "count": "2"}
     word = AcceptedFlag("odd", ("pong/a/0", "pong/a/1"), BY, parts=facts)
     assert not voids(flag("pong/a/0", "pong/a/1", parts=facts), PONG, word)
-    assert not voids(flag("pong/a/0", parts={**facts, "count": "1"}), PONG, word), "one of them is mended"
+    assert not voids(flag("pong/a/0", parts={**facts, "count": "1"}), PONG, word), "one of them is fixed"
     assert voids(flag("pong/a/0", "pong/a/1", parts={**facts, "part": "env LR"}), PONG, word)
 
 

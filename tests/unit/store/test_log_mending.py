@@ -1,4 +1,4 @@
-"""decisions.jsonl, mended: nothing that can be read is lost, and a sound log is not touched."""
+"""decisions.jsonl, fixed: nothing that can be read is lost, and a sound log is not touched."""
 
 from __future__ import annotations
 

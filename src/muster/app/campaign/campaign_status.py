@@ -225,7 +225,7 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
     if verdict.state == VerdictState.STALLED:
         following = _next_after_stall(verdict, job.on_stall)
     elif watch and any(pulse.never_fits for pulse in watch.history.pulses.values()):
-        following = "mend the pattern or key in its `progress:`; nothing is killed for it"
+        following = "fix the pattern or key in its `progress:`; nothing is killed for it"
     elif verdict.kind == "orphans":
         following = "no other attempt starts while they live; `muster stop` ends them"
     elif verdict.kind == LOST_KIND:

@@ -315,7 +315,7 @@ def _describe_step(each: StepView) -> str:
         return f"{name} is under way since {(each.began or '')[11:19]}{more}"
     if each.standing == "failed":
         more = f"; its output is in {each.folder}" if each.folder else ""
-        return f"{name} failed: {each.why}{more}. Mend it, then `muster up` tries it again"
+        return f"{name} failed: {each.why}{more}. Fix it, then `muster up` tries it again"
     if each.standing == "refused":
         return f"shutdown waits: {'; '.join(each.reasons)}. `muster shutdown --cancel` takes it back"
     if each.standing == "counting down":

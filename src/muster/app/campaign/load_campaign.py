@@ -183,7 +183,7 @@ def submit_campaign(
     rounds: int | None = None,
     slow: SlowGitCallback = ignore_slow_git,
 ) -> DefinitionChanges:
-    """Taken in durably, under the intent `running`. A campaign that is held refuses, unless it was mended since.
+    """Taken in durably, under the intent `running`. A campaign that is held refuses, unless it was fixed since.
 
     The code is looked at here, before anything starts. `slow` hears of a folder in which git takes its time.
     """
@@ -206,7 +206,7 @@ def submit_campaign(
 
 
 def _release_decision(desk: CampaignHandle, found: LoadedCampaign, before: CampaignState) -> Decision:
-    """Ends the hold that failures brought about, where what they died of was mended since; a person's hold refuses.
+    """Ends the hold that failures brought about, where what they died of was fixed since; a person's hold refuses.
 
     Whoever had to release it first would let the rest start by the file that everything died of.
     """

@@ -30,7 +30,7 @@ def steps_for_next_round(state: CampaignState) -> list[FinishStep]:
 
 
 def failed_round_step(state: CampaignState) -> FinishStepRecord | None:
-    """The step that should have proposed the next round, and could not: somebody must mend something."""
+    """The step that should have proposed the next round, and could not: somebody must fix something."""
     for step in steps_for_next_round(state):
         last = state.finish.steps.get(step.name)
         if last and last.ok is not None and not last.ok and last.key == matrix_state_key(state):
@@ -103,7 +103,7 @@ def describe_loop_progress(view: LoopProgress) -> str:
     at = f"loop: round {view.round} of {view.rounds}, {format_count(view.variants, 'variant')}"
     following = view.round + 1
     if view.failed:
-        where = f"its output is in {view.folder}. Mend it, then `muster up` tries it again"
+        where = f"its output is in {view.folder}. Fix it, then `muster up` tries it again"
         return f"{at}; round {following} could not be proposed: {view.failed}; {where}"
     if view.stopped:
         return f"{at}; no round {following}: {view.stopped}. `muster loop report` tells what it brought"

@@ -38,7 +38,7 @@ RETRY_HINT = (
 
 
 def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names: Sequence[str], hint: str) -> None:
-    """A new attempt would run the old definition: nobody who has just mended a file means that."""
+    """A new attempt would run the old definition: nobody who has just fixed a file means that."""
     from muster.app.campaign.load_campaign import read_campaign_file, with_current_variants
 
     if not desk.file.is_file():
@@ -62,7 +62,7 @@ def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names
 def with_next_by_file(desk: CampaignHandle, status: Status) -> Status:
     """Dead cells with what follows if `muster up` takes the files in that lie there now.
 
-    Whoever has mended a file and looks is not told to mend it. A file that can't be taken in changes nothing here.
+    Whoever has fixed a file and looks is not told to fix it. A file that can't be taken in changes nothing here.
     """
     dead = [
         each.record.cell.id for each in status.cells if each.verdict.state == VerdictState.DEAD and not each.startable

@@ -51,7 +51,7 @@ class ProposerFunction:
     # -- before anything is spent: nothing of the user's is run
 
     def mistake(self) -> tuple[str, str]:
-        """What is wrong with it and how to mend it, as far as it can be seen from outside."""
+        """What is wrong with it and how to fix it, as far as it can be seen from outside."""
         found = None
         if self.file is None:
             with _campaign_importable(self.root), contextlib.suppress(ValueError):
@@ -65,10 +65,10 @@ class ProposerFunction:
         try:
             names = _bound_names(parse_python_source(source, self.place))
         except (MemoryError, RecursionError):
-            return f"{self.place}: it is nested too deep to be read", "mend it there"
+            return f"{self.place}: it is nested too deep to be read", "fix it there"
         except (SyntaxError, ValueError) as error:
             line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", "mend it there"
+            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", "fix it there"
         if names is None or self.name in names:
             return "", ""
         near = difflib.get_close_matches(self.name, names, 1)
@@ -116,7 +116,7 @@ class ProposerFunction:
             raise MusterError(
                 f"loop.propose: {type(error).__name__}: {error}".rstrip(": "),
                 where=self._line(error),
-                hint="mend it there; nothing was proposed, and `muster up` asks again",
+                hint="fix it there; nothing was proposed, and `muster up` asks again",
             ) from None
 
     def _line(self, error: BaseException) -> str:

@@ -121,7 +121,7 @@ class RegisterKeeper(ControllerExtension):
 
 @contextlib.contextmanager
 def visit_campaign(root: Path) -> Iterator[CampaignHandle]:
-    """A campaign as it is, for a look from elsewhere: nothing of it is mended, marked or folded."""
+    """A campaign as it is, for a look from elsewhere: nothing of it is fixed, marked or folded."""
     state = root / ".muster"
     clock, services = SystemClock(), installed_services()
     storage = services.storage

@@ -194,7 +194,7 @@ def replace_corrected_variants(variants: Sequence[Variant], mended: Sequence[Var
 
 def _warn_corrected_base(base: Variant, own: Variant, root: Path) -> Mistake:
     what = (
-        f"{_path_from_campaign_root(Path(base.config), root)} was mended: {own.name} runs with it, for it "
+        f"{_path_from_campaign_root(Path(base.config), root)} was fixed: {own.name} runs with it, for it "
         "never had a good run"
     )
     hint = f"what ran before had {_path_from_campaign_root(Path(own.config), root)}, which stays"

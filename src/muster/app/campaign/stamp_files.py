@@ -240,7 +240,7 @@ def explain_failed_writes(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = Path(error.filename or root / REPORTS_FOLDER)
-        why, first = error.strerror or str(error), "mend it"
+        why, first = error.strerror or str(error), "fix it"
         if isinstance(error, IsADirectoryError):
             why, first = "a folder stands where a file belongs", "move it away"
         elif isinstance(error, FileExistsError | NotADirectoryError):

@@ -102,7 +102,7 @@ def load_sidecar(document: TextDocument) -> Sidecar | None:
         hint = f"move it away, then `muster docs bind {document.path.name}` again"
         raise MusterError(f"the bindings are damaged: {damaged}", where=str(path), hint=hint) from None
     except OSError as error:
-        hint = f"move it away or mend it, then `muster docs bind {document.path.name}` again"
+        hint = f"move it away or fix it, then `muster docs bind {document.path.name}` again"
         raise MusterError(f"the bindings can't be read: {_os_error_text(error)}", where=str(path), hint=hint) from None
     if found.file != document.path.name and found.digest != digest_of_text(document.text):
         hint = f"move it away, then `muster docs bind {document.path.name}`"

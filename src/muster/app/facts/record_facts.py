@@ -326,7 +326,7 @@ def _accept_fixes(status: Status) -> Iterator[ProposedFix]:
 
 
 def _retry_fixes(status: Status, missing: Sequence[AbsentCells]) -> Iterator[ProposedFix]:
-    """Dead ones that nothing starts again by itself, each cause once. What to mend first is said where it is known."""
+    """Dead ones that nothing starts again by itself, each cause once. What to fix first is said where it is known."""
     of = {cell.record.cell.id: cell for cell in status.cells}
     by_cause: dict[tuple[str, str], list[str]] = {}
     for each in missing:
@@ -337,7 +337,7 @@ def _retry_fixes(status: Status, missing: Sequence[AbsentCells]) -> Iterator[Pro
                 advice = last.outcome.advice if last and last.outcome else ""
                 by_cause.setdefault((each.parts["cause"], advice), []).append(name)
     for (cause, advice), names in by_cause.items():
-        command = f"muster retry {' '.join(map(shlex.quote, names))} --because 'WHAT WAS MENDED'"
+        command = f"muster retry {' '.join(map(shlex.quote, names))} --because 'WHAT WAS FIXED'"
         yield ProposedFix(
             command, "retry_advice" if advice else "retry", {"cause": cause, "advice": advice}, tuple(names)
         )

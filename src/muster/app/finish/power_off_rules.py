@@ -80,7 +80,7 @@ def describe_neighbours(neighbours: Iterable[NeighbourCampaign]) -> list[str]:
         called = f"campaign {each.name} in {each.path}" if each.name else f"the campaign of {each.path}"
         named = shlex.quote(str(each.path))
         if each.unread:
-            found.append(f"{called} can't be read: {each.unread}; mend it, or `muster ls --forget {named}`")
+            found.append(f"{called} can't be read: {each.unread}; fix it, or `muster ls --forget {named}`")
         if each.unfinished:
             ways = f"`muster -C {named} up` goes on with it, `muster -C {named} down` lets it be"
             found.append(f"{called} is not finished: {each.unfinished}; {ways}")

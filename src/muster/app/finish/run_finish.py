@@ -259,7 +259,7 @@ class FinishRunner:
         ended = [self._end(record, found)]
         if failed and not is_round_step_overtaken(state, record.step):
             text = (
-                f"{_name_of_stopped_part(record)} stopped: {record.step} failed: {found.why}; mend it, then `muster up`"
+                f"{_name_of_stopped_part(record)} stopped: {record.step} failed: {found.why}; fix it, then `muster up`"
             )
             ended.append(self.decide("notice", text, data={"what": "FINISH"}))
         return ended

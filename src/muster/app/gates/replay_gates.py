@@ -211,7 +211,7 @@ def read_gate_input(path: Path) -> str:
 
 def usage_error_from_spec(error: SpecError, where: str) -> MusterError:
     """Every problem with its caret."""
-    hint = "mend them all; nothing was changed" if len(error.problems) > 1 else ""
+    hint = "fix them all; nothing was changed" if len(error.problems) > 1 else ""
     return UsageError(str(error), where=where, hint=hint)
 
 

@@ -194,7 +194,7 @@ def open_journal(path: Path) -> OpenedJournal:
 
 def unreadable_journal_error(path: Path, error: UnreadableJournal) -> MusterError:
     where = f"{path}:{error.line}" if error.line else str(path)
-    return MusterError(error.message, where=where, hint="mend that line; nothing was changed", code="unreadable")
+    return MusterError(error.message, where=where, hint="fix that line; nothing was changed", code="unreadable")
 
 
 def open_journal_or_none(path: Path) -> OpenedJournal | None:

@@ -133,7 +133,7 @@ def _edit_base_config(base: _BaseConfig, changes: Sequence[str]) -> EditedText:
         told = list(refused.mistakes)
         some = f"{len(told)} of {format_count(len(changes), 'change')} can't be made:\n  " + "\n  ".join(told)
         raise UsageError(
-            told[0] if len(told) == 1 else some, where=str(base.path), hint="nothing was written; mend it and try again"
+            told[0] if len(told) == 1 else some, where=str(base.path), hint="nothing was written; fix it and try again"
         ) from None
     if not variant.changed:
         places = "; ".join(
@@ -242,7 +242,7 @@ def _explain_edit_write_errors(path: Path) -> Iterator[None]:
         raise UsageError(f"{path} exists already; nothing is overwritten", where=str(path), hint=hint) from None
     except OSError as error:
         told = f"the variant could not be written: {error.strerror or error}"
-        raise MusterError(told, where=str(error.filename or path), hint="mend it and try again") from None
+        raise MusterError(told, where=str(error.filename or path), hint="fix it and try again") from None
 
 
 # -- as it is told

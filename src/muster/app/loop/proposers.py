@@ -207,5 +207,5 @@ def write_optuna_study(state: Path, settings: LoopSettings, board: ProposerInput
         write_atomically(path, SearchProposer(settings.search).journal(board, proposed))
     except OSError as error:
         raise MusterError(
-            f"the study can't be written: {error.strerror}", where=str(path), hint="nothing was proposed; mend it"
+            f"the study can't be written: {error.strerror}", where=str(path), hint="nothing was proposed; fix it"
         ) from None

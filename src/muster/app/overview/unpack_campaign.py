@@ -200,7 +200,7 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
         raise damaged_pack_error(str(pack), str(error)) from None
     except OSError as error:
         why = error.strerror or str(error)
-        hint = "nothing was unpacked; mend it and try again"
+        hint = "nothing was unpacked; fix it and try again"
         raise MusterError(f"the pack could not be unpacked: {why}", where=str(folder), hint=hint) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)

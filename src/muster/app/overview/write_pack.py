@@ -177,7 +177,7 @@ def _open_source(source: PackSource) -> Iterator[BinaryIO]:
 
 
 def _unreadable_file_error(source: PackSource, error: OSError) -> MusterError:
-    return MusterError(f"a file can't be packed: {error.strerror}", where=source.place, hint="mend it and pack again")
+    return MusterError(f"a file can't be packed: {error.strerror}", where=source.place, hint="fix it and pack again")
 
 
 def _read_chunks(file: BinaryIO, left: int) -> Iterator[bytes]:

@@ -173,7 +173,7 @@ CAUSE_ADVICE = {
     "signal(9)": "find out who sent it: a memory watchdog, a scheduler, a person; the machine's log may tell",
     "signal(15)": "find out who sent it: a scheduler, a shutdown, a person",
     "exit_code": "read its last lines",
-    "exception": "read the lines above; mend the code or the config, then retry",
+    "exception": "read the lines above; fix the code or the config, then retry",
 }
 
 

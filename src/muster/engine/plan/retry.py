@@ -140,9 +140,9 @@ def decide_retry(record: CellRecord, job: Job) -> RetryDecision:
     if only_proof_failed(last):
         return RetryDecision(
             None,
-            f"held: its command ended with exit 0, only its proof fails: mend {READ_BY_KEYS} in campaign.yaml, "
+            f"held: its command ended with exit 0, only its proof fails: fix {READ_BY_KEYS} in campaign.yaml, "
             "and `muster "
-            f"up` reads it again; or mend the run, then `muster retry {cell} --because ...`",
+            f"up` reads it again; or fix the run, then `muster retry {cell} --because ...`",
         )
     limit = _retry_limit(cause.kind, cause.note, job)
     same = sum(1 for attempt in record.current if _cause_kind_of(attempt.outcome) == cause.kind)
@@ -155,7 +155,7 @@ def decide_retry(record: CellRecord, job: Job) -> RetryDecision:
     if limit == 0:
         return RetryDecision(
             None,
-            f"held: {cause} is not retried by itself; mend it, then `muster up` runs it again where a file changed, "
+            f"held: {cause} is not retried by itself; fix it, then `muster up` runs it again where a file changed, "
             f"else `muster retry {cell} --because ...`",
         )
     if same > limit:

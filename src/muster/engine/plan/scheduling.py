@@ -133,7 +133,7 @@ def why_everything_fails(recent: Sequence[Attempt]) -> str | None:
         if len(cells) == FAILURES_IN_A_ROW:
             cause = attempt.outcome.cause if attempt.outcome else None
             died = f"the last {FAILURES_IN_A_ROW} cells all died ({cause} among them)"
-            return f"{died}: mend it, then `muster release`, or `muster up` if you mended campaign.yaml"
+            return f"{died}: fix it, then `muster release`, or `muster up` if you fixed campaign.yaml"
     return None
 
 

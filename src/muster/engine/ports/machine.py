@@ -26,7 +26,7 @@ class ClosedSlots:
     hint: str
 
     def __str__(self) -> str:
-        return f"{self.why}. To mend it: {self.hint}"
+        return f"{self.why}. To fix it: {self.hint}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class CampaignStorage(Protocol):
     def watch_book(self, state: Path, boot_id: str) -> WatchBookStorage: ...
 
     def refuse_newer(self, state: Path) -> None:
-        """For those who look at a state's files themselves. What is damaged is not refused: it may still be mended."""
+        """For those who look at a state's files themselves. What is damaged is not refused: it may still be fixed."""
 
     def has_decisions(self, state: Path) -> bool:
         """Whether the log or the database tells of any, damaged or not."""

@@ -177,9 +177,9 @@ def refuse_newer_snapshot(path: Path) -> None:
 
 
 def refuse_newer_state(folder: Path) -> None:
-    """For those who look at a state's files themselves: fsck before it mends, `check` before it keeps its record.
+    """For those who look at a state's files themselves: fsck before it fixes, `check` before it keeps its record.
 
-    What is damaged is not refused: it may still be mended.
+    What is damaged is not refused: it may still be fixed.
     """
     path = folder / "decisions.jsonl"
     with contextlib.suppress(OSError), open(open_plain_file(str(path)), "rb") as log:

@@ -49,15 +49,15 @@ def rebuild_database(folder: Path, asked: RebuildRequest) -> FsckReport:
     _read_attempt_orders(folder)  # one of a newer Muster is refused before anything is touched
     old = read_old_database(folder / DATABASE_NAME)
     try:
-        mended = repair_log(folder, old.events, _decisions_of_snapshots(folder, asked))
-        _require_snapshots(folder, mended)
+        repaired = repair_log(folder, old.events, _decisions_of_snapshots(folder, asked))
+        _require_snapshots(folder, repaired)
         asked.beat()
         target = folder / f"{DATABASE_NAME}.rebuilding"
         _remove_database_files(target)
         make_private_database(target)
         store = SqliteStore(folder, database=str(target))
         try:
-            findings = _fill_database(store, old, mended, asked)
+            findings = _fill_database(store, old, repaired, asked)
             store.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         finally:
             store.close()
@@ -101,7 +101,7 @@ def old_cell_hashes(folder: Path) -> dict[str, str]:
 # -- the new one
 
 
-def _fill_database(store: SqliteStore, old: OldDatabase, mended: RepairedLog, asked: RebuildRequest) -> FsckReport:
+def _fill_database(store: SqliteStore, old: OldDatabase, repaired: RepairedLog, asked: RebuildRequest) -> FsckReport:
     """The first decisions are those that the old database has seen; after them the two must be the same."""
     known = len(old.events)
     db = store.db
@@ -109,7 +109,7 @@ def _fill_database(store: SqliteStore, old: OldDatabase, mended: RepairedLog, as
     differences: tuple[str, ...] = ()
     if old.says == "sound" and known == 0:
         differences = tuple(compare_dumps(old.dump, dump_database(db)))
-    for count, (_, end, decision) in enumerate(mended.entries, 1):
+    for count, (_, end, decision) in enumerate(repaired.entries, 1):
         fold_decision(db, decision, store._declared)
         write_meta(db, "applied", str(end))
         if count == known:
@@ -122,17 +122,17 @@ def _fill_database(store: SqliteStore, old: OldDatabase, mended: RepairedLog, as
     return FsckReport(
         cells=db.execute("SELECT count(*) FROM cell WHERE declared").fetchone()[0],
         attempts=len(attempts),
-        decisions=len(mended.entries),
+        decisions=len(repaired.entries),
         ended=tuple(
             _attempt_label(row["cell"], row["n"])
             for row in attempts
             if row["outcome"] is None and (_attempt_path_of_row(store.folder, row) / "exit.json").exists()
         ),
         old=old.says,
-        behind=max(0, len(mended.entries) - known) if old.says == "sound" else 0,
+        behind=max(0, len(repaired.entries) - known) if old.says == "sound" else 0,
         differences=differences,
-        torn=mended.torn,
-        restored=mended.restored,
+        torn=repaired.torn,
+        restored=repaired.restored,
         recovered=recovered,
         unplaced=unplaced,
         folderless=tuple(
@@ -289,9 +289,9 @@ def _decisions_of_snapshots(folder: Path, asked: RebuildRequest) -> list[Decisio
     ]
 
 
-def _unreadable_snapshots(folder: Path, mended: RepairedLog) -> list[str]:
+def _unreadable_snapshots(folder: Path, repaired: RepairedLog) -> list[str]:
     kinds = ("campaign", "rename")
-    names = {str(decision.data.get("hash")): None for _, _, decision in mended.entries if decision.kind in kinds}
+    names = {str(decision.data.get("hash")): None for _, _, decision in repaired.entries if decision.kind in kinds}
     missing = []
     for name in names:
         try:
@@ -303,9 +303,9 @@ def _unreadable_snapshots(folder: Path, mended: RepairedLog) -> list[str]:
     return missing
 
 
-def _require_snapshots(folder: Path, mended: RepairedLog) -> None:
-    missing = _unreadable_snapshots(folder, mended)
-    if not any(decision.kind == "campaign" for _, _, decision in mended.entries) and (folder / "attempts").is_dir():
+def _require_snapshots(folder: Path, repaired: RepairedLog) -> None:
+    missing = _unreadable_snapshots(folder, repaired)
+    if not any(decision.kind == "campaign" for _, _, decision in repaired.entries) and (folder / "attempts").is_dir():
         raise MusterError(
             "there is nothing to rebuild from: neither the log nor a snapshot says which campaign was taken in",
             where=str(folder),

@@ -99,14 +99,14 @@ class FileDecisionLog:
         )
         fd = self.open_locked()
         try:
-            begin = self._mend(fd)
+            begin = self._cut_torn_line(fd)
             try:
                 if os.write(fd, data) != len(data):
                     raise OSError(28, "No space left on device", str(self.path))
                 reach_crash_point("log.append")
                 os.fsync(fd)
             except OSError:
-                os.ftruncate(fd, begin)  # all of it or none: a half line would be mended away anyway
+                os.ftruncate(fd, begin)  # all of it or none: a half line would be cut away anyway
                 raise
             reach_crash_point("log.fsync")
             if begin == 0:
@@ -156,7 +156,7 @@ class FileDecisionLog:
         except FileNotFoundError:
             return 0
 
-    def _mend(self, fd: int) -> int:
+    def _cut_torn_line(self, fd: int) -> int:
         """Cuts off a line that a crash tore; keeps what was torn beside the log. Returns the length."""
         size = os.fstat(fd).st_size
         if size == 0 or os.pread(fd, 1, size - 1) == b"\n":

@@ -82,7 +82,7 @@ def fold_decision(db: sqlite3.Connection, decision: Decision, declared: CellRows
     except (DecisionRefused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
         void = str(refusal)
-    except UNREADABLE as error:  # a line of another version, or mended by hand
+    except UNREADABLE as error:  # a line of another version, or fixed by hand
         db.execute("ROLLBACK TO one")
         void = f"it can't be read: {error!r}"
     db.execute("RELEASE one")

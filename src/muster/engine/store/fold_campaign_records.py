@@ -159,7 +159,7 @@ LOOP_META = "loop"
 
 
 def record_base_variants(db: sqlite3.Connection, d: Decision) -> None:
-    """`campaign`: its base configs are round 1. Variants of earlier rounds stay, but for bases that were mended."""
+    """`campaign`: its base configs are round 1. Variants of earlier rounds stay, but for bases that were fixed."""
     bases = d.data.get("bases")
     if not isinstance(bases, list):
         return
@@ -176,7 +176,7 @@ def record_base_variants(db: sqlite3.Connection, d: Decision) -> None:
 def is_outrun_by_round(db: sqlite3.Connection, d: Decision) -> bool:
     """Whether variants were taken in that whoever read the campaign did not see: they would be withdrawn.
 
-    Or a base was mended, and a run of it has begun or come to a good end meanwhile, with the old config.
+    Or a base was fixed, and a run of it has begun or come to a good end meanwhile, with the old config.
     """
     seen = d.data.get("variants_seen")
     if seen is not None and seen != len(_read_loop_meta(db)["variants"]):

@@ -162,7 +162,7 @@ def _print_gate_check(found: GateCheck) -> None:
     for each in found.findings:
         print(f"{paint_text(each.level + ':', _LEVEL_COLOURS[each.level])} {each.message}")
         if each.hint:
-            print(f"    mend: {each.hint}")
+            print(f"    fix: {each.hint}")
     if found.replayed:
         print(
             paint_text(

@@ -122,7 +122,7 @@ class VitalsReader:
         return gpu_use_of_run(reading, set(pids), look.snapshot.procs.keys(), ask.shared)
 
     def _lost_by_kernel(self, pci: str, since: float) -> str:
-        """What the kernel said while this run lived; an older loss has been mended, or the run would not have it."""
+        """What the kernel said while this run lived; an older loss has been fixed, or the run would not have it."""
         if not self.kernel or not pci:
             return ""
         return next((note.text for note in self.kernel.xids(pci, since) if note.lost), "")

@@ -32,7 +32,7 @@ class CheckResult:
     mistakes: tuple[Mistake, ...] = ()
     warnings: tuple[Mistake, ...] = ()
     failures: tuple[Mistake, ...] = ()  # the file is right, and this machine lacks what it asks for
-    notes: tuple[Mistake, ...] = ()  # nothing to mend, good to know
+    notes: tuple[Mistake, ...] = ()  # nothing to fix, good to know
     preflight: Mapping[str, Any] | None = None
     saved: str | None = None  # where the record was written
 

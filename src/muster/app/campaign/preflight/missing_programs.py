@@ -134,7 +134,7 @@ _SHELL_BUILTINS = frozenset(
     {"cd", "source", ".", "export", "set", "unset", "ulimit", "umask", "eval", "exec", "trap", "alias"}
 )
 
-MissingTarget = tuple[str, str, bool]  # what is wrong, how to mend it, whether it surely fails
+MissingTarget = tuple[str, str, bool]  # what is wrong, how to fix it, whether it surely fails
 
 
 def find_missing_target(words: Sequence[str], cwd: str, path: str) -> MissingTarget | None:
@@ -229,7 +229,7 @@ def _find_missing_script(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
     if is_there and not is_folder:
         return None  # a pipe, a device
     what = f"{target.name} is a folder without a __main__.py" if is_folder else f"there is no file {target.name}"
-    looked = "mend the name" if target.name.startswith("/") else f"it is looked for in {cwd}; mend the name, or `cwd:`"
+    looked = "fix the name" if target.name.startswith("/") else f"it is looked for in {cwd}; fix the name, or `cwd:`"
     return what, _suggest_target(target, cwd) or looked, target.sure
 
 
@@ -298,7 +298,7 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
     if not Path(cwd).is_dir():
         yield Mistake(
             f"job {job.name}: its folder {cwd} does not exist",
-            hint="mend `cwd:` or create it",
+            hint="fix `cwd:` or create it",
             path=f"jobs.{job.name}.cwd",
         )
         return

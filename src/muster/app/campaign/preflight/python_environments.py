@@ -159,7 +159,7 @@ def find_environment_mistakes(asked: PythonEnvironment, answer: PythonAnswer) ->
         yield _python_not_started(asked, answer, jobs, path)
         return
     for name in answer.lacking:
-        hint = "install it in that environment, or mend the name behind -m"
+        hint = "install it in that environment, or fix the name behind -m"
         level = "failure" if asked.certain else "warning"
         yield Mistake(f"{jobs}: {asked.name} has no module {name}", hint=hint, path=path, level=level)
     if answer.timed_out:

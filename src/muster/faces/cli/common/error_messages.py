@@ -33,7 +33,7 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     if facts["where"]:
         print(f"  where: {_indent_after_first(facts['where'])}", file=sys.stderr)
     if facts["hint"]:
-        print(f"  mend:  {_indent_after_first(facts['hint'])}", file=sys.stderr)
+        print(f"  fix:   {_indent_after_first(facts['hint'])}", file=sys.stderr)
     return code
 
 
@@ -48,7 +48,7 @@ def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str
             {"line": m.line, "column": m.column, "path": m.path, "message": m.message, "hint": m.hint}
             for m in error.mistakes
         ]
-        return _failure_as_json(error.code, error.message, error.file, "mend them all; nothing was changed") | {
+        return _failure_as_json(error.code, error.message, error.file, "fix them all; nothing was changed") | {
             "mistakes": mistakes
         }, error.exit
     if isinstance(error, MusterError):
@@ -108,7 +108,7 @@ def _os_error_hint(error: OSError) -> str:
 
 
 def _save_traceback(error: Exception) -> str:
-    """The traceback goes to a file for whoever mends Muster, never to the user's screen."""
+    """The traceback goes to a file for whoever fixes Muster, never to the user's screen."""
     try:
         fd, path = tempfile.mkstemp(prefix="muster-failure-", suffix=".txt")
         with os.fdopen(fd, "w") as file:

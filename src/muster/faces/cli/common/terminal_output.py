@@ -168,7 +168,7 @@ def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
         word = paint_text(f"{mistake.level}:", colour, stream=sys.stderr)
         print(f"{place}: {word} {mistake.message}", file=sys.stderr)
         if mistake.hint:
-            print(f"    mend: {mistake.hint}", file=sys.stderr)
+            print(f"    fix: {mistake.hint}", file=sys.stderr)
     errors = sum(mistake.level == "error" for mistake in mistakes)
     if errors:
         print(f"{errors} mistake{'s' if errors != 1 else ''}; nothing was changed", file=sys.stderr)
