@@ -25,7 +25,7 @@ from muster.engine.ports.extension import (
     ScriptedExtension,
     StopRequest,
 )
-from muster.hosts.local.executor import WarmProcess
+from muster.hosts.local.step_executor import LocalStepExecutor
 from muster.model.campaign import Campaign, Job
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.decision import Decision
@@ -35,7 +35,8 @@ NEWS = Decision("notice", "controller", "gate rise is open")
 
 
 def finish_runner(root: Path) -> FinishRunner:
-    return FinishRunner(root, SystemClock(), Decision, epoch=1, revive_s=1.0, warm=WarmProcess())
+    clock = SystemClock()
+    return FinishRunner(root, clock, Decision, LocalStepExecutor(root / ".muster", clock), epoch=1, revive_s=1.0)
 
 
 EXTENSIONS: dict[str, Callable[[Path], ControllerExtension]] = {

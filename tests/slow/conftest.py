@@ -22,7 +22,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         monkeypatch.delenv(name)
     for name, value in {**KNOBS, "MUSTER_HOME": str(home)}.items():
         monkeypatch.setenv(name, value)  # this process decides and looks too
-    monkeypatch.setattr("muster.engine.ports.store.STALE_LOCK_S", float(KNOBS["MUSTER_STALE_S"]))
+    monkeypatch.setattr("muster.engine.store.controller_files.STALE_LOCK_S", float(KNOBS["MUSTER_STALE_S"]))
     made = World(tmp_path / "campaign", home, dict(os.environ), tmp_path / "count")
     yield made
     made.close()
