@@ -428,10 +428,10 @@ def test_a_folder_that_can_not_be_written(v40: Desk, monkeypatch: pytest.MonkeyP
     v40("fill", "--run", "runs/v41")
     (v40.root / "runs/v41/command.txt").write_text("python train.py --other 1\n")
 
-    def refuses(*_: Any, dir: Any, **__: Any) -> None:  # noqa: A002
-        raise OSError(error, os.strerror(error), str(dir))
+    def refuses(path: Path, **_: Any) -> None:
+        raise OSError(error, os.strerror(error), str(path))
 
-    monkeypatch.setattr("tempfile.mkstemp", refuses)
+    monkeypatch.setattr("muster.files.atomic_write.create_partial_file", refuses)
     for args in (("new", "--carry"), ("fill",)):
         said = unchanged(v40, lambda args=args: v40(*args, code=1))  # type: ignore[misc]
         assert f"it can't be written: {words}" in said
