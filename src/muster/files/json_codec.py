@@ -1,5 +1,5 @@
 """JSON of unknown origin: decoded within bounds of memory (`[{},{},...]` takes forty times its own size), and encoded
-whatever texts people and file systems hand in.
+whatever texts people and file systems hand in. A decision is read within bounds.
 """
 
 from __future__ import annotations

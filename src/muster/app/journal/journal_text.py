@@ -142,7 +142,9 @@ START, OBSERVATIONS, PLAN, FINDINGS, RECORD, LEARNING = (
     "record",
     "learning",
 )
-_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*")
+DEEPEST = 6  # level of a heading
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]++(.*)")
+_CLOSING = re.compile(r"(?<=[ \t])#+$")
 _ROLES = (  # the longer name first: 观察记录 begins with 观察
     (FINDINGS, re.compile(r"观察记录|结果记录|findings?\b|results?\b", re.I)),
     (RECORD, re.compile(r"实验记录|运行记录|records?\b|experiments?( records?)?$|runs?$", re.I)),

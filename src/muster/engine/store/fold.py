@@ -32,7 +32,7 @@ from muster.engine.store.fold_cell_records import (
     reused_name_reason,
 )
 from muster.engine.store.sql_files import QUERIES, read_meta, write_meta
-from muster.model.decision import EVENT_KINDS, OUTRUN_REASON, Decision
+from muster.model.decision import EVENT_KINDS, LARGEST, OUTRUN_REASON, Decision
 
 
 class DecisionRefused(Exception):
