@@ -9,7 +9,7 @@ import pytest
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.load_campaign import read_campaign_file, submit_campaign
-from muster.app.campaign.verbs.give_up_cells import give_up_cells
+from muster.app.campaign.verbs.decide_for_cells import give_up_cells
 from muster.app.campaign.verbs.hold_campaign import hold_campaign, release_campaign
 from muster.app.campaign.verbs.retry_cells import retry_cells
 from muster.app.campaign.verbs.stop_cells import request_stop
@@ -78,7 +78,7 @@ def test_a_note_returns_what_it_is_about(desk: CampaignHandle) -> None:
 
 def test_what_is_down_already_is_left_alone(desk: CampaignHandle) -> None:
     before = len(desk.store.events())
-    done = take_down(desk, runs=True, because=None, limit_s=1.0, is_guarded=lambda: False, on_stopped=lambda _: None)
+    done = take_down(desk, runs=True, because=None, limit_s=1.0, on_stopped=lambda _: None)
     assert done.was_down
     assert done.living == ()
     assert len(desk.store.events()) == before

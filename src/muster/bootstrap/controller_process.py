@@ -32,9 +32,8 @@ from muster.bootstrap import install_local_services
 from muster.engine.controller.action_runner import ActionRunner
 from muster.engine.controller.loop import ControllerLoop, ControllerPorts, LoopTimings
 from muster.engine.controller.watch_book import WatchBook
-from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.clock import SystemClock, poll_seconds, thresholds_from_env
 from muster.engine.ports.extension import ControllerExtension, LazyObserver
-from muster.engine.ports.time_scale import poll_seconds, thresholds_from_env
 from muster.engine.store.controller_files import (
     ClaimMachines,
     ControllerLock,

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 
 from muster.locales import load_texts
-from muster.text.cell_groups import group_cell_names
-from muster.text.sentences import fill_sentence, format_inline_code, split_duration
+from muster.text.sentences import fill_sentence, format_inline_code, group_cell_names, split_duration
 
 MOST_LISTED = 12  # items that are named in a sentence
 

@@ -17,9 +17,8 @@ from muster.app.facts.record_facts import AbsentCells, Observation, ProposedFix,
 from muster.app.record.record_markdown import format_record_span, record_markdown
 from muster.locales import load_texts
 from muster.text.catalogue import load_catalogue
-from muster.text.cell_groups import group_cell_names
 from muster.text.escape_markup import escape_sentence
-from muster.text.sentences import format_inline_code
+from muster.text.sentences import format_inline_code, group_cell_names
 
 GOLDEN = Path(__file__).parent / "golden_record"
 LANGUAGES = ("en", "zh")

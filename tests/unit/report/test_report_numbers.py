@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.app.facts.estimates import choose_column_format
+from muster.app.facts.report_analysis import choose_column_format
 from muster.stats.samples import Sample
 from muster.text.number_format import (
     ColumnFormat,

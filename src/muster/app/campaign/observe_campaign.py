@@ -207,7 +207,7 @@ def build_watch_book(
     """What the controller's looks add up to. Where nobody has looked lately we look ourselves, and convict nobody."""
     from muster.engine.controller.watch_book import WatchBook, is_living_run, watch_name_of
     from muster.engine.judge.signal_history import fold_readings
-    from muster.engine.ports.time_scale import thresholds_from_env
+    from muster.engine.ports.clock import thresholds_from_env
 
     watches = WatchBook(thresholds_from_env(), desk.services.storage.watch_book(desk.state, read_boot_id()))
     now, late_s = desk.clock.boot(), watches.floors.late_s

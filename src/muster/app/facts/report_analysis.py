@@ -1,10 +1,11 @@
 """The analysis of a report's facts: samples with k of N declared seeds, red flags, the verdict of the declared
-procedure, the cheapest next step.
+procedure, the cheapest next step. And the number format of a column of samples.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from muster.app.facts.report_facts import Measurement, ReportFacts, ResultColumn
@@ -14,6 +15,15 @@ from muster.stats.flags_of_values import flag_declaration, flag_values
 from muster.stats.red_flags import MeasuredCell, RedFlag, find_deciding_columns, weigh_flags
 from muster.stats.samples import Sample
 from muster.stats.seed_planning import NextSeedStep, cheapest_next_step
+from muster.text.number_format import ColumnFormat, _choose_number_format
+
+
+def choose_column_format(samples: Iterable[Sample]) -> ColumnFormat:
+    """By the smallest spread in the column, so that it keeps two digits."""
+    known = [sample for sample in samples if sample.n]
+    values = [abs(value) for sample in known for value in sample.values if math.isfinite(value)]
+    spreads = [sample.sd for sample in known if sample.sd and math.isfinite(sample.sd)]
+    return _choose_number_format(values, spreads)
 
 
 @dataclass(frozen=True, slots=True)

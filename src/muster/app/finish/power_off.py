@@ -42,9 +42,9 @@ from muster.app.finish.power_off_rules import (
     find_power_off_refusals,
     waits_for_others,
 )
+from muster.engine.ports.clock import second_look_seconds
 from muster.engine.ports.executor import LeaseHolder, LeaseObstacle
 from muster.engine.ports.services import installed_services
-from muster.engine.ports.time_scale import second_look_seconds
 from muster.files.atomic_write import make_private_folder, open_to_append, umask_of_caller
 from muster.files.muster_home import slots_home
 from muster.files.own_processes import own_process_environment, own_python_command

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from muster.app.facts.estimates import choose_column_format
+from muster.app.facts.report_analysis import choose_column_format
 from muster.app.journal.generated_blocks import RunBlocks
 from muster.app.journal.journal_tables import (
     evaluation_body,

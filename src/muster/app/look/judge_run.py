@@ -1,18 +1,21 @@
-"""What is true of a training that Muster did not start: the same judge, over what its process and its files show."""
+"""`muster look`: the same judge over a training that Muster did not start, by its process and its files."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from muster.app.look.look_report import LookReport, advise_on_run, logged_step
 from muster.engine.judge.liveness import LivenessFinding, format_elapsed
 from muster.engine.judge.run_evidence import list_rhythms, living_run_evidence
 from muster.engine.judge.unwatched_run import RunDeath, read_death_from_logs
-from muster.engine.ports.run_snapshot import UNDATED, RunSnapshot
+from muster.engine.ports.clock import SystemClock
+from muster.engine.ports.run_snapshot import INSPECTION_PERIOD_S, UNDATED, RunSnapshot
+from muster.engine.ports.services import installed_services
 from muster.model.attempt_snapshot import ExitRecord
-from muster.model.foreign_run import RunFolderFacts, RunProcess
+from muster.model.foreign_run import RunFolderFacts, RunProcess, RunQuery
 from muster.model.verdict import Cause, Evidence, SignalRhythm, Verdict, VerdictState
 from muster.text.sentences import format_count
 
@@ -370,3 +373,23 @@ def _note_known_campaign(sight: RunSnapshot) -> Iterator[str]:
 def _shortened_command(who: RunProcess, most: int) -> str:
     text = " ".join(who.argv)
     return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def inspect_runs(
+    asked: Sequence[RunQuery], for_s: float, told: Callable[[float], None] = lambda _: None
+) -> list[LookReport]:
+    """All of them at the same time. `told` is called with the seconds that are left."""
+    clock = SystemClock()
+    peeks = [installed_services().processes.inspect(each, clock) for each in asked]
+    end = clock.boot() + for_s
+    while True:
+        began = clock.boot()
+        for each in peeks:
+            each.look()
+        left = end - clock.boot()
+        if left < INSPECTION_PERIOD_S / 2 or not any(each.watchable for each in peeks):
+            for each in peeks:
+                each.settle()
+            return [judge_run(each.sight()) for each in peeks]
+        told(left)
+        time.sleep(max(0.0, min(INSPECTION_PERIOD_S, left) - (clock.boot() - began)))

@@ -13,11 +13,10 @@ from muster.app.loop.loop_facts import LoopFacts, LoopRun, LoopVariant
 from muster.app.loop.loop_wording import LoopWords, cut_at_word_end, escape_table_bars
 from muster.rules.metric_summary import Summary
 from muster.stats.samples import LEAST_FOR_INTERVAL
-from muster.text.cell_groups import group_cell_names
 from muster.text.describe_run import describe_resumed_log
 from muster.text.escape_markup import escape_link_label, escape_link_target, escape_markdown
 from muster.text.number_format import format_p_value
-from muster.text.sentences import LONGEST_QUOTE, format_inline_code
+from muster.text.sentences import LONGEST_QUOTE, format_inline_code, group_cell_names
 
 MOST_NAMED_CAUSES = 20  # causes that are told one by one
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from muster.app.facts.estimates import choose_column_format
+from muster.app.facts.report_analysis import choose_column_format
 from muster.app.loop.loop_facts import LoopFacts, LoopVariant
 from muster.locales import load_texts
 from muster.stats.samples import Sample

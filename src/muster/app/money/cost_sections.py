@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from muster.app.money.cost_facts import CostFacts, JobCoverage, format_money
 from muster.text.catalogue import Catalogue
-from muster.text.cell_groups import group_cell_names
 from muster.text.escape_markup import as_one_safe_line, escape_sentence
+from muster.text.sentences import group_cell_names
 
 SEEDS_TO_COMPARE = 5  # seeds from which on configs may be compared
 MOST_CLAIM_ROWS = 40

@@ -7,8 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from muster.app.facts.estimates import choose_column_format
-from muster.app.facts.report_analysis import ReportAnalysis, values_in_seed_order
+from muster.app.facts.report_analysis import ReportAnalysis, choose_column_format, values_in_seed_order
 from muster.app.facts.report_facts import ResultColumn
 from muster.stats.decision_procedure import LEAST_SEEDS, LimitStanding
 from muster.stats.quantiles import student_t_p_value, student_t_quantile

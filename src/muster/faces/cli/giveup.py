@@ -8,7 +8,7 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import require_reason
-from muster.app.campaign.verbs.give_up_cells import give_up_cells
+from muster.app.campaign.verbs.decide_for_cells import give_up_cells
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
 

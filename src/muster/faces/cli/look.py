@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from muster.app.look.inspect_runs import inspect_runs
+from muster.app.look.judge_run import inspect_runs
 from muster.app.look.look_report import LookReport, logged_step, look_report_as_json, verdict_meaning
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import state_mark

@@ -9,8 +9,7 @@ import typer
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.progress_bar import show_progress_bar
-from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent
+from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count, join_few_names
 

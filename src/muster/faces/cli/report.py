@@ -15,12 +15,7 @@ from muster.app.report.publish_report import PublishedReport, make_report, publi
 from muster.app.report.red_flag_text import describe_flag, describe_flag_weight, sort_flags_by_level
 from muster.app.report.verdict_sentences import plain_verdict_sentence
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.progress_bar import show_progress_bar
-from muster.faces.cli.common.terminal_output import (
-    command_from_here,
-    paint_text,
-    print_json,
-)
+from muster.faces.cli.common.terminal_output import command_from_here, paint_text, print_json, show_progress_bar
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import load_catalogue
 from muster.text.sentences import format_count

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.progress_bar import show_progress_bar
-from muster.faces.cli.common.terminal_output import print_json, resolve_parent
+from muster.faces.cli.common.terminal_output import print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
 from muster.text.sentences import format_count
 

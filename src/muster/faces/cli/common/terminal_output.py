@@ -1,5 +1,5 @@
 """What a command writes to a terminal: colours, columns, short lists, JSON, mistakes of a campaign file with their
-place. Text from elsewhere is cleaned on the way.
+place, the bar of commands that take long. Text from elsewhere is cleaned on the way.
 
 stdout and stderr are wrapped once, in `entrypoint`, so no command has to think of it. Own codes carry a word that is
 drawn anew in each process; a run can't know it, so it can't colour, move the cursor or rename the window.
@@ -13,9 +13,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from muster.app.facts.gather_facts import ProgressStep
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
 from muster.model.errors import Mistake
 from muster.text.sentences import join_few_names
@@ -296,3 +298,23 @@ def find_muster_command() -> str:
         return f"{shlex.quote(sys.executable)} -P -m muster"
     same = found is not None and called.exists() and Path(found).samefile(called)
     return "muster" if same or not called.exists() else shlex.quote(str(called))
+
+
+@contextmanager
+def show_progress_bar(quiet: bool) -> Iterator[ProgressStep]:
+    """A bar on a terminal; nothing in a pipe."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import Progress
+
+    console = rich_console(sys.stderr)
+    with Progress(console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
+        tasks: dict[str, Any] = {}
+
+        def step(what: str, done: int, of: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(clean_for_terminal(what), total=of or None)
+            bar.update(tasks[what], completed=done)
+
+        yield step
