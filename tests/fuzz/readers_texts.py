@@ -436,7 +436,7 @@ def _all() -> Iterable[Reader]:
     ):
         yield Reader(
             f"config.{kind}",
-            (f"muster.rules.text_{kind}", "muster.rules.edit_config"),
+            ("muster.rules.config_formats", "muster.rules.edit_config"),
             lambda seed=seed: [seed],
             _text(_config(kind)),
             (UnreadableConfig, EditsRefused),
