@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from conftest import Camp
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

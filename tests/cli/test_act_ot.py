@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "act_ot"
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp, alive, until
 
 from muster.hosts.local.guard_keeper import living_guard_pid
+from support.camp import Camp, alive, until
 
 ONE = """\
 muster: 1

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 TRAIN = """\
 import json, sys
 config = json.load(open(sys.argv[1]))

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PATIENCE_S, Camp, until
 
 from muster.files.state_folder import file_system_type, refuse_bad_state_folder
+from support.camp import PATIENCE_S, Camp, until
 
 GOOD = """\
 muster: 1

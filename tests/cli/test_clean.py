@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 from jsonschema import Draft202012Validator
 
 from muster.app.campaign.disk_use import KeptPaths, format_leftover_size
 from muster.files.crash_points import CLEAN_POINTS
+from support.camp import Camp
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "clean.schema.json").read_text())
 # attempt 1 of seed 0 fails and leaves a file; of seed 1 it dies with a checkpoint that attempt 2 resumes from

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from conftest import Camp
+    from support.camp import Camp
 
 CAMPAIGN = f"""\
 muster: 1

@@ -17,8 +17,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.load_campaign import read_campaign_file, submit_campaign
 from muster.files.muster_home import slots_home
 from muster.model.errors import UsageError
-
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 ONE = """\
 muster: 1

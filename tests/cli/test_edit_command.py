@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-Camp = Any  # of conftest.py
+from support.camp import Camp
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs/schemas/edit.schema.json").read_text())
 BASE = "# the baseline\nmodel:\n  lr: 1e-4   # small\n  width: 64\n"
 

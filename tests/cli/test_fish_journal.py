@@ -13,12 +13,12 @@ import shutil
 import signal
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from support.camp import Camp
+
 pytestmark = pytest.mark.slow
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fish_school"
 LEARNING = """
 1. **Open the gate**: success must not begin below failure; try gate_v2.yaml, which opens in the replay.

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "fish_school"
 FLAGS = (
     "--num_envs 16 --n_steps 60 --samples 3000 --batch_size 512 --curriculum 5:8,8:22 --multi_eval_interval 3"

@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Camp
 from jsonschema import Draft202012Validator
+
+from support.camp import Camp
 
 SCHEMA = Path(__file__).parents[2] / "docs/schemas/flag.schema.json"
 CAMPAIGN = """\

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from conftest import Camp, until
+
+from support.camp import Camp, until
 
 QUICK = """\
 muster: 1

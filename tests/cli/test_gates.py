@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 from jsonschema import Draft202012Validator
+
+from support.camp import Camp
 
 ROOT = Path(__file__).parents[2]
 TEXTS = ROOT / "tests" / "unit" / "stages" / "texts"

@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from muster.faces.cli.common.entrypoint import run_command_line
+from support.camp import Camp
 
-Camp = Any  # of conftest.py
 CAMPAIGN = """\
 muster: 1
 campaign: staged

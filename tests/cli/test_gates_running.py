@@ -8,7 +8,8 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 SCRIPT = """\
 import json, os, sys

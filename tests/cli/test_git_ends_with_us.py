@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Camp, until
+
+from support.camp import Camp, until
 
 CAMPAIGN = """\
 muster: 1

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 
 from muster.faces.cli.common.command_line import COMMANDS
 from muster.faces.cli.common.terminal_output import COLOUR_CODES
+from support.camp import Camp
 
 EVIL = "E\x1b[41mV\x1b]0;title\x07\x9b2J\u202eI\x7f\x08\u200bL\x1b[32mGREEN\nFORGED line"
 IN_YAML = json.dumps(EVIL).replace("\\u007f", "\\x7f")  # JSON's escapes are YAML's

@@ -19,8 +19,8 @@ from jsonschema import Draft202012Validator
 from muster.app.gates.staged_pictures import DrawnPictures, draw_staged_pictures
 from muster.app.journal import journal_runs
 from muster.faces.cli.common.entrypoint import run_command_line
+from support.camp import Camp
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 ROOT = Path(__file__).parents[2]
 REFERENCE = (ROOT / "tests/unit/report/journal/texts/dev_v40.md").read_bytes()
 SCHEMA = json.loads((ROOT / "docs" / "schemas" / "journal.schema.json").read_text())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 

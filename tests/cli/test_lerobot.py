@@ -9,9 +9,9 @@ import json
 import os
 import stat
 import sys
-from typing import Any
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 ACCELERATE = """\
 #!{python}
 import os, socket, subprocess, sys

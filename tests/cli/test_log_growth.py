@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conftest import Camp, until
+from support.camp import Camp, until
 
 TALKER = """\
 import sys, os

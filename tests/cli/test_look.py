@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 from jsonschema import Draft202012Validator
 
 from muster.engine.judge.signal_history import Thresholds
@@ -25,6 +24,7 @@ from muster.hosts.local.gpus import GpuReading
 from muster.model.attempt_snapshot import ProgressMark, RunReadings, TreeVitals
 from muster.model.campaign import DeclaredProgress, Job
 from muster.model.foreign_run import ProgressDates
+from support.camp import Camp
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "contract"))
 from history_files import wandb_bytes

@@ -12,11 +12,10 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from conftest import Camp
+from support.camp import Camp
 
 TRAIN = """\
 import json, sys

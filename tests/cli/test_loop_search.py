@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 TRAIN = """\
 import json, math, sys
 config, out = json.load(open(sys.argv[1])), sys.argv[2]

@@ -9,7 +9,8 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-Camp = Any
+from support.camp import Camp
+
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "ls.schema.json").read_text())
 
 TWO = """\

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from muster.app.campaign.file_manifest import ManifestEntry, add_file_hashes, refresh_state_file
 from muster.readers.file_hashes import HASH_CACHE_FILE, SMALL_FILE_BYTES, HashCache
+from support.camp import Camp
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "manifest.schema.json"
 TEXT = """
 muster: 1

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 CAMPAIGN = """\
 muster: 1
 campaign: fixed

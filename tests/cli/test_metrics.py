@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 from jsonschema import Draft202012Validator
+
+from support.camp import Camp
 
 SCHEMA = json.loads((Path(__file__).parents[2] / "docs" / "schemas" / "metrics.schema.json").read_text())
 LOGGING = """\

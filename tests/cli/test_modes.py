@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 TABLE = Path(__file__).parents[2] / "docs" / "modes.md"
 ROW = re.compile(r"\| `([^`]+)` \| ([^|]+?) \|")

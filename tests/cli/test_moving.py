@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
 from moving_world import finish, prepare, told
+
+from support.camp import Camp
 
 GOLDEN = Path(__file__).parent / "golden" / "absolute_paths.json"
 FORMER = "/tmp/former"

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp, alive, until
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.load_campaign import read_runnable_campaign, submit_campaign
@@ -22,6 +21,7 @@ from muster.faces.cli.common.entrypoint import run_command_line
 from muster.files import campaign_ownership, campaign_register
 from muster.hosts.local.guard_keeper import GUARD_PROGRAM
 from muster.model.errors import UsageError
+from support.camp import Camp, alive, until
 
 HOSTILE = """\
 muster: 1

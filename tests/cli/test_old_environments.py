@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from conftest import Camp
 
 from muster.files.campaign_snapshots import delete_old_environments, lock_environment_recording
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import stat
 import sys
-from typing import Any
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 TRAINER = """\
 import argparse, time, zipfile
 from pathlib import Path

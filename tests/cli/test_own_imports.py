@@ -7,14 +7,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from muster.files.own_processes import OWN_SOURCE_FOLDER, drop_working_folder_from_path, safe_python_path
 from muster.hosts.local.guard import CONTROLLER
-
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 TEXT = """\
 muster: 1

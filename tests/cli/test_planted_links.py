@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

@@ -10,12 +10,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from power_world import ONE, complete, fits, machine
 
-Camp = Any
+from support.camp import Camp
+
 __all__ = ["machine"]
 STRANGER = 4242  # nobody's uid
 

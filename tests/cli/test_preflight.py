@@ -7,11 +7,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 JAX = """
 import os
 __version__ = "0.4.26"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
 
 import pytest
 
 from muster.app.campaign.verbs.choose_cells import NoReason, require_shared_reason
 from muster.faces.cli.common.error_messages import command_with_reason
 from muster.model.errors import UsageError
-
-Camp = Any  # of conftest.py
+from support.camp import Camp
 
 PROVEN = """\
 muster: 1

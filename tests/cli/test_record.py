@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 SCHEMA = Path(__file__).parents[2] / "docs" / "schemas" / "record.schema.json"
 STORY = """\
 muster: 1

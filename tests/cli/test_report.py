@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 SEEDS = range(5)
 CAMPAIGN = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import Camp
+from support.camp import Camp
 
 TRAIN = """\
 import json, random, sys

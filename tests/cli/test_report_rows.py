@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from typing import Any
 
-from conftest import Camp
+from support.camp import Camp
 
 SCORE = """\
 import json, random, sys

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from conftest import Camp
+from support.camp import Camp
 
 # six of ten seeds of `new` survive and look better than `base`; the other four diverge
 SURVIVOR = """\

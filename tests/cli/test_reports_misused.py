@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 pytestmark = pytest.mark.slow  # 23 campaigns of their own; the commonest mistakes are in test_report.py
 CAMPAIGN = """\
 muster: 1

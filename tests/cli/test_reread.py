@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import subprocess
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 MISREAD = """\
 muster: 1

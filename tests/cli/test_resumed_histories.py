@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 # logs every 50 steps, saves every 200; the one that is called so is killed at step 950 of its first attempt
 TRAIN = """\

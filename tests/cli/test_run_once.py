@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
 
 import pytest
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 SPRINT = """\
 muster: 1

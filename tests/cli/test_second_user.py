@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import Camp
 from second_user import UID, as_second_user, common_place, in_a_fork
 
 from muster.engine.ports.executor import Slot
 from muster.files.muster_home import private_home
 from muster.hosts.local import slot_leases
 from muster.hosts.local.slot_leases import SlotLeases
+from support.camp import Camp
 
 __all__ = ["common_place"]
 GATED = """\

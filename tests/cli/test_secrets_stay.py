@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Camp
 
 from muster.text.secret_masking import HIDDEN_VALUE
+from support.camp import Camp
 
 ARGV = {"auth": "--auth {}", "my_auth": "MY_AUTH={}", "proxy": "PROXY=http://u:{}@proxy:80", "api_key": "--api-key {}",
         "password": "--password={}", "header": "'X-Api-Key: {}'"}  # fmt: skip

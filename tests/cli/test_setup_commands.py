@@ -10,10 +10,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from conftest import Camp, until
 from ruamel.yaml import YAML
 
 from muster.spec.campaign_templates import template_names
+from support.camp import Camp, until
 
 SPRINT = """\
 muster: 1

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import Camp
 
 from muster.app.campaign import campaign_handle
 from muster.app.campaign.campaign_handle import CampaignHandle
@@ -22,6 +21,7 @@ from muster.engine.ports.clock import SystemClock
 from muster.engine.store import controller_files
 from muster.faces.cli.common.entrypoint import run_command_line
 from muster.model.errors import STATE_FORMAT
+from support.camp import Camp
 
 CAMPAIGN = """\
 muster: 1

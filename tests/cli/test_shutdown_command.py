@@ -7,12 +7,12 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 from power_world import OFF, complete, fits, machine
 
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
+
 __all__ = ["machine"]  # the fixture
 
 

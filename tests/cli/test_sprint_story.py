@@ -17,7 +17,8 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 SAFE_NAV = Path(__file__).parents[2] / "examples" / "safe_nav"
 CONFIGS = ("baseline", "u_only", "cert_only", "full")

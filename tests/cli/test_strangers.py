@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp, until
 
 from muster.faces.cli.common.command_line import COMMANDS
 from muster.faces.cli.common.entrypoint import run_command_line
 from muster.files.campaign_ownership import find_campaign_root, find_foreign_owner, find_readable_root
+from support.camp import Camp, until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of a second user")
 MALLORY = 64321

@@ -19,8 +19,7 @@ from muster.model.attempt import CellRecord
 from muster.model.campaign import Axis, AxisValue, Campaign, Job
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import list_campaign_cells
-
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 TWO_JOBS = """\
 muster: 1

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from conftest import alive, until
 from second_user import UID, as_second_user, common_place
 
 from muster.app.overview import demo
 from muster.hosts.local.guard_keeper import living_guard_pid
+from support.camp import alive, until
 
 __all__ = ["common_place"]
 EVERYBODY = [

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp
+
+from support.camp import Camp
 
 STEPS, REPEAT = 250, 5
 TRAINER = """

@@ -8,15 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from muster.faces.cli.common.command_line import COMMANDS
 from muster.model.errors import UsageError
 from muster.text.durations import parse_duration
-
-Camp = Any  # of conftest.py: tests are no package, and there are other conftests
+from support.camp import Camp
 
 PROVEN = """\
 muster: 1

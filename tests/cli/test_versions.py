@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Camp, alive, until
 
 from muster.faces.cli.common.command_line import COMMANDS
 from muster.faces.cli.common.entrypoint import run_command_line
 from muster.model.errors import STATE_FORMAT
+from support.camp import Camp, alive, until
 
 SOURCE = Path(__file__).parents[2] / "src" / "muster"
 BEFORE_THE_MOVE = "8e4c3836f765b3ae31eb6eabbe0d4f2e0c2e83b1"  # the last commit with the old layout
