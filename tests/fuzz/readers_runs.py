@@ -754,7 +754,7 @@ def _runs() -> Iterable[Reader]:
         file="stderr.log",
         words=(b"wandb: ", b"https://wandb.ai/", b"View run at "),
     )
-    yield Reader("run.script", ("muster.app.campaign.preflight.missing_programs",), lambda: [SCRIPT], lambda path: find_missing_in_shell_text(path.read_text("utf-8", "replace"), str(path.parent)),
+    yield Reader("run.script", ("muster.app.campaign.preflight.missing_programs", "muster.text.shell_words"), lambda: [SCRIPT], lambda path: find_missing_in_shell_text(path.read_text("utf-8", "replace"), str(path.parent)),
                  words=(b"python ", b"|", b"&&", b";", b"$(", b")", b"<<EOF\n", b"'", b'"', b"${", b"}", b"if ", b"then", b"fi", b"case", b"\\\n"))  # fmt: skip
     yield Reader(
         "adopt.status",

@@ -229,6 +229,7 @@ def _all() -> Iterable[Reader]:
         "log",
         (
             "muster.engine.store.decision_log",
+            "muster.files.json_codec",
             "muster.files.campaign_register",
             "muster.files.state_folder",
             "muster.engine.store.database_checks",

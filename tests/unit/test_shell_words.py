@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -71,3 +72,7 @@ def _cost(split: Callable[[str], object], shape: str, size: int) -> float:
     with suppress(ValueError):
         split(text)
     return time.process_time() - began
+
+
+def test_a_name_with_a_nul_byte_is_a_script_that_is_not_there(tmp_path: Path) -> None:
+    assert find_missing_in_shell_text("python a\0b/train.py", str(tmp_path)) is not None

@@ -34,6 +34,7 @@ class NumeralFormat:
     power_plus: bool = False
 
 
+@lru_cache(maxsize=8192)  # a text has many numbers more than once
 def read_numeral(token: str) -> tuple[float, NumeralFormat] | None:
     """The value and the format; None where this format could not write what stands there."""
     parts = _PARTS.fullmatch(token)
@@ -205,14 +206,14 @@ def _scan_numerals(text: str) -> Iterator[Numeral]:
 
 
 def _join_numerals(text: str, numerals: Sequence[Numeral]) -> Iterator[Number]:
-    at = 0
+    at, marks = 0, _line_and_formula_ends(text)
     while at < len(numerals):
         chain = [numerals[at]]
         while at + len(chain) < len(numerals) and _is_spread_of(text, chain[-1], numerals[at + len(chain)]):
             chain.append(numerals[at + len(chain)])
         at += len(chain)
         if len(chain) <= 2 and not (_is_no_result(text, chain[0].start) or _is_torn_pair(text, chain)):
-            yield _with_percent_and_mark(text, Number(chain[0].start, chain[-1].end, tuple(chain)))
+            yield _with_percent_and_mark(text, marks, Number(chain[0].start, chain[-1].end, tuple(chain)))
 
 
 def _is_spread_of(text: str, mean: Numeral, spread: Numeral) -> bool:
@@ -243,38 +244,40 @@ def _is_dollar_amount(text: str, start: int) -> bool:
     return line.count("$") % 2 == 1
 
 
-def _with_percent_and_mark(text: str, number: Number) -> Number:
+def _with_percent_and_mark(text: str, marks: _LineAndFormulaEnds, number: Number) -> Number:
     """With the percent sign and the mark that follow it."""
     end, percent, mark = number.end, False, ""
     if found := _PERCENT.match(text, end):
         end, percent = found.end(), True
     if number.pair and "%" in text[number.numerals[0].end : number.numerals[1].start]:
         percent = True
-    tail = _formula_tail(text, number.start, end)
+    tail = _formula_tail(text, marks, number.start, end)
     if found := _MARK.match(text, end + len(tail)):
         end, mark = found.end(), found[0]
+    if end == number.end and not (percent or mark or tail):
+        return number
     return replace(number, end=end, percent=percent, mark=mark, tail="" if mark else tail)
 
 
-def _formula_tail(text: str, start: int, end: int) -> str:
+def _formula_tail(text: str, marks: _LineAndFormulaEnds, start: int, end: int) -> str:
     """The end of its formula or of its \\num{}: a mark within it would be no mark, or no LaTeX."""
-    begin = _begin_of_line(text, start)
+    if not marks.formulas:
+        return ""
+    begin = _begin_of_line(marks, start)
     near = text[max(begin, start - _NEAR) : start]
-    if not (_COMMANDED.search(near) or _is_in_formula(text, begin, start) or near.rfind("\\(") > near.rfind("\\)")):
+    if not (_COMMANDED.search(near) or _is_in_formula(marks, begin, start) or near.rfind("\\(") > near.rfind("\\)")):
         return ""
     found = _CLOSED.match(text, end)
     return found[0] if found else ""
 
 
-def _begin_of_line(text: str, at: int) -> int:
-    breaks = _line_and_formula_ends(text).breaks
-    before = bisect_left(breaks, at)
-    return breaks[before - 1] + 1 if before else 0
+def _begin_of_line(marks: _LineAndFormulaEnds, at: int) -> int:
+    before = bisect_left(marks.breaks, at)
+    return marks.breaks[before - 1] + 1 if before else 0
 
 
-def _is_in_formula(text: str, begin: int, at: int) -> bool:
-    dollars = _line_and_formula_ends(text).dollars
-    return (bisect_left(dollars, at) - bisect_left(dollars, begin)) % 2 == 1
+def _is_in_formula(marks: _LineAndFormulaEnds, begin: int, at: int) -> bool:
+    return (bisect_left(marks.dollars, at) - bisect_left(marks.dollars, begin)) % 2 == 1
 
 
 class _LineAndFormulaEnds(NamedTuple):
@@ -282,10 +285,9 @@ class _LineAndFormulaEnds(NamedTuple):
 
     breaks: list[int]
     dollars: list[int]
+    formulas: bool  # whether there may be any
 
 
-@lru_cache(maxsize=2)
 def _line_and_formula_ends(text: str) -> _LineAndFormulaEnds:
-    return _LineAndFormulaEnds(
-        [each.start() for each in _BREAK.finditer(text)], [each.start() for each in _DOLLAR.finditer(text)]
-    )
+    breaks, dollars = ([each.start() for each in sign.finditer(text)] for sign in (_BREAK, _DOLLAR))
+    return _LineAndFormulaEnds(breaks, dollars, bool(dollars) or "\\" in text)

@@ -17,6 +17,7 @@ from muster.app.documents.vocabulary import COUNTER, FORMER, FROM, LEVEL, LIMIT,
 from muster.text.sentences import format_count
 
 NAME_FIELDS = ("all_configs", "splits", "metrics")
+LONGEST = 4000  # characters of a heading that are looked at
 NEVER_ENOUGH = 99  # digits: the value alone is never enough
 
 
@@ -64,7 +65,7 @@ def statistic_named(stats: frozenset[str]) -> str:
 
 
 def spread_meaning(texts: Sequence[str], stats: frozenset[str]) -> str:
-    if any(map(_tells_another_spread, texts)):
+    if any(_tells_another_spread(text[:LONGEST]) for text in texts):
         return "other"
     return "sd" if "sd" in stats else ""
 
@@ -86,7 +87,7 @@ def why_only_some_seeds(seeds: frozenset[str], counts: frozenset[int], groups: S
 
 
 def speaks_of_former_state(texts: Sequence[str]) -> bool:
-    return any(map(_tells_of_former, texts))
+    return any(_tells_of_former(text[:LONGEST]) for text in texts)
 
 
 @lru_cache(maxsize=256)  # one heading may stand over all numbers of a text

@@ -217,7 +217,9 @@ class _PlaceReader:
     places: list[TextPlace] = field(default_factory=list)
     headings: list[tuple[int, str]] = field(default_factory=list)
     items: list[tuple[int, str]] = field(default_factory=list)  # indent and text of open list items
-    open: list[tuple[int, str]] = field(default_factory=list)  # lines of the paragraph that is being read
+    open: list[str] = field(default_factory=list)  # lines of the paragraph that is being read
+    start: int = 0  # its place
+    end: int = 0
     indent: int = 0
     item: bool = False
     last: str = ""  # the paragraph before, which may be a table's title
@@ -234,16 +236,20 @@ class _PlaceReader:
         """Ends the open paragraph or item."""
         if not self.open:
             return
-        start = self.open[0][0]
-        end = self.open[-1][0] + len(self.open[-1][1])
-        self.last = "\n".join(line for _, line in self.open)
+        self.last = "\n".join(self.open)
         if self.item:
             while self.items and self.items[-1][0] >= self.indent:
                 self.items.pop()
-        self.places.append(TextPlace(start, end, above=self.above()))
+        self.places.append(TextPlace(self.start, self.end, above=self.above()))
         if self.item:
             self.items.append((self.indent, self.last))
         self.open, self.item = [], False
+
+    def add(self, start: int, line: str) -> None:
+        if not self.open:
+            self.start = start
+        self.open.append(line)
+        self.end = start + len(line)
 
     def head(self, level: int, start: int, line: str, text: str) -> None:
         self.close()
@@ -282,17 +288,16 @@ class TextLayout:
         return place if place and position < place.end else None
 
 
-def _split_with_offsets(text: str) -> list[tuple[int, str]]:
+def _split_with_offsets(text: str) -> Iterator[tuple[int, str]]:
     """Lines without their ends, with their offsets."""
-    found, at = [], 0
+    at = 0
     for line in text.split("\n"):
-        found.append((at, line.removesuffix("\r")))
+        yield at, line.removesuffix("\r")
         at += len(line) + 1
-    return found
 
 
 def _places_in_lines(source: TextSource) -> list[TextPlace]:
-    lines = _split_with_offsets(source.shown)
+    lines = list(_split_with_offsets(source.shown))
     reader = _PlaceReader(source.kind)
     at, quoted = 0, False
     while at < len(lines):
@@ -322,8 +327,8 @@ def _read_place_line(reader: _PlaceReader, start: int, line: str) -> None:
     elif reader.kind == MARKDOWN and (found := _HEADING.match(line)):
         reader.head(len(found[1]), start, line, found[2])
     elif _UNDERLINE.fullmatch(line) and len(reader.open) == 1 and not reader.item:
-        (above, text) = reader.open.pop()
-        reader.head(2 - ("=" in line), above, text, text)
+        text = reader.open.pop()
+        reader.head(2 - ("=" in line), reader.start, text, text)
     elif _BREAK.fullmatch(line):  # the next slide
         reader.close()
         reader.headings.clear()
@@ -339,7 +344,7 @@ def _read_place_line(reader: _PlaceReader, start: int, line: str) -> None:
         elif not reader.open:
             while reader.items and reader.items[-1][0] >= indent:
                 reader.items.pop()
-        reader.open.append((start, line))
+        reader.add(start, line)
 
 
 def _read_table_at(reader: _PlaceReader, lines: Sequence[tuple[int, str]], at: int) -> int:
@@ -426,14 +431,14 @@ def _read_latex_prose(reader: _PlaceReader, text: str, start: int, end: int) -> 
             reader.head(_LEVELS.get(found["level"] or "", 1), at, line, title)
         elif re.match(r"\s*\\item(?![A-Za-z])", line):
             reader.begin_item(len(line) - len(line.lstrip()))
-            reader.open.append((at, line))
+            reader.add(at, line)
         elif re.match(r"\s*\\(?:begin|end)\{", line):
             reader.close()
-            reader.open.append((at, line))
+            reader.add(at, line)
             reader.close()
             if re.match(r"\s*\\end\{(?:itemize|enumerate|description|frame)\}", line):
                 reader.items.clear()
         else:
             if re.match(r"\s*\\caption", line):
                 reader.close()
-            reader.open.append((at, line))
+            reader.add(at, line)

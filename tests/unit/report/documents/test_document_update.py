@@ -290,7 +290,8 @@ def test_an_edit_anywhere_moves_or_loses_a_binding_and_never_mistakes_it(
     shift = len(inserted) - min(cut, len(made.text) - at)
     found, lost = find_bindings_again(before, edited)
     assert len(found) + len(lost) == len(before.bindings)
-    truth = {each.start if each.end <= at else each.start + shift: each.keys for each in before.bindings}
+    truth = {each.start + shift: each.keys for each in before.bindings if each.end > at}
+    truth |= {each.start: each.keys for each in before.bindings if each.end <= at}  # what is cut out may end up there
     for each in found:
         assert truth.get(each.start) == each.keys
 

@@ -77,7 +77,7 @@ def _list_entry_names(folder: Path, *, files: bool) -> list[str]:
                 if not each.name.startswith(".")
             ]
             return [each.name for each in entries if (each.is_file() if files else each.is_dir())]
-    except OSError:
+    except (OSError, ValueError):  # ValueError: it has a NUL byte
         return []
 
 
