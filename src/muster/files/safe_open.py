@@ -27,7 +27,7 @@ class NotPlainFile(OSError):
 
 
 def open_plain_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """Never waits for the other end of a FIFO, and never follows a link. Raises NotPlain, or what `open` raises."""
+    """Never waits for the other end of a FIFO, and never follows a link. Raises NotPlainFile, or what `open` raises."""
     try:
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
@@ -43,7 +43,7 @@ def open_plain_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> i
 
 
 def read_plain_file(path: str, most: int = LARGEST_OWN_FILE) -> bytes:
-    """All of it. Raises NotPlain also for what is too large to be anything of ours."""
+    """All of it. Raises NotPlainFile also for what is too large to be anything of ours."""
     fd = open_plain_file(path)
     try:
         pieces = [os.read(fd, READ_BLOCK)]

@@ -276,7 +276,7 @@ def _linked_state_error(what: str, path: Path) -> UsageError:
 def close_state_permissions(state: Path) -> None:
     """Nobody else may enter it, whatever lies in it: one that an older Muster made is closed by whom it belongs to.
 
-    Not one that everybody may write to: who knows who did. `wiring/owner.py` refuses it.
+    Not one that everybody may write to: who knows who did. `campaign_ownership` refuses it.
     """
     with contextlib.suppress(OSError):
         facts = state.lstat()

@@ -233,7 +233,7 @@ class CodeWatch:
             self._scopes = CodeScopes(campaign, str(self.root))
 
     def __call__(self, cwd: str) -> Mapping[str, Any]:
-        """Raises NotYet while git has not answered."""
+        """Raises OrderNotReady while git has not answered."""
         known = self._known.get(cwd)
         if known and self.clock.boot() - known.at < max(SOONEST_LOOK_S, LOOK_COST_FACTOR * known.cost_s):
             return known.seen.code

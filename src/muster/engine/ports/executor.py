@@ -81,7 +81,7 @@ class OrderNotReady(Exception):
 
 
 class OrderComposer(Protocol):
-    """Builds attempt.json. Never waits for files that do not answer: raises NotYet."""
+    """Builds attempt.json. Never waits for files that do not answer: raises OrderNotReady."""
 
     def compose(self, attempt: Attempt, state: CampaignState, lease: Lease) -> Order: ...
 

@@ -222,7 +222,7 @@ class AttemptObserver:
         return self._apart(attempt.key, lambda: self.proofs.progress(job, cell, order))
 
     def checkpoint_of(self, job: Job, cell: Cell, attempt: Attempt) -> str | None:
-        """The newest whole one it left. Raises NotYet while its files are being looked at: ask again."""
+        """The newest whole one it left. Raises OrderNotReady while its files are being looked at: ask again."""
         order = self.order_of(attempt)
         if order is None:
             return None

@@ -202,7 +202,7 @@ class SlotLeases:
 
 
 def _open_lease_file(path: Path, flags: int) -> int:
-    """For a lock it is enough to be allowed to read. Raises NotPlain."""
+    """For a lock it is enough to be allowed to read. Raises NotPlainFile."""
     try:
         fd = open_plain_file(str(path), flags)
     except PermissionError:

@@ -42,7 +42,7 @@ class PickledName:
 
 
 def read_plain_pickle(path: str) -> Any:
-    """Raises NotPlain, which says why, and OSError."""
+    """Raises PickleNotPlain, which says why, and OSError."""
     try:
         return load_plain_pickle(read_regular_file(path, MOST_PICKLE_BYTES))
     except FileTooLarge as error:
