@@ -530,12 +530,12 @@ def fsync(fd):
 os.fsync = fsync
 """,
     "odd cgroup files": """
-real = shim.read_text
+real = shim.read_text_or_default
 def read_text(path, default=""):
     if path == "/proc/self/cgroup": return "\\n::\\nodd\\n3:memory:/x\\n0::/x\\n"
     if path.startswith("/sys/fs/cgroup"): return "oom_kill\\noom_kill \\noom_kill many\\noom_kill  \\n"
     return real(path, default)
-shim.read_text = read_text
+shim.read_text_or_default = read_text
 """,
     "no descriptors for a while": """
 real, count = os.listdir, []
@@ -547,8 +547,8 @@ os.listdir = listdir
 """,
     "no look at anything": """
 def refuse(*_, **__): raise OSError(errno.EMFILE, "too many open files")
-shim.host()
-os.statvfs = os.pread = shim.stat_fields = refuse
+shim.host_identity()
+os.statvfs = os.pread = shim.stat_field_bytes = refuse
 shim.Shim._identity = lambda self, pid: {**shim.HOST, "pid": pid, "ticks": 0, "token": self.order["token"]}
 shim.Shim._lock = lambda self: True
 """,
