@@ -26,6 +26,7 @@ from muster.app.campaign.campaign_status import status_as_json
 from muster.app.campaign.load_campaign import read_runnable_campaign, submit_campaign
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.app.overview import explain_cell
+from muster.bootstrap import install_local_services
 from muster.engine.judge.signal_history import SignalHistory
 from muster.engine.store.controller_files import WatchBookFile
 from muster.engine.store.sqlite_store import SqliteStore
@@ -33,6 +34,7 @@ from muster.files.process_identity import read_boot_id
 from muster.files.state_folder import attempt_folder
 from warm_muster import run_muster
 
+install_local_services()  # storm.py runs without pytest, too
 SHIM = Path(sys.modules["muster"].__file__ or "").parent / "hosts" / "local" / "shim.py"
 PATIENCE_S = 60.0  # two busy cores: a deadline, never a delay
 
@@ -421,16 +423,15 @@ class World:
         return self.holder() is None
 
     def trouble(self) -> str:
-        with contextlib.suppress(Exception):
+        try:
             status = self.status()
-            open_ = [
-                f"{c['cell']} {c['verdict']} {c['kind']} {c['reason']}"
-                for c in status["cells"]
-                if c["verdict"] != "DONE"
-            ]
-            logs = "".join(_text(self.root / "harness.log")[-2000:] + _text(self.state / "controller.log")[-2000:])
-            return f"{status['controller']} {open_} {logs}"
-        return "no status"
+        except Exception as error:
+            return f"no status: {type(error).__name__}: {error}; {_text(self.state / 'controller.log')[-2000:]}"
+        open_ = [
+            f"{c['cell']} {c['verdict']} {c['kind']} {c['reason']}" for c in status["cells"] if c["verdict"] != "DONE"
+        ]
+        logs = _text(self.root / "harness.log")[-2000:] + _text(self.state / "controller.log")[-2000:]
+        return f"{status['controller']} {open_} {logs}"
 
     # -- what really happened, read without Muster's help
 
