@@ -80,6 +80,7 @@ def load_campaign_snapshot(folder: Path, name: str, where: CampaignLocation | No
         found = msgspec.json.decode(read_plain_file(str(path), LARGEST_CELLS_FILE), type=StoredSnapshot)
         if found.format > SNAPSHOT_FORMAT:
             raise newer_snapshot_error(found.format, str(path))
+        _refuse_unknown_names(found.campaign)
         return StoredSnapshot(found.text, resolve_campaign_paths(found.campaign, where), found.hashes)
     except (OSError, *JSON_ERRORS) as error:
         raise MusterError(
@@ -87,6 +88,13 @@ def load_campaign_snapshot(folder: Path, name: str, where: CampaignLocation | No
             where=str(path),
             hint="run `muster fsck`: it restores it if campaign.yaml is unchanged",
         ) from None
+
+
+def _refuse_unknown_names(campaign: Campaign) -> None:
+    axes, jobs = {axis.name for axis in campaign.axes}, {job.name for job in campaign.jobs}
+    for job in campaign.jobs:
+        if not axes.issuperset(job.axes) or not jobs.issuperset(job.needs) or len({*job.axes}) < len(job.axes):
+            raise msgspec.ValidationError(f"the job {job.name} has axes or needs that the campaign has not")
 
 
 def load_snapshotted_campaign(folder: Path, name: str, where: CampaignLocation | None = None) -> Campaign:

@@ -154,6 +154,18 @@ def test_a_snapshot_that_is_no_utf8_is_refused_in_words(tmp_path: Path) -> None:
         campaign_snapshots.load_snapshotted_campaign(tmp_path, "abc")
 
 
+@pytest.mark.parametrize("wrong", [{"axes": ["none"]}, {"needs": ["none"]}, {"axes": ["config", "config"]}])
+def test_a_snapshot_whose_jobs_have_unknown_names_is_refused_in_words(tmp_path: Path, wrong: dict[str, Any]) -> None:
+    logs = Path(__file__).parents[2] / "fixtures" / "logs" / "adopt-0.1"
+    (whole,) = (logs / "campaigns").iterdir()
+    snapshot = json.loads(whole.read_text())
+    snapshot["campaign"]["jobs"][0] |= wrong
+    (tmp_path / "campaigns").mkdir()
+    (tmp_path / "campaigns" / "abc.json").write_text(json.dumps(snapshot))
+    with pytest.raises(MusterError, match="axes or needs"):
+        campaign_snapshots.snapshot_cell_rows(tmp_path, "abc")
+
+
 @pytest.mark.parametrize("told", ["9" * 5000, int("9" * 30), "999"])
 def test_a_format_of_any_length_is_newer(told: object) -> None:
     with pytest.raises(MusterError, match="this Muster knows"):

@@ -5,6 +5,7 @@ Chinese. A full stop or comma inside a number ends nothing.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -30,8 +31,9 @@ class Sentence:
     clauses: list[TextSpan]
 
 
-def split_sentences(text: str, start: int, end: int) -> list[TextSpan]:
-    return list(_cut_at_pattern(_ENDS, text[start:end], start, ()))
+def split_sentences(text: str, start: int, end: int) -> Iterator[TextSpan]:
+    """One follows the other, without gaps."""
+    return _cut_at_pattern(_ENDS, text[start:end], start, ())
 
 
 def split_clauses(text: str, span: TextSpan, numbers: Sequence[TextSpan]) -> list[TextSpan]:
@@ -68,7 +70,7 @@ class DocumentContext:
         self.layout = TextLayout(source)
         self.numbers = self._joined(scan_numbers(source.bare))
         self._starts = [number.start for number in self.numbers]
-        self._parted: tuple[int, list[TextSpan]] = (-1, [])
+        self._parted: tuple[int, array[int]] = (-1, array("q"))  # a place, and where its sentences begin
         self._current = Sentence((-1, -1), [])  # numbers come in order: one sentence after the other
         self._blanked: dict[TextSpan, str] = {}  # its parts
 
@@ -122,9 +124,11 @@ class DocumentContext:
     def sentence(self, number: Number, place: TextPlace) -> Sentence:
         """The one that the number is in; without clauses if it is too long to be read."""
         if self._parted[0] != place.start:
-            self._parted = place.start, split_sentences(self.source.shown, place.start, place.end)
-        spans = self._parted[1]
-        span = spans[max(0, bisect_right(spans, number.start, key=lambda each: each[0]) - 1)]
+            found = split_sentences(self.source.shown, place.start, place.end)
+            self._parted = place.start, array("q", (start for start, _ in found))
+        starts = self._parted[1]
+        following = max(1, bisect_right(starts, number.start))
+        span = starts[following - 1], starts[following] if following < len(starts) else place.end
         if span != self._current.span:
             self._blanked.clear()
             taken = [(each.start, each.end) for each in self.between(*span)]

@@ -60,6 +60,10 @@ def plain_number(value: Any) -> float | None:
     return None
 
 
+# what json reads and msgspec does not: such names, numbers beyond a float, half of a pair, other encodings
+_OF_JSON_ALONE = re.compile(rb"NaN|Infinity|[eE][+-]?[0-9]|[0-9]{18}|\\u[dD]|[\x00\x80-\xff]")
+
+
 def numeric_leaves(row: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
     """The numbers of a row; nested keys are joined by dots."""
     for key, value in row.items():
@@ -81,7 +85,8 @@ def decode_json_value(
     except TooManyJsonValues:
         return None
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        pass
+        if not _OF_JSON_ALONE.search(text):  # most of what is none, told sooner
+            return None
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -237,9 +237,11 @@ class TableStepReader(StepReader):
             at = text.find(self._name, at + 1)
             if at < 0:
                 return None
-            column = StepTableColumn.of(_line_around(text, at)[2], self.key)
+            _, stop, line = _line_around(text, at)
+            column = StepTableColumn.of(line, self.key)
             if column is not None:
                 return column
+            at = stop - 1  # a line that names it many times is looked at once
         return None
 
     def _sections(self, text: bytes) -> Iterator[tuple[StepTableColumn | None, bytes]]:
@@ -264,6 +266,7 @@ class TableStepReader(StepReader):
             # a row may hold the column's name as a text; it has a number where its own header says so
             if column and finite_number_of(dict(enumerate(column.names)).get(known.index)) is None:
                 return start, stop, column
+            at = start
         return None
 
     def _look_for_step(self, column: StepTableColumn, rows: bytes) -> bool:
