@@ -129,6 +129,11 @@ def test_a_pickle_is_never_executed(put: Any, tmp_path: Path) -> None:
         ("zero.ckpt", b"", "0 bytes"),
         ("tail.ckpt", pickled() + b"\0" * 100, "opcode"),
         ("gap.safetensors", safetensors(extra=7), "bytes of tensors"),
+        (
+            "half.safetensors",
+            safetensors().replace(b'"data_offsets": [0, ', b'"data_offsets": [   '),
+            "header can't be read",
+        ),
         ("hole.pt", torch_like()[:300] + b"\0" * 500 + torch_like()[800:], "damaged"),
         ("named.npy", b"hello world, this is text", "named so"),
         ("short.npz", b"P", "zip"),

@@ -268,7 +268,7 @@ def check_safetensors(path: str, _: ChecksumBudget) -> str:
         try:
             header = load_bounded_json(_read_exactly(file, length))
             tensors = [tensor for name, tensor in header.items() if name != "__metadata__"]
-            spans = sorted((*map(_tensor_offset, t["data_offsets"]), _tensor_bytes(t)) for t in tensors)
+            spans = sorted(map(_tensor_span, tensors))
         except TooManyJsonValues as error:
             raise BrokenFile(f"the safetensors header is not read: {error}") from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
@@ -277,8 +277,10 @@ def check_safetensors(path: str, _: ChecksumBudget) -> str:
     return f"safetensors, {len(tensors)} tensors cover the file exactly"
 
 
-def _tensor_offset(value: Any) -> int:
-    return multiply_sizes((value,))
+def _tensor_span(tensor: dict[str, Any]) -> tuple[int, int, int]:
+    """Where its bytes begin and end, and how many there should be."""
+    start, stop = (multiply_sizes((offset,)) for offset in tensor["data_offsets"])
+    return start, stop, _tensor_bytes(tensor)
 
 
 def _tensor_bytes(tensor: dict[str, Any]) -> int:
