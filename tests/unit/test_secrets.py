@@ -261,8 +261,13 @@ SHAPES: dict[str, str] = {
 
 @pytest.mark.parametrize(
     "mask",
-    [mask_secrets_in_text, hide_secrets_in_text, lambda text: hide_secrets_in_yaml(text.split("\n"))],
-    ids=["text", "words", "yaml"],
+    [
+        mask_secrets_in_text,
+        hide_secrets_in_text,
+        lambda text: hide_secrets_in_yaml(text.split("\n")),
+        lambda text: SecretMasker([S]).json_output(f"{S} {text}"),
+    ],
+    ids=["text", "words", "yaml", "json"],
 )
 def test_it_takes_time_in_proportion(mask: Callable[[str], object]) -> None:
     """Fourfold would be quadratic. By processor time, the best of some: the machine is shared."""
@@ -320,6 +325,12 @@ def test_json_stays_json() -> None:
         assert told["text"] == f"it is {HIDDEN_VALUE}"
         assert told[HIDDEN_VALUE] == f"has {HIDDEN_VALUE}"
         assert told["url"] == f"https://h/?token={HIDDEN_VALUE}"
+
+
+def test_a_string_of_json_that_does_not_end_is_masked_to_its_lines_end() -> None:
+    told = SecretMasker([S]).json_output(f'{{"a": "{S}\\", https://h/?token={S}\n"b": "{S}"}}')
+    assert S not in told
+    assert told.count("\n") == 1
 
 
 def test_a_secret_hides_nothing_of_the_next_column() -> None:

@@ -239,7 +239,7 @@ def _discloses_secret(name: str, separator: str, value: str) -> bool:
 # -- values that are known
 
 _ANY_NUMBER = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?"
-_JSON_STRING = r'("(?:[^"\\\n]|\\.)*+")(\s*+:)?'
+_JSON_STRING = r'("(?:[^"\\\n]|\\.)*+"?)(\s*+:)?'  # one that does not end goes on to the end of its line
 _ESCAPES = ("\\", "{[}", "{]}", "{*}", "''", "$-$", "&")  # of Markdown, LaTeX and HTML
 _ESCAPED = {
     "\\": r"\\textbackslash\{\}",
@@ -353,7 +353,7 @@ class SecretMasker:
         try:
             content = json.loads(literal)
         except ValueError:
-            return found[0]
+            return self.output(found[0])
         if colon and _compile_lazily(r"[a-z_]+").fullmatch(content):
             return found[0]
         told = self.output(content)
