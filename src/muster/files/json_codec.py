@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from muster.model.decision import LARGEST, Decision
+from muster.text.phrases import english_text
 
 SMALL_TEXT = 1 << 20  # bytes of text: whatever it holds, it takes no more than some 40 MB
 VALUE_BYTES = 100  # bytes that a comma, a colon or an opening bracket may cost; measured: 60 to 95 at most
@@ -50,7 +51,16 @@ def load_bounded_json(data: bytes, most: int = MOST_MEMORY) -> Any:
 JSON_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # a text that is no UTF-8; one nested too deep
 
 MOST_DEPTH = 200  # of what a decision says; what looks at all of it does so recursively
-_encode = msgspec.json.Encoder().encode
+
+
+def _encode_phrase(value: object) -> str:
+    """In English, as everything that is kept."""
+    if isinstance(value, str):
+        return english_text(value)
+    raise NotImplementedError(f"objects of type {type(value)} are not written")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_encode_phrase).encode
 _decode = msgspec.json.Decoder(Decision).decode
 
 
@@ -59,7 +69,7 @@ def encode_json_bytes(value: object) -> bytes:
     try:
         return _encode(value)
     except UnicodeEncodeError:
-        return _encode(_spell_out_surrogates(msgspec.to_builtins(value)))
+        return _encode(_spell_out_surrogates(msgspec.to_builtins(value, enc_hook=_encode_phrase)))
 
 
 def decode_decision(line: bytes) -> Decision:

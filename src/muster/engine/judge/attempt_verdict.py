@@ -15,6 +15,7 @@ from muster.model.attempt import Attempt, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord, PostMortem, ProofReading
 from muster.model.campaign import Job
 from muster.model.verdict import Cause, Evidence, Verdict, VerdictState
+from muster.text.phrases import join_phrases, phrase
 
 if TYPE_CHECKING:
     from muster.engine.judge.cause_rules import CauseReport
@@ -33,12 +34,17 @@ def judge_attempt(
     evidence = _snapshot_evidence(attempt, seen) if explain or seen.exit else ()
     if seen.started == "unread":
         return Verdict(
-            VerdictState.UNKNOWN, f"it can't be read: {seen.trouble}", confidence="unknown", evidence=evidence
+            VerdictState.UNKNOWN,
+            phrase("judge.cant_read", trouble=seen.trouble),
+            confidence="unknown",
+            evidence=evidence,
         )
     if seen.started == "revoked" and seen.stop_reason:
-        return _make_dead_verdict(Cause(seen.stop_reason, note="stopped on request before it was started"), evidence)
+        return _make_dead_verdict(
+            Cause(seen.stop_reason, note=phrase("judge.stopped_request_before_started")), evidence
+        )
     if seen.started == "revoked":
-        note = seen.revoked_because or "fenced before any shim could start it"
+        note = seen.revoked_because or phrase("judge.fenced_before_any_shim_could_start")
         return _make_dead_verdict(Cause("never_started", note=note), evidence)
     if seen.started == "no":
         return _judge_claimed(attempt, seen, evidence)
@@ -83,11 +89,12 @@ def _judge_claimed(attempt: Attempt, seen: AttemptSnapshot, evidence: tuple[Evid
     if seen.host == "elsewhere":
         return _judge_other_host(seen, evidence)
     if seen.host == "rebooted" and not seen.shim_locked:
-        return _make_dead_verdict(
-            Cause("host_reboot", note="the machine rebooted; no trace shows that it had started"), evidence
-        )
+        return _make_dead_verdict(Cause("host_reboot", note=phrase("judge.machine_rebooted_no_trace_shows")), evidence)
     return Verdict(
-        VerdictState.PENDING, f"claimed on {', '.join(attempt.slots)}, not started yet", "claimed", evidence=evidence
+        VerdictState.PENDING,
+        phrase("judge.claimed_not_started_yet", slots=", ".join(attempt.slots)),
+        "claimed",
+        evidence=evidence,
     )
 
 
@@ -99,27 +106,30 @@ def _judge_ended(
     complete = exit_.code == 0 and bool(proof.holds)
     stopped = exit_.stop_reason is not None
     if complete and declared:
-        helpers = f"; left behind: {_describe_leftover_pids(seen)}" if seen.tree_lives else ""
-        return Verdict(VerdictState.DONE, f"exit 0 and its proof holds{helpers}", evidence=evidence, final=True)
+        helpers = phrase("judge.left_behind", leftover_pids=_describe_leftover_pids(seen)) if seen.tree_lives else ""
+        return Verdict(
+            VerdictState.DONE, phrase("judge.exit_0_proof_holds", helpers=helpers), evidence=evidence, final=True
+        )
     if seen.tree_lives:
-        reason = (
-            f"its main process ended ({_describe_exit(exit_)}), but processes of it live on: "
-            f"{_describe_leftover_pids(seen)}"
+        reason = phrase(
+            "judge.main_process_ended_but_processes_live",
+            exit=_describe_exit(exit_),
+            leftover_pids=_describe_leftover_pids(seen),
         )
         return Verdict(VerdictState.RUNNING, reason, "orphans", evidence=evidence)
     if complete and not stopped:
-        return Verdict(VerdictState.DONE, "exit 0; no proof is declared", evidence=evidence, final=True)
+        return Verdict(VerdictState.DONE, phrase("judge.exit_0_no_proof_declared"), evidence=evidence, final=True)
     patient = (
         exit_.code == 0 or seen.boot - exit_.boot < PROOF_PATIENCE_S
     )  # a death is told although its files do not answer
     if declared and not stopped and proof.pending and patient:
-        reason = f"it ended with {_describe_exit(exit_)}; its proof is being read"
+        reason = phrase("judge.ended_proof_being_read", exit=_describe_exit(exit_))
         return Verdict(VerdictState.UNKNOWN, reason, "ending", "unknown", evidence=evidence)
     if exit_.code == 0 and not stopped and proof.holds is None and not seen.stop_reason:
         return Verdict(
-            VerdictState.UNKNOWN, "exit 0, but its proof can't be read", confidence="unknown", evidence=evidence
+            VerdictState.UNKNOWN, phrase("judge.exit_0_but_proof_cant_read"), confidence="unknown", evidence=evidence
         )
-    note = "artifacts complete: its proof holds although it did not exit with 0" if declared and proof.holds else ""
+    note = phrase("judge.artifacts_complete_exit_not_0") if declared and proof.holds else ""
     found = _find_death_cause(seen, exit_, evidence)
     shown = [Evidence("log", "exit", line.strip()[:160], str(found.cause), exit_.boot) for line in found.lines[-1:]]
     return replace(
@@ -145,49 +155,47 @@ def _find_death_cause(seen: AttemptSnapshot, exit_: ExitRecord, evidence: tuple[
 def _judge_other_host(seen: AttemptSnapshot, evidence: tuple[Evidence, ...]) -> Verdict:
     # the kernel holds locks for living processes only, in any container
     if seen.tree_locked or seen.shim_locked or seen.slot_held:
-        reason = "its locks are held: it lives in another container on this machine"
+        reason = phrase("judge.locks_held_lives_another_container")
         return Verdict(VerdictState.RUNNING, reason, confidence="presumed", evidence=evidence)
     if seen.host == "elsewhere":
-        where = "it was started on another machine, from where this folder was brought"
-        return _unknowable_verdict(seen, f"{where}: whether it still runs there can't be told from here", evidence)
+        where = phrase("judge.started_another_machine_from_where")
+        return _unknowable_verdict(seen, phrase("judge.whether_still_runs_there_cant_told", where=where), evidence)
     if seen.host == "rebooted":
-        return _make_dead_verdict(Cause("host_reboot", note="the machine has rebooted since it was started"), evidence)
+        return _make_dead_verdict(Cause("host_reboot", note=phrase("judge.machine_rebooted_since_started")), evidence)
     return _make_dead_verdict(
-        Cause("container_restart", note="the container has been restarted since it was started"), evidence
+        Cause("container_restart", note=phrase("judge.container_restarted_since_started")), evidence
     )
 
 
 def _judge_without_files(seen: AttemptSnapshot, evidence: tuple[Evidence, ...]) -> Verdict:
     """It was launched or seen once, and its folder was deleted since. That says nothing about the run."""
     if seen.strays or seen.slot_held:
-        who = _describe_leftover_pids(seen) if seen.strays else "processes that hold its slot"
-        reason = f"its files were deleted, but processes of it live: {who}"
+        who = _describe_leftover_pids(seen) if seen.strays else phrase("judge.processes_hold_slot")
+        reason = phrase("judge.files_were_deleted_but_processes_live", who=who)
         return Verdict(VerdictState.RUNNING, reason, "orphans", evidence=evidence)
     if seen.shim_locked:
-        reason = "its files were deleted; its process has ended, and its shim is about to write down how"
+        reason = phrase("judge.files_were_deleted_process_ended_shim")
         return Verdict(VerdictState.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
-    return _unknowable_verdict(
-        seen, "its files were deleted and nothing of it is seen any more: how it ended can't be told", evidence
-    )
+    return _unknowable_verdict(seen, phrase("judge.files_were_deleted_nothing_seen_any"), evidence)
 
 
 def _unknowable_verdict(seen: AttemptSnapshot, why: str, evidence: tuple[Evidence, ...]) -> Verdict:
     """Until a person says by `muster stop` that nothing of it runs any more."""
     if seen.stop_reason:
         return _make_dead_verdict(
-            Cause(seen.stop_reason, confidence="probable", note=f"stopped on request; {why}"), evidence
+            Cause(seen.stop_reason, confidence="probable", note=phrase("judge.stopped_request", why=why)), evidence
         )
     return Verdict(VerdictState.UNKNOWN, why, LOST_KIND, confidence="unknown", evidence=evidence)
 
 
 def _judge_unidentified(seen: AttemptSnapshot, evidence: tuple[Evidence, ...]) -> Verdict:
     if seen.shim_locked:
-        return Verdict(VerdictState.PENDING, "its shim is starting it", "claimed", evidence=evidence)
+        return Verdict(VerdictState.PENDING, phrase("judge.shim_starting"), "claimed", evidence=evidence)
     if seen.stop_reason:
         return _make_dead_verdict(
-            Cause(seen.stop_reason, note="stopped on request while it was being started"), evidence
+            Cause(seen.stop_reason, note=phrase("judge.stopped_request_while_being_started")), evidence
         )
-    return _make_dead_verdict(Cause("never_started", note="its shim died before it opened the gate"), evidence)
+    return _make_dead_verdict(Cause("never_started", note=phrase("judge.shim_died_before_opened_gate")), evidence)
 
 
 def _judge_alive(
@@ -195,13 +203,13 @@ def _judge_alive(
 ) -> Verdict:
     if not seen.execing and not seen.shim_locked:
         return Verdict(
-            VerdictState.PENDING, "its shim died; the child behind the gate is ending", "claimed", evidence=evidence
+            VerdictState.PENDING, phrase("judge.shim_died_child_behind_gate_ending"), "claimed", evidence=evidence
         )
     life = _describe_life(seen)
     if seen.started == "lost":
-        life += "; its files were deleted"
+        life += phrase("judge.files_were_deleted")
     if seen.shim == "gone":
-        life += "; its shim is gone, so its exit code will be lost"
+        life += phrase("judge.shim_gone_so_exit_code_will_lost")
     if watch is None:
         return Verdict(VerdictState.RUNNING, life, confidence="presumed", evidence=evidence)
     found = judge_liveness(watch, job, seen.boot)
@@ -209,7 +217,7 @@ def _judge_alive(
         evidence += living_run_evidence(watch, seen.boot)
     first = found.state == VerdictState.RUNNING and found.kind in (None, "starting") and watch.history.first is None
     hurt = seen.shim == "gone" or seen.started == "lost" or seen.main == "hidden"
-    reason = f"{life}; {found.reason}" if first or hurt else found.reason
+    reason = join_phrases("; ", (life, found.reason)) if first or hurt else found.reason
     rhythms = list_rhythms(watch, seen.boot) if explain else ()
     return Verdict(
         found.state,
@@ -227,20 +235,20 @@ def _judge_alive(
 def _describe_life(seen: AttemptSnapshot) -> str:
     pid = seen.identity.pid if seen.identity else 0
     if seen.main == "hidden":
-        return f"pid {pid} is hidden from us, but its tree.lock is held"
-    return f"pid {pid} is alive and the same process that was started"
+        return phrase("judge.pid_hidden_from_us_but_tree_lock_held", pid=pid)
+    return phrase("judge.pid_alive_same_process_started", pid=pid)
 
 
 def _judge_gone(seen: AttemptSnapshot, declared: bool, evidence: tuple[Evidence, ...]) -> Verdict:
     if seen.strays or (seen.tree_locked and not seen.shim_locked):
-        reason = f"its main process is gone, but processes of it live on: {_describe_leftover_pids(seen)}"
+        reason = phrase("judge.main_process_gone_but_processes_live", leftover_pids=_describe_leftover_pids(seen))
         return Verdict(VerdictState.RUNNING, reason, "orphans", evidence=evidence)
     if seen.shim_locked:
-        reason = "its process has ended; how is not written down yet"
+        reason = phrase("judge.process_ended_how_not_written_down_yet")
         return Verdict(VerdictState.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
     if not seen.execing:
         return _make_dead_verdict(
-            Cause("never_started", note="its shim died before the command was executed"), evidence
+            Cause("never_started", note=phrase("judge.shim_died_before_command_executed")), evidence
         )
     return _judge_unobserved_end(seen, declared, evidence)
 
@@ -249,26 +257,30 @@ def _judge_unobserved_end(seen: AttemptSnapshot, declared: bool, evidence: tuple
     """Nobody saw how it ended. What it left behind may still prove that it finished: then it is not run again."""
     proof = seen.proof or ProofReading(None, pending=True)
     if declared and proof.pending:
-        reason = "its process has ended; its proof is being read"
+        reason = phrase("judge.process_ended_proof_being_read")
         return Verdict(VerdictState.UNKNOWN, reason, "ending", confidence="unknown", evidence=evidence)
     if declared:
         evidence += proof.evidence
     if declared and proof.holds is None and not seen.stop_reason:
-        reason = "its process is gone, and its proof can't be read: whether it finished can't be told"
+        reason = phrase("judge.process_gone_proof_cant_read_whether")
         return Verdict(VerdictState.UNKNOWN, reason, confidence="unknown", evidence=evidence)
-    note = "artifacts complete: its proof holds although its exit status is lost" if declared and proof.holds else ""
+    note = phrase("judge.artifacts_complete_exit_lost") if declared and proof.holds else ""
     if seen.stop_reason:
-        told = "stopped on request; its shim was gone, so the exit status is lost"
+        told = phrase("judge.stopped_request_shim_gone_so_exit")
         return _make_dead_verdict(Cause(seen.stop_reason, confidence="probable", note=told), evidence, note)
-    told = "its process is gone and its shim died before it; the exit status is lost"
+    told = phrase("judge.process_gone_shim_died_before_exit")
     if proof.recorded is None:
         return _make_dead_verdict(Cause("unknown", confidence="unknown", note=told), evidence, note)
-    said = f"its W&B record ends with exit code {proof.recorded}"
+    said = phrase("judge.w_b_record_ends_exit_code", recorded=proof.recorded)
     evidence += (Evidence("wandb", "exit", said, "ended", seen.boot),)
     if proof.recorded == 0:
-        return _make_dead_verdict(Cause("unknown", confidence="unknown", note=f"{told}, but {said}"), evidence, note)
+        return _make_dead_verdict(
+            Cause("unknown", confidence="unknown", note=phrase("judge.exit_lost_but_record", told=told, said=said)),
+            evidence,
+            note,
+        )
     return _make_dead_verdict(
-        Cause("exit_code", str(proof.recorded), "probable", f"{said}; its shim died before it"), evidence, note
+        Cause("exit_code", str(proof.recorded), "probable", phrase("judge.shim_died_before", said=said)), evidence, note
     )
 
 
@@ -277,12 +289,14 @@ def _make_dead_verdict(cause: Cause, evidence: tuple[Evidence, ...], note: str =
 
 
 def _describe_exit(exit_: ExitRecord) -> str:
-    return f"signal {exit_.signal}" if exit_.signal is not None else f"exit {exit_.code}"
+    if exit_.signal is not None:
+        return phrase("judge.signal_status", number=exit_.signal)
+    return phrase("judge.exit_status", code=exit_.code)
 
 
 def _describe_leftover_pids(seen: AttemptSnapshot) -> str:
     pids = seen.strays or (seen.exit.orphans if seen.exit else None) or ()
-    return "pid " + ", ".join(map(str, pids)) if pids else "processes that hold its tree.lock"
+    return "pid " + ", ".join(map(str, pids)) if pids else phrase("judge.processes_hold_tree_lock")
 
 
 def _snapshot_evidence(attempt: Attempt, seen: AttemptSnapshot) -> tuple[Evidence, ...]:
@@ -294,38 +308,54 @@ def _snapshot_evidence(attempt: Attempt, seen: AttemptSnapshot) -> tuple[Evidenc
     if seen.trouble:
         add("folder", "life", seen.trouble, "abstains")
     if seen.exit:
-        add("exit", "life", f"exit.json: {_describe_exit(seen.exit)} after {seen.exit.duration_s:.1f} s", "ended")
+        add(
+            "exit",
+            "life",
+            phrase("judge.exit_json_after_s", exit=_describe_exit(seen.exit), duration_s=seen.exit.duration_s),
+            "ended",
+        )
     if seen.started == "revoked":
-        add("started", "life", "`started` was won by the controller: revoked", "never started")
+        add("started", "life", phrase("judge.started_won_controller_revoked"), phrase("judge.never_started"))
     elif seen.started == "no":
-        add("started", "life", "there is no `started` file", "not started")
+        add("started", "life", phrase("judge.there_no_started_file"), phrase("judge.not_started"))
     elif seen.started == "lost":
-        add("folder", "life", "it was launched, and its files are not there any more", "abstains")
+        add("folder", "life", phrase("judge.launched_files_not_there_any_more"), "abstains")
     if seen.slot_held:
-        add("slot", "life", "a lease of its slot names it and is held", "alive")
+        add("slot", "life", phrase("judge.lease_slot_names_held"), "alive")
     if seen.started == "lost" and seen.searched and not seen.strays:
-        add("token", "life", "no process carries its token", "gone")
+        add("token", "life", phrase("judge.no_process_carries_token"), "gone")
     if seen.host != "same":
-        what = "machine" if seen.host == "elsewhere" else "boot id or container"
-        add("host", "life", f"{what} differs from attempt {attempt.n}'s", seen.host)
+        what = phrase("judge.machine") if seen.host == "elsewhere" else phrase("judge.boot_id_container")
+        add("host", "life", phrase("judge.differs_from_attempt_s", what=what, n=attempt.n), seen.host)
     if seen.identity and not seen.exit:
         match = {
-            "alive": "alive, start ticks match",
-            "zombie": "a zombie, not reaped yet",
-            "gone": "gone",
-            "hidden": "is hidden from us by /proc",
+            "alive": phrase("judge.alive_start_ticks_match"),
+            "zombie": phrase("judge.zombie_not_reaped_yet"),
+            "gone": phrase("judge.process_gone"),
+            "hidden": phrase("judge.hidden_from_us_proc"),
         }
-        reading = f"pid {seen.identity.pid} {match.get(seen.main, 'can not be read')}"
-        add("process", "life", reading + (f", state {seen.main_state}" if seen.main_state else ""), seen.main)
+        read = match.get(seen.main) or phrase("judge.process_cant_read")
+        add("process", "life", _describe_main_process(seen, seen.identity.pid, read), seen.main)
     if seen.started == "yes" and not seen.exit:
-        add("tree", "life", f"tree.lock is {'held' if seen.tree_locked else 'free'}", _life_word(seen.tree_locked))
-        add("shim", "life", f"the shim is {seen.shim}", _life_word(seen.shim != "gone"))
+        add(
+            "tree",
+            "life",
+            phrase("judge.tree_lock", how=phrase("judge.lock_held") if seen.tree_locked else phrase("judge.lock_free")),
+            _life_word(seen.tree_locked),
+        )
+        add("shim", "life", phrase("judge.shim_state", shim=seen.shim), _life_word(seen.shim != "gone"))
         if not seen.execing:
-            add("execing", "life", "there is no `execing` file: the command was not executed yet", "not started")
+            add("execing", "life", phrase("judge.there_no_execing_file_command_not"), phrase("judge.not_started"))
     if seen.strays:
-        add("token", "life", f"its token is carried by pid {', '.join(map(str, seen.strays))}", "alive")
+        add("token", "life", phrase("judge.token_carried_pid", strays=", ".join(map(str, seen.strays))), "alive")
     return tuple(found)
 
 
 def _life_word(alive: bool) -> str:
     return "alive" if alive else "gone"
+
+
+def _describe_main_process(seen: AttemptSnapshot, pid: int, read: str) -> str:
+    if seen.main_state:
+        return phrase("judge.pid_read_as_in_state", pid=pid, read=read, state=seen.main_state)
+    return phrase("judge.pid_read_as", pid=pid, read=read)

@@ -54,6 +54,7 @@ from muster.engine.judge.log_notices import LogNotice, shorten_log_line
 from muster.engine.judge.tracebacks import RaisedException
 from muster.model.attempt_snapshot import ExitRecord, PostMortem
 from muster.model.verdict import Cause
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import strip_full_stop
 
 
@@ -67,13 +68,11 @@ class CauseReport:
     try_: str = ""
 
 
-_FOR_MEMORY = "killed by the kernel for lack of memory"
 _XID = re.compile(r"NVRM: Xid \([^)]*\): (\d+)")
 _LOST_XIDS = frozenset({48, 79, 95, 119, 120})  # the GPU must be reset or is gone
 _ILL_XIDS = frozenset({46, 62, 64, 74, 140, 143})
 _SENT = (9, 10, 12, 15)  # signals that schedulers send
 _SENT_CODES = tuple(128 + number for number in _SENT)
-_UNKNOWN = CauseFinding(Cause("unknown", confidence="unknown", note="how it ended is not written down"))
 
 
 def find_cause(
@@ -89,7 +88,7 @@ def find_cause(
     Without it no line of the kernel log proves that this process was the one killed.
     """
     case = read_death_case(exit_, after, tuple(proof_failed), tuple(proof_unread), pid)
-    found = next((found for rule in CAUSE_RULES if (found := rule(case)) is not None), _UNKNOWN)
+    found = next((found for rule in CAUSE_RULES if (found := rule(case)) is not None), None) or _unknown_cause()
     return CauseReport(
         found.cause,
         find_contributing_causes(found, case),
@@ -98,13 +97,17 @@ def find_cause(
     )
 
 
+def _unknown_cause() -> CauseFinding:
+    return CauseFinding(Cause("unknown", confidence="unknown", note=phrase("judge.how_ended_not_written_down")))
+
+
 # Facts: what was done to it.
 
 
 def _rule_never_started(case: DeathCase) -> CauseFinding | None:
     if not case.exit.exec_error:
         return None
-    note = f"the command could not be executed: {case.exit.exec_error}"
+    note = phrase("judge.command_could_not_executed", exec_error=case.exit.exec_error)
     return CauseFinding(Cause("never_started", note=note))
 
 
@@ -113,23 +116,25 @@ def _rule_stopped(case: DeathCase) -> CauseFinding | None:
     if not reason:
         return None
     notes = {
-        "budget_stop": f"stopped for the budget; it ended with {how}",
-        "timeout": f"it ran longer than its timeout; it ended with {how}",
-        "pruned": f"stopped as hopeless; it ended with {how}",
-        "gate_stop": f"its gate tolerated no more failures; it ended with {how}",
-        "stalled": f"it was stopped because it had stalled; it ended with {how}",
+        "budget_stop": phrase("judge.stopped_budget_ended", how=how),
+        "timeout": phrase("judge.ran_longer_than_timeout_ended", how=how),
+        "pruned": phrase("judge.stopped_hopeless_ended", how=how),
+        "gate_stop": phrase("judge.gate_tolerated_no_more_failures_ended", how=how),
+        "stalled": phrase("judge.stopped_because_stalled_ended", how=how),
     }
     sure = "probable" if reason == "stalled" else "proven"  # that it was stopped is sure; that it had to be is not
-    return CauseFinding(Cause(reason, "", sure, notes.get(reason, f"stopped on request; it ended with {how}")))
+    return CauseFinding(Cause(reason, "", sure, notes.get(reason, phrase("judge.stopped_request_ended", how=how))))
 
 
 def _rule_early_exit(case: DeathCase) -> CauseFinding | None:
     if case.code != 0:
         return None
     if case.unread:
-        note = f"exit 0, but its proof can't be read: {'; '.join(case.unread)}"
+        note = phrase("judge.exit_0_but_proof_cant_read_why", unread=join_phrases("; ", case.unread))
         return CauseFinding(Cause("early_exit", confidence="unknown", note=note))
-    return CauseFinding(Cause("early_exit", note=f"exit 0, but its proof fails: {'; '.join(case.failed)}"))
+    return CauseFinding(
+        Cause("early_exit", note=phrase("judge.exit_0_but_proof_fails", failed=join_phrases("; ", case.failed)))
+    )
 
 
 # Killed from outside.
@@ -141,19 +146,35 @@ def _rule_oom_kill(case: DeathCase) -> CauseFinding | None:
     if case.signal != 9:
         return None
     if case.pid in kernel:
-        return cause_finding("oom_kill", "proven", f"{_FOR_MEMORY}: the kernel log names it", kernel[case.pid])
+        return cause_finding(
+            "oom_kill",
+            "proven",
+            phrase("judge.kernel_log_names"),
+            kernel[case.pid],
+        )
     if oom_count_rose_at_end(case):
         others = case.pid is not None  # the kernel's log can be read and does not name it: somebody else was killed
         child = case.after.last_look_s is None and case.said("data_worker")  # it may have been counted for a child
         sure = "probable" if others or child else "proven"
         return cause_finding(
-            "oom_kill", sure, f"{_FOR_MEMORY}: signal 9, and {describe_oom_counts(case)}", *kernel.values()
+            "oom_kill",
+            sure,
+            phrase(
+                "judge.oom_killed_as_counted",
+                oom_counts=describe_oom_counts(case),
+            ),
+            *kernel.values(),
         )
     of_another = bool(kernel) and case.pid is not None  # the kernel's log can be read, and names a child only
     if slurm or (not of_another and (kernel or oom_count_rose_unseen(case))):
-        why = describe_oom_counts(case) if oom_count_rose(case) else "the kernel log or Slurm tells of it"
+        why = describe_oom_counts(case) if oom_count_rose(case) else phrase("judge.kernel_log_slurm_tells")
         shows = *kernel.values(), *(notice.text for notice in slurm)
-        return cause_finding("oom_kill", "probable", f"{_FOR_MEMORY}: signal 9, and {why}", *shows)
+        return cause_finding(
+            "oom_kill",
+            "probable",
+            phrase("judge.oom_killed_as_told", why=why),
+            *shows,
+        )
     return None
 
 
@@ -165,31 +186,41 @@ def _rule_oom_of_worker(case: DeathCase) -> CauseFinding | None:
     workers = [notice for notice in case.said("worker_signal") if notice.number == 9]
     if workers and workers[-1].pid in kernel:
         lines = workers[-1].text, kernel[workers[-1].pid]
-        return cause_finding("oom_kill", "proven", f"its worker was {_FOR_MEMORY}: the kernel log names it", *lines)
+        return cause_finding(
+            "oom_kill",
+            "proven",
+            phrase("judge.worker_kernel_log_names"),
+            *lines,
+        )
     shell = [notice for notice in case.said("shell") if notice.number == 9 and case.code == 137]
     told = [*workers, *shell, *(slurm if case.code == 137 else ())]
     if told and (oom_count_rose(case) or slurm):
-        why = describe_oom_counts(case) if oom_count_rose(case) else "Slurm tells of it"
-        return cause_finding("oom_kill", "probable", f"its child was {_FOR_MEMORY}: {why}", told[-1].text)
+        why = describe_oom_counts(case) if oom_count_rose(case) else phrase("judge.slurm_tells")
+        return cause_finding(
+            "oom_kill",
+            "probable",
+            phrase("judge.child_oom_killed", why=why),
+            told[-1].text,
+        )
     return None
 
 
 def _rule_hangup(case: DeathCase) -> CauseFinding | None:
     received = _signal_caught_by_launcher(case)
     if case.signal == 1:
-        return cause_finding("hangup", "proven", "its terminal or session was closed: it received SIGHUP")
+        return cause_finding("hangup", "proven", phrase("judge.terminal_session_closed_received"))
     if case.code and received and received[1] == 1:
         return cause_finding(
             "hangup",
             _launcher_confidence(case),
-            "torchrun received SIGHUP: its terminal or session was closed",
+            phrase("judge.torchrun_received_sighup_terminal"),
             received[0],
         )
     if case.code == 129:
-        return cause_finding("hangup", "probable", "exit 129 is 128+1: a shell or handler reports SIGHUP this way")
+        return cause_finding("hangup", "probable", phrase("judge.exit_129_128_1_shell_handler_reports"))
     hung = [notice for notice in case.said("worker_signal") if notice.number == 1]
     if case.code and hung:
-        return cause_finding("hangup", "probable", "a worker was ended by SIGHUP", hung[-1].text)
+        return cause_finding("hangup", "probable", phrase("judge.worker_ended_sighup"), hung[-1].text)
     return None
 
 
@@ -207,7 +238,7 @@ def _rule_time_limit(case: DeathCase) -> CauseFinding | None:
     if not told or not _was_ended_by_others(case):
         return None
     return cause_finding(
-        "timeout", _slurm_confidence(case, told[-1]), "Slurm ended it: its time limit was reached", told[-1].text
+        "timeout", _slurm_confidence(case, told[-1]), phrase("judge.slurm_ended_time_limit_reached"), told[-1].text
     )
 
 
@@ -215,13 +246,14 @@ def _rule_preempted(case: DeathCase) -> CauseFinding | None:
     slurm = [notice for notice in case.said("slurm_preempted") if not _lived_past_notice(case, notice)]
     if slurm:
         return cause_finding(
-            "preempted", _slurm_confidence(case, slurm[-1]), "Slurm took its machine for other work", slurm[-1].text
+            "preempted",
+            _slurm_confidence(case, slurm[-1]),
+            phrase("judge.slurm_took_machine_other_work"),
+            slurm[-1].text,
         )
     spot = [notice for notice in case.said("spot") if not _lived_past_notice(case, notice)]
     if spot and _was_ended_by_others(case):
-        return cause_finding(
-            "preempted", "probable", "its log tells that the machine was to be taken away", spot[-1].text
-        )
+        return cause_finding("preempted", "probable", phrase("judge.log_tells_machine_taken_away"), spot[-1].text)
     return None
 
 
@@ -255,7 +287,7 @@ def _rule_gpu_lost(case: DeathCase) -> CauseFinding | None:
     if about_it and (case.after.gpu_lost or gone):
         why = case.after.gpu_lost or shorten_log_line(gone[-1])
         sure = "proven" if case.crashed and (case.raised or gone) else "probable"
-        return cause_finding("gpu_lost", sure, f"its GPU was lost: {why}", *gone[-1:])
+        return cause_finding("gpu_lost", sure, phrase("judge.gpu_lost", why=why), *gone[-1:])
     said = [notice.text for notice in case.log.said("gpu_lost")]
     words = [
         text
@@ -264,7 +296,7 @@ def _rule_gpu_lost(case: DeathCase) -> CauseFinding | None:
     ]
     if case.crashed and (words or ((said or ill) and about_it)):
         return cause_finding(
-            "gpu_lost", "probable", "its log or the kernel's tells of a lost GPU", *(said or ill or words)[-2:]
+            "gpu_lost", "probable", phrase("judge.log_kernels_tells_lost_gpu"), *(said or ill or words)[-2:]
         )
     return None
 
@@ -279,7 +311,7 @@ def _cpp_termination_text(case: DeathCase) -> str:
 
 
 def _rule_cuda_oom(case: DeathCase) -> CauseFinding | None:
-    note = "the GPU's memory did not suffice"
+    note = phrase("judge.gpus_memory_did_not_suffice")
     aborted = case.signal == 6 or any(notice.number == 6 for notice in case.said("worker_signal"))
     if aborted and mentions_device_memory(_cpp_termination_text(case)):
         return cause_finding(
@@ -291,7 +323,7 @@ def _rule_cuda_oom(case: DeathCase) -> CauseFinding | None:
         and judge_device_memory(case.raised)
         and not _cpp_termination_text(case)
     ):
-        return cause_finding("cuda_oom", "probable", f"{note}; it crashed as it ended", case.raised)
+        return cause_finding("cuda_oom", "probable", phrase("judge.crashed_ended", note=note), case.raised)
     return _find_by_log_words(case, "cuda_oom", note, judge_device_memory, mentions_device_memory)
 
 
@@ -300,7 +332,7 @@ def _rule_disk_full(case: DeathCase) -> CauseFinding | None:
         return judge_no_space(raised, case.after.disk_free)
 
     shared = case.raised is not None and mentions_shared_memory(case.raised)
-    note = "shared memory (/dev/shm) was full" if shared else "no space was left where it wrote, or a quota was reached"
+    note = phrase("judge.shared_memory_dev_shm_full") if shared else phrase("judge.no_space_left_where_wrote_quota")
     before = case.final.earlier[0] if case.final and case.final.earlier else None
     failed = case.raised is not None and mentions_failed_write(case.raised)
     if case.code and failed and before and mentions_no_space(before.told):
@@ -312,8 +344,9 @@ def _rule_non_finite(case: DeathCase) -> CauseFinding | None:
     def bad(raised: RaisedException) -> SymptomConfidence:
         return judge_not_finite(raised, case.after.non_finite)
 
-    seen = f"; {case.after.non_finite} in its last row" if case.after.non_finite else ""
-    note = f"a number that it computes with became NaN or infinite{seen}"
+    note = phrase("judge.number_computes_became_nan_infinite")
+    if case.after.non_finite:
+        note = join_phrases("; ", (note, phrase("judge.non_finite_in_last_row", non_finite=case.after.non_finite)))
     return _find_by_log_words(case, "non_finite", note, bad, mentions_bad_numbers)
 
 
@@ -357,23 +390,26 @@ def _rule_interrupted(case: DeathCase) -> CauseFinding | None:
     """Ctrl-C, or SIGINT from elsewhere, which Python turns into an exception."""
     raised, received = case.raised, _signal_caught_by_launcher(case)
     if case.code and received:
-        note = f"its launcher received signal {received[1]}; who sent it is not known"
+        note = phrase("judge.launcher_received_signal_who_sent_not", received=received[1])
         return cause_finding("signal", _launcher_confidence(case), note, raised, detail=str(received[1]))
     if case.code in (1, 130) and raised is not None and raised.type == "KeyboardInterrupt":
-        return cause_finding("signal", "probable", "it was interrupted (KeyboardInterrupt)", raised, detail="2")
+        return cause_finding("signal", "probable", phrase("judge.interrupted_keyboardinterrupt"), raised, detail="2")
     return None
 
 
 def _rule_signal(case: DeathCase) -> CauseFinding | None:
     if case.signal is None:
         return None
-    note = SIGNAL_NOTES.get(case.signal, f"killed by {format_signal_name(case.signal)}; who sent it is not known")
+    note = (
+        phrase(SIGNAL_NOTES[case.signal])
+        if case.signal in SIGNAL_NOTES
+        else phrase("judge.killed_who_sent_not_known", signal_name=format_signal_name(case.signal))
+    )
     what = _cpp_termination_text(case) if case.signal == 6 else ""
     fatal = [notice.text for notice in case.said("fatal_python")]
     lines = (what,) if what else tuple(fatal[-1:])
-    return cause_finding(
-        "signal", "proven", f"{note}: {shorten_log_line(what, 200)}" if what else note, *lines, detail=str(case.signal)
-    )
+    note = join_phrases(": ", (note, shorten_log_line(what, 200))) if what else note
+    return cause_finding("signal", "proven", note, *lines, detail=str(case.signal))
 
 
 def _rule_worker_killed(case: DeathCase) -> CauseFinding | None:
@@ -383,7 +419,7 @@ def _rule_worker_killed(case: DeathCase) -> CauseFinding | None:
     if not told or (own is not None and own.last > told[-1].row):
         return None
     number = told[-1].number or 0
-    note = f"a worker of it was ended by signal {number}, as its launcher reports; who sent it is not known"
+    note = phrase("judge.worker_ended_signal_launcher_reports", number=number)
     return cause_finding("signal", "probable", note, told[-1].text, detail=str(number))
 
 
@@ -396,12 +432,12 @@ def _rule_worker_exited(case: DeathCase) -> CauseFinding | None:
     if not told:
         return None
     line = last_useful_line(case.log, wrapper.rows[0])
-    note = f"the command exited with {told[-1].number}, as its launcher reports" + _last_line_suffix(line)
+    note = _with_last_line(phrase("judge.command_exited_launcher_reports", number=told[-1].number), line)
     return cause_finding("exit_code", "probable", note, line, told[-1].text, detail=str(told[-1].number))
 
 
-def _last_line_suffix(line: str) -> str:
-    return f"; last line: {strip_full_stop(line)}" if line else ""
+def _with_last_line(note: str, line: str) -> str:
+    return join_phrases("; ", (note, phrase("judge.last_line", line=strip_full_stop(line)))) if line else note
 
 
 def _rule_exception(case: DeathCase) -> CauseFinding | None:
@@ -410,7 +446,9 @@ def _rule_exception(case: DeathCase) -> CauseFinding | None:
         return None
     detail = f"{raised.type}, {raised.place}" if raised.place else raised.type
     said = strip_full_stop(shorten_log_line(raised.message.partition("\n")[0], 160))
-    note = f"it ended with {raised.type}{f': {said}' if said else ''}"
+    note = phrase("judge.ended_with_exception", type=raised.type)
+    if said:
+        note = phrase("judge.ended_with_exception_said", type=raised.type, said=said)
     sure = case.final.sure and not mentions_failed_write(raised)  # whose reason a disk may be, full for a moment
     return cause_finding("exception", "proven" if sure else "probable", note, raised, detail=detail)
 
@@ -418,10 +456,10 @@ def _rule_exception(case: DeathCase) -> CauseFinding | None:
 def _rule_exit_code(case: DeathCase) -> CauseFinding | None:
     if case.code is None:
         return None
-    note = f"the command exited with {case.code}"
+    note = phrase("judge.command_exited", code=case.code)
     if more := EXIT_NOTES.get(case.code):
-        note += f"; {more}"
-    note += _last_line_suffix(last_useful_line(case.log))
+        note = join_phrases("; ", (note, phrase(more)))
+    note = _with_last_line(note, last_useful_line(case.log))
     return cause_finding("exit_code", "proven", note, *last_log_lines(case.log), detail=str(case.code))
 
 
@@ -464,4 +502,5 @@ def _lines_showing_cause(found: CauseFinding, case: DeathCase) -> tuple[str, ...
 
 
 def _advice_for_cause(cause: Cause) -> str:
-    return CAUSE_ADVICE.get(f"{cause.kind}({cause.detail})", CAUSE_ADVICE.get(cause.kind, ""))
+    code = CAUSE_ADVICE.get(f"{cause.kind}({cause.detail})") or CAUSE_ADVICE.get(cause.kind)
+    return phrase(code) if code else ""

@@ -14,6 +14,7 @@ from muster.engine.judge.log_notices import LogNotice, shorten_log_line
 from muster.engine.judge.tracebacks import RaisedException
 from muster.model.attempt_snapshot import ExitRecord, PostMortem
 from muster.model.verdict import Cause
+from muster.text.phrases import join_phrases, phrase
 
 CRASH_SIGNALS = (4, 6, 7, 8, 11)
 
@@ -113,8 +114,8 @@ def oom_count_rose_unseen(case: DeathCase) -> bool:
 def describe_oom_counts(case: DeathCase) -> str:
     before, last, now = case.after.oom_before, case.after.oom_last, case.after.oom_after
     if last is not None and now is not None and now > last:
-        return f"the kernel's oom_kill count rose from {last} to {now} after the last look"
-    return f"the kernel's oom_kill count rose from {before} to {now}"
+        return phrase("judge.kernels_oom_kill_count_rose_from_after", last=last, now=now)
+    return phrase("judge.kernels_oom_kill_count_rose_from", before=before, now=now)
 
 
 def kernel_kills_by_pid(case: DeathCase) -> dict[int | None, str]:
@@ -123,62 +124,64 @@ def kernel_kills_by_pid(case: DeathCase) -> dict[int | None, str]:
 
 
 SIGNAL_NOTES = {
-    2: "interrupted by SIGINT, as Ctrl-C sends it; who sent it is not known",
-    3: "ended by SIGQUIT; who sent it is not known",
-    4: "it crashed: illegal instruction (SIGILL)",
-    6: "it gave up by abort (SIGABRT)",
-    7: "it crashed: bus error (SIGBUS), often a file or shared memory that could not be backed",
-    8: "it crashed: arithmetic error (SIGFPE)",
-    11: "it crashed: segmentation fault (SIGSEGV)",
-    13: "ended by SIGPIPE: what it wrote to was closed",
-    24: "its limit of CPU time was reached (SIGXCPU)",
-    25: "its limit of file size was reached (SIGXFSZ)",
+    2: "judge.interrupted_sigint_ctrl_c_sends_who",
+    3: "judge.ended_sigquit_who_sent_not_known",
+    4: "judge.crashed_illegal_instruction_sigill",
+    6: "judge.gave_up_abort_sigabrt",
+    7: "judge.crashed_bus_error_sigbus_often_file",
+    8: "judge.crashed_arithmetic_error_sigfpe",
+    11: "judge.crashed_segmentation_fault_sigsegv",
+    13: "judge.ended_sigpipe_what_wrote_closed",
+    24: "judge.limit_cpu_time_reached_sigxcpu",
+    25: "judge.limit_file_size_reached_sigxfsz",
 }
 
 
 def format_signal_name(number: int | None) -> str:
     """`signal 9 (SIGKILL)`."""
     try:
-        return f"signal {number} ({signal.Signals(number or 0).name})"
+        return phrase("judge.signal_named", number=number, name=signal.Signals(number or 0).name)
     except ValueError:
-        return f"signal {number}"
+        return phrase("judge.signal_status", number=number)
 
 
 EXIT_NOTES = {
-    120: "Python ends so when its last output could not be written",
-    124: "`timeout` reports so that the time was over",
-    126: "a shell reports so that the command can't be executed",
-    127: "a shell reports so that the command was not found",
-    130: "128+2: a shell reports an interrupted child this way",
-    134: "128+6: a shell reports an aborted child this way",
-    135: "128+7: a shell reports a child with a bus error this way",
-    137: "128+9: a shell reports a killed child this way",
-    139: "128+11: a shell reports a child with a segmentation fault this way",
-    143: "128+15: a shell reports a terminated child this way",
+    120: "judge.python_ends_so_when_last_output_could",
+    124: "judge.timeout_reports_so_time_over",
+    126: "judge.shell_reports_so_command_cant_executed",
+    127: "judge.shell_reports_so_command_not_found",
+    130: "judge.128_2_shell_reports_interrupted_child",
+    134: "judge.128_6_shell_reports_aborted_child_way",
+    135: "judge.128_7_shell_reports_child_bus_error",
+    137: "judge.128_9_shell_reports_killed_child_way",
+    139: "judge.128_11_shell_reports_child",
+    143: "judge.128_15_shell_reports_terminated_child",
 }
 
 CAUSE_ADVICE = {
-    "never_started": "check that the command exists, is executable and is spelled right",
-    "oom_kill": "give it more memory, or use fewer data workers, a smaller replay or smaller batches",
-    "hangup": "start it where no terminal owns it; what muster starts is not hung up",
-    "timeout": "raise its timeout, or save checkpoints and resume",
-    "preempted": "retry it; save checkpoints often enough to resume",
-    "gpu_lost": "retry it on another GPU; this one needs a reset or a look by its owner",
-    "cuda_oom": "use a smaller batch or model, or see who else is on that GPU",
-    "disk_full": "free space where it writes, or raise the quota; keep fewer checkpoints",
-    "non_finite": "lower the learning rate, clip gradients, or look at the data of the last steps",
-    "stalled": "look at the evidence before the stop; a longer declared period avoids a false one",
-    "early_exit": "see what its proof misses; it may have stopped by a setting of its own",
-    "signal(7)": "give it more shared memory (docker --shm-size), or use fewer data workers",
-    "signal(9)": "find out who sent it: a memory watchdog, a scheduler, a person; the machine's log may tell",
-    "signal(15)": "find out who sent it: a scheduler, a shutdown, a person",
-    "exit_code": "read its last lines",
-    "exception": "read the lines above; fix the code or the config, then retry",
+    "never_started": "judge.check_command_exists_executable",
+    "oom_kill": "judge.give_more_memory_use_fewer_data",
+    "hangup": "judge.start_where_no_terminal_owns_what",
+    "timeout": "judge.raise_timeout_save_checkpoints_resume",
+    "preempted": "judge.retry_save_checkpoints_often_enough",
+    "gpu_lost": "judge.retry_another_gpu_one_needs_reset_look",
+    "cuda_oom": "judge.use_smaller_batch_model_see_who_else",
+    "disk_full": "judge.free_space_where_writes_raise_quota",
+    "non_finite": "judge.lower_learning_rate_clip_gradients",
+    "stalled": "judge.look_evidence_before_stop_longer",
+    "early_exit": "judge.see_what_proof_misses_may_stopped",
+    "signal(7)": "judge.give_more_shared_memory_docker",
+    "signal(9)": "judge.find_out_who_sent_memory_watchdog",
+    "signal(15)": "judge.find_out_who_sent_scheduler_shutdown",
+    "exit_code": "judge.read_last_lines",
+    "exception": "judge.read_lines_above_fix_code_config_then",
 }
 
 
 def format_exit_status(exit_: ExitRecord) -> str:
-    return f"signal {exit_.signal}" if exit_.signal is not None else f"exit {exit_.code}"
+    if exit_.signal is not None:
+        return phrase("judge.signal_status", number=exit_.signal)
+    return phrase("judge.exit_status", code=exit_.code)
 
 
 _WITHOUT_CONTRIBUTORS = ("never_started", "user_stop", "budget_stop", "pruned", "gate_stop", "unknown")
@@ -193,19 +196,29 @@ def find_contributing_causes(found: CauseFinding, case: DeathCase) -> tuple[str,
 def _contributing_memory(found: CauseFinding, case: DeathCase) -> Iterator[str]:
     if found.cause.kind == "oom_kill" or not (oom_count_rose(case) or kernel_kills_by_pid(case)):
         return
-    when = "" if oom_count_rose_at_end(case) else " earlier" if oom_count_rose(case) else ", as the kernel log says"
-    yield f"a child was killed by the kernel for lack of memory{when} (child OOM)"
+    when = (
+        ""
+        if oom_count_rose_at_end(case)
+        else phrase("judge.earlier")
+        if oom_count_rose(case)
+        else phrase("judge.kernel_log_says")
+    )
+    yield phrase("judge.child_killed_kernel_lack_memory_child", when=when)
 
 
 def _contributing_data_workers(_: CauseFinding, case: DeathCase) -> Iterator[str]:
     for notice in case.said("data_worker")[-1:]:
-        who = f"DataLoader worker {notice.pid}"
+        who = phrase("judge.dataloader_worker", pid=notice.pid)
         if notice.number == 7:
-            yield f"{who} died of a bus error: shared memory (/dev/shm) may be too small"
+            yield phrase("judge.died_bus_error_shared_memory_dev_shm", who=who)
         elif notice.number != 9:
-            yield f"{who} crashed: signal {notice.number}" if notice.number else f"{who} died"
+            yield (
+                phrase("judge.crashed_signal", who=who, number=notice.number)
+                if notice.number
+                else phrase("judge.data_worker_died", who=who)
+            )
         elif not oom_count_rose(case):
-            yield f"{who} was killed by signal 9; who sent it is not known"
+            yield phrase("judge.killed_signal_9_who_sent_not_known", who=who)
 
 
 def _contributing_exceptions(found: CauseFinding, case: DeathCase) -> Iterator[str]:
@@ -213,52 +226,61 @@ def _contributing_exceptions(found: CauseFinding, case: DeathCase) -> Iterator[s
     if final is None:
         return
     if final.after == "progress":
-        yield f"an exception that it survived stands in its log: {_describe_raised_exception(final.raised)}"
+        yield phrase("judge.exception_survived_stands_log", raised_exception=_describe_raised_exception(final.raised))
     elif final.raised not in found.shows:
-        yield f"its log ends with {_describe_raised_exception(final.raised)}"
+        yield phrase("judge.log_ends", raised_exception=_describe_raised_exception(final.raised))
     if final.wrapper is not None and final.wrapper is not final.raised:
-        yield f"its launcher reported {final.wrapper.type}"
+        yield phrase("judge.launcher_reported", type=final.wrapper.type)
 
 
 def _describe_raised_exception(raised: RaisedException) -> str:
-    where = f" at {raised.place}" if raised.place else ""
     said = shorten_log_line(raised.message.partition("\n")[0].lstrip("=- "), 120)
-    return f"{raised.type}{where}{f': {said}' if said else ''}"
+    what = phrase("judge.at_place", type=raised.type, place=raised.place) if raised.place else raised.type
+    return join_phrases(": ", (what, said)) if said else what
 
 
 def _contributing_launchers(found: CauseFinding, case: DeathCase) -> Iterator[str]:
     for notice in case.said("worker_signal", "worker_exit")[-1:]:
         if notice.text not in found.shows:
-            how = f"signal {notice.number}" if notice.kind == "worker_signal" else f"exit {notice.number}"
-            yield f"worker {notice.rank if notice.rank is not None else ''} failed first, with {how}".replace("  ", " ")
+            how = _describe_worker_end(notice)
+            if notice.rank is None:
+                yield phrase("judge.some_worker_failed_first", how=how)
+            else:
+                yield phrase("judge.worker_failed_first", rank=notice.rank, how=how)
     for notice in case.said("shell")[-1:]:
         if found.cause.kind != "oom_kill":
-            yield f"a shell reports: {shorten_log_line(notice.text, 160)}"
+            yield phrase("judge.shell_reports", log_line=shorten_log_line(notice.text, 160))
+
+
+def _describe_worker_end(notice: LogNotice) -> str:
+    if notice.kind == "worker_signal":
+        return phrase("judge.signal_status", number=notice.number)
+    return phrase("judge.exit_status", code=notice.number)
 
 
 def _contributing_machine(found: CauseFinding, case: DeathCase) -> Iterator[str]:
     after, kind = case.after, found.cause.kind
     if after.gpu_lost and kind != "gpu_lost":
-        yield f"its GPU was lost: {after.gpu_lost}"
+        yield phrase("judge.gpu_was_lost", gpu_lost=after.gpu_lost)
     if after.disk_free is not None and after.disk_free < 1 << 20 and kind != "disk_full":
-        yield "the disk was full when it ended"
+        yield phrase("judge.disk_full_when_ended")
     if after.non_finite and kind != "non_finite":
-        yield f"not finite in its last row: {after.non_finite}"
+        yield phrase("judge.not_finite_last_row", non_finite=after.non_finite)
 
 
 def _contributing_log_words(found: CauseFinding, case: DeathCase) -> Iterator[str]:
-    for kind, text in _NOTICE_TEXTS:
+    for kind, code in _NOTICE_TEXTS:
         if case.said(kind) and not (kind == "spot" and found.cause.kind == "preempted"):
-            yield text
+            yield phrase(code)
 
 
 _NOTICE_TEXTS = (
-    ("nccl_timeout", "a collective operation timed out (NCCL): another worker was late or gone"),
-    ("sigterm", "its log says that it received SIGTERM"),
-    ("slurm_cancelled", "Slurm cancelled it"),
-    ("slurm_node", "Slurm says that its node failed"),
-    ("spot", "its log tells that the machine was to be taken away"),
-    ("fatal_python", "Python itself reported a fatal error"),
+    ("nccl_timeout", "judge.collective_operation_timed_out_nccl"),
+    ("sigterm", "judge.log_says_received_sigterm"),
+    ("slurm_cancelled", "judge.slurm_cancelled"),
+    ("slurm_node", "judge.slurm_says_node_failed"),
+    ("spot", "judge.log_tells_machine_taken_away"),
+    ("fatal_python", "judge.python_itself_reported_fatal_error"),
 )
 
 _CONTRIBUTORS: tuple[Callable[[CauseFinding, DeathCase], Iterator[str]], ...] = (

@@ -22,6 +22,7 @@ from muster.model.attempt import Attempt
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign import Job
 from muster.model.verdict import VerdictState
+from muster.text.phrases import join_phrases, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +56,14 @@ def _known_silence_limits(
 ) -> SilenceLimits:
     cadence = pulse.cadence
     if not history.whole and history.polled - history.watched < floors.grace_s:
-        return _limits_without_cadence(cadence, floors, "watched for too short a time")
+        return _limits_without_cadence(cadence, floors, phrase("judge.watched_too_short_time"))
     if cadence.count >= floors.enough:
-        return _limits_from_gaps(cadence.quantile(0.99), cadence.longest, "by its own cadence", floors)
+        return _limits_from_gaps(cadence.quantile(0.99), cadence.longest, phrase("judge.own_cadence"), floors)
     known, rests_on = _period_hint(pulse, history, prior)
     base = max(known, cadence.longest)
     if known or (idle and cadence.count):  # an idle tree does not save the checkpoint that it may be waited for
-        return _limits_from_gaps(base, base, rests_on or "by the few gaps it has shown", floors)
-    return _limits_without_cadence(cadence, floors, "no cadence is known yet")
+        return _limits_from_gaps(base, base, rests_on or phrase("judge.few_gaps_shown"), floors)
+    return _limits_without_cadence(cadence, floors, phrase("judge.no_cadence_known_yet"))
 
 
 def _limits_without_cadence(cadence: Cadence, floors: Thresholds, rests_on: str) -> SilenceLimits:
@@ -78,11 +79,11 @@ def _limits_from_gaps(usual: float, longest: float, rests_on: str, floors: Thres
 
 def _period_hint(pulse: SignalPulse, history: SignalHistory, prior: SiblingPrior) -> tuple[float, str]:
     if pulse.signal in prior.longest:
-        return prior.longest[pulse.signal], "by sibling cells with the same code"
+        return prior.longest[pulse.signal], phrase("judge.sibling_cells_same_code")
     if pulse.every_s is not None:
-        return pulse.every_s, "by the declared `every:`"
+        return pulse.every_s, phrase("judge.declared_every")
     clock = find_config_clock(pulse, history)
-    return (clock[1], f"by a clock in its own config, {clock[0]}") if clock else (0.0, "")
+    return (clock[1], phrase("judge.clock_own_config", clock=clock[0])) if clock else (0.0, "")
 
 
 def find_config_clock(pulse: SignalPulse, history: SignalHistory) -> tuple[str, float] | None:
@@ -96,9 +97,6 @@ def find_config_clock(pulse: SignalPulse, history: SignalHistory) -> tuple[str, 
 
 def first_progress_grace(job_grace_s: float | None, prior: SiblingPrior, floors: Thresholds) -> float:
     return max(job_grace_s or 0.0, floors.convict_factor * (prior.first_s or 0.0), floors.grace_s)
-
-
-STOPPED_REASON = "it is stopped (state T): somebody sent SIGSTOP or Ctrl-Z; SIGCONT lets it go on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,18 +126,23 @@ class LivenessFinding:
 def judge_liveness(watch: RunWatch, job: Job, now: float) -> LivenessFinding:
     history, prior, floors = watch.history, watch.prior, watch.floors
     if now - history.polled > floors.stale_s:
-        reason = f"its signals have not been read for {format_elapsed(now - history.polled)}: what they said is too old"
+        reason = phrase("judge.signals_not_read_what_they_said_too", elapsed=format_elapsed(now - history.polled))
         return LivenessFinding(VerdictState.UNKNOWN, None, "unknown", reason)
     if history.stopped_polls >= floors.confirm_stopped:
         sure = "proven" if now - history.polled <= floors.late_s else "presumed"
-        return LivenessFinding(VerdictState.STALLED, "stopped", sure, STOPPED_REASON)
+        return LivenessFinding(
+            VerdictState.STALLED, "stopped", sure, phrase("judge.stopped_state_t_somebody_sent_sigstop")
+        )
     usable = [pulse for pulse in history.pulses.values() if not pulse.trouble]
     moving = [pulse for pulse in usable if pulse.advanced is not None]
     if moving:
         return _judge_moving(history, moving, now, prior, floors)
     if history.pulses and not usable:
         return _judge_blind(
-            history, f"no progress signal can be read: {_describe_signal_troubles(history)}", now, floors
+            history,
+            phrase("judge.no_progress_signal_can_read", signal_troubles=_describe_signal_troubles(history)),
+            now,
+            floors,
         )
     return _judge_starting(history, job, now, prior, floors)
 
@@ -171,8 +174,10 @@ def _judge_moving(
         and all(pulse_silence_s(log, now) > _log_silence_limit(log, floors) for log in logs)
     ):
         log = min(logs, key=lambda pulse: pulse_silence_s(pulse, now))
-        quiet = f"{log.signal} silent for {format_elapsed(pulse_silence_s(log, now))}"
-        return LivenessFinding(VerdictState.QUIET, None, "proven", f"{quiet}; {_describe_advance(proof, now)}")
+        quiet = phrase("judge.signal_silent_for", signal=log.signal, elapsed=format_elapsed(pulse_silence_s(log, now)))
+        return LivenessFinding(
+            VerdictState.QUIET, None, "proven", join_phrases("; ", (quiet, _describe_advance(proof, now)))
+        )
     inside = [pulse for pulse, limit in held if now - pulse.counted <= limit.suspect_s]
     if inside:
         sure = "proven" if proof else "presumed"
@@ -182,7 +187,9 @@ def _judge_moving(
     if history.convicted_polls >= floors.confirm and now >= turns:
         longest = max(limit.convict_s for _, limit in held)
         return _stalled_finding(history, newest, now, longest, floors)
-    reason = f"{_describe_advance(newest, now)}, longer than usual: {_describe_busyness(history, now)}"
+    reason = phrase(
+        "judge.longer_than_usual", advance=_describe_advance(newest, now), busyness=_describe_busyness(history, now)
+    )
     return LivenessFinding(VerdictState.RUNNING, "overdue", "presumed", reason, turns, "STALLED")
 
 
@@ -292,13 +299,16 @@ def usual_activity_rate(history: SignalHistory) -> ActivityRate:
 def _stalled_finding(
     history: SignalHistory, newest: SignalPulse | None, now: float, limit_s: float, floors: Thresholds
 ) -> LivenessFinding:
-    what = f"nothing has advanced for {format_elapsed(pulse_silence_s(newest, now) if newest else now - history.began)}"
+    what = phrase(
+        "judge.nothing_advanced",
+        elapsed=format_elapsed(pulse_silence_s(newest, now) if newest else now - history.began),
+    )
     idle = tree_idle_s(history, now)
     if history.blocked_polls >= floors.confirm:
-        reason = f"{what}; it waits inside the kernel (state D), mostly for a disk or a network file system"
+        reason = phrase("judge.waits_inside_kernel_state_d_mostly", what=what)
         return LivenessFinding(VerdictState.STALLED, "blocked", "presumed", reason)
     if idle >= limit_s:
-        reason = f"{what}, and the whole tree has used no CPU and done no I/O for {format_elapsed(idle)}"
+        reason = phrase("judge.whole_tree_used_no_cpu_done_no_i_o", what=what, elapsed=format_elapsed(idle))
         # while nobody looked it may have had longer pauses than those that were seen
         known = history.whole and idle >= floors.convict_factor * history.blind_s
         return LivenessFinding(VerdictState.STALLED, "waiting", "proven" if known else "presumed", reason)
@@ -307,13 +317,13 @@ def _stalled_finding(
             VerdictState.STALLED,
             "spinning",
             "presumed",
-            f"{what}, although it works as usual: {_describe_activity_rate(history.recent)}",
+            phrase("judge.although_works_usual", what=what, activity_rate=_describe_activity_rate(history.recent)),
         )
     return LivenessFinding(
         VerdictState.STALLED,
         "waiting",
         "presumed",
-        f"{what}; it does little: {_describe_activity_rate(history.recent)}",
+        phrase("judge.does_little", what=what, activity_rate=_describe_activity_rate(history.recent)),
     )
 
 
@@ -327,20 +337,29 @@ def _judge_starting(
     until = history.since + allowed
     if now <= until:
         if not job.progress:
-            reason = "no progress signal is declared"
-            return LivenessFinding(VerdictState.RUNNING, None, "presumed", reason, until, "QUIET or UNKNOWN")
-        hint = _misfit_suffix(history)
-        reason = (
-            f"no progress yet, {format_elapsed(now - history.began)} after its start; grace until "
-            f"{format_elapsed(allowed)}"
+            reason = phrase("judge.no_progress_signal_declared")
+            return LivenessFinding(VerdictState.RUNNING, None, "presumed", reason, until, phrase("judge.quiet_unknown"))
+        reason = phrase(
+            "judge.no_progress_yet_after_start_grace",
+            elapsed=format_elapsed(now - history.began),
+            elapsed2=format_elapsed(allowed),
         )
-        return LivenessFinding(VerdictState.RUNNING, "starting", "presumed", reason + hint, until, "STALLED")
+        return LivenessFinding(
+            VerdictState.RUNNING, "starting", "presumed", _with_misfits(reason, history), until, "STALLED"
+        )
     if not history.pulses:
-        why = "its progress signals were not read yet" if job.progress else "no progress signal is declared"
+        why = (
+            phrase("judge.progress_signals_were_not_read_yet")
+            if job.progress
+            else phrase("judge.no_progress_signal_declared")
+        )
         return _judge_blind(history, why, now, floors)
     if all(pulse.never_fits or pulse.trouble for pulse in history.pulses.values()):
         return _judge_blind(
-            history, f"nothing that it writes is what was declared: {_describe_signal_troubles(history)}", now, floors
+            history,
+            phrase("judge.nothing_writes_what_declared", signal_troubles=_describe_signal_troubles(history)),
+            now,
+            floors,
         )
     if history.convicted_polls >= floors.confirm:
         return _stalled_finding(history, None, now, floors.convict_s, floors)
@@ -348,17 +367,19 @@ def _judge_starting(
         VerdictState.RUNNING,
         "overdue",
         "presumed",
-        f"no progress in its grace of {format_elapsed(allowed)}{_misfit_suffix(history)}",
+        _with_misfits(phrase("judge.no_progress_grace", elapsed=format_elapsed(allowed)), history),
     )
 
 
 def _judge_blind(history: SignalHistory, why: str, now: float, floors: Thresholds) -> LivenessFinding:
     if works_as_usual(history, floors) and (history.recent.cpu is not None or history.recent.gpu is not None):
-        reason = f"{why}; its activity is that of a working run: {_describe_activity_rate(history.recent)}"
+        reason = phrase("judge.activity_working_run", why=why, activity_rate=_describe_activity_rate(history.recent))
         return LivenessFinding(VerdictState.QUIET, None, "presumed", reason)
     idle = tree_idle_s(history, now)
-    told = f"idle for {format_elapsed(idle)}" if idle else "its activity can't be read"
-    return LivenessFinding(VerdictState.UNKNOWN, None, "unknown", f"{why}; {told}: whether it works can't be told")
+    told = phrase("judge.idle_for", elapsed=format_elapsed(idle)) if idle else phrase("judge.activity_cant_read")
+    return LivenessFinding(
+        VerdictState.UNKNOWN, None, "unknown", phrase("judge.whether_works_cant_told", why=why, told=told)
+    )
 
 
 def tree_idle_s(history: SignalHistory, now: float) -> float:
@@ -385,37 +406,47 @@ def format_io_rate(bytes_a_second: float) -> str:
 
 
 def _describe_advance(pulse: SignalPulse, now: float) -> str:
-    return f"{pulse.signal}: {pulse.reading}, {format_elapsed(pulse_silence_s(pulse, now))} ago"
+    return phrase(
+        "judge.pulse_advanced_ago",
+        signal=pulse.signal,
+        reading=pulse.reading,
+        elapsed=format_elapsed(pulse_silence_s(pulse, now)),
+    )
 
 
 def _describe_signal_troubles(history: SignalHistory) -> str:
-    troubled = (f"{pulse.signal}: {pulse.trouble}" for pulse in history.pulses.values() if pulse.trouble)
-    return "; ".join((*troubled, *_describe_misfits(history)))
+    troubled = (join_phrases(": ", (pulse.signal, pulse.trouble)) for pulse in history.pulses.values() if pulse.trouble)
+    return join_phrases("; ", (*troubled, *_describe_misfits(history)))
 
 
 def _describe_misfits(history: SignalHistory) -> list[str]:
     return [
-        f"{pulse.signal} has fitted none of {pulse.unfit} lines: is its pattern or key right?"
+        phrase("judge.fitted_none_lines_pattern_key_right", signal=pulse.signal, unfit=pulse.unfit)
         for pulse in history.pulses.values()
         if pulse.never_fits
     ]
 
 
-def _misfit_suffix(history: SignalHistory) -> str:
-    return "".join(f"; {text}" for text in _describe_misfits(history))
+def _with_misfits(reason: str, history: SignalHistory) -> str:
+    misfits = _describe_misfits(history)
+    return join_phrases("; ", (reason, *misfits)) if misfits else reason
 
 
 def _describe_busyness(history: SignalHistory, now: float) -> str:
     idle = tree_idle_s(history, now)
-    return f"idle for {format_elapsed(idle)}" if idle else f"it is busy ({_describe_activity_rate(history.recent)})"
+    return (
+        phrase("judge.idle_for", elapsed=format_elapsed(idle))
+        if idle
+        else phrase("judge.busy_with", activity_rate=_describe_activity_rate(history.recent))
+    )
 
 
 def _describe_activity_rate(rate: ActivityRate) -> str:
     parts = []
     if rate.cpu is not None:
-        parts.append(f"CPU {format_activity_percent(rate.cpu * 100)} of a core")
+        parts.append(phrase("judge.cpu_core", activity_percent=format_activity_percent(rate.cpu * 100)))
     if rate.io is not None:
         parts.append(f"I/O {format_io_rate(rate.io)}")
     if rate.gpu is not None:
         parts.append(f"GPU {rate.gpu:.0f} %")
-    return ", ".join(parts) or "its activity can't be read"
+    return join_phrases(", ", parts) if parts else phrase("judge.activity_cant_read")

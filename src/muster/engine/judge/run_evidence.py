@@ -19,6 +19,7 @@ from muster.engine.judge.signal_history import SignalHistory, SignalPulse
 from muster.ledger.budget_forecast import ProgressRate
 from muster.model.attempt_snapshot import GpuUse
 from muster.model.verdict import Evidence, SignalRhythm
+from muster.text.phrases import join_phrases, phrase
 
 
 def progress_rate(
@@ -56,7 +57,13 @@ def living_run_evidence(watch: RunWatch, now: float) -> tuple[Evidence, ...]:
     rows += _activity_evidence(history, now)
     if history.polled > history.began and now - history.polled > watch.floors.late_s:
         rows.append(
-            Evidence("watch", "life", f"nobody has looked for {format_elapsed(now - history.polled)}", "too old", now)
+            Evidence(
+                "watch",
+                "life",
+                phrase("judge.nobody_looked", elapsed=format_elapsed(now - history.polled)),
+                phrase("judge.evidence_too_old"),
+                now,
+            )
         )
     return tuple(rows)
 
@@ -65,17 +72,17 @@ def _pulse_evidence(pulse: SignalPulse, watch: RunWatch, now: float) -> Evidence
     if pulse.trouble:
         return Evidence(pulse.signal, "progress", pulse.trouble, "abstains", pulse.read or None)
     if pulse.advanced is None:
-        text = pulse.reading or "nothing yet"
-        return Evidence(pulse.signal, "progress", text, "nothing yet", pulse.read or None)
+        text = pulse.reading or phrase("judge.nothing_yet")
+        return Evidence(pulse.signal, "progress", text, phrase("judge.nothing_yet"), pulse.read or None)
     limit = silence_limits(pulse, watch.history, watch.prior, watch.floors, idle=tree_idle_s(watch.history, now) > 0)
     silent = now - pulse.counted
     says = "advances" if silent <= limit.suspect_s else "overdue" if silent <= limit.convict_s else "silent"
     if says == "advances" and pulse_silence_s(pulse, now) > _usual_pulse_gap(pulse, watch):
-        says = "not overdue"
+        says = phrase("judge.not_overdue")
     return Evidence(
         pulse.signal,
         "progress",
-        f"{pulse.reading}, advanced {format_elapsed(pulse_silence_s(pulse, now))} ago",
+        phrase("judge.advanced_ago", reading=pulse.reading, elapsed=format_elapsed(pulse_silence_s(pulse, now))),
         says,
         pulse.read,
     )
@@ -90,19 +97,28 @@ def _activity_evidence(history: SignalHistory, now: float) -> list[Evidence]:
     rows = []
     if rate.cpu is not None:
         count = len(vitals.states)
-        processes = f"{count} process{'' if count == 1 else 'es'}"
-        usually = "" if usual.cpu is None else f" (usually {format_activity_percent(usual.cpu * 100)})"
-        text = f"{format_activity_percent(rate.cpu * 100)} of a core, {processes}{usually}"
+        processes = phrase("judge.processes", n=count)
+        usually = "" if usual.cpu is None else phrase("judge.usually", rate=format_activity_percent(usual.cpu * 100))
+        text = phrase(
+            "judge.cpu_and_processes",
+            activity_percent=format_activity_percent(rate.cpu * 100),
+            processes=processes,
+            usually=usually,
+        )
         rows.append(Evidence("cpu", "activity", text, _busy_word(rate.cpu > 0.002), at))
     if rate.io is not None:
-        text = format_io_rate(rate.io) + ("" if usual.io is None else f" (usually {format_io_rate(usual.io)})")
+        text = format_io_rate(rate.io)
+        if usual.io is not None:
+            text = join_phrases("", (text, phrase("judge.usually", rate=format_io_rate(usual.io))))
         rows.append(Evidence("io", "activity", text, _busy_word(rate.io > 0), at))
     rows += [_gpu_evidence(gpu, at) for gpu in vitals.gpus]
     rows += [Evidence(signal, "activity", why, "abstains", at) for signal, why in vitals.trouble]
     idle = tree_idle_s(history, now)
     if idle > 0:
         rows.append(
-            Evidence("tree", "activity", f"no CPU and no I/O in the whole tree for {format_elapsed(idle)}", "idle", at)
+            Evidence(
+                "tree", "activity", phrase("judge.no_cpu_no_i_o_whole_tree", elapsed=format_elapsed(idle)), "idle", at
+            )
         )
     return rows
 
@@ -119,14 +135,20 @@ def _gpu_evidence(gpu: GpuUse, at: float) -> Evidence:
         return Evidence(name, "activity", gpu.trouble, "abstains", at)
     parts = []
     if gpu.utilisation is not None:
-        parts.append(f"{gpu.utilisation:.0f} % busy")
+        parts.append(phrase("judge.percent_busy", percent=gpu.utilisation))
     if gpu.power_w is not None:
         parts.append(f"{gpu.power_w:.0f} W")
     if gpu.memory_bytes is not None:
         parts.append(f"{gpu.memory_bytes >> 20} MiB")
     if gpu.shared:
-        return Evidence(name, "activity", ", ".join(parts) + "; shared with other runs", "abstains", at)
-    return Evidence(name, "activity", ", ".join(parts), _busy_word(bool(gpu.utilisation)), at)
+        return Evidence(
+            name,
+            "activity",
+            join_phrases("", (join_phrases(", ", parts), phrase("judge.shared_other_runs"))),
+            "abstains",
+            at,
+        )
+    return Evidence(name, "activity", join_phrases(", ", parts), _busy_word(bool(gpu.utilisation)), at)
 
 
 def list_rhythms(watch: RunWatch, now: float) -> tuple[SignalRhythm, ...]:
@@ -155,9 +177,9 @@ def _config_clock_note(pulse: SignalPulse, history: SignalHistory, silent: float
     """In the reference story `log_every: 1000` was read as steps; it is seconds, and the quiet file was healthy."""
     found = find_config_clock(pulse, history)
     if found:
-        return f"written on a clock of {found[1]:g} s: `{found[0]}` in its config counts seconds, not steps"
+        return phrase("judge.written_clock_s_config_counts_seconds", found=found[1], found2=found[0])
     if pulse.is_log and silent is not None and not pulse.cadence.count:
         for name, period in history.clocks:
             if period >= 30 and silent <= 1.25 * period and "log" in name:
-                return f"perhaps written on a clock of {period:g} s: `{name}` in its config may count seconds"
+                return phrase("judge.perhaps_written_clock_s_config_may", period=period, name=name)
     return ""

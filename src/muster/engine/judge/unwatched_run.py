@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from muster.engine.judge.cause_rules import CauseReport, find_cause
-from muster.engine.judge.death_facts import CAUSE_ADVICE
 from muster.engine.judge.liveness import (
     NO_SIBLING_PRIOR,
     LivenessFinding,
@@ -28,6 +27,7 @@ from muster.model.attempt_snapshot import ExitRecord, PostMortem, ProgressMark, 
 from muster.model.campaign import Job
 from muster.model.foreign_run import LogTail, ProgressDates
 from muster.model.verdict import Cause, VerdictState
+from muster.text.phrases import join_phrases, phrase
 
 LATER_THAN_LOG_S = 60.0  # a run may still save something while it ends
 _FATAL = {
@@ -63,7 +63,7 @@ def read_death_from_logs(logs: Sequence[LogTail], alive_at: float | None, exit_:
         if found is None:
             continue
         if alive_at is not None and alive_at > log.at + LATER_THAN_LOG_S:
-            stale.append(f"{log.name} tells of {found.cause}, but progress was made after it: that was an earlier run")
+            stale.append(phrase("judge.tells_but_progress_made_after_earlier", name=log.name, cause=found.cause))
             continue
         return RunDeath(found, log, tuple(stale))
     if exit_ is not None:
@@ -96,10 +96,8 @@ def _cause_in_last_notices(clues: LogClues) -> CauseReport | None:
         if notice.kind == "terminate":
             number = 6
         if number is not None:
-            note = f"its log says that it was ended by signal {number}; who sent it is not known"
-            return CauseReport(
-                Cause("signal", str(number), "probable", note), (), (notice.text,), CAUSE_ADVICE.get("signal", "")
-            )
+            note = phrase("judge.log_says_ended_signal_who_sent_not", number=number)
+            return CauseReport(Cause("signal", str(number), "probable", note), (), (notice.text,), "")
     return None
 
 
@@ -167,7 +165,7 @@ class UnwatchedRunWatch:
         still = mark.count is not None and mark.count <= (self._counts.get(mark.signal, mark.count) or 0.0)
         pulse = self.watch.history.pulses.get(mark.signal)
         if why and still and not mark.trouble and not (pulse and pulse.advances):
-            return replace(mark, trouble=f"{mark.reading}; {why}")
+            return replace(mark, trouble=join_phrases("; ", (mark.reading, why)))
         return mark
 
     def _seed(self, pulse: SignalPulse, boot: float, wall: float, slept: float) -> None:
@@ -214,15 +212,29 @@ class UnwatchedRunWatch:
         if found.state == VerdictState.STALLED and found.kind != "stopped":
             by_files = self._by_files(now)
             sure = "presumed" if by_files else found.confidence
-            return replace(found, confidence=sure, reason=found.reason + by_files)
+            return replace(
+                found,
+                confidence=sure,
+                reason=join_phrases("; ", (found.reason, by_files)) if by_files else found.reason,
+            )
         if found.state == VerdictState.QUIET and found.confidence == "proven":
             spoke = any(pulse.advances and not pulse.is_log for pulse in self.watch.history.pulses.values())
-            return found if spoke else replace(found, confidence="presumed", reason=f"{found.reason}, by file times")
+            return (
+                found
+                if spoke
+                else replace(found, confidence="presumed", reason=phrase("judge.by_file_times", reason=found.reason))
+            )
         if found.state == VerdictState.RUNNING and found.kind is None and not seen and self.dated_only:
-            rest = f"; it did nothing in the {format_elapsed(now - self.first)} that we looked" if self.idle else ""
-            return replace(found, confidence="presumed", reason=f"{found.reason}, by file times{rest}")
+            rest = (
+                [phrase("judge.did_nothing_we_looked", elapsed=format_elapsed(now - self.first))] if self.idle else []
+            )
+            return replace(
+                found,
+                confidence="presumed",
+                reason=join_phrases("; ", (phrase("judge.by_file_times", reason=found.reason), *rest)),
+            )
         if found.state == VerdictState.RUNNING and found.kind == "overdue" and self.dated_only:
-            return replace(found, reason=f"{found.reason}; by file times")
+            return replace(found, reason=join_phrases("; ", (found.reason, phrase("judge.dated_by_file_times"))))
         return found
 
     def _by_files(self, now: float) -> str:
@@ -233,7 +245,7 @@ class UnwatchedRunWatch:
             silence_limits(each, history, NO_SIBLING_PRIOR, floors, idle=True).convict_s
             for each in history.pulses.values()
         ]
-        return "" if now - self.first >= max(needed, default=0.0) else "; how long is known by file times only"
+        return "" if now - self.first >= max(needed, default=0.0) else phrase("judge.how_long_known_file_times_only")
 
 
 def find_without_mute_signals(watch: RunWatch, job: Job, now: float) -> LivenessFinding:
