@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
+from muster.model.attempt import Outcome
 from muster.model.decision import LARGEST, Decision
-from muster.text.phrases import english_text
+from muster.text.phrases import Phrase, english_text, phrase_as_data, phrase_from_data
 
 SMALL_TEXT = 1 << 20  # bytes of text: whatever it holds, it takes no more than some 40 MB
 VALUE_BYTES = 100  # bytes that a comma, a colon or an opening bracket may cost; measured: 60 to 95 at most
@@ -70,6 +72,39 @@ def encode_json_bytes(value: object) -> bytes:
         return _encode(value)
     except UnicodeEncodeError:
         return _encode(_spell_out_surrogates(msgspec.to_builtins(value, enc_hook=_encode_phrase)))
+
+
+def plain_value(value: object) -> Any:
+    """Of lists, dicts, numbers and texts, those in English."""
+    return msgspec.to_builtins(value, enc_hook=_encode_phrase)
+
+
+def outcome_as_data(outcome: Outcome) -> dict[str, Any]:
+    """For the log: its texts in English, and beside them the codes and parameters of those that are phrases."""
+    data: dict[str, Any] = plain_value(outcome)
+    texts = [outcome.reason, outcome.note, outcome.advice, *outcome.contributing]
+    texts += [outcome.cause.note] if outcome.cause else []
+    texts += [each.reading for each in outcome.evidence]
+    return data | {"phrases": {english_text(each): phrase_as_data(each) for each in texts if isinstance(each, Phrase)}}
+
+
+def outcome_in_words(outcome: Outcome) -> Outcome:
+    """As it was recorded, in the language of this process."""
+
+    def say(text: str) -> str:
+        return phrase_from_data(text, outcome.phrases.get(text))
+
+    if not outcome.phrases:
+        return outcome
+    return replace(
+        outcome,
+        reason=say(outcome.reason),
+        note=say(outcome.note),
+        advice=say(outcome.advice),
+        contributing=tuple(map(say, outcome.contributing)),
+        cause=replace(outcome.cause, note=say(outcome.cause.note)) if outcome.cause else None,
+        evidence=tuple(replace(each, reading=say(each.reading)) for each in outcome.evidence),
+    )
 
 
 def decode_decision(line: bytes) -> Decision:

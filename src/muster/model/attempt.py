@@ -36,6 +36,7 @@ class Outcome:
     held_s: float | None = None  # by boot time: from the claim until its slots were free; None: an older log
     read_as: str = ""  # hash of the `proof:` and `results:` that it was judged by
     declared: str = ""  # hash of the cell's definition when it ended, which may be another than it ran
+    phrases: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # code and params of its texts
 
 
 @dataclass(frozen=True, slots=True)

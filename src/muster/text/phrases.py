@@ -66,6 +66,14 @@ def phrase_from_data(text: str, data: Mapping[str, Any] | None) -> str:
         return text
 
 
+def has_code(text: str, code: str) -> bool:
+    """Whether it is, or has in it, the phrase of this code."""
+    if not isinstance(text, Phrase):
+        return False
+    parts = (each for param in text.params.values() for each in (param if isinstance(param, tuple) else (param,)))
+    return text.code == code or any(has_code(each, code) for each in parts)
+
+
 def current_language() -> str:
     return _language
 

@@ -16,7 +16,7 @@ from muster.engine.controller.decide import (
     decide,
 )
 from muster.engine.judge.attempt_verdict import judge_attempt
-from muster.engine.plan.cell_standing import RAISE_BUDGET_HINT, standing_of_cell
+from muster.engine.plan.cell_standing import standing_of_cell
 from muster.engine.plan.scheduling import CellQueue
 from muster.engine.ports.executor import Slot
 from muster.ledger.budget_forecast import BudgetedRun, BudgetState
@@ -82,7 +82,7 @@ def test_a_cheaper_cell_may_still_start() -> None:
 def test_a_cell_that_the_budget_keeps_is_held_and_says_why() -> None:
     state, short = world(), purse(60, cell_s={"train": 50.0})
     where = standing_of_cell(state.cells["train/0"], state, {}, short)
-    assert (where.state, where.startable, where.next) == (VerdictState.HELD, False, RAISE_BUDGET_HINT)
+    assert (where.state, where.startable, where.next) == (VerdictState.HELD, False, phrase("plan.raise_money_budget_run_up_give_cells"))
     assert where.reason == "the budget of 100 CNY does not suffice: 60.00 spent, 110.00 expected with it"
     put(state, "train/1", Outcome(VerdictState.DEAD, Cause("host_reboot"), "the machine rebooted"))
     dead = standing_of_cell(state.cells["train/1"], state, {}, short)

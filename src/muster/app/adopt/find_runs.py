@@ -14,11 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from muster.app.adopt.match_runs import MatchRefusal, RunCandidate, RunSearch
 from muster.engine.ports.probe import ProofReader
 from muster.files.bounded_walk import glob_paths, list_files_below
+from muster.files.json_codec import outcome_as_data
 from muster.model.attempt import UNKNOWN_EXIT, Attempt, CellRecord, Outcome
 from muster.model.attempt_snapshot import ExitRecord, ProofReading
 from muster.model.campaign import Job, Proof, StepProof
@@ -161,7 +160,7 @@ def adoption_decisions(adoption: Adoption, who: str, at: str, boot: float, boot_
                 "hash": proved.hash,
                 "boot_id": boot_id,
                 "retry_cause": proved.retry_cause,
-                "outcome": msgspec.to_builtins(proved.outcome),
+                "outcome": outcome_as_data(proved.outcome),
                 "path": proved.outcome.output,
             },
         )

@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from muster.engine.plan.cell_standing import WAITS_FOR_SLOT, CellStanding, is_outdated_cell, standing_of_cell
+from muster.engine.plan.cell_standing import CellStanding, is_outdated_cell, standing_of_cell
 from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
+from muster.text.phrases import has_code, join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -253,10 +254,10 @@ def _with_slot_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
     """A cell that waits for a slot says who has one that it might have; of a dead one that is what follows."""
     told = join_few_names(holders, 3)
     if cell.startable and cell.verdict.state == VerdictState.DEAD:
-        return replace(cell, next=f"{cell.next}; {WAITS_FOR_SLOT}: {told}")
-    if not cell.startable or WAITS_FOR_SLOT not in cell.verdict.reason:
+        return replace(cell, next=phrase("campaign.then_waits_for_slot_of", next=cell.next, holders=told))
+    if not cell.startable or not has_code(cell.verdict.reason, "plan.waits_slot"):
         return cell
-    return replace(cell, verdict=replace(cell.verdict, reason=f"{cell.verdict.reason}: {told}"))
+    return replace(cell, verdict=replace(cell.verdict, reason=join_phrases(": ", (cell.verdict.reason, told))))
 
 
 def _next_after_loss(record: CellRecord) -> str:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.engine.plan.retry import definition_part, only_proof_failed, proof_reading_hash, reading_hash_of_attempt
+from muster.files.json_codec import plain_value
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt, CellRecord
 from muster.model.attempt_snapshot import ProofReading
@@ -68,7 +67,7 @@ def _reread_data(desk: CampaignHandle, job: Job, cell: Cell, attempt: Attempt, h
         "holds": bool(reading.holds),
         "results": dict(reading.results),
         "output": reading.output,
-        "evidence": msgspec.to_builtins(reading.evidence),
+        "evidence": plain_value(reading.evidence),
     }
 
 

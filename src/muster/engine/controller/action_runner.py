@@ -20,6 +20,7 @@ from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
+from muster.text.phrases import phrase
 
 LEASE_RETRY_S = 0.25  # a slot that another campaign holds is tried again
 ASK_BACK_AFTER_S = 5.0
@@ -145,7 +146,9 @@ class ActionRunner:
             lease = self.executor.keep(attempt)
         if lease:
             self._kept.setdefault(attempt.key, []).append(lease)
-            self.note(attempt, f"nobody held its lease of {', '.join(slot.name for slot in lease.slots)}: it is kept")
+            self.note(
+                attempt, phrase("controller.nobody_held_lease_kept", slots=", ".join(slot.name for slot in lease.slots))
+            )
 
     def drop_request(self, attempt: Attempt) -> None:
         """Its files are gone, and its lease may hang with a request for a shim that nobody answered: once is enough."""
@@ -219,7 +222,7 @@ class ActionRunner:
         except (OSError, KeyError, ValueError) as error:
             self.executor.give_back(lease)
             self.launched.pop(attempt.key, None)
-            self.executor.revoke(attempt, f"it could not be launched: {error}")
+            self.executor.revoke(attempt, phrase("controller.could_not_launched", error=error))
 
     def relaunch(self, attempt: Attempt, state: CampaignState) -> None:
         """Same attempt, same order. O_EXCL on `started` makes a second shim harmless."""
@@ -234,12 +237,12 @@ class ActionRunner:
             self._unleased.pop(attempt.key, None)
             self._launch(attempt, lease, state)
         elif now - self._unleased.setdefault(attempt.key, now) > FENCE_AFTER_S:
-            held = self.executor.holder(attempt.slots) or f"{', '.join(attempt.slots)} can't be had"
-            self.executor.revoke(attempt, f"its slot went to somebody else before it was started: {held}")
+            held = self.executor.holder(attempt.slots) or phrase("controller.cant", slots=", ".join(attempt.slots))
+            self.executor.revoke(attempt, phrase("controller.slot_went_somebody_else_before_started", held=held))
 
     def stop(self, action: Stop, epoch: int) -> None:
         attempt = action.attempt
-        self.note(attempt, f"stop requested ({action.cause}): {action.reason}")
+        self.note(attempt, phrase("controller.stop_requested", cause=action.cause, reason=action.reason))
         self.executor.stop(attempt, epoch=epoch, reason=action.cause, grace_s=self.grace_s)
         self.stopping[attempt.key] = action
 
@@ -263,12 +266,12 @@ class ActionRunner:
         self.store.append(self.decision("found", reason, attempt=attempt))
 
     def _settled(self, settle: Settle) -> Decision:
-        from msgspec import to_builtins
+        from muster.files.json_codec import outcome_as_data
 
         outcome = settle.outcome
         ended_at = format_iso_time(outcome.ended) if outcome.ended else None
         data = {
-            "outcome": to_builtins(outcome),
+            "outcome": outcome_as_data(outcome),
             "ended_boot": settle.freed,
             "ended_at": ended_at,
             "boot_id": self.boot_id,
@@ -320,17 +323,31 @@ class EventQueue:
         data = {"from": was, "to": now, "confidence": verdict.confidence}
         self._add("verdict", f"{was} -> {now}: {verdict.reason}", attempt, data)
         if verdict.state in NOTIFIED_STATES or before[0] in NOTIFIED_STATES:
-            self._notice(f"{attempt.cell} is {now}, {verdict.confidence}: {verdict.reason}", now, attempt)
+            self._notice(
+                phrase(
+                    "controller.cell_is_now",
+                    cell=attempt.cell,
+                    state=now,
+                    confidence=verdict.confidence,
+                    reason=verdict.reason,
+                ),
+                now,
+                attempt,
+            )
 
     def ended(self, settle: Settle, following: str) -> None:
         outcome = settle.outcome
         if outcome.verdict == VerdictState.DEAD:
-            cause = f"({outcome.cause})" if outcome.cause else ""
-            text = f"{settle.attempt.cell} is DEAD{cause}: {outcome.reason}; next: {following}"
+            told = {"cell": settle.attempt.cell, "reason": outcome.reason, "following": following}
+            text = (
+                phrase("controller.dead_of", cause=str(outcome.cause), **told)
+                if outcome.cause
+                else phrase("controller.dead_next", **told)
+            )
             self._notice(text, "DEAD", settle.attempt)
 
     def held(self, reason: str) -> list[Decision]:
-        self._notice(f"the campaign is held: {reason}", "HELD", None)
+        self._notice(phrase("controller.campaign_held", reason=reason), "HELD", None)
         return [self.carrier.decision("hold", reason)]
 
     def budget(self, tell: BudgetNotice) -> list[Decision]:
@@ -343,9 +360,10 @@ class EventQueue:
 
     def clock(self, step_s: float) -> list[Decision]:
         """Somebody set the machine's clock; both words together, or neither."""
-        way = "forward" if step_s > 0 else "back"
-        text = f"the clock of this machine was set {way} by {format_clock_step(abs(step_s))}"
-        more = "money, timeouts and stalls go by the time since it was switched on; times of files may mislead"
+        step = format_clock_step(abs(step_s))
+        forward = step_s > 0
+        text = phrase("controller.clock_set_forward" if forward else "controller.clock_set_back", clock_step=step)
+        more = phrase("controller.money_timeouts_stalls_go_time_since")
         data = {"step_s": step_s, "boot_id": self.carrier.boot_id}
         return [
             self.carrier.decision("clock", text, data=data),

@@ -20,6 +20,7 @@ from muster.model.attempt import Attempt, AttemptKey, CellRecord, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import SETTLED_STATES, Verdict, VerdictState
+from muster.text.phrases import join_phrases, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,6 @@ class BudgetNotice:
 
 Action = Start | Settle | Relaunch | Fence | Stop | Nudge | HoldAll | BudgetNotice | End
 
-COMPLETE_REASON = "every declared cell is done or given up"
 RELAUNCH_AFTER_S = 10.0  # a shim that was asked for needs a moment before anyone asks again
 
 
@@ -204,9 +204,9 @@ def _decide_unstarted(view: ControllerView, record: CellRecord, attempt: Attempt
     if record.stop_because is not None:
         yield Fence(attempt, record.stop_because, stop=True)
     elif view.state.intent.kind != "running":
-        yield Fence(attempt, f"the campaign is {view.state.intent.kind}, and it was not started before")
+        yield Fence(attempt, phrase("controller.campaign_not_started_before", kind=view.state.intent.kind))
     elif view.purse and view.purse.spent_up:
-        yield Fence(attempt, "the budget is spent, and it was not started before")
+        yield Fence(attempt, phrase("controller.budget_spent_not_started_before"))
     else:
         yield Relaunch(attempt)
 
@@ -239,10 +239,10 @@ def _decide_stop(
     if request := _choose_stop_request(view.stops.get(attempt.key, ()), seen):
         yield Stop(attempt, request.cause, request.why, shim)
     elif limit is not None and seen.identity is not None and now - seen.identity.boot > limit:
-        yield Stop(attempt, "timeout", f"it has run longer than its timeout of {limit:.0f} s", shim)
+        yield Stop(attempt, "timeout", phrase("controller.run_longer_than_timeout_s", limit=limit), shim)
     elif verdict.state == VerdictState.STALLED and job.on_stall == "restart" and verdict.kind != "stopped":
         # whoever stopped a run (state T) means to let it go on
-        yield Stop(attempt, "stalled", f"on_stall: restart; {verdict.reason}", shim)
+        yield Stop(attempt, "stalled", phrase("controller.stall_restart", reason=verdict.reason), shim)
 
 
 def _choose_stop_request(requests: Sequence[StopRequest], seen: AttemptSnapshot) -> StopRequest | None:
@@ -308,7 +308,7 @@ def _decide_starts(view: ControllerView, state: CampaignState, settled: Mapping[
             continue
         free = [slot for slot in free if slot.name not in chosen]
         purse = purse.started(record.cell.job) if purse else None
-        reason = where.next if where.retry_cause else "first of those that may start"
+        reason = where.next if where.retry_cause else phrase("controller.first_those_may_start")
         yield Start(
             record.cell.id,
             len(record.attempts) + 1,
@@ -365,9 +365,9 @@ def _end_when_down(view: ControllerView, settled: Mapping[str, CellRecord]) -> I
         and not _has_open_attempts(view, settled)
         and all(_is_settled_record(settled.get(r.cell.id, r)) for r in view.agenda)
     ):
-        yield End(True, COMPLETE_REASON)
+        yield End(True, phrase("controller.every_declared_cell_done_given_up"))
     elif not waiting:
-        yield End(False, "the campaign is down")
+        yield End(False, phrase("controller.campaign_down"))
 
 
 def _is_settled_record(record: CellRecord) -> bool:
@@ -396,16 +396,21 @@ def _decide_end(
         if where.state not in SETTLED_STATES:
             left.append((record, where.state))
     if distrusted:
-        yield HoldAll("no slot is left to use: " + "; ".join(f"{slot}: {why}" for slot, why in failing.items()))
+        yield HoldAll(
+            phrase(
+                "controller.no_slot_left_use",
+                slots=join_phrases("; ", [join_phrases(": ", each) for each in failing.items()]),
+            )
+        )
         return
     if not left:
-        yield End(True, COMPLETE_REASON)
+        yield End(True, phrase("controller.every_declared_cell_done_given_up"))
         return
     counts: dict[str, int] = {}
     for _, kind in left:
         counts[kind] = counts.get(kind, 0) + 1
     said = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    yield End(False, f"nothing runs and nothing may start: {said}")
+    yield End(False, phrase("controller.nothing_runs_nothing_may_start", said=said))
 
 
 def _record_with_outcome(record: CellRecord, settle: Settle) -> CellRecord:

@@ -12,15 +12,13 @@ from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell
 from muster.model.verdict import VerdictState
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
     from muster.ledger.budget_forecast import BudgetState  # `status` of a campaign without a budget has no use for it
 
 CellNeeds = Mapping[str, tuple[str, ...]]
-NEXT_BEHIND_GATE = "starts once a run of it opens the gate; `muster gates replay` tells what keeps it shut"
-WAITS_FOR_SLOT = "waits for a slot"
-RAISE_BUDGET_HINT = "raise money.budget and run `muster up`, or give cells up"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,48 +38,62 @@ def standing_of_cell(
     if record.completed:
         return CellStanding(VerdictState.DONE, _describe_completion(record), _next_after_done(record))
     if record.given_up is not None:
-        return CellStanding(VerdictState.GIVEN_UP, f"given up: {record.given_up}", "`muster retry` takes it up again")
+        return CellStanding(
+            VerdictState.GIVEN_UP,
+            phrase("plan.given_up", given_up=record.given_up),
+            phrase("plan.retry_takes_up_again"),
+        )
     if record.last and record.redo_because is None:
         return _standing_of_dead_cell(record, state, needs, purse)
     if state.intent.kind == "held":
         return CellStanding(
-            VerdictState.HELD, f"the campaign is held: {state.intent.reason}", "starts after `muster release`"
+            VerdictState.HELD,
+            phrase("plan.campaign_held", reason=state.intent.reason),
+            phrase("plan.starts_after_release"),
         )
     waiting = unmet_needs(record.cell, state, needs)
     if waiting:
         return CellStanding(
-            VerdictState.BLOCKED, f"needs {join_few_names(waiting, 3)}", _next_of_blocked(waiting, state)
+            VerdictState.BLOCKED,
+            phrase("plan.needs_cells", needs=join_few_names(waiting, 3)),
+            _next_of_blocked(waiting, state),
         )
     if closed := shut_gate_reason(record.cell, state, needs):
-        return CellStanding(VerdictState.BLOCKED, closed, NEXT_BEHIND_GATE, gated=True)
+        return CellStanding(VerdictState.BLOCKED, closed, phrase("plan.starts_once_run_opens_gate_gates"), gated=True)
     if not passes_filter(record.cell, state.only):
         return CellStanding(
             VerdictState.PENDING,
-            f"left out by --only {format_cell_filter(state.only)}",
-            "`muster up` without --only runs it",
+            phrase("plan.left_out_only", cell_filter=format_cell_filter(state.only)),
+            phrase("plan.up_without_only_runs"),
         )
     if purse and (why := purse.refuses(record.cell.job)):
-        return CellStanding(VerdictState.HELD, why, RAISE_BUDGET_HINT)
+        return CellStanding(VerdictState.HELD, why, phrase("plan.raise_money_budget_run_up_give_cells"))
     cause = redo_retry_cause(record)
-    again = f"{cause}; " if cause else ""
+    again = (cause,) if cause else ()
     if state.intent.kind == "down":
-        told, following = f"{again}the campaign is down", "starts after `muster up`"
+        told, following = phrase("plan.campaign_down"), phrase("plan.starts_after_up_alone")
     else:
-        told, following = f"{again}{WAITS_FOR_SLOT}", "starts when a slot is free"
-    return CellStanding(VerdictState.PENDING, told, following, startable=True, retry_cause=cause)
+        told, following = phrase("plan.waits_slot"), phrase("plan.starts_when_slot_free")
+    return CellStanding(
+        VerdictState.PENDING,
+        join_phrases("; ", (*again, told)) if again else told,
+        following,
+        startable=True,
+        retry_cause=cause,
+    )
 
 
 def redo_retry_cause(record: CellRecord) -> str | None:
     """What is recorded with the attempt that follows a redo; None: it was not asked for, or has started."""
     if record.redo_because is None:
         return None
-    return f"to be run again, as a person asked: {record.retry_because or record.redo_because}"
+    return phrase("plan.run_again_person_asked", retry_because=record.retry_because or record.redo_because)
 
 
 def _next_after_done(record: CellRecord) -> str:
     if not is_outdated_cell(record):
-        return "nothing to do"
-    return f"`muster redo {shlex.quote(record.cell.id)} --because ...` runs it as it is defined now"
+        return phrase("plan.nothing_do")
+    return phrase("plan.redo_because_runs_defined_now", id=shlex.quote(record.cell.id))
 
 
 def _standing_of_dead_cell(
@@ -89,26 +101,32 @@ def _standing_of_dead_cell(
 ) -> CellStanding:
     last = record.last
     outcome = last.outcome if last else None
-    reason = (last.reread.reason if last and last.reread else outcome.reason if outcome else "") or "ended"
+    reason = (last.reread.reason if last and last.reread else outcome.reason if outcome else "") or phrase("plan.ended")
     if outcome and outcome.note:
-        reason += f" ({outcome.note})"
+        reason = phrase("plan.ended_with_note", reason=reason, note=outcome.note)
     following = decide_retry(record, state.job(record.cell.job))
     if following.cause is None:
         return CellStanding(VerdictState.DEAD, reason, following.why)
     if state.intent.kind == "held":
         return CellStanding(
-            VerdictState.DEAD, reason, f"{following.why}; held until `muster release`: {state.intent.reason}"
+            VerdictState.DEAD, reason, phrase("plan.held_until_release", why=following.why, reason=state.intent.reason)
         )
     waiting = unmet_needs(record.cell, state, needs)
     if waiting:
-        return CellStanding(VerdictState.DEAD, reason, f"{following.why}, after {join_few_names(waiting, 3)}")
+        return CellStanding(
+            VerdictState.DEAD, reason, phrase("plan.after_needs", why=following.why, needs=join_few_names(waiting, 3))
+        )
     if closed := shut_gate_reason(record.cell, state, needs):
-        return CellStanding(VerdictState.DEAD, reason, f"{following.why}; {closed}", gated=True)
+        return CellStanding(VerdictState.DEAD, reason, join_phrases("; ", (following.why, closed)), gated=True)
     if not passes_filter(record.cell, state.only):
-        return CellStanding(VerdictState.DEAD, reason, f"left out by --only {format_cell_filter(state.only)}")
+        return CellStanding(
+            VerdictState.DEAD, reason, phrase("plan.left_out_only", cell_filter=format_cell_filter(state.only))
+        )
     if purse and (short := purse.refuses(record.cell.job)):
-        return CellStanding(VerdictState.DEAD, reason, f"{following.why}; held: {short}; {RAISE_BUDGET_HINT}")
-    why = f"{following.why}; starts after `muster up`" if state.intent.kind == "down" else following.why
+        return CellStanding(
+            VerdictState.DEAD, reason, phrase("plan.retry_held_for_budget", why=following.why, short=short)
+        )
+    why = phrase("plan.starts_after_up", why=following.why) if state.intent.kind == "down" else following.why
     return CellStanding(VerdictState.DEAD, reason, why, startable=True, retry_cause=following.cause)
 
 
@@ -127,8 +145,11 @@ def shut_gate_reason(cell: Cell, state: CampaignState, needs: CellNeeds) -> str:
             known, completed = state.gates.get(need, {}).get(name), record.completed
             if known is None or completed is None or known.attempt != completed.n or known.phase < 1:
                 ours = known is not None and completed is not None and known.attempt == completed.n
-                told = f"; last recorded at iteration {known.iteration}: {known.why}" if known and ours else ""
-                return f"needs the gate {name} of {need} to open, and it is shut{told}"
+                shut = phrase("plan.needs_gate_open_shut", gate=name, need=need)
+                if known is None or not ours:
+                    return shut
+                last = phrase("plan.last_recorded_iteration", iteration=known.iteration, why=known.why)
+                return join_phrases("; ", (shut, last))
     return ""
 
 
@@ -146,11 +167,15 @@ def format_cell_filter(only: CellFilter) -> str:
 def _describe_completion(record: CellRecord) -> str:
     attempt = record.completed
     if attempt is None or attempt.outcome is None:
-        return "done"
-    how = attempt.outcome.reason if attempt.accepted is None else f"accepted by a person: {attempt.accepted}"
+        return phrase("plan.done")
+    how = (
+        attempt.outcome.reason
+        if attempt.accepted is None
+        else phrase("plan.accepted_person", accepted=attempt.accepted)
+    )
     if attempt.reread and attempt.reread.holds:
         how = attempt.reread.reason
-    return f"{how}; its definition has changed since" if is_outdated_cell(record) else how
+    return phrase("plan.definition_changed_since", how=how) if is_outdated_cell(record) else how
 
 
 def is_outdated_cell(record: CellRecord) -> bool:
@@ -167,5 +192,9 @@ def is_outdated_cell(record: CellRecord) -> bool:
 def _next_of_blocked(waiting: list[str], state: CampaignState) -> str:
     given_up = [need for need in waiting if need in state.cells and state.cells[need].given_up is not None]
     if given_up:
-        return f"can't start: {join_few_names(given_up, 3)} was given up"
-    return "starts when they are DONE" if len(waiting) > 1 else f"starts when {waiting[0]} is DONE"
+        return phrase("plan.cant_start_given_up", few_names=join_few_names(given_up, 3))
+    return (
+        phrase("plan.starts_when_they_done")
+        if len(waiting) > 1
+        else phrase("plan.starts_when_done", waiting=waiting[0])
+    )

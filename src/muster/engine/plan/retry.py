@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 
 from muster.model.attempt import Attempt, CellRecord, Outcome
 from muster.model.campaign import Job
+from muster.text.phrases import phrase, phrase_as_data
 
 # the machine, the money, or nothing ever ran
 UNRELATED_CAUSES = frozenset(
@@ -92,8 +93,8 @@ RETRIED_AT_ONCE = frozenset({"never_started", "host_reboot", "container_restart"
 RETRIED_ONCE = frozenset({"unknown"})
 CAUSES_FROM_OUTSIDE = frozenset({"signal", "hangup"})
 STOP_ANSWERS = {  # whoever changes a file has not answered that
-    "user_stop": "a person stopped it; it runs again after",
-    "budget_stop": "it was stopped at the budget; raise money.budget, then",
+    "user_stop": "plan.person_stopped_runs_again_after",
+    "budget_stop": "plan.stopped_budget_raise_money_budget_then",
 }
 ATTEMPTS_WITHOUT_HEADWAY = 3
 READ_BY_KEYS = "`proof:` or `results:`"
@@ -110,57 +111,57 @@ class RetryDecision:
 def decide_retry(record: CellRecord, job: Job) -> RetryDecision:
     last = record.last
     if last is None or last.outcome is None or last.outcome.cause is None:
-        return RetryDecision(None, "nothing to retry")
+        return RetryDecision(None, phrase("plan.nothing_retry"))
     cause, cell = last.outcome.cause, shlex.quote(record.cell.id)
     if record.retry_because is not None:
         return RetryDecision(
-            f"{cause}; a person asked: {record.retry_because}",
-            f"to be retried, as a person asked: {record.retry_because}",
+            phrase("plan.person_asked", cause=cause, retry_because=record.retry_because),
+            phrase("plan.retried_person_asked", retry_because=record.retry_because),
         )
     if record.stop_because is not None:
         return RetryDecision(
-            None, f"held: a stop was asked for ({record.stop_because}); `muster retry {cell} --because ...` lets it go"
+            None, phrase("plan.held_stop_asked_retry_because_lets_go", stop_because=record.stop_because, cell=cell)
         )
     if last.outcome.note:
-        return RetryDecision(
-            None, f"held: artifacts complete; `muster accept {cell}` takes them, `muster retry` runs it again"
-        )
+        return RetryDecision(None, phrase("plan.held_artifacts_complete_accept_takes", cell=cell))
     if _needs_reread(record, last, job):
-        return RetryDecision(None, f"`muster up` reads it again, as {READ_BY_KEYS} say now; nothing is run for that")
+        return RetryDecision(None, phrase("plan.up_reads_again_say_now_nothing_run", read_by_keys=READ_BY_KEYS))
     ran = last.reread.hash if last.reread else record.hash_today(last)
     if cause.kind in CAUSES_FROM_OUTSIDE:  # a change that was there when it was killed is no answer to that
         ran = last.outcome.declared or ran
     changed = bool(record.hash and ran and record.hash != ran and not last.adopted)
     if changed and cause.kind != "user_stop":  # what a person stopped, a person starts again
         return RetryDecision(
-            f"{cause}; its definition changed since", "to be retried: its command, config or code changed since"
+            phrase("plan.cause_and_definition_changed", cause=cause), phrase("plan.retried_command_config_code_changed")
         )
     if cause.kind in STOP_ANSWERS:
-        return RetryDecision(None, f"held: {STOP_ANSWERS[cause.kind]} `muster retry {cell} --because ...`")
+        return RetryDecision(None, phrase("plan.held_after_stop", answer=phrase(STOP_ANSWERS[cause.kind]), cell=cell))
     if only_proof_failed(last):
         return RetryDecision(
             None,
-            f"held: its command ended with exit 0, only its proof fails: fix {READ_BY_KEYS} in campaign.yaml, "
-            "and `muster "
-            f"up` reads it again; or fix the run, then `muster retry {cell} --because ...`",
+            phrase("plan.held_command_ended_exit_0_only_proof", read_by_keys=READ_BY_KEYS, cell=cell),
         )
-    limit = _retry_limit(cause.kind, cause.note, job)
+    limit = _retry_limit(last.outcome, job)
     same = sum(1 for attempt in record.current if _cause_kind_of(attempt.outcome) == cause.kind)
     if limit and _made_no_headway(record):
         return RetryDecision(
             None,
-            f"held: {ATTEMPTS_WITHOUT_HEADWAY} attempts without a newer checkpoint; `muster retry {cell} "
-            "--because ...` tries again",
+            phrase(
+                "plan.held_attempts_without_newer_checkpoint",
+                attempts_without_headway=ATTEMPTS_WITHOUT_HEADWAY,
+                cell=cell,
+            ),
         )
     if limit == 0:
         return RetryDecision(
             None,
-            f"held: {cause} is not retried by itself; fix it, then `muster up` runs it again where a file changed, "
-            f"else `muster retry {cell} --because ...`",
+            phrase("plan.held_not_retried_itself_fix_then_up", cause=cause, cell=cell),
         )
     if same > limit:
-        return RetryDecision(None, f"held: {cause} {same} times; `muster retry {cell} --because ...` tries again")
-    return RetryDecision(str(cause), f"retry by itself after {cause} ({same} of {limit})")
+        return RetryDecision(
+            None, phrase("plan.held_times_retry_because_tries_again", cause=cause, same=same, cell=cell)
+        )
+    return RetryDecision(str(cause), phrase("plan.retry_itself_after", cause=cause, same=same, limit=limit))
 
 
 def _needs_reread(record: CellRecord, last: Attempt, job: Job) -> bool:
@@ -170,12 +171,23 @@ def _needs_reread(record: CellRecord, last: Attempt, job: Job) -> bool:
     return reading_hash_of_attempt(last) not in ("", proof_reading_hash(job))
 
 
-def _retry_limit(kind: str, note: str, job: Job) -> int:
-    if kind == "never_started" and note.startswith("the command could not be executed"):
+def _retry_limit(outcome: Outcome, job: Job) -> int:
+    kind = outcome.cause.kind if outcome.cause else ""
+    if _could_not_be_executed(outcome):
         return 0  # it would fail in the same way again
     if kind in RETRIED_AT_ONCE or (kind == "stalled" and job.on_stall == "restart"):
         return job.max_retries
     return min(1, job.max_retries) if kind in RETRIED_ONCE else 0
+
+
+def _could_not_be_executed(outcome: Outcome) -> bool:
+    cause = outcome.cause
+    if cause is None or cause.kind != "never_started":
+        return False
+    code = outcome.phrases.get(cause.note, phrase_as_data(cause.note)).get("code")
+    if code is None:  # logs of 0.1 have no codes, and always this sentence
+        return cause.note.startswith("the command could not be executed")
+    return bool(code == "judge.command_could_not_executed")
 
 
 def _made_no_headway(record: CellRecord) -> bool:

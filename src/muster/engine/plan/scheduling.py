@@ -15,6 +15,7 @@ from muster.model.attempt import Attempt, CellRecord
 from muster.model.campaign import Campaign, Job
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 
 UNKNOWN_DURATION_S = 60.0  # only the order of jobs depends on it, never a figure that is shown
 
@@ -73,13 +74,15 @@ def estimate_remaining(state: CampaignState, slots: int) -> RemainingEstimate:
     known = {job: statistics.median(values) for job, values in each.items()}
     missing = sorted({record.cell.job for record in todo} - set(known))
     if not todo:
-        return RemainingEstimate(0, 0.0, 0.0, 0.0, "nothing is left to run")
+        return RemainingEstimate(0, 0.0, 0.0, 0.0, phrase("plan.nothing_left_run"))
     if missing:
-        return RemainingEstimate(len(todo), None, None, None, f"no cell of {', '.join(missing)} has finished yet")
+        return RemainingEstimate(
+            len(todo), None, None, None, phrase("plan.no_cell_finished_yet", missing=", ".join(missing))
+        )
     seconds = sum(known[record.cell.job] for record in todo)
     wall = seconds / max(1, slots)
     count = sum(1 for record in state.declared if record.done)
-    basis = f"the median of {count} finished cell{'s' if count != 1 else ''}"
+    basis = phrase("plan.median_finished_cell", count=count)
     money = _estimate_money(state.campaign, Counter(record.cell.job for record in todo), each, slots)
     span = (money.low, money.high) if money else None
     return RemainingEstimate(len(todo), seconds, wall, money.mid if money else None, basis, span)
@@ -132,8 +135,8 @@ def why_everything_fails(recent: Sequence[Attempt]) -> str | None:
             cells.append(attempt.cell)
         if len(cells) == FAILURES_IN_A_ROW:
             cause = attempt.outcome.cause if attempt.outcome else None
-            died = f"the last {FAILURES_IN_A_ROW} cells all died ({cause} among them)"
-            return f"{died}: fix it, then `muster release`, or `muster up` if you fixed campaign.yaml"
+            died = phrase("plan.last_cells_all_died_among_them", failures_in_a_row=FAILURES_IN_A_ROW, cause=cause)
+            return phrase("plan.fix_then_release_up_if_you_fixed", died=died)
     return None
 
 
@@ -158,13 +161,13 @@ def find_failing_slots(recent: Sequence[Attempt]) -> dict[str, str]:
         if lost:
             found.update(
                 {
-                    name: f"its GPU was lost under {attempts[0].cell}"
+                    name: phrase("plan.gpu_lost_under", cell=attempts[0].cell)
                     for name in newest
                     if _gpu_of_slot(name) == _gpu_of_slot(slot)
                 }
             )
         elif len(attempts) == FAILURES_ON_A_SLOT and all(map(_died_by_itself, attempts)) and elsewhere[slot] >= 2:
-            found[slot] = f"the last {FAILURES_ON_A_SLOT} attempts on it died while others succeeded"
+            found[slot] = phrase("plan.last_attempts_died_while_others", failures_on_a_slot=FAILURES_ON_A_SLOT)
     return found
 
 

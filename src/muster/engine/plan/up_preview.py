@@ -13,6 +13,7 @@ from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import list_campaign_cells
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ def state_as_declared(campaign: Campaign, hashes: Mapping[str, str], before: Cam
         if name not in cells:
             cells[name] = replace(record, declared=False)
     if before is None:
-        return CampaignState(campaign, "", "", Intent("down", "not started yet"), 0, (), cells)
+        return CampaignState(campaign, "", "", Intent("down", phrase("plan.not_started_yet")), 0, (), cells)
     return replace(before, campaign=campaign, cells=cells)
 
 
@@ -73,12 +74,12 @@ def preview_up(state: CampaignState, purse: BudgetState | None = None) -> UpPrev
 
 
 def _planned_start_reason(record: CellRecord, where: CellStanding) -> str:
-    return where.next if record.attempts else "it has not run yet"
+    return where.next if record.attempts else phrase("plan.not_run_yet")
 
 
 def _skipped_cell(record: CellRecord, where: CellStanding | None, later: bool) -> SkippedCell:
     if where is None:
-        return SkippedCell(record.cell.id, None, "it has an open attempt", "nothing to do")
+        return SkippedCell(record.cell.id, None, phrase("plan.open_attempt"), phrase("plan.nothing_do"))
     return SkippedCell(record.cell.id, where.state, where.reason, where.next, later)
 
 

@@ -13,6 +13,7 @@ from typing import Protocol
 from muster.model.attempt import Attempt, AttemptKey, Order
 from muster.model.campaign import Slots
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import phrase
 from muster.text.terminal_text import replace_unprintable
 
 
@@ -133,7 +134,11 @@ class LeaseHolder:
 
     def __str__(self) -> str:
         """For people. Other users may have written it: nothing that a terminal would obey."""
-        told = f"{self.cell} of {self.campaign}" if self.cell else "somebody"
+        told = (
+            phrase("hosts.lease_of_cell", cell=self.cell, campaign=self.campaign)
+            if self.cell
+            else phrase("hosts.lease_of_somebody")
+        )
         return replace_unprintable(told[:300], "?")
 
 
@@ -143,10 +148,9 @@ class LeaseObstacle(LeaseHolder):
     __slots__ = ()
 
     def __str__(self) -> str:
-        told = (
-            f"nobody who can be told: {self.campaign} is no plain file, or has a second name. Nothing was written to it"
+        told = phrase(
+            "hosts.nobody_who_can_told_no_plain_file", campaign=self.campaign, quoted=shlex.quote(self.campaign)
         )
-        told += f"; `rm -r {shlex.quote(self.campaign)}` lets the slot be used again"
         return replace_unprintable(told, "?")
 
 
@@ -160,9 +164,5 @@ class ClosedLease(LeaseObstacle):
         try:
             whose = f"uid {os.stat(self.campaign).st_uid}"  # noqa: PTH116 - nothing but a look
         except OSError:
-            whose = "somebody else"
-        return (
-            f"nobody who can be told: {shown} belongs to {whose} and may not be opened by you (uid {os.geteuid()}). "
-            f"Ask its owner for `chmod a+rw {shown}`, with slots/ 1777 and all folders above a+x; "
-            "or use a MUSTER_HOME of your own, which does not coordinate with theirs"
-        )
+            whose = phrase("hosts.somebody_else")
+        return phrase("hosts.nobody_who_can_told_belongs_may_not", shown=shown, whose=whose, geteuid=os.geteuid())

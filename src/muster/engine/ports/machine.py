@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol
 
 from muster.engine.ports.executor import LeaseHolder
 from muster.model.errors import Mistake
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class ClosedSlots:
     hint: str
 
     def __str__(self) -> str:
-        return f"{self.why}. To fix it: {self.hint}"
+        return phrase("hosts.fix", why=self.why, hint=self.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from muster.engine.ports.store import Store
 from muster.model.attempt import Attempt, Order
 from muster.model.attempt_snapshot import ProofReading
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import join_phrases, phrase
 
 TOLD_FROM = 3  # controllers lost in a row that a person should hear of; and again at twice as many
 
@@ -34,10 +35,10 @@ class GuardReport:
     @property
     def how(self) -> str:
         if self.code is None:
-            return f"it ended {self.times} times in a row, soon after its start and without a word"
-        said = f": {self.said}" if self.said else ""
-        times = f"{self.failed} times in a row" if self.failed > 1 else "once"
-        return f"it failed {times}, with exit code {self.code}{said}"
+            return phrase("hosts.ended_times_row_soon_after_start", times=self.times)
+        times = phrase("hosts.times_row", failed=self.failed) if self.failed > 1 else phrase("hosts.once")
+        told = phrase("hosts.failed_exit_code", times=times, code=self.code)
+        return join_phrases(": ", (told, self.said)) if self.said else told
 
 
 class RunObserver(Protocol):

@@ -30,7 +30,7 @@ from muster.engine.store.sqlite_store import SqliteStore
 from muster.files.atomic_write import PRIVATE_FILE, sync_folder
 from muster.files.bounded_walk import walk_folders
 from muster.files.campaign_snapshots import StoredSnapshot, load_campaign_snapshot, snapshot_digest, write_once_durably
-from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
+from muster.files.json_codec import JSON_ERRORS, encode_json_bytes, outcome_as_data
 from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import locate_campaign
 from muster.model.attempt import Order, Outcome
@@ -230,7 +230,7 @@ def _recovered_ending(db: sqlite3.Connection, order: Order, followed: bool, aske
         return again
     reason = "how it ended was lost with the log; a retry followed, so it had ended"
     outcome = Outcome(VerdictState.DEAD, Cause("unknown", confidence="unknown", note=reason), reason)
-    data = {"outcome": msgspec.to_builtins(outcome)}
+    data = {"outcome": outcome_as_data(outcome)}
     return [Decision("settle", asked.who, reason, order.cell, order.n, None, asked.at, asked.boot, data)]
 
 

@@ -24,6 +24,7 @@ from muster.files.safe_open import open_plain_file
 from muster.files.state_folder import locate_campaign
 from muster.model.campaign_location import relativize_decision_paths
 from muster.model.decision import Decision
+from muster.text.phrases import Phrase, english_text, phrase_as_data
 from muster.text.terminal_text import replace_unprintable
 
 TEXT_KEYS = frozenset(
@@ -58,6 +59,7 @@ def mask_decisions(decisions: Sequence[Decision]) -> list[Decision]:
 
 def mask_decision(decision: Decision, mask: TextMask) -> Decision:
     texts = TEXT_KEYS | {"command"} if decision.kind == "finish" else TEXT_KEYS  # it is executed as the campaign has it
+    decision = _with_phrase(decision)
     reason, data = mask(decision.reason), _mask_decision_data(decision.data, texts, mask)
     if reason == decision.reason and data == decision.data:
         return decision
@@ -68,10 +70,31 @@ def _mask_decision_data(value: Any, texts: frozenset[str], mask: TextMask, *, to
     if isinstance(value, str):
         return mask(value) if told else value
     if isinstance(value, Mapping):
-        return {key: _mask_decision_data(each, texts, mask, told=key in texts) for key, each in value.items()}
+        return {
+            key: _drop_phrases_with_secrets(each, mask)
+            if key == "phrases"
+            else _mask_decision_data(each, texts, mask, told=key in texts)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
         return type(value)([_mask_decision_data(each, texts, mask, told=told) for each in value])
     return value
+
+
+def _with_phrase(decision: Decision) -> Decision:
+    """Its reason in English; if it is a phrase, its code and parameters, too."""
+    if not isinstance(decision.reason, Phrase):
+        return decision
+    reason = english_text(decision.reason)
+    return replace(
+        decision, reason=reason, data={**decision.data, "phrases": {reason: phrase_as_data(decision.reason)}}
+    )
+
+
+def _drop_phrases_with_secrets(value: Any, mask: TextMask) -> Any:
+    """Codes and parameters of texts: where anything of them must be hidden, the English texts alone are kept."""
+    text = encode_json_bytes(value).decode()
+    return value if mask(text) == text else {}
 
 
 LOCK_PATIENCE_S = 2.0

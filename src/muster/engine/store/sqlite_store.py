@@ -32,7 +32,7 @@ from muster.engine.store.sql_files import QUERIES, list_migrations, read_meta, w
 from muster.files.atomic_write import write_atomically
 from muster.files.campaign_snapshots import load_snapshotted_campaign, snapshot_cell_rows
 from muster.files.crash_points import reach_crash_point
-from muster.files.json_codec import JSON_ERRORS
+from muster.files.json_codec import JSON_ERRORS, outcome_in_words
 from muster.files.state_folder import former_campaign_folders, locate_campaign
 from muster.model.attempt import Attempt, CellRecord, Outcome, Reread
 from muster.model.campaign import AxisValue, Job, Money
@@ -42,6 +42,7 @@ from muster.model.cell import Cell, list_campaign_cells
 from muster.model.decision import Decision, Refusal
 from muster.model.errors import MusterError, NewerStateError
 from muster.model.variant import LoopRecord
+from muster.text.phrases import current_language
 
 DELETING_S = 1.0  # whoever deletes the database may be about to delete all: nothing is made anew in the middle of it
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
@@ -441,6 +442,8 @@ def _attempt_of_row(row: Any, where: CampaignLocation) -> Attempt:
     outcome = _outcome(row["outcome"]) if row["outcome"] else None
     if outcome and outcome.output:
         outcome = replace(outcome, output=where.here(outcome.output))
+    if outcome and current_language() != "en":
+        outcome = outcome_in_words(outcome)
     if outcome and where.former:
         evidence = (replace(each, reading=where.text(each.reading)) for each in outcome.evidence)
         outcome = replace(outcome, evidence=tuple(evidence))
