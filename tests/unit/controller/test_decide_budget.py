@@ -26,6 +26,7 @@ from muster.model.campaign import Axis, AxisValue, Campaign, Job, Money, Slots
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import list_campaign_cells
 from muster.model.verdict import Cause, VerdictState
+from muster.text.phrases import phrase
 
 MONEY = Money(price=3600.0, currency="CNY", budget=100.0)  # one a second
 STOP = replace(MONEY, at_cap="stop")
@@ -82,7 +83,11 @@ def test_a_cheaper_cell_may_still_start() -> None:
 def test_a_cell_that_the_budget_keeps_is_held_and_says_why() -> None:
     state, short = world(), purse(60, cell_s={"train": 50.0})
     where = standing_of_cell(state.cells["train/0"], state, {}, short)
-    assert (where.state, where.startable, where.next) == (VerdictState.HELD, False, phrase("plan.raise_money_budget_run_up_give_cells"))
+    assert (where.state, where.startable, where.next) == (
+        VerdictState.HELD,
+        False,
+        phrase("plan.raise_money_budget_run_up_give_cells"),
+    )
     assert where.reason == "the budget of 100 CNY does not suffice: 60.00 spent, 110.00 expected with it"
     put(state, "train/1", Outcome(VerdictState.DEAD, Cause("host_reboot"), "the machine rebooted"))
     dead = standing_of_cell(state.cells["train/1"], state, {}, short)
