@@ -306,3 +306,8 @@ SIDECAR_SUFFIX = ".muster.json"
 def has_started_state(root: Path) -> bool:
     state = root / ".muster"
     return (state / "campaign.db").exists() or (state / "decisions.jsonl").exists()
+
+
+def damaged_state_error(what: str, detail: str = "") -> MusterError:
+    hint = "it rebuilds the state from decisions.jsonl and the attempt folders; runs are left alone"
+    return MusterError(f"{what}: run `muster fsck`", where=detail, hint=hint, code="damaged")

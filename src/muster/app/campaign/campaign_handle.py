@@ -30,6 +30,7 @@ from muster.files.own_processes import own_process_environment, own_python_comma
 from muster.files.process_identity import read_boot_id
 from muster.files.state_folder import (
     StateFolderStanding,
+    damaged_state_error,
     has_started_state,
     mark_state_place,
     original_campaign_folder,
@@ -380,7 +381,7 @@ def _describe_older_controller(holder: LockHolder) -> str:
     return f"controller {holder.pid} of an older Muster{f' ({holder.version})' if holder.version else ''}"
 
 
-def campaign_not_started(root: Path) -> UsageError:
+def campaign_not_started(root: Path) -> MusterError:
     from muster.app.campaign.unknown_runs import (
         describe_left_runs,
         find_unknown_runs,
@@ -392,6 +393,8 @@ def campaign_not_started(root: Path) -> UsageError:
             where=str(root / ".muster"),
             hint="wait for their end, or end them with `kill PID`; `muster up` refuses to start their cells before",
         )
+    if (root / ".muster" / "attempts").is_dir():
+        return damaged_state_error("decisions.jsonl is gone, and there are attempts", str(root / ".muster"))
     return UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
 
 

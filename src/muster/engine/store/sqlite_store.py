@@ -33,7 +33,7 @@ from muster.files.atomic_write import write_atomically
 from muster.files.campaign_snapshots import load_snapshotted_campaign, snapshot_cell_rows
 from muster.files.crash_points import reach_crash_point
 from muster.files.json_codec import JSON_ERRORS, outcome_in_words
-from muster.files.state_folder import former_campaign_folders, locate_campaign
+from muster.files.state_folder import damaged_state_error, former_campaign_folders, locate_campaign
 from muster.model.attempt import Attempt, CellRecord, Outcome, Reread
 from muster.model.campaign import AxisValue, Job, Money
 from muster.model.campaign_location import CampaignLocation, campaign_folder_in_path, resolve_decision_paths
@@ -100,11 +100,11 @@ class SqliteStore:
     def _compare_log(self) -> None:
         """A log that lost its end would swallow every new decision: the fold would never come to them."""
         if int(read_meta(self.db, "applied", "0")) > self.log.size():
-            raise _damaged_state_error("decisions.jsonl is shorter than what campaign.db has seen of it")
+            raise damaged_state_error("decisions.jsonl is shorter than what campaign.db has seen of it")
         if not self.log.size() and (self.folder / "attempts").is_dir():  # or finished work would run again
-            raise _damaged_state_error("decisions.jsonl is gone, and there are attempts")
+            raise damaged_state_error("decisions.jsonl is gone, and there are attempts")
         if not self.log.size() and not self.lasting and database_has_decisions(self._file.path):
-            raise _damaged_state_error("decisions.jsonl is gone, and campaign.db has seen what it said")
+            raise damaged_state_error("decisions.jsonl is gone, and campaign.db has seen what it said")
 
     def _refuse_newer(self) -> None:
         """Of what is folded, and of what is not folded yet."""
@@ -205,7 +205,7 @@ class SqliteStore:
                 refuse_newer_decision(decision, str(self.folder / "decisions.jsonl"))
                 yield first, last, decision
         except JSON_ERRORS as error:
-            raise _damaged_state_error("decisions.jsonl has a line that can't be read", str(error)) from None
+            raise damaged_state_error("decisions.jsonl has a line that can't be read", str(error)) from None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -222,7 +222,7 @@ class SqliteStore:
     def _trouble(self, error: sqlite3.DatabaseError) -> Exception:
         """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
         if type(error) is sqlite3.DatabaseError:  # its subclasses mean other things
-            return _damaged_state_error("campaign.db is damaged", str(error))
+            return damaged_state_error("campaign.db is damaged", str(error))
         if not isinstance(error, sqlite3.OperationalError):
             return error
         full = "full" in str(error) or self._free() < LITTLE
@@ -282,7 +282,7 @@ class SqliteStore:
             try:
                 return self._load()
             except JSON_ERRORS as error:  # a decision of the log said it, and the fold kept it
-                raise _damaged_state_error("campaign.db holds what can't be read", str(error)) from None
+                raise damaged_state_error("campaign.db holds what can't be read", str(error)) from None
             finally:
                 self.db.execute("COMMIT")
 
@@ -418,11 +418,6 @@ def _require_known_kinds(decisions: Sequence[Decision]) -> None:
     for decision in decisions:
         if decision.kind not in DECISION_KINDS:
             raise ValueError(f"no kind of decision: {decision.kind!r}; domain/decision.py names them")
-
-
-def _damaged_state_error(what: str, detail: str = "") -> MusterError:
-    hint = "it rebuilds the state from decisions.jsonl and the attempt folders; runs are left alone"
-    return MusterError(f"{what}: run `muster fsck`", where=detail, hint=hint, code="damaged")
 
 
 def _root_when_declared(data: dict[str, Any]) -> str | None:
