@@ -28,6 +28,7 @@ from muster.model.campaign_state import CellFilter
 from muster.model.errors import Mistake
 from muster.readers.git import find_trusted_program, is_within_own_folders, trusted_path
 from muster.spec.read_yaml import locate_mistakes
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 OnAskingEnvironment = Callable[[PythonEnvironment], None]  # hears which environment is asked now: it may take a while
@@ -50,7 +51,7 @@ class AskedEnvironment:
     @property
     def record(self) -> dict[str, Any]:
         if self.left_out:
-            note = "not asked: `muster check --ask` executes it"
+            note = phrase("campaign.not_asked_check_ask_executes")
             return {"jobs": list(self.environment.jobs), "command": list(self.environment.words), "note": note}
         return environment_as_json(self.environment, self.answer)
 
@@ -108,8 +109,8 @@ def note_unasked_environments(asked: Sequence[AskedEnvironment]) -> Iterator[Mis
     if left_out:
         names = ", ".join(dict.fromkeys(each.environment.name for each in left_out[:4]))
         more = f" and {format_count(len(left_out) - 4, 'more')}" if len(left_out) > 4 else ""
-        what = f"the jobs' Pythons were not asked what they see, which would execute them: {names}{more}"
-        yield Mistake(what, hint="`muster check --ask` asks them", level="note")
+        what = phrase("campaign.jobs_pythons_were_not_asked_what_they", names=names, more=more)
+        yield Mistake(what, hint=phrase("campaign.check_ask_asks_them"), level="note")
 
 
 def check_gpu_environments(

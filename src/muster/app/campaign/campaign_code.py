@@ -39,6 +39,7 @@ from muster.readers.source_code import (
     read_source_file,
 )
 from muster.text.command_template import render_template
+from muster.text.phrases import phrase
 
 _PATH_WORDS = re.compile(r"[^\s\"';|&()<>]+")
 
@@ -126,7 +127,7 @@ def ignore_slow_git(_: str) -> None:
 
 
 def describe_slow_git(folder: str) -> str:
-    return f"git is slow: waiting for it to say which code is in {folder} (at most {git_limit_s():g} s a question)"
+    return phrase("campaign.git_slow_waiting_say_which_code_most_s", folder=folder, git_limit_s=git_limit_s())
 
 
 # -- what is kept

@@ -44,6 +44,7 @@ from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.errors import STATE_FORMAT, MusterError, UsageError, newer_state_error
+from muster.text.phrases import phrase
 
 if TYPE_CHECKING:
     from muster.engine.ports.run_host import RunObserver
@@ -221,7 +222,9 @@ class CampaignHandle:
             self._reopen()
             epoch = int(self.store.epoch_now()) + 1
             data = {"epoch": epoch, "pid": os.getpid(), "format": STATE_FORMAT, "boot_id": read_boot_id()}
-            why = "a command decides" + (f"; it ended {_describe_older_controller(older)}" if older else "")
+            why = phrase("campaign.command_decides") + (
+                phrase("campaign.ended", older_controller=_describe_older_controller(older)) if older else ""
+            )
             turn = Decision(
                 "epoch",
                 f"pid {os.getpid()}",
@@ -256,7 +259,7 @@ class CampaignHandle:
         """For `status`, which changes nothing; empty: there is none."""
         older = self._older()
         return (
-            f"{_describe_older_controller(older)} runs it; `muster up` ends that one and goes on with this"
+            phrase("campaign.runs_up_ends_one_goes", older_controller=_describe_older_controller(older))
             if older
             else ""
         )
@@ -283,7 +286,9 @@ class CampaignHandle:
     def _refuse_newer(self) -> None:
         holder = self.controller()
         if holder and holder.format > STATE_FORMAT:
-            raise newer_state_error(f"Muster {holder.version} runs it as pid {holder.pid}", str(self.lock.path))
+            raise newer_state_error(
+                phrase("campaign.runs_pid", version=holder.version, pid=holder.pid), str(self.lock.path)
+            )
 
     def _hand_over(self, decisions: Sequence[Decision]) -> None:
         deadline = time.monotonic() + CONTROLLER_PATIENCE_S
@@ -304,9 +309,9 @@ class CampaignHandle:
             self._catch_up()
             if time.monotonic() > deadline:
                 raise MusterError(
-                    "the controller does not answer; the decision is recorded and takes effect when it does",
+                    phrase("campaign.controller_does_not_answer_decision"),
                     where=str(self.root),
-                    hint="`muster status` shows whether it hangs; `muster up` takes over from one that does",
+                    hint=phrase("campaign.status_shows_whether_hangs_up_takes"),
                 )
             ring_bell(self.state / "bell")
             time.sleep(0.005)
@@ -378,7 +383,7 @@ class CampaignHandle:
 
 
 def _describe_older_controller(holder: LockHolder) -> str:
-    return f"controller {holder.pid} of an older Muster{f' ({holder.version})' if holder.version else ''}"
+    return phrase("campaign.controller_older", pid=holder.pid, value=f" ({holder.version})" if holder.version else "")
 
 
 def campaign_not_started(root: Path) -> MusterError:
@@ -389,13 +394,13 @@ def campaign_not_started(root: Path) -> MusterError:
 
     if left := find_unknown_runs(root, None):
         return UsageError(
-            f"the state of this campaign was deleted, and runs of it live: {describe_left_runs(left)}",
+            phrase("campaign.state_campaign_deleted_runs_live", left_runs=describe_left_runs(left)),
             where=str(root / ".muster"),
-            hint="wait for their end, or end them with `kill PID`; `muster up` refuses to start their cells before",
+            hint=phrase("campaign.wait_their_end_end_them_kill_pid_up"),
         )
     if (root / ".muster" / "attempts").is_dir():
-        return damaged_state_error("decisions.jsonl is gone, and there are attempts", str(root / ".muster"))
-    return UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
+        return damaged_state_error(phrase("campaign.decisions_jsonl_gone_there_attempts"), str(root / ".muster"))
+    return UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_up"))
 
 
 def controller_command(root: Path) -> tuple[str, ...]:

@@ -210,8 +210,8 @@ def _build_cell_status(record: CellRecord, look: _StatusInputs) -> CellStatus:
     if attempt and attempt.key in look.sightings:
         return _open_cell_status(record, attempt, look.sightings[attempt.key], look)
     if attempt:
-        unseen = Verdict(VerdictState.UNKNOWN, "it could not be looked at", confidence="unknown")
-        return CellStatus(record, unseen, "look again")
+        unseen = Verdict(VerdictState.UNKNOWN, phrase("campaign.could_not_looked"), confidence="unknown")
+        return CellStatus(record, unseen, phrase("campaign.look_again"))
     return _closed_cell_status(record, standing_of_cell(record, look.state, look.needs, look.purse))
 
 
@@ -222,19 +222,21 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
     job = state.job(record.cell.job)
     watch = look.watch_of(attempt, seen, job)
     verdict = judge_attempt(attempt, seen, job, watch)
-    following = "nothing to do"
+    following = phrase("campaign.nothing_do")
     if verdict.state == VerdictState.STALLED:
         following = _next_after_stall(verdict, job.on_stall)
     elif watch and any(pulse.never_fits for pulse in watch.history.pulses.values()):
-        following = "fix the pattern or key in its `progress:`; nothing is killed for it"
+        following = phrase("campaign.fix_pattern_key_progress_nothing")
     elif verdict.kind == "orphans":
-        following = "no other attempt starts while they live; `muster stop` ends them"
+        following = phrase("campaign.no_other_attempt_starts_while_they")
     elif verdict.kind == LOST_KIND:
         following = _next_after_loss(record)
     elif verdict.final:
-        following = "being recorded" if state.intent.kind == "running" else "recorded by the next `muster up`"
+        following = (
+            phrase("campaign.being_recorded") if state.intent.kind == "running" else phrase("campaign.recorded_next_up")
+        )
     elif record.stop_because is not None:
-        following = f"being stopped: {record.stop_because}"
+        following = phrase("campaign.being_stopped", stop_because=record.stop_because)
     step, target = seen.proof.step if seen.proof else None, job.steps
     if step is not None:
         verdict = replace(verdict, reason=_reason_with_step(verdict, step, target))
@@ -262,10 +264,7 @@ def _with_slot_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
 
 def _next_after_loss(record: CellRecord) -> str:
     cell = shlex.quote(record.cell.id)
-    return (
-        f"it is never started again by itself: make sure that nothing of it runs, then `muster stop {cell}` ends it "
-        f"and `muster retry {cell} --because ...` runs it again"
-    )
+    return phrase("campaign.never_started_again_itself_make_sure", cell=cell)
 
 
 def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
@@ -282,10 +281,10 @@ def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
 
 def _next_after_stall(verdict: Verdict, on_stall: str) -> str:
     if verdict.kind == "stopped":
-        return "nothing is done by itself: SIGCONT lets it go on, `muster stop` ends it"
+        return phrase("campaign.nothing_done_itself_sigcont_lets_go")
     if on_stall == "restart":
-        return "it is stopped and started again (on_stall: restart)"
-    return "nothing is killed by itself (on_stall: notify); `muster stop` ends it, `muster retry` starts it again"
+        return phrase("campaign.stopped_started_again_stall_restart")
+    return phrase("campaign.nothing_killed_itself_stall_notify")
 
 
 def _closed_cell_status(record: CellRecord, where: CellStanding) -> CellStatus:

@@ -36,6 +36,7 @@ from muster.stages.contradictions import NOTE, TrainingFacts, find_contradiction
 from muster.stages.gate_settings import GateSettings
 from muster.stages.schedule import Curriculum, Schedule
 from muster.stages.traces import EvaluationRow
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 _PLACES_OF_CODES = {
@@ -73,8 +74,10 @@ def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
             if not (base / each).exists()
         ]
         if lacking:
-            what = f"tail seeds that are not there: {', '.join(lacking)}"
-            yield Mistake(what, path=f"gates.{name}.schedule", hint=f"looked in {base}", level="warning")
+            what = phrase("campaign.tail_seeds_not_there", lacking=", ".join(lacking))
+            yield Mistake(
+                what, path=f"gates.{name}.schedule", hint=phrase("campaign.looked", base=base), level="warning"
+            )
 
 
 def facts_of_campaign_gate(campaign: Campaign, gate: Mapping[str, Any]) -> TrainingFacts:
@@ -123,7 +126,7 @@ def _check_search(search: Mapping[str, Any], bases: Sequence[Variant]) -> Iterat
     lacks, how = find_missing_package(search.get("sampler", "tpe"))
     if lacks:
         place = "loop.search.sampler" if lacks != "optuna" and "sampler" in search else "loop.search"
-        yield Mistake(f"loop.search needs the package {lacks}, which is not installed", path=place, hint=how)
+        yield Mistake(phrase("campaign.loop_search_needs_package_which_not", lacks=lacks), path=place, hint=how)
     space = read_search_space(search["space"])
     told: set[tuple[str, str]] = set()
     for base in bases:
@@ -141,13 +144,13 @@ def _find_space_misfits(space: Sequence[Dimension], base: Variant) -> Iterator[M
     except SpaceMisfit as misfit:
         for path, what in misfit.mistakes.items():
             said, _, near = what.partition("; ")
-            hint = near or "give it values that fit there, or another path"
+            hint = near or phrase("campaign.give_values_fit_there_another_path")
             yield Mistake(f"{base.name}: {said}", path=f"loop.search.space.{path}", hint=hint)
         return
     _, outside = locate_config_in_space(knobs, tree)
     if outside:
         path = outside.partition(" is ")[0]
-        what, hint = f"{base.name}: {outside}", "the search does not learn from its score; widen the space?"
+        what, hint = f"{base.name}: {outside}", phrase("campaign.search_does_not_learn_from_score_widen")
         yield Mistake(what, path=f"loop.search.space.{path}", hint=hint, level="warning")
 
 
@@ -200,8 +203,8 @@ def _check_rule_names(rules: Sequence[Rule], own: int, use: str) -> Iterator[Mis
             continue
         taken = [number for number, rule in enumerate(rules[:own]) if rule.id == rules[at].id]
         for number in taken:
-            what = f"a rule of {use} is called {rules[at].name}, too"
-            yield Mistake(what, path=f"loop.rules.{number}.name", hint="give it another name")
+            what = phrase("campaign.rule_called_too", use=use, name=rules[at].name)
+            yield Mistake(what, path=f"loop.rules.{number}.name", hint=phrase("campaign.give_another_name"))
 
 
 def _try_edits_on_bases(place: str, edits: tuple[str, ...], configs: BaseConfigs) -> _EditTrial:
@@ -241,8 +244,8 @@ def _report_refused_edits(trial: _EditTrial, configs: BaseConfigs, *, sure: bool
         else:
             what = f"{said} (in {'every base' if everywhere else _name_some_bases(bases, configs)})"
         level = "error" if everywhere and sure else "warning"
-        in_vain = "" if level == "error" else "where that is so, it proposes nothing"
-        hint = "; ".join(filter(None, [hint, in_vain])) or "name a path and a value that fit the config"
+        in_vain = "" if level == "error" else phrase("campaign.where_so_proposes_nothing")
+        hint = "; ".join(filter(None, [hint, in_vain])) or phrase("campaign.name_path_value_fit_config")
         yield Mistake(what, path=f"{trial.place}.edit.{at}", hint=hint, level=level)
 
 
@@ -251,8 +254,8 @@ def _report_idle_edits(trial: _EditTrial) -> Iterator[Mistake]:
     if trial.wrong or not trial.stays:
         return
     if trial.place == "loop.default" or all(map(_is_neutral_edit, trial.edits)):
-        what = f"it changes nothing: {trial.stays}"
-        hint = "what it proposes is the same config, which is not run again; change an edit, or leave it out"
+        what = phrase("campaign.changes_nothing", stays=trial.stays)
+        hint = phrase("campaign.what_proposes_same_config_which_not")
         yield Mistake(what, path=f"{trial.place}.edit", hint=hint, level="warning")
 
 
@@ -269,14 +272,22 @@ def _report_lacking_paths(use: str, trials: Sequence[_EditTrial], configs: BaseC
             paths[parse_edit(trial.edits[at]).path.text] = tuple(bases)
     for lacking in dict.fromkeys(paths.values()):
         lacks = [path for path, names in paths.items() if names == lacking]
-        where = "in any base" if len(lacking) == len(configs) else f"in {_name_some_bases(lacking, configs)}"
+        where = (
+            phrase("campaign.any_base") if len(lacking) == len(configs) else f"in {_name_some_bases(lacking, configs)}"
+        )
         if len(configs) == 1:
             where = f"in {lacking[0]}"
-        what = f"{use} edits {format_count(len(lacks), 'path')} that can't be edited {where}: {', '.join(lacks)}"
-        hint = "those of its rules would fire in vain; add them to the config, or write rules of your own"
+        what = phrase(
+            "campaign.edits_cant_edited",
+            use=use,
+            count=format_count(len(lacks), "path"),
+            where=where,
+            lacks=", ".join(lacks),
+        )
+        hint = phrase("campaign.those_rules_would_fire_vain_add_them")
         yield Mistake(what, path="loop.use", hint=hint, level="warning")
 
 
 def _name_some_bases(bases: Sequence[str] | Mapping[str, str], configs: BaseConfigs) -> str:
     named = ", ".join(list(bases)[:MOST_NAMED_BASES]) + (", ..." if len(bases) > MOST_NAMED_BASES else "")
-    return f"{named}, {len(bases)} of {len(configs)} bases"
+    return phrase("campaign.bases", named=named, bases=len(bases), configs=len(configs))

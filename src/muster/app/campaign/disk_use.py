@@ -21,6 +21,7 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.text.number_format import format_file_size
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, format_duration
 
 # in the order that they are shown in
@@ -83,7 +84,7 @@ class KeptPaths:
 
 
 def describe_leftover(found: Leftover) -> str:
-    return f"{found.kind}: {format_leftover_size(found.bytes)} of outputs and logs"
+    return phrase("campaign.outputs_logs", kind=found.kind, leftover_size=format_leftover_size(found.bytes))
 
 
 def build_clean_decisions(person: Any, chosen: Sequence[Leftover], inside: Any) -> list[Decision]:
@@ -107,7 +108,7 @@ def describe_cleaning(events: Iterable[LoggedDecision], n: int) -> str | None:
     for event in events:
         decision = event.decision
         if decision.kind == "clean" and decision.attempt == n and not event.void:
-            return f"cleaned on {decision.at[:10]} by {decision.who}"
+            return phrase("campaign.cleaned", at=decision.at[:10], who=decision.who)
     return None
 
 
@@ -145,9 +146,14 @@ def format_clean_lines(found: Sequence[Leftover], most: int) -> Iterator[str]:
         if group:
             yield f"{format_leftover_size(sum(each.bytes for each in group)):>9}  {words}: {len(group)}"
             for each in group[:most]:
-                yield f"{format_leftover_size(each.bytes):>13}  {each.name}, written {format_duration(each.age_s)} ago"
+                yield phrase(
+                    "campaign.written_ago",
+                    leftover_size=format_leftover_size(each.bytes),
+                    name=each.name,
+                    duration=format_duration(each.age_s),
+                )
             if len(group) > most:
-                yield f"{'':>13}  and {len(group) - most} more"
+                yield phrase("campaign.more", value="", group=len(group) - most)
 
 
 FEWEST_SAMPLES = 5  # samples, before a trend is one
@@ -212,22 +218,32 @@ def find_large_logs(histories: Mapping[str, SignalHistory], boot: float) -> tupl
 def format_disk_lines(view: DiskOutlook | None, logs: Sequence[LargeLog], cut: bool) -> Iterator[str]:
     if view and view.too_small:
         end = (
-            "when the campaign ends is not known"
+            phrase("campaign.when_campaign_ends_not_known")
             if view.ends_in_s is None
-            else (f"the campaign needs about {format_duration(view.ends_in_s)} more")
+            else (phrase("campaign.campaign_needs_about_more", duration=format_duration(view.ends_in_s)))
         )
         yield (
-            f"the disk will be full in about {format_duration(view.full_in_s)}: "
-            f"{format_leftover_size(view.free)} are left, and it lost "
-            f"{format_leftover_size(view.rate * 3600)} an hour in the last {format_duration(view.over_s)}; {end}. "
-            "`muster clean` shows what can go"
+            phrase(
+                "campaign.disk_will_full_about_left_lost_hour",
+                duration=format_duration(view.full_in_s),
+                leftover_size=format_leftover_size(view.free),
+                leftover_size2=format_leftover_size(view.rate * 3600),
+                duration2=format_duration(view.over_s),
+                end=end,
+            )
         )
     for each in logs[:5]:
         cell, _, n = each.name.rpartition("@")
-        hint = "`logs: {max: 1G}` in campaign.yaml would keep their beginning and their end"
+        hint = phrase("campaign.logs_campaign_yaml_would_keep_their")
         yield (
-            f"{cell} attempt {n} writes much: its logs have {format_leftover_size(each.bytes)}, "
-            f"{format_leftover_size(each.rate)} a second{'; they are cut' if cut else '; ' + hint}"
+            phrase(
+                "campaign.attempt_writes_much_logs_second",
+                cell=cell,
+                n=n,
+                leftover_size=format_leftover_size(each.bytes),
+                leftover_size2=format_leftover_size(each.rate),
+                value="; they are cut" if cut else "; " + hint,
+            )
         )
 
 

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from muster.model.campaign_state import CampaignState, FinishStepRecord, ShutdownProgress
 from muster.text.hide_secrets import hide_secrets_in_text
+from muster.text.phrases import phrase
 
 POWER_OFF = "shutdown -h now || poweroff || halt"
 COUNTDOWN_S = 60.0
@@ -87,7 +88,7 @@ def list_finish_steps(state: CampaignState) -> list[FinishStep]:
         found += [FinishStep("cost", "report", "muster cost --report"), FinishStep("record", "report", "muster record")]
     found += [FinishStep(f"run-{at}", "run", str(line)) for at, line in enumerate(wanted.get("run", ()), 1)]
     if wanted.get("notify"):
-        found.append(FinishStep("notify", "notify", "tell everybody in notify:"))
+        found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody_notify")))
     if wanted.get("shutdown") or state.finish.wish:
         found.append(FinishStep("shutdown", "shutdown", power_off_command(state), countdown_seconds(state)))
     return found
@@ -123,7 +124,7 @@ def matrix_state_key(state: CampaignState) -> str:
     told = hashlib.sha256(state.campaign_hash.encode())
     for record in state.declared:
         completed = record.completed
-        how = f"{completed.n} {completed.token}" if completed else f"given up {record.given_up}"
+        how = f"{completed.n} {completed.token}" if completed else phrase("campaign.given_up", given_up=record.given_up)
         told.update(f"\0{record.cell.id} {how}".encode())
     return told.hexdigest()[:16]
 
@@ -236,13 +237,13 @@ def _build_shutdown_view(step: FinishStep, state: CampaignState, key: str | None
     stage, cancelled = state.finish.stage, state.finish.cancelled
     if stage is None or stage.key != key or stage.what == "dropped" or _is_stage_abandoned(stage, boot):
         if cancelled:
-            return StepView(step, "cancelled", why=f"cancelled by {cancelled}")
+            return StepView(step, "cancelled", why=phrase("campaign.cancelled", cancelled=cancelled))
         return StepView(step, "unclear" if state.finish.begun == key else "waiting")
     step = replace(step, what=stage.command or step.what)  # what is done may be another wish than what is wanted now
     why = {
-        "clear": "nothing stands against it; a second look follows",
-        "began": "the command is being run",
-        "counting": f"in {stage.countdown_s:.0f} s from {stage.at[11:19]}",
+        "clear": phrase("campaign.nothing_stands_against_second_look"),
+        "began": phrase("campaign.command_being_run"),
+        "counting": phrase("campaign.s_from", countdown_s=stage.countdown_s, at=stage.at[11:19]),
     }.get(stage.what, "")
     if stage.what in ("ended", "failed"):
         return StepView(step, _STAGE_STANDINGS[stage.what], None, stage.at, "; ".join(stage.reasons), ".muster/finish")
@@ -284,14 +285,14 @@ def describe_finish(found: FinishView) -> list[str]:
     lines = []
     well = [_step_name_with_verdict(each) for each in found.steps if each.standing == "done"]
     if well:
-        lines.append(f"finish: {', '.join(well)} done")
+        lines.append(phrase("campaign.finish_done", well=", ".join(well)))
     for each in found.steps:
         line = _describe_step(each)
         if line:
             lines.append(f"finish: {line}")
     waiting = [each.step.name for each in found.steps if each.standing == "waiting" and each.step.kind != "shutdown"]
     if found.settled and not found.due and waiting and not found.failed:
-        lines.append(f"finish: {', '.join(waiting)} not done yet; `muster up` goes on with it")
+        lines.append(phrase("campaign.finish_not_done_yet_up_goes", waiting=", ".join(waiting)))
     return lines
 
 
@@ -309,19 +310,19 @@ def _describe_step(each: StepView) -> str:
     what = hide_secrets_in_text(each.step.what)
     name = f"{each.step.name} (`{what}`)"
     if each.standing == "waiting" and each.step.kind == "shutdown":
-        return f"powered off when all is done: `{what}`. `muster shutdown --cancel` prevents it"
+        return phrase("campaign.powered_off_when_all_done_shutdown", what=what)
     if each.standing == "under way":
         more = f": {each.why}" if each.why else ""
-        return f"{name} is under way since {(each.began or '')[11:19]}{more}"
+        return phrase("campaign.under_way_since", name=name, value=(each.began or "")[11:19], more=more)
     if each.standing == "failed":
-        more = f"; its output is in {each.folder}" if each.folder else ""
-        return f"{name} failed: {each.why}{more}. Fix it, then `muster up` tries it again"
+        more = phrase("campaign.output", folder=each.folder) if each.folder else ""
+        return phrase("campaign.failed_fix_then_up_tries_again", name=name, why=each.why, more=more)
     if each.standing == "refused":
-        return f"shutdown waits: {'; '.join(each.reasons)}. `muster shutdown --cancel` takes it back"
+        return phrase("campaign.shutdown_waits_shutdown_cancel_takes", reasons="; ".join(each.reasons))
     if each.standing == "counting down":
-        return f"SHUTDOWN {each.why}: `{what}`. `muster shutdown --cancel` stops it"
+        return phrase("campaign.shutdown_shutdown_cancel_stops", why=each.why, what=what)
     if each.standing == "cancelled":
-        return f"shutdown was {each.why}; `muster shutdown --when-done` asks for it again"
+        return phrase("campaign.shutdown_shutdown_when_done_asks_again", why=each.why)
     if each.standing == "unclear":
-        return "the machine was powered off for this before, or nearly so; it is not repeated by itself"
+        return phrase("campaign.machine_powered_off_before_nearly_so")
     return ""

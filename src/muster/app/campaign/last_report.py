@@ -13,6 +13,7 @@ import msgspec
 from muster.files.safe_open import read_regular_file
 from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
 
@@ -117,13 +118,13 @@ def _changes_since_report(
         now, jobs = digest_campaign_sections(state.campaign, state.origin), jobs_behind_results(state.campaign)
         changed = [name for name, digest in now.items() if stamp.basis.sections.get(name) != digest]
         if changed and not (told.file and told.file == campaign_file_digest(root)):
-            yield f"campaign.yaml changed: {', '.join(changed)}"
+            yield phrase("campaign.campaign_yaml_changed", changed=", ".join(changed))
         if changed:  # a file that was not taken in: the matrix that is known here is another one
             return
     records = {record.cell.id: record for record in state.declared if record.cell.job in jobs}
     yield from _cell_changes_since_report(stamp.basis, records)
     if stamp.basis.accepted != accepted():
-        yield "a red flag was accepted since"
+        yield phrase("campaign.red_flag_accepted_since")
 
 
 def _cell_changes_since_report(known: _StampedBasis, records: Mapping[str, CellRecord]) -> Iterator[str]:
@@ -140,13 +141,13 @@ def _cell_changes_since_report(known: _StampedBasis, records: Mapping[str, CellR
         if not record.done and name not in known.cells and name not in known.missing
     ]
     if new:
-        yield f"{join_few_names(new, MOST_CELLS_NAMED)} came in since"
+        yield phrase("campaign.came_since", few_names=join_few_names(new, MOST_CELLS_NAMED))
     if lost:
-        yield f"{join_few_names(lost, MOST_CELLS_NAMED)}: not DONE any more, or no longer declared"
+        yield phrase("campaign.not_done_any_more_no_longer_declared", few_names=join_few_names(lost, MOST_CELLS_NAMED))
     if again:
-        yield f"{join_few_names(again, MOST_CELLS_NAMED)}: run again since"
+        yield phrase("campaign.run_again_since", few_names=join_few_names(again, MOST_CELLS_NAMED))
     if missing:
-        yield f"{join_few_names(missing, MOST_CELLS_NAMED)}: declared since, and missing"
+        yield phrase("campaign.declared_since_missing", few_names=join_few_names(missing, MOST_CELLS_NAMED))
 
 
 def campaign_file_digest(root: Path) -> str:

@@ -50,6 +50,7 @@ from muster.model.decision import OUTRUN_REASON, Decision
 from muster.model.errors import CampaignInvalid, Mistake, MusterError, UsageError
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 from muster.spec.read_yaml import locate_mistakes
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 SUBMIT_TRIES = 5  # rounds that may be taken in while a campaign is
@@ -92,7 +93,7 @@ def read_campaign_file(file: Path, text: str | None = None) -> LoadedCampaign:
         text = file.read_text(encoding="utf-8") if text is None else text
     except UnicodeDecodeError as error:
         line = file.read_bytes()[: error.start].count(b"\n") + 1
-        mistake = Mistake("the file is not UTF-8 text", line, 1, "save it as UTF-8")
+        mistake = Mistake(phrase("campaign.file_not_utf_8_text"), line, 1, phrase("campaign.save_utf_8"))
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
     learn_secrets({}, to_builtins(parsed.campaign))  # whatever is said about it from here on
@@ -157,14 +158,25 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
         names = {a.name: [v.name for v in a.values] for a in campaign.axes} | {"job": [j.name for j in campaign.jobs]}
         if not sign or axis not in names:
             near = difflib.get_close_matches(axis, names, 1)
-            hint = f"did you mean {near[0]}?" if near else f"axes are {', '.join(names)}"
-            raise UsageError(f"--only {text}: there is no axis {axis!r}", hint=f"{hint} Write --only seed=2,3")
+            hint = (
+                phrase("campaign.did_you_mean", near=near[0])
+                if near
+                else phrase("campaign.axes_2", names=", ".join(names))
+            )
+            raise UsageError(
+                phrase("campaign.only_there_no_axis", text=text, axis=axis),
+                hint=phrase("campaign.write_only_seed_2_3", hint=hint),
+            )
         chosen = tuple(value.strip() for value in values.split(","))
         for value in chosen:
             if value not in names[axis]:
                 near = difflib.get_close_matches(value, names[axis], 1)
-                hint = f"did you mean {near[0]}?" if near else f"values are {', '.join(names[axis][:10])}"
-                raise UsageError(f"--only {text}: the axis {axis} has no value {value!r}", hint=hint)
+                hint = (
+                    phrase("campaign.did_you_mean", near=near[0])
+                    if near
+                    else phrase("campaign.values_2", value=", ".join(names[axis][:10]))
+                )
+                raise UsageError(phrase("campaign.only_axis_no_value", text=text, axis=axis, value=value), hint=hint)
         only.append({axis: chosen})
     return tuple(only)
 
@@ -198,7 +210,11 @@ def submit_campaign(
         if refused != OUTRUN_REASON:
             break
     if refused == OUTRUN_REASON:
-        raise MusterError(f"{refused}, and again; nothing was changed", where=str(desk.root), hint="try again")
+        raise MusterError(
+            phrase("campaign.again_nothing_changed", refused=refused),
+            where=str(desk.root),
+            hint=phrase("campaign.try_again"),
+        )
     if refused:
         raise held_campaign_error(refused)
     enter_register(desk.state, found.campaign.name, desk.clock.wall(), moving=True)
@@ -213,7 +229,7 @@ def _release_decision(desk: CampaignHandle, found: LoadedCampaign, before: Campa
     last = next(each.decision for each in reversed(desk.store.events()) if each.decision.kind == "hold")
     changed = load_campaign_snapshot(desk.state, before.campaign_hash).text != found.text
     if not (changed or why_environment_is_missing(before)) or not last.who.startswith("controller"):
-        raise held_campaign_error(f"the campaign is held: {before.intent.reason}")
+        raise held_campaign_error(phrase("campaign.campaign_held", reason=before.intent.reason))
     return desk.person(
         "release", CHANGED_FILE_REASON if changed else RECORDED_ANEW, data={"held_for": before.intent.reason}
     )
@@ -224,10 +240,8 @@ def _refuse_former_names(desk: CampaignHandle, campaign: Campaign, before: Campa
     former = {each.born: name for name, record in before.cells.items() for each in record.attempts} if before else {}
     for cell in list_campaign_cells(campaign) if any(former) else ():
         if cell.id in former:
-            what = (
-                f"{cell.id} was renamed to {former[cell.id]}, and its attempts keep their folders; nothing was changed"
-            )
-            hint = "write the new name in campaign.yaml (`muster rename` does), or choose another one"
+            what = phrase("campaign.renamed_attempts_keep_their_folders", id=cell.id, former=former[cell.id])
+            hint = phrase("campaign.write_new_name_campaign_yaml_rename")
             raise UsageError(what, where=str(desk.file), hint=hint, code="renamed")
 
 
@@ -300,7 +314,7 @@ def money_as_json(campaign: Campaign) -> dict[str, Any] | None:
 
 
 def held_campaign_error(said: str) -> UsageError:
-    error = UsageError(said, hint="`muster release` lets it go on", code="held")
+    error = UsageError(said, hint=phrase("campaign.release_lets_go"), code="held")
     error.exit = 3
     return error
 
@@ -310,14 +324,16 @@ def _filter_decision(desk: CampaignHandle, campaign: Campaign, only: CellFilter)
     chosen = [{axis: list(values) for axis, values in part.items()} for part in only]
     data = {"only": chosen, "left_out": left_out, "with_up": True}
     return desk.person(
-        "filter", f"--only {format_cell_filter(only)} leaves out {format_count(len(left_out))}", data=data
+        "filter",
+        phrase("campaign.only_leaves_out", cell_filter=format_cell_filter(only), count=format_count(len(left_out))),
+        data=data,
     )
 
 
 def _describe_changes(what: DefinitionChanges) -> str:
     named = {"new": what.new, "gone": what.gone, "changed": what.changed, "changed after DONE": what.changed_done}
     said = [f"{len(cells)} {word}" for word, cells in named.items() if cells]
-    return "taken in" + (f": {', '.join(said)}" if said else "")
+    return phrase("campaign.taken") + (f": {', '.join(said)}" if said else "")
 
 
 def check_machine_fit(root: Path, found: LoadedCampaign, only: CellFilter) -> tuple[Mistake, ...]:
@@ -337,7 +353,7 @@ def refuse_preflight_failures(root: Path, placed: Sequence[Mistake]) -> tuple[Mi
             f"{root / CAMPAIGN_FILE_NAME}:{first.line}:{first.column}" if first.line else str(root / CAMPAIGN_FILE_NAME)
         )
         what = "; ".join(each.message for each in failures)
-        raise MusterError(f"{what}; nothing was started", where=where, hint=first.hint, code="preflight")
+        raise MusterError(phrase("campaign.nothing_started", what=what), where=where, hint=first.hint, code="preflight")
     return tuple(each for each in placed if each.level == "warning")
 
 

@@ -11,6 +11,7 @@ from muster.app.campaign.finish_steps import BeginStep, FinishStep, NothingDue, 
 from muster.engine.plan.cell_standing import format_cell_filter
 from muster.model.campaign_state import CampaignState, FinishStepRecord
 from muster.model.variant import VARIANT_AXIS
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 ROUND_STEP_PREFIX = "round-"
@@ -91,7 +92,7 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
         rounds_at_most(state),
         len(loop.variants),
         loop.stopped,
-        step.why or "it failed" if step else "",
+        step.why or phrase("campaign.failed") if step else "",
         f".muster/finish/{step.step}/{step.n}" if step else "",
         format_cell_filter(state.only) if filter_excludes_new_variants(state) else "",
         is_next_round_due(state),
@@ -100,18 +101,20 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
 
 def describe_loop_progress(view: LoopProgress) -> str:
     """One line for people."""
-    at = f"loop: round {view.round} of {view.rounds}, {format_count(view.variants, 'variant')}"
+    at = phrase(
+        "campaign.loop_round", round=view.round, rounds=view.rounds, count=format_count(view.variants, "variant")
+    )
     following = view.round + 1
     if view.failed:
-        where = f"its output is in {view.folder}. Fix it, then `muster up` tries it again"
-        return f"{at}; round {following} could not be proposed: {view.failed}; {where}"
+        where = phrase("campaign.output_fix_then_up_tries_again", folder=view.folder)
+        return phrase("campaign.round_could_not_proposed", at=at, following=following, failed=view.failed, where=where)
     if view.stopped:
-        return f"{at}; no round {following}: {view.stopped}. `muster loop report` tells what it brought"
+        return phrase("campaign.no_round_loop_report_tells_what", at=at, following=following, stopped=view.stopped)
     if view.left_out:
-        return f"{at}; no round {following} while --only {view.left_out} holds; `muster loop run` goes on"
+        return phrase("campaign.no_round_while_only_holds_loop_run", at=at, following=following, left_out=view.left_out)
     if view.due:
-        return f"{at}; round {following}, or the reason why none comes, is on its way"
-    return f"{at}; the next one comes when all of this one is over"
+        return phrase("campaign.round_reason_why_none_comes_way", at=at, following=following)
+    return phrase("campaign.next_one_comes_when_all_one_over", at=at)
 
 
 def loop_progress_as_json(view: LoopProgress) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -42,17 +43,14 @@ def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names
     from muster.app.campaign.load_campaign import read_campaign_file, with_current_variants
 
     if not desk.file.is_file():
-        raise UsageError(
-            "campaign.yaml is gone: what would run can't be told; nothing was changed", where=str(desk.file)
-        )
+        raise UsageError(phrase("campaign.campaign_yaml_gone_what_would_run_cant"), where=str(desk.file))
     now = _definition_hashes_now(
         desk, state, with_current_variants(read_campaign_file(desk.file), state).campaign, names
     )
     changed = [name for name in names if now.get(name) != state.cells[name].hash]
     if changed:
         raise UsageError(
-            "campaign.yaml, or a config file that it names, has changed since it was taken in: "
-            f"{join_few_names(changed, MOST_NAMED_CELLS)} would run the old definition; nothing was changed",
+            phrase("campaign.campaign_yaml_config_file_names", few_names=join_few_names(changed, MOST_NAMED_CELLS)),
             where=str(desk.file),
             hint=hint,
             code="not_taken_in",
@@ -175,12 +173,12 @@ def _other_slot_holders(machine: Machine, state: CampaignState) -> list[str]:
     try:
         held = machine.slot_holders()
     except PermissionError:
-        return [f"slots are held by {ClosedLease(str(slots_home() / 'slots'), '', 0, '')}"]
+        return [phrase("campaign.slots_held", closedlease=ClosedLease(str(slots_home() / "slots"), "", 0, ""))]
     except OSError:
         return []
     wanted = state.campaign.slots
     others = {name: who for name, who in held.items() if who.token not in ours and is_campaign_slot(wanted, name)}
-    return [f"{name} is held by {who}" for name, who in others.items()]
+    return [phrase("campaign.held", name=name, who=who) for name, who in others.items()]
 
 
 def _last_report_view(desk: CampaignHandle, state: CampaignState) -> ReportView | None:
@@ -236,7 +234,7 @@ def read_controller_status(desk: CampaignHandle) -> ControllerStatus:
         return ControllerStatus(False, trouble=_describe_lost_controller(desk))
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_LOCK_S else None
-    trouble = holder.trouble or (f"it has not beaten for {silent:.0f} s" if hung else "")
+    trouble = holder.trouble or (phrase("campaign.not_beaten_s", silent=silent) if hung else "")
     return ControllerStatus(hung is None, holder.pid, format_iso_time(holder.since), trouble)
 
 
@@ -248,4 +246,6 @@ def _describe_lost_controller(desk: CampaignHandle) -> str:
     if words is None:
         return ""
     log = desk.state / "controller.log"
-    return f"{words.how}; the guard starts it again at {format_iso_time(words.next)[11:19]}; {log} says more"
+    return phrase(
+        "campaign.guard_starts_again_says_more", how=words.how, value=format_iso_time(words.next)[11:19], log=log
+    )

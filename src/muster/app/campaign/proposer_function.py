@@ -23,6 +23,7 @@ from typing import Any
 
 from muster.files.safe_open import read_regular_file
 from muster.model.errors import MusterError
+from muster.text.phrases import phrase
 
 PYTHON_SUFFIX = ".py"
 MOST_DOTS = 200  # between names in one word
@@ -56,37 +57,45 @@ class ProposerFunction:
         if self.file is None:
             with _campaign_importable(self.root), contextlib.suppress(ValueError):
                 found = importlib.util.find_spec(self.place.partition(".")[0])
-            hint = "install it where Muster is, or name a file: my_rules.py:propose"
-            return ("", "") if found else (f"there is no module {self.place}", hint)
+            hint = phrase("campaign.install_where_name_file_my_rules_py")
+            return ("", "") if found else (phrase("campaign.there_no_module_2", place=self.place), hint)
         try:
             source = read_regular_file(self.file, LARGEST_SOURCE)
         except OSError as error:
-            return f"{self.place} can't be read: {error.strerror}", "files are looked for in the campaign's folder"
+            return phrase("campaign.cant_read_2", place=self.place, strerror=error.strerror), phrase(
+                "campaign.files_looked_campaigns_folder"
+            )
         try:
             names = _bound_names(parse_python_source(source, self.place))
         except (MemoryError, RecursionError):
-            return f"{self.place}: it is nested too deep to be read", "fix it there"
+            return phrase("campaign.nested_too_deep_read", place=self.place), phrase("campaign.fix_there")
         except (SyntaxError, ValueError) as error:
             line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", "fix it there"
+            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", phrase(
+                "campaign.fix_there"
+            )
         if names is None or self.name in names:
             return "", ""
         near = difflib.get_close_matches(self.name, names, 1)
-        hint = f"did you mean {self.place}:{near[0]}?" if near else f"write `def {self.name}(run):` there"
-        return f"{self.place} has no function {self.name}", hint
+        hint = (
+            phrase("campaign.did_you_mean_6", place=self.place, near=near[0])
+            if near
+            else phrase("campaign.write_def_run_there", name=self.name)
+        )
+        return phrase("campaign.no_function_2", place=self.place, name=self.name), hint
 
     # -- calls
 
     def load(self) -> Callable[[Any], Any]:
         what, hint = self.mistake()
         if what:
-            raise MusterError(f"loop.propose: {what}", where=self.text, hint=hint)
+            raise MusterError(phrase("campaign.loop_propose_3", what=what), where=self.text, hint=hint)
         with self._told(), _campaign_importable(self.root):
             module = self._module()
         found = getattr(module, self.name, None)
         if not callable(found):
-            said = "is no function" if found is not None else "is not there"
-            raise MusterError(f"loop.propose: {self.name} {said}", where=self.place)
+            said = phrase("campaign.no_function") if found is not None else phrase("campaign.not_there")
+            raise MusterError(phrase("campaign.loop_propose_2", name=self.name, said=said), where=self.place)
         return found  # type: ignore[no-any-return]
 
     def call(self, function: Callable[[Any], Any], given: Any, seed: int) -> Any:
@@ -114,9 +123,9 @@ class ProposerFunction:
             yield
         except (Exception, SystemExit) as error:
             raise MusterError(
-                f"loop.propose: {type(error).__name__}: {error}".rstrip(": "),
+                phrase("campaign.loop_propose", name=type(error).__name__, error=error).rstrip(": "),
                 where=self._line(error),
-                hint="fix it there; nothing was proposed, and `muster up` asks again",
+                hint=phrase("campaign.fix_there_nothing_proposed_up_asks"),
             ) from None
 
     def _line(self, error: BaseException) -> str:
@@ -153,7 +162,7 @@ def parse_python_source(source: bytes, name: str) -> ast.Module:
     text = source.decode(encoding)
     for chain in re.split(r"[^\w.]+", re.sub(r"[ \t\f]+|\\\r?\n", "", text)):
         if chain.count(".") > MOST_DOTS:
-            raise RecursionError("a chain of names")
+            raise RecursionError(phrase("campaign.chain_names"))
     return ast.parse(text, name)
 
 

@@ -31,6 +31,7 @@ from muster.files.campaign_register import (
 from muster.files.muster_home import private_home
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 RegisterStanding = Literal["there", "moved", "gone", "unread"]
 
@@ -76,12 +77,12 @@ def describe_unfinished_work(state: CampaignState, boot: float) -> str:
         return ""
     left = sum(not (record.done or record.given_up is not None) for record in state.declared)
     if left or state.open_attempts:
-        return f"{left or len(state.open_attempts)} of {len(state.declared)} cells are not done"
+        return phrase("campaign.cells_not_done", left=left or len(state.open_attempts), declared=len(state.declared))
     if not is_matrix_settled(state):
-        return "its loop has not come to its end"
+        return phrase("campaign.loop_not_come_end")
     view = build_finish_view(state, boot)
     undone = [f"{each.step.name} is {each.standing}" for each in view.undone] if view else []
-    return f"its finish is not done: {', '.join(undone)}" if undone else ""
+    return phrase("campaign.finish_not_done", undone=", ".join(undone)) if undone else ""
 
 
 def listed_campaign_as_json(each: ListedCampaign) -> dict[str, Any]:
@@ -177,15 +178,17 @@ def _unknown_campaign_error(what: str, known: list[RegisterEntry | UnreadEntry])
 
     names = [name for each in known for name in (each.id, each.path)]
     near = difflib.get_close_matches(what, names, 1)
-    hint = f"did you mean {near[0]}?" if near else "`muster ls` shows paths, `muster ls --json` ids too"
-    return UsageError(f"the register has no campaign {what!r}", where=str(private_home() / REGISTER_FOLDER), hint=hint)
+    hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.ls_shows_paths_ls_json_ids_too")
+    return UsageError(
+        phrase("campaign.register_no_campaign", what=what), where=str(private_home() / REGISTER_FOLDER), hint=hint
+    )
 
 
 def _refuse_working_campaign(entry: RegisterEntry | UnreadEntry) -> None:
     place = locate_registered_campaign(entry) if isinstance(entry, RegisterEntry) else None
     if place and place.root and installed_services().storage.lock(place.root / ".muster", SystemClock()).held():
         raise UsageError(
-            "a controller works on it: it would be entered again",
+            phrase("campaign.controller_works_would_entered_again"),
             where=str(place.root),
             hint=f"`muster -C {shlex.quote(str(place.root))} down` first",
         )

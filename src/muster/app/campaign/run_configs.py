@@ -29,6 +29,7 @@ from muster.model.variant import VARIANT_AXIS, LoopRecord, Variant
 from muster.rules.config_paths import UnreadableConfig, config_kind_of_file
 from muster.rules.edit_config import EditsRefused, digest_config, edit_config_text, parse_config
 from muster.rules.edits import describe_value_kind
+from muster.text.phrases import phrase
 
 
 def write_run_configs(texts: Mapping[str, str], originals: Mapping[str, Sequence[Path]]) -> None:
@@ -38,8 +39,8 @@ def write_run_configs(texts: Mapping[str, str], originals: Mapping[str, Sequence
     """
     for path, text in texts.items():
         if _holds_other_values(Path(path), text):
-            what = "a config with this name is there already, and it is another one; nothing was changed"
-            raise MusterError(what, where=path, hint="was it changed by hand? Move it away, and try again")
+            what = phrase("campaign.config_name_there_already_another_one")
+            raise MusterError(what, where=path, hint=phrase("campaign.changed_hand_move_away_try_again"))
         mode = PRIVATE_FILE if STATE_FOLDER in Path(path).parts else mode_no_wider_than(*originals.get(path, ()))
         write_once_durably(Path(path), text.encode(), mode, "campaign.write")
 
@@ -102,7 +103,9 @@ def find_base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Varian
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(
                     Mistake(
-                        f"{_path_from_campaign_root(file, root)}: {said}", path=place, hint="it must be a config file"
+                        f"{_path_from_campaign_root(file, root)}: {said}",
+                        path=place,
+                        hint=phrase("campaign.must_config_file"),
                     )
                 )
     return list(found.values()), mistakes
@@ -112,8 +115,12 @@ def _refuse_config_without_keys(file: Path) -> None:
     """A list or a lone value can be read and is no config: no path of an edit has a name in it."""
     tree = parse_config(read_config_text(file), config_kind_of_file(file.name)).tree
     if not isinstance(tree, dict):
-        found = "it is empty" if tree is None else f"it is {describe_value_kind(tree)}, not a mapping"
-        raise UnreadableConfig(f"{found}: a config has keys")
+        found = (
+            phrase("campaign.empty")
+            if tree is None
+            else phrase("campaign.not_mapping", value_kind=describe_value_kind(tree))
+        )
+        raise UnreadableConfig(phrase("campaign.config_keys", found=found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +182,14 @@ def _add_recorded_origin(base: Variant, every: Sequence[Variant]) -> Variant:
 
 def explain_fixed_variants(state: CampaignState) -> dict[str, str]:
     """Variants whose config something rests on, each with what it is."""
-    found = {each.parent: "others were made from it" for each in state.loop.variants if each.parent}
-    found |= {each.name: "it is no base" for each in state.loop.variants if not each.source}
+    found = {each.parent: phrase("campaign.others_were_made_from") for each in state.loop.variants if each.parent}
+    found |= {each.name: phrase("campaign.no_base") for each in state.loop.variants if not each.source}
     for record in state.cells.values():
         for axis, value in record.cell.values:
             if axis == VARIANT_AXIS and record.open:
-                found[value.name] = "a run of it is not over"
+                found[value.name] = phrase("campaign.run_not_over")
             elif axis == VARIANT_AXIS and any(attempt.was_done for attempt in record.attempts):
-                found[value.name] = "it has a good run"
+                found[value.name] = phrase("campaign.good_run")
     return found
 
 
@@ -193,11 +200,14 @@ def replace_corrected_variants(variants: Sequence[Variant], mended: Sequence[Var
 
 
 def _warn_corrected_base(base: Variant, own: Variant, root: Path) -> Mistake:
-    what = (
-        f"{_path_from_campaign_root(Path(base.config), root)} was fixed: {own.name} runs with it, for it "
-        "never had a good run"
+    what = phrase(
+        "campaign.fixed_runs_never_good_run",
+        path_from_campaign_root=_path_from_campaign_root(Path(base.config), root),
+        name=own.name,
     )
-    hint = f"what ran before had {_path_from_campaign_root(Path(own.config), root)}, which stays"
+    hint = phrase(
+        "campaign.what_ran_before_which_stays", path_from_campaign_root=_path_from_campaign_root(Path(own.config), root)
+    )
     return Mistake(what, path="loop.base", hint=hint, level="warning")
 
 
@@ -207,21 +217,26 @@ def _warn_known_base(
     """Of a file that was taken in before (`own`), or whose values are another's (`same`)."""
     file = _path_from_campaign_root(Path(base.config), root)
     if own and own.digest != base.digest and not (same and own.name not in stays):
-        what = f"{file} has changed since it was taken in: {own.name} stays as it was"
+        what = phrase("campaign.changed_since_taken_stays", file=file, name=own.name)
         because = f", for {why}" if (why := stays.get(own.name)) else ""
-        hint = (
-            f"it goes with {_path_from_campaign_root(Path(own.config), root)}{because}; to try the new "
-            "values give the file another name"
+        hint = phrase(
+            "campaign.goes_try_new_values_give_file_another",
+            path_from_campaign_root=_path_from_campaign_root(Path(own.config), root),
+            because=because,
         )
         yield Mistake(what, path="loop.base", hint=hint, level="warning")
     elif own and same and same is not own:
-        what = f"{file} is the same config as {same.name} now, and {own.name} stays as it was"
-        yield Mistake(what, path="loop.base", hint="change it, or take it out of `base:`", level="warning")
+        what = phrase("campaign.same_config_now_stays", file=file, name=same.name, name2=own.name)
+        yield Mistake(what, path="loop.base", hint=phrase("campaign.change_take_out_base"), level="warning")
     elif (
         own is None and same and same.source
     ):  # one without a source was proposed, or made by a person: it is that file
-        what = f"{file} is the same config as {_path_from_campaign_root(Path(same.source), root)}, and is not run again"
-        yield Mistake(what, path="loop.base", hint="drop one of them", level="warning")
+        what = phrase(
+            "campaign.same_config_not_run_again",
+            file=file,
+            path_from_campaign_root=_path_from_campaign_root(Path(same.source), root),
+        )
+        yield Mistake(what, path="loop.base", hint=phrase("campaign.drop_one_them"), level="warning")
 
 
 def place_variant_copy(variant: Variant, root: Path) -> Variant:
@@ -238,7 +253,11 @@ def _config_files_of_entry(written: str, root: Path, place: str, mistakes: list[
     names = sorted(glob_paths(written, root)) if glob.has_magic(written) else [written]
     if not names:
         mistakes.append(
-            Mistake(f"a file that fits {written} does not exist", path=place, hint=suggest_config_name(written, root))
+            Mistake(
+                phrase("campaign.file_fits_does_not_exist", written=written),
+                path=place,
+                hint=suggest_config_name(written, root),
+            )
         )
     for name in names:
         file = root / name
@@ -246,7 +265,11 @@ def _config_files_of_entry(written: str, root: Path, place: str, mistakes: list[
             yield file
         elif not glob.has_magic(written):
             mistakes.append(
-                Mistake(f"the config {written} does not exist", path=place, hint=suggest_config_name(written, root))
+                Mistake(
+                    phrase("campaign.config_does_not_exist", written=written),
+                    path=place,
+                    hint=suggest_config_name(written, root),
+                )
             )
 
 
@@ -255,14 +278,20 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
     try:
         lines = read_regular_file(file, LARGEST_RUN_CONFIG).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
-        hint = "save it as UTF-8, one name on each line"
+        said = error.strerror if isinstance(error, OSError) else phrase("campaign.no_utf_8_text")
+        hint = phrase("campaign.save_utf_8_one_name_each_line")
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             hint = suggest_config_name(_path_from_campaign_root(file, root), root)
         elif isinstance(error, OSError):
-            hint = "@ stands before a text file with the name of one config on each line"
+            hint = phrase("campaign.stands_before_text_file_name_one")
         mistakes.append(
-            Mistake(f"the list {_path_from_campaign_root(file, root)} can't be read: {said}", path=place, hint=hint)
+            Mistake(
+                phrase(
+                    "campaign.list_cant_read", path_from_campaign_root=_path_from_campaign_root(file, root), said=said
+                ),
+                path=place,
+                hint=hint,
+            )
         )
         return
     missing = 0
@@ -276,21 +305,30 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
             yield root / name
         elif missing < MOST_MISSING:
             missing += 1
-            said = f"{_path_from_campaign_root(file, root)}, line {number}: the config {name} does not exist"
+            said = phrase(
+                "campaign.line_config_does_not_exist",
+                path_from_campaign_root=_path_from_campaign_root(file, root),
+                number=number,
+                name=name,
+            )
             mistakes.append(Mistake(said, path=place, hint=suggest_config_name(name, root)))
         else:
-            said = f"{_path_from_campaign_root(file, root)}, from line {number} on, may name more that do not exist"
-            mistakes.append(Mistake(said, path=place, hint="mend those before it first"))
+            said = phrase(
+                "campaign.from_line_may_name_more_do_not_exist",
+                path_from_campaign_root=_path_from_campaign_root(file, root),
+                number=number,
+            )
+            mistakes.append(Mistake(said, path=place, hint=phrase("campaign.mend_those_before_first")))
             return
 
 
 def read_config_text(file: Path) -> str:
     if file.stat().st_size > LARGEST_RUN_CONFIG:
-        raise UnreadableConfig("it is larger than 16 MB")
+        raise UnreadableConfig(phrase("campaign.larger_than_16_mb"))
     try:
         return read_regular_file(file, LARGEST_RUN_CONFIG).decode("utf-8")
     except UnicodeDecodeError:
-        raise UnreadableConfig("it is no UTF-8 text") from None
+        raise UnreadableConfig(phrase("campaign.no_utf_8_text")) from None
 
 
 def variant_from_file(file: Path, taken: set[str]) -> Variant:
@@ -307,7 +345,9 @@ def suggest_config_name(written: str, root: Path) -> str:
     known = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(Path(written).name, known, 1)
     return (
-        f"did you mean {Path(written).with_name(near[0])}?" if near else "names are relative to the campaign's folder"
+        phrase("campaign.did_you_mean_2", with_name=Path(written).with_name(near[0]))
+        if near
+        else phrase("campaign.names_relative_campaigns_folder")
     )
 
 
@@ -356,7 +396,7 @@ def _add_configs_to_job(
         mistakes += wrong
         return job
     configs: dict[str, str] = {}
-    digests = {base.digest: "the base"}
+    digests = {base.digest: phrase("campaign.base")}
     for key, edits in _edit_combinations(campaign, job):
         try:
             made = edit_config_text(base.text, base.kind, edits)
@@ -366,8 +406,8 @@ def _add_configs_to_job(
             ]
             continue
         if key and (first := digests.setdefault(digest_config(made.tree), key)) != key:
-            what = f"job {job.name}: {key} runs with the very config of {first}"
-            hint = "two names for one config give the same numbers twice; change an edit, or drop one"
+            what = phrase("campaign.job_runs_very_config", name=job.name, key=key, first=first)
+            hint = phrase("campaign.two_names_one_config_give_same_numbers")
             mistakes.append(Mistake(what, path=_place_of_job_config(job), hint=hint, level="warning"))
         configs[key] = _axis_config_path(root, base, made.text)
         texts[configs[key]] = made.text
@@ -386,7 +426,7 @@ def _place_of_job_config(job: Job) -> str:
 def _unreadable_base_mistake(job: Job, root: Path, error: Exception) -> Mistake:
     name, missing = os.path.relpath(job.config, root), isinstance(error, OSError)
     said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    hint = suggest_config_name(name, root) if missing else "it must be a config: JSON, YAML or TOML"
+    hint = suggest_config_name(name, root) if missing else phrase("campaign.must_config_json_yaml_toml")
     return Mistake(f"job {job.name}: {name}: {said}", path=_place_of_job_config(job), hint=hint)
 
 

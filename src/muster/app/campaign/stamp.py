@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from muster.app.campaign.last_report import ReportVerdict
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 
@@ -105,7 +106,12 @@ class Stamp:
 def stamp_footer(basis: StampBasis, version: str, path: str) -> str:
     """For texts that travel without their stamp."""
     partial = f"PARTIAL {basis.k}/{basis.n}; " if set(basis.missing) - set(basis.cleared) else ""
-    return (
-        f"{partial}{basis.k} of {format_count(basis.n)}; campaign {basis.campaign}; muster {version}; "
-        f"`muster trace {path}`"
+    return phrase(
+        "campaign.campaign_trace",
+        partial=partial,
+        k=basis.k,
+        count=format_count(basis.n),
+        campaign=basis.campaign,
+        version=version,
+        path=path,
     )

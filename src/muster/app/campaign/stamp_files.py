@@ -26,6 +26,7 @@ from muster.files.safe_open import FileTooLarge, read_regular_file
 from muster.files.state_folder import read_outside_paths
 from muster.model.campaign_location import CampaignLocation, campaign_folder_in_path
 from muster.model.errors import MusterError
+from muster.text.phrases import phrase
 
 
 def make_stamp_relative(stamp: Stamp, where: CampaignLocation) -> Stamp:
@@ -208,9 +209,13 @@ def read_stamp(root: Path, made: str) -> Stamp | None:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
-        first = "move it away, then " if isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES) else ""
-        again = f"{first}make it anew: `muster {COMMAND_BY_STAMP.get(made.partition('-')[0], 'report')}`"
-        raise MusterError(f"a stamp can't be read: {why}", where=str(path), hint=again) from None
+        first = (
+            phrase("campaign.move_away_then")
+            if isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
+            else ""
+        )
+        again = phrase("campaign.make_anew", first=first, get=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
+        raise MusterError(phrase("campaign.stamp_cant_read", why=why), where=str(path), hint=again) from None
 
 
 def _whereabouts_of_root(root: Path) -> CampaignLocation:
@@ -240,16 +245,16 @@ def explain_failed_writes(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = Path(error.filename or root / REPORTS_FOLDER)
-        why, first = error.strerror or str(error), "fix it"
+        why, first = error.strerror or str(error), phrase("campaign.fix")
         if isinstance(error, IsADirectoryError):
-            why, first = "a folder stands where a file belongs", "move it away"
+            why, first = phrase("campaign.folder_stands_where_file_belongs"), phrase("campaign.move_away")
         elif isinstance(error, FileExistsError | NotADirectoryError):
             where = next((each for each in (where, *where.parents) if each.is_file()), where)
-            why, first = "a file stands where a folder belongs", "move it away"
+            why, first = phrase("campaign.file_stands_where_folder_belongs"), phrase("campaign.move_away")
         elif error.errno == errno.ENOSPC:
-            first = "free some space"
-        hint = f"what was there before is whole; {first} and try again"
-        raise MusterError(f"the reports could not be written: {why}", where=str(where), hint=hint) from None
+            first = phrase("campaign.free_some_space")
+        hint = phrase("campaign.what_there_before_whole_try_again", first=first)
+        raise MusterError(phrase("campaign.reports_could_not_written", why=why), where=str(where), hint=hint) from None
 
 
 def write_stamped_text(desk: CampaignHandle, status: Status, made: str, command: str, path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from muster.app.campaign.observe_campaign import observe_campaign, with_next_by_
 from muster.app.campaign.unknown_runs import add_unknown_runs
 from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
 from muster.model.errors import MusterError
+from muster.text.phrases import phrase
 
 Tell = Callable[[str], None]
 REVIVED_LINE = "its controller was gone: another one was started"
@@ -51,10 +52,10 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
     if not found.going_on or found.controller.alive or found.controller.started_here:
         return ""
     if desk.stranger:
-        return f"this campaign {desk.stranger.only_read}"
+        return phrase("campaign.campaign", only_read=desk.stranger.only_read)
     if moved_since(desk.state):
-        return f"{MOVED}: nothing goes on by itself; `muster up` goes on here"
-    return f"{describe_not_started_here()}: nothing goes on by itself; `muster up` takes it over"
+        return phrase("campaign.nothing_goes_itself_up_goes_here", moved=MOVED)
+    return phrase("campaign.nothing_goes_itself_up_takes_over", not_started_here=describe_not_started_here())
 
 
 def describe_origin(desk: CampaignHandle, found: Status) -> str:
@@ -63,9 +64,9 @@ def describe_origin(desk: CampaignHandle, found: Status) -> str:
         return f"it {desk.stranger.only_read}"
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
-        return f"a copy of the campaign in {origin}: read and report here, act there"
+        return phrase("campaign.copy_campaign_read_report_here_act", origin=origin)
     if standing == "moved" and found.going_on:
-        return f"brought here from {origin}: nothing starts by itself, `muster up` goes on here"
+        return phrase("campaign.brought_here_from_nothing_starts", origin=origin)
     return describe_why_not_started(desk, found)
 
 
@@ -77,7 +78,9 @@ def ensure_controller_started(desk: CampaignHandle) -> None:
                 return
         if observe_campaign(desk).going_on:
             raise MusterError(
-                "the controller did not start", where=str(desk.state / "controller.log"), hint="that file says why"
+                phrase("campaign.controller_did_not_start"),
+                where=str(desk.state / "controller.log"),
+                hint=phrase("campaign.file_says_why"),
             )
 
 
@@ -88,7 +91,7 @@ def start_if_running(desk: CampaignHandle, tell: Tell) -> Status:
             ensure_controller_started(desk)
         else:
             why = MOVED if moved_since(desk.state) else describe_not_started_here()
-            tell(f"{why}: it is written down, and nothing starts before `muster up`")
+            tell(phrase("campaign.written_down_nothing_starts_before_up", why=why))
     return observe_campaign(desk)
 
 

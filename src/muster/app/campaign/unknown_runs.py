@@ -20,6 +20,7 @@ from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell, list_campaign_cells
 from muster.model.errors import UsageError
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
 MOST_RUNS_NAMED = 5
@@ -32,12 +33,9 @@ def refuse_left_runs(root: Path, campaign: Campaign, before: CampaignState | Non
     if not found:
         return
     error = UsageError(
-        "runs of this campaign live that its state does not know, because it was deleted: "
-        f"{describe_left_runs(found)}; "
-        "nothing was changed",
+        phrase("campaign.runs_campaign_live_state_does_not_know", left_runs=describe_left_runs(found)),
         where=str(root / ".muster"),
-        hint="wait for their end, or end them with `kill PID`, then `muster up` again; "
-        "`muster up --only AXIS=VALUE` starts the other cells now",
+        hint=phrase("campaign.wait_their_end_end_them_kill_pid_then"),
         code="left_runs",
     )
     error.exit = 3
@@ -70,7 +68,7 @@ class HandStartedCell:
 
     @property
     def told(self) -> str:
-        return f"pid {self.pid} writes in {self.folder}"
+        return phrase("campaign.pid_writes", pid=self.pid, folder=self.folder)
 
 
 def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | None, only: CellFilter) -> None:
@@ -83,11 +81,9 @@ def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | 
         return
     shown = join_few_names([f"{each.cell} ({each.told})" for each in found], MOST_CELLS_NAMED)
     error = UsageError(
-        f"cells would run twice in one folder, where a process writes that this campaign did not start: {shown}; "
-        "nothing was changed",
+        phrase("campaign.cells_would_run_twice_one_folder_where", shown=shown),
         where=str(root),
-        hint="wait for its end, then `muster adopt` takes the run in; or end it with `kill PID`, then `muster up` "
-        "again; `muster up --only AXIS=VALUE` starts the other cells now",
+        hint=phrase("campaign.wait_end_then_adopt_takes_run_end_kill"),
         code="hand_started",
     )
     error.exit = 3
@@ -145,15 +141,15 @@ def add_unknown_runs(root: Path, status: Status) -> Status:
     told = {
         each.cell: (
             each.pid,
-            f"{each.told}, and this campaign did not start it",
-            "wait for its end, then `muster adopt`",
+            phrase("campaign.campaign_did_not_start", told=each.told),
+            phrase("campaign.wait_end_then_adopt"),
         )
         for each in find_hand_started_cells(root, status.state.campaign, status.state, waits)
     }
     for run in reversed(find_unknown_runs(root, status.state)):  # the first of a cell is the one that `up` names, too
         if run.cell in names:
-            reason = f"a run of it lives (pid {run.pid}) that the state does not know, because it was deleted"
-            told[run.cell] = (run.pid, reason, "wait for its end, then `muster up`")
+            reason = phrase("campaign.run_lives_pid_state_does_not_know", pid=run.pid)
+            told[run.cell] = (run.pid, reason, phrase("campaign.wait_end_then_up"))
     cells = tuple(
         _status_with_unknown_run(cell, *told[name]) if (name := cell.record.cell.id) in told else cell
         for cell in status.cells
@@ -162,7 +158,7 @@ def add_unknown_runs(root: Path, status: Status) -> Status:
 
 
 def _status_with_unknown_run(cell: CellStatus, pid: int, reason: str, wait: str) -> CellStatus:
-    following = f"{wait}; or end it with `kill {pid}`; `muster up` does not start it before"
+    following = phrase("campaign.end_kill_up_does_not_start_before", wait=wait, pid=pid)
     verdict = replace(cell.verdict, reason=reason, confidence="presumed")
     return replace(cell, verdict=verdict, next=following, pid=pid)
 

@@ -14,6 +14,7 @@ from muster.files.state_folder import attempt_folder
 from muster.model.attempt import Attempt, CellRecord
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +30,28 @@ def find_attempt_log(
     record = state.cells[resolve_one_cell(cell, declared_names(state), withdrawn_names(state))]
     attempt = _choose_attempt(record, number)
     path = attempt_folder(desk.state, *attempt.place) / ("stderr.log" if err else "stdout.log")
-    name = f"attempt {attempt.n} of {record.cell.id}"
+    name = phrase("overview.attempt", n=attempt.n, id=record.cell.id)
     if attempt.adopted:
         where = attempt.outcome.output if attempt.outcome else None
-        raise MusterError(f"{name} was adopted; Muster has no log of it", where=where or "")
+        raise MusterError(phrase("overview.adopted_no_log", name=name), where=where or "")
     if not path.exists() and (words := describe_cleaning(desk.store.events(record.cell.id), attempt.n)):
-        hint = f"`muster why {shlex.quote(record.cell.id)}` still tells how it ended"
-        raise MusterError(f"the logs of {name} were {words}", where=str(path), hint=hint)
+        hint = phrase("overview.why_still_tells_how_ended", id=shlex.quote(record.cell.id))
+        raise MusterError(phrase("overview.logs_were", name=name, words=words), where=str(path), hint=hint)
     return AttemptLog(attempt, path)
 
 
 def _choose_attempt(record: CellRecord, number: int | None) -> Attempt:
     if record.last is None:
         raise MusterError(
-            f"{record.cell.id} has not run yet, so there is no log",
-            hint=f"`muster why {shlex.quote(record.cell.id)}` says what it waits for",
+            phrase("overview.not_run_yet_so_there_no_log", id=record.cell.id),
+            hint=phrase("overview.why_says_what_waits", id=shlex.quote(record.cell.id)),
         )
     if number is None:
         return record.last
     if not 1 <= number <= len(record.attempts):
         raise UsageError(
-            f"{record.cell.id} has no attempt {number}", hint=f"it has attempts 1 to {len(record.attempts)}"
+            phrase("overview.no_attempt", id=record.cell.id, number=number),
+            hint=phrase("overview.attempts_1", attempts=len(record.attempts)),
         )
     return record.attempts[number - 1]
 

@@ -20,6 +20,7 @@ from muster.files.atomic_write import umask_of_caller
 from muster.files.process_identity import kill_exact_process
 from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 
 DEMO_POLL_S = 0.1
 DEMO_PATIENCE_S = 60.0
@@ -35,7 +36,7 @@ def find_demo_example() -> Path:
     for place in (here.parents[2] / "_examples" / "safe_nav", here.parents[4] / "examples" / "safe_nav"):
         if (place / CAMPAIGN_FILE_NAME).is_file():
             return place
-    raise MusterError("examples/safe_nav was not found", hint="it is part of the repository and of the package")
+    raise MusterError(phrase("overview.examples_safe_nav_not_found"), hint=phrase("overview.part_repository_package"))
 
 
 def create_demo_folder(folder: Path | None) -> Path:
@@ -44,7 +45,11 @@ def create_demo_folder(folder: Path | None) -> Path:
         names = ("muster-demo", *(f"muster-demo-{n}" for n in range(2, 1000)))
         folder = next(Path(name) for name in names if not Path(name).exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} exists and is not empty", where=str(folder.absolute()), hint="name a new folder")
+        raise UsageError(
+            phrase("overview.exists_not_empty", folder=folder),
+            where=str(folder.absolute()),
+            hint=phrase("overview.name_new_folder"),
+        )
     ignored = shutil.ignore_patterns("__pycache__", ".muster")
     shutil.copytree(find_demo_example(), folder, dirs_exist_ok=True, ignore=ignored, copy_function=shutil.copyfile)
     for each in (folder, *folder.rglob("*")):  # not as the package has them: that one may be read-only, or open
@@ -73,7 +78,7 @@ class DemoRun:
         """To the end, whatever we kill on the way."""
         self._until(lambda s: s.counts["DONE"] >= KILL_RUN_AFTER)
         while (name := self._kill_a_run()) is not None and not self._died(name):
-            self.say(f"  {name} had just finished; another one, then")
+            self.say(phrase("overview.just_finished_another_one_then", name=name))
         self._until(lambda s: s.counts["DONE"] >= KILL_CONTROLLER_AFTER)
         self._kill_the_controller()
         return self._until(lambda s: not s.going_on)
@@ -84,7 +89,7 @@ class DemoRun:
         if victim is None or victim.pid is None:
             return None
         name = victim.record.cell.id
-        self.say(f"FAULT 1: killing the run {name} with SIGKILL (pid {victim.pid})")
+        self.say(phrase("overview.fault_1_killing_run_sigkill_pid", name=name, pid=victim.pid))
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)
         return name
@@ -95,15 +100,15 @@ class DemoRun:
         cell = _cell_status_by_name(status, name)
         if cell.verdict.state != VerdictState.DEAD:
             return False
-        self.say(f"  {name} is DEAD, cause {cell.verdict.cause}: {cell.verdict.reason}")
+        self.say(phrase("overview.dead_cause", name=name, cause=cell.verdict.cause, reason=cell.verdict.reason))
         self.say(f"  next: {cell.next}")
-        self.say(f'  $ muster retry {name} --because "the demo killed it on purpose"')
-        self.desk.decide([self.desk.person("retry", "the demo killed it on purpose", cell=name)])
+        self.say(phrase("overview.retry_because_demo_killed_purpose", name=name))
+        self.desk.decide([self.desk.person("retry", phrase("overview.demo_killed_purpose"), cell=name)])
         self._until(lambda s: len(_cell_status_by_name(s, name).record.attempts) > 1)
         self.say(
-            "  attempt 2 resumes from the last checkpoint"
+            phrase("overview.attempt_2_resumes_from_last_checkpoint")
             if _has_resumed(self.desk, name)
-            else "  attempt 2 has started"
+            else phrase("overview.attempt_2_started")
         )
         return True
 
@@ -111,19 +116,17 @@ class DemoRun:
         holder = self.desk.controller()
         if holder is None:
             return
-        self.say(f"FAULT 2: killing the controller with SIGKILL (pid {holder.pid})")
+        self.say(phrase("overview.fault_2_killing_controller_sigkill_pid", pid=holder.pid))
         kill_exact_process(holder.pid, holder.ticks)
         deadline = time.monotonic() + DEMO_PATIENCE_S
         while self.desk.lock.held() and time.monotonic() < deadline:
             time.sleep(0.01)
         alive = [cell.record.cell.id for cell in self._look().cells if cell.verdict.state == VerdictState.RUNNING]
-        self.say(f"  without a controller, still RUNNING by their own processes: {', '.join(alive) or 'none'}")
+        self.say(phrase("overview.without_controller_still_running_their", alive=", ".join(alive) or "none"))
         self.desk.revive()
         fresh = self.desk.await_controller()
         if fresh:
-            self.say(
-                f"  revived: controller {fresh.pid} (epoch {fresh.epoch}) has adopted them; nothing was started twice"
-            )
+            self.say(phrase("overview.revived_controller_epoch_adopted_them", pid=fresh.pid, epoch=fresh.epoch))
 
     def _victim(self, status: Status) -> CellStatus | None:
         """The youngest run that has a checkpoint to resume from."""

@@ -27,6 +27,7 @@ from muster.model.calendar import format_iso_time
 from muster.model.variant import VARIANT_AXIS, Variant
 from muster.model.verdict import Cause, Evidence, Verdict, VerdictState
 from muster.readers.gate_traces import newest_gate_rows
+from muster.text.phrases import phrase
 
 TAIL_BYTES = 4096
 TAIL_LINES = 12
@@ -136,7 +137,9 @@ def _build_timeline(attempt: Attempt | None, events: Sequence[LoggedDecision]) -
         if attempt is None or decision.attempt != attempt.n or event.void:
             continue
         if decision.kind == "start":
-            yield VerdictChange(decision.at, decision.boot, "RUNNING", f"started on {', '.join(attempt.slots)}")
+            yield VerdictChange(
+                decision.at, decision.boot, "RUNNING", phrase("overview.started", slots=", ".join(attempt.slots))
+            )
         elif decision.kind == "verdict":
             state = str(decision.data.get("to", "")).partition("(")[0]
             yield VerdictChange(decision.at, decision.boot, state, decision.reason)

@@ -45,6 +45,7 @@ from muster.model.errors import MusterError, UsageError
 from muster.model.provenance import CheckpointOrigin
 from muster.readers.file_hashes import HashCache
 from muster.text.hide_secrets import hide_secrets_in_yaml
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 PACK_EXTRAS = ("checkpoints", "secrets")
@@ -99,10 +100,14 @@ def _refuse_open_attempts(desk: CampaignHandle, state: CampaignState) -> None:
     going = [attempt.cell for attempt in state.open_attempts]
     if going:
         raise MusterError(
-            f"{format_count(len(going))} {'is' if len(going) == 1 else 'are'} not over: "
-            f"{join_few_names(going, MOST_NAMED_CELLS)}",
+            phrase(
+                "overview.not_over",
+                count=format_count(len(going)),
+                value="is" if len(going) == 1 else "are",
+                few_names=join_few_names(going, MOST_NAMED_CELLS),
+            ),
             where=str(desk.root),
-            hint="pack it when `muster wait` has ended, or stop the runs: `muster down --runs --because '...'`",
+            hint=phrase("overview.pack_when_wait_ended_stop_runs_down"),
             code="going_on",
         )
 
@@ -114,8 +119,11 @@ def _refuse_foreign_files(desk: CampaignHandle, sources: list[PackSource]) -> No
     outside = [path for path in real if not path.startswith(f"{root}/")]
     if outside and not begun_by_us(desk.state):
         raise MusterError(
-            f"{describe_not_started_here()}, and it names files outside of its folder: {join_few_names(outside, 1)}; "
-            "nothing was packed",
+            phrase(
+                "overview.names_files_outside_folder_nothing",
+                not_started_here=describe_not_started_here(),
+                few_names=join_few_names(outside, 1),
+            ),
             where=str(desk.root),
             hint=NOT_STARTED_HINT,
             code="not_started",
@@ -127,10 +135,9 @@ def _refuse_secret_lines(desk: CampaignHandle) -> None:
     found = list(_find_secret_lines(desk))
     if found:
         raise MusterError(
-            f"{found[0]} looks like a secret, and a pack is given to others",
+            phrase("overview.looks_like_secret_pack_given_others", found=found[0]),
             where=str(desk.file),
-            hint="leave it to the environment that `muster up` is called in, which is never packed; "
-            "or pack it all the same: --with secrets",
+            hint=phrase("overview.leave_environment_up_called_which"),
             code="secret",
         )
 
@@ -142,12 +149,14 @@ def _find_secret_lines(desk: CampaignHandle) -> Iterator[str]:
     for event in desk.store.events():
         name = event.decision.data.get("hash") if event.decision.kind == "campaign" else None
         if name and (text := _snapshot_text(desk, str(name))):
-            texts.append((f"{CAMPAIGN_FILE_NAME} as it was taken in at {event.decision.at[:16]}", text))
+            texts.append(
+                (phrase("overview.taken", campaign_file_name=CAMPAIGN_FILE_NAME, at=event.decision.at[:16]), text)
+            )
     for name, text in texts:
         lines = text.splitlines()
         for number, (line, shown) in enumerate(zip(lines, hide_secrets_in_yaml(lines), strict=True), 1):
             if line != shown:
-                yield f"line {number} of {name}"
+                yield phrase("overview.line", number=number, name=name)
 
 
 def _snapshot_text(desk: CampaignHandle, name: str) -> str:
@@ -334,7 +343,9 @@ def mark_unpacked_campaign(state: Path, folder: Path) -> None:
 def parse_pack_extras(asked: list[str]) -> frozenset[str]:
     unknown = [each for each in asked if each not in PACK_EXTRAS]
     if unknown:
-        raise UsageError(f"--with {unknown[0]}: there is no such extra", hint=f"known: {', '.join(PACK_EXTRAS)}")
+        raise UsageError(
+            phrase("overview.there_no_such_extra", unknown=unknown[0]), hint=f"known: {', '.join(PACK_EXTRAS)}"
+        )
     return frozenset(asked)
 
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, Literal
 import msgspec
 
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 MANIFEST_NAME = "muster-pack.json"
 PACK_FORMAT = 1
@@ -79,13 +80,15 @@ def decode_manifest(data: bytes, where: str) -> PackManifest:
     try:
         told = msgspec.json.decode(data, type=_ManifestHead)
         if told.muster_pack != PACK_FORMAT:
-            hint = "a later version of Muster made it: use that one"
+            hint = phrase("overview.later_version_made_use_one")
             raise PackError(
-                f"its format is {told.muster_pack}, and this Muster knows {PACK_FORMAT}", where=where, hint=hint
+                phrase("overview.format_knows", muster_pack=told.muster_pack, pack_format=PACK_FORMAT),
+                where=where,
+                hint=hint,
             )
         found = msgspec.json.decode(data, type=PackManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise damaged_pack_error(where, f"its manifest can't be read: {error}") from None
+        raise damaged_pack_error(where, phrase("overview.manifest_cant_read", error=error)) from None
     for trouble in _find_manifest_troubles(found):
         raise damaged_pack_error(where, trouble)
     return found
@@ -96,33 +99,33 @@ class _ManifestHead(msgspec.Struct):
 
 
 def damaged_pack_error(where: str, why: str) -> PackError:
-    hint = "it was cut or changed, or is no pack: copy it once more, or pack again. Nothing was unpacked"
-    return PackError(f"the pack is not whole: {why}", where=where, hint=hint)
+    hint = phrase("overview.cut_changed_no_pack_copy_once_more")
+    return PackError(phrase("overview.pack_not_whole", why=why), where=where, hint=hint)
 
 
 def _find_manifest_troubles(found: PackManifest) -> Iterator[str]:
     paths = [file.path for file in found.files]
     for path in (*paths, *found.folders):
         if why := why_path_refused(path):
-            yield f"its manifest names {path!r}, {why}"
+            yield phrase("overview.manifest_names", path=path, why=why)
         elif path.startswith(STATE_PREFIX) and is_machine_specific(path.removeprefix(STATE_PREFIX)):
-            yield f"its manifest names {path!r}, which no pack holds"
+            yield phrase("overview.manifest_names_which_no_pack_holds", path=path)
     for text in (found.campaign, found.version, found.log.at, *found.left_out):
         if not text.isprintable():
-            yield f"its manifest holds a text that can't be printed: {text!r}"
+            yield phrase("overview.manifest_holds_text_cant_printed", text=text)
     known = set(paths)
     if len(known) != len(paths):
-        yield "its manifest names a file twice"
+        yield phrase("overview.manifest_names_file_twice")
     for path in (*paths, *found.folders):
         if any(str(parent) in known for parent in PurePosixPath(path).parents) or (
             path in found.folders and path in known
         ):
-            yield f"its manifest names {path!r} below a file"
+            yield phrase("overview.manifest_names_below_file", path=path)
     for file in found.files:
         if file.size < 0 or not _DIGEST.fullmatch(file.sha256) or not 0 <= file.mtime_ns < LATEST_NS:
-            yield f"its manifest tells no size, hash or time of {file.path!r}"
+            yield phrase("overview.manifest_tells_no_size_hash_time", path=file.path)
     if not {"campaign.yaml", ".muster/decisions.jsonl"} & known:
-        yield "there is no campaign in it"
+        yield phrase("overview.there_no_campaign")
 
 
 def is_machine_specific(name: str) -> bool:
@@ -133,16 +136,16 @@ def is_machine_specific(name: str) -> bool:
 def why_path_refused(path: str) -> str:
     """Why a path may not be in a pack; empty: it may. Nothing may lead out of the folder."""
     if not path or path.startswith("/"):
-        return "which is absolute" if path else "which is no name"
+        return phrase("overview.which_absolute") if path else phrase("overview.which_no_name")
     parts = path.split("/")
     if ".." in parts:
-        return "which leads out of its folder"
+        return phrase("overview.which_leads_out_folder")
     if "" in parts or "." in parts or "\0" in path or path == MANIFEST_NAME:
-        return "which is no name of a file"
+        return phrase("overview.which_no_name_file")
     if len(path.encode("utf-8", "surrogateescape")) > LONGEST or any(
         len(part.encode("utf-8", "surrogateescape")) > LONGEST_PART for part in parts
     ):
-        return "which is too long a name"
+        return phrase("overview.which_too_long_name")
     return ""
 
 
@@ -162,16 +165,18 @@ def compression_of_name(path: Path) -> tuple[str, Compression]:
     for suffix, kind in PACK_SUFFIXES.items():
         if path.name.endswith(suffix) and path.name != suffix:
             return path.name.removesuffix(suffix), kind
-    hint = "name it NAME.tar.gz, or NAME.tar.zst where the package zstandard is installed"
-    raise UsageError(f"{path.name} does not end as a pack does", where=str(path), hint=hint)
+    hint = phrase("overview.name_name_tar_gz_name_tar_zst_where")
+    raise UsageError(phrase("overview.does_not_end_pack_does", name=path.name), where=str(path), hint=hint)
 
 
 def import_zstandard(where: str) -> Any:
     try:
         return importlib.import_module("zstandard")
     except ImportError:
-        hint = "pip install zstandard, or use NAME.tar.gz"
-        raise MusterError("a .tar.zst needs the package zstandard", where=where, hint=hint, code="missing") from None
+        hint = phrase("overview.pip_install_zstandard_use_name_tar_gz")
+        raise MusterError(
+            phrase("overview.tar_zst_needs_package_zstandard"), where=where, hint=hint, code="missing"
+        ) from None
 
 
 @contextlib.contextmanager
@@ -192,7 +197,7 @@ def make_stream_reader(file: BinaryIO, where: str) -> Callable[[int], bytes]:
     file.seek(0)
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if kind is None:
-        raise PackError("this is no pack of Muster", where=where, hint="`muster pack FILE.tar.gz` makes one")
+        raise PackError(phrase("overview.no_pack"), where=where, hint=phrase("overview.pack_file_tar_gz_makes_one"))
     stream: Any
     wrong: tuple[type[Exception], ...]
     if kind == "gz":
@@ -208,7 +213,7 @@ def make_stream_reader(file: BinaryIO, where: str) -> Callable[[int], bytes]:
                 parts.append(data)
                 count -= len(data)
         except wrong as error:
-            raise damaged_pack_error(where, str(error) or "its end is missing") from None
+            raise damaged_pack_error(where, str(error) or phrase("overview.end_missing")) from None
         return b"".join(parts)
 
     return read

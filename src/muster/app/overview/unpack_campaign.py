@@ -31,6 +31,7 @@ from muster.files.atomic_write import PUBLIC_FOLDER, umask_of_caller
 from muster.files.safe_open import open_regular_file
 from muster.model.campaign_location import STATE_FOLDER
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 TAR_BLOCK = 512
 TAR_CHUNK = 1 << 20
@@ -70,18 +71,18 @@ def read_tar_members(read: ReadBytes) -> Iterator[TarMember]:
         if _header_kind(header) == _EXTENSION:
             size = _header_size(header)
             if size > LARGEST_EXTENSION:
-                raise BadTar("a header in it is too long")
+                raise BadTar(phrase("overview.header_too_long"))
             extension = _parse_pax_header(whole(size + _padding_to_block(size))[:size])
             header = whole(TAR_BLOCK)
         kind = _header_kind(header)
         name = extension.get("path") or _header_name(header)
         if kind != _PLAIN:
-            raise BadTar(f"{name!r} in it is {REFUSED_TAR_KINDS.get(kind, 'no plain file')}")
+            raise BadTar(phrase("overview.in_it_is", name=name, get=REFUSED_TAR_KINDS.get(kind, "no plain file")))
         size = int(extension["size"]) if "size" in extension else _header_size(header)
         left = [size + _padding_to_block(size)]
         yield TarMember(name, size, lambda left=left, size=size: _member_chunks(whole, left, size))  # type: ignore[misc]
         if left[0]:
-            raise BadTar(f"{name!r} in it was not read")
+            raise BadTar(phrase("overview.not_read", name=name))
     _read_tar_end(read)
 
 
@@ -100,16 +101,16 @@ def _read_tar_end(read: ReadBytes) -> None:
     while data := read(TAR_CHUNK):
         seen += len(data)
         if seen > LONGEST_END or data.strip(b"\0"):
-            raise BadTar("something follows its end")
+            raise BadTar(phrase("overview.something_follows_end"))
     if seen < TAR_BLOCK:
-        raise BadTar("its end is missing")
+        raise BadTar(phrase("overview.end_missing"))
 
 
 def _make_exact_reader(read: ReadBytes) -> ReadBytes:
     def exactly(count: int) -> bytes:
         data = read(count)
         if len(data) != count:
-            raise BadTar("its end is missing")
+            raise BadTar(phrase("overview.end_missing"))
         return data
 
     return exactly
@@ -122,7 +123,7 @@ def _padding_to_block(size: int) -> int:
 def _header_kind(header: bytes) -> bytes:
     told, rest = header[148:156], header[:148] + b" " * 8 + header[156:]
     if _parse_octal(told) != sum(rest) or not header[257:263].startswith(b"ustar"):
-        raise BadTar("a header in it is damaged")
+        raise BadTar(phrase("overview.header_damaged"))
     return header[156:157]
 
 
@@ -133,7 +134,7 @@ def _header_size(header: bytes) -> int:
 def _parse_octal(field: bytes) -> int:
     text = field.strip(b"\0 ")
     if not _OCTAL.fullmatch(text):
-        raise BadTar("a number in it is damaged")
+        raise BadTar(phrase("overview.number_damaged"))
     return int(text, 8)
 
 
@@ -141,7 +142,7 @@ def _header_name(header: bytes) -> str:
     name, prefix = (header[start:end].partition(b"\0")[0] for start, end in ((0, 100), (345, 500)))
     with contextlib.suppress(UnicodeDecodeError):
         return (prefix + b"/" + name if prefix else name).decode()
-    raise BadTar("a name in it is damaged")
+    raise BadTar(phrase("overview.name_damaged"))
 
 
 def _parse_pax_header(data: bytes) -> dict[str, str]:
@@ -157,13 +158,13 @@ def _parse_pax_header(data: bytes) -> dict[str, str]:
                 or data[length - 1 : length] != b"\n"
                 or key not in _KNOWN_PAX_KEYS
             ):
-                raise BadTar("a header in it is damaged")
+                raise BadTar(phrase("overview.header_damaged"))
             found[key] = value
             data = data[length:]
     except ValueError:
-        raise BadTar("a header in it is damaged") from None
+        raise BadTar(phrase("overview.header_damaged")) from None
     if "size" in found and not (found["size"].isascii() and found["size"].isdecimal()):
-        raise BadTar("a header in it is damaged")
+        raise BadTar(phrase("overview.header_damaged"))
     return found
 
 
@@ -188,7 +189,9 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
     try:
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.unpacking-", dir=folder.parent))
     except OSError as error:
-        raise MusterError(f"nothing can be unpacked here: {error.strerror}", where=str(folder.parent)) from None
+        raise MusterError(
+            phrase("overview.nothing_can_unpacked_here", strerror=error.strerror), where=str(folder.parent)
+        ) from None
     try:
         with open_regular_file(pack) as file:
             manifest = _extract_members(read_tar_members(make_stream_reader(file, str(pack))), beside, str(pack), step)
@@ -200,8 +203,8 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
         raise damaged_pack_error(str(pack), str(error)) from None
     except OSError as error:
         why = error.strerror or str(error)
-        hint = "nothing was unpacked; fix it and try again"
-        raise MusterError(f"the pack could not be unpacked: {why}", where=str(folder), hint=hint) from None
+        hint = phrase("overview.nothing_unpacked_fix_try_again")
+        raise MusterError(phrase("overview.pack_could_not_unpacked", why=why), where=str(folder), hint=hint) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return UnpackResult(folder, manifest)
@@ -209,22 +212,24 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
 
 def _refuse_unreadable_pack(pack: Path) -> None:
     if not pack.exists():
-        raise UsageError(f"there is no file {pack}", where=str(pack))
+        raise UsageError(phrase("overview.there_no_file", pack=pack), where=str(pack))
     if not pack.is_file():
-        raise UsageError("this is no file; name a pack", where=str(pack), hint="`muster pack FILE.tar.gz` makes one")
+        raise UsageError(
+            phrase("overview.no_file_name_pack"), where=str(pack), hint=phrase("overview.pack_file_tar_gz_makes_one")
+        )
     if not os.access(pack, os.R_OK):
-        raise MusterError("the pack can't be read", where=str(pack))
+        raise MusterError(phrase("overview.pack_cant_read"), where=str(pack))
 
 
 def _refuse_unpack_folder(folder: Path) -> None:
-    hint = "name a folder that does not exist: muster unpack FILE DIR"
+    hint = phrase("overview.name_folder_does_not_exist_unpack_file")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(f"{folder.name} exists, and is no folder", where=str(folder), hint=hint)
+        raise UsageError(phrase("overview.exists_no_folder", name=folder.name), where=str(folder), hint=hint)
     if folder.is_dir() and (any(folder.iterdir()) or folder.samefile(Path.cwd())):
-        why = "is not empty" if any(folder.iterdir()) else "is the folder you are in"
+        why = phrase("overview.not_empty") if any(folder.iterdir()) else phrase("overview.folder_you")
         raise UsageError(f"{folder.name} {why}", where=str(folder), hint=hint)
     if not folder.parent.is_dir():
-        raise UsageError(f"there is no folder {folder.parent}", where=str(folder))
+        raise UsageError(phrase("overview.there_no_folder", parent=folder.parent), where=str(folder))
 
 
 def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step: UnpackProgress) -> PackManifest:
@@ -232,9 +237,9 @@ def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step:
     free = shutil.disk_usage(folder).free
     if manifest.size > free:
         raise MusterError(
-            f"the disk has {free} bytes left, and the pack holds {manifest.size}",
+            phrase("overview.disk_bytes_left_pack_holds", free=free, size=manifest.size),
             where=str(folder.parent),
-            hint="free some space, or unpack elsewhere",
+            hint=phrase("overview.free_some_space_unpack_elsewhere"),
         )
     waiting = {file.path: file for file in manifest.files}
     _make_unpacked_folders(folder, manifest)
@@ -243,27 +248,32 @@ def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step:
         told = waiting.pop(member.name, None)
         if told is None:
             known = any(file.path == member.name for file in manifest.files)
-            raise BadTar(f"{member.name!r} is in it {'twice' if known else 'and not in its manifest'}")
+            raise BadTar(
+                phrase("overview.is_in_it", name=member.name, value="twice" if known else "and not in its manifest")
+            )
         if member.size != told.size:
-            raise BadTar(f"{member.name!r} has {member.size} bytes, and its manifest says {told.size}")
+            raise BadTar(phrase("overview.bytes_manifest_says", name=member.name, size=member.size, size2=told.size))
         _write_unpacked_file(folder / told.path, told, member.chunks())
         done += told.size
         step("unpacking", done, manifest.size)
     if waiting:
-        raise BadTar(f"{next(iter(waiting))!r} is missing in it")
+        raise BadTar(phrase("overview.missing", next=next(iter(waiting))))
     return manifest
 
 
 def _read_manifest_member(first: TarMember | None, where: str) -> PackManifest:
     if first is None or first.name != MANIFEST_NAME:
-        raise BadTar("it does not begin with its manifest")
+        raise BadTar(phrase("overview.does_not_begin_manifest"))
     if first.size > LARGEST_MANIFEST:
-        raise BadTar("its manifest is too long")
+        raise BadTar(phrase("overview.manifest_too_long"))
     return decode_manifest(b"".join(first.chunks()), where)
 
 
 def _make_unpacked_folders(folder: Path, manifest: PackManifest) -> None:
-    paths = [*(file.path for file in manifest.files), *(f"{path}/in it" for path in manifest.folders)]
+    paths = [
+        *(file.path for file in manifest.files),
+        *(phrase("overview.in_it", path=path) for path in manifest.folders),
+    ]
     for path in folders_of_paths(paths):
         (folder / path).mkdir(mode=0o700 if _is_state_path(path) else 0o777)
 
@@ -285,7 +295,7 @@ def _write_unpacked_file(path: Path, told: PackFile, chunks: Iterator[bytes]) ->
             digest.update(data)
             file.write(data)
     if digest.hexdigest() != told.sha256:
-        raise BadTar(f"{told.path!r} is not what its manifest says")
+        raise BadTar(phrase("overview.not_what_manifest_says", path=told.path))
     os.utime(path, ns=(told.mtime_ns, told.mtime_ns))
 
 

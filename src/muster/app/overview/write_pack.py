@@ -32,6 +32,7 @@ from muster.files.known_secrets import current_masker
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import MusterError, UsageError
 from muster.text.hide_secrets import hide_secrets_in_words
+from muster.text.phrases import phrase
 from muster.text.secret_masking import HIDDEN_VALUE, SecretMasker, should_hide_value
 
 PACK_CHUNK = 1 << 20
@@ -52,11 +53,13 @@ def refuse_pack_target(target: Path, *, force: bool) -> None:
     """What would refuse the pack is told before anything is read."""
     compression_of_name(target)
     if target.is_dir():
-        raise UsageError("this is a folder; name the file that is to be made", where=str(target))
+        raise UsageError(phrase("overview.folder_name_file_made"), where=str(target))
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent}", where=str(target))
+        raise UsageError(phrase("overview.there_no_folder", parent=target.parent), where=str(target))
     if target.exists() and not force:
-        raise UsageError(f"{target.name} exists", where=str(target), hint="name another file, or add --force")
+        raise UsageError(
+            f"{target.name} exists", where=str(target), hint=phrase("overview.name_another_file_add_force")
+        )
 
 
 def describe_pack_files(sources: Iterable[PackSource], step: PackProgress) -> list[PackFile]:
@@ -67,7 +70,7 @@ def describe_pack_files(sources: Iterable[PackSource], step: PackProgress) -> li
     found = []
     for source in ordered:
         if why := why_path_refused(source.path):
-            raise MusterError(f"{source.path!r} can't be packed: a name {why}", where=source.place)
+            raise MusterError(phrase("overview.cant_packed_name", path=source.path, why=why), where=source.place)
         size, mtime_ns = sizes[source.path]
         digest = hashlib.sha256()
         with _open_source(source) as file:
@@ -97,7 +100,9 @@ def write_pack(
         partial.replace(target)
     except OSError as error:
         why = error.strerror or str(error)
-        raise MusterError(f"the pack could not be written: {why}", where=error.filename or str(target)) from None
+        raise MusterError(
+            phrase("overview.pack_could_not_written", why=why), where=error.filename or str(target)
+        ) from None
     finally:
         if partial:
             partial.unlink(missing_ok=True)
@@ -147,8 +152,8 @@ class _CheckedFile:
 
 
 def _changed_file_error(source: PackSource) -> MusterError:
-    hint = "something writes to it; pack again when that has ended"
-    return MusterError("a file changed while it was packed", where=source.place, hint=hint)
+    hint = phrase("overview.something_writes_pack_again_when_ended")
+    return MusterError(phrase("overview.file_changed_while_packed"), where=source.place, hint=hint)
 
 
 def _size_and_time(source: PackSource) -> tuple[int, int]:
@@ -159,7 +164,7 @@ def _size_and_time(source: PackSource) -> tuple[int, int]:
     except OSError as error:
         raise _unreadable_file_error(source, error) from None
     if not stat.S_ISREG(found.st_mode):
-        raise MusterError("what is to be packed is no plain file", where=source.place)
+        raise MusterError(phrase("overview.what_packed_no_plain_file"), where=source.place)
     return found.st_size if source.limit is None else source.limit, found.st_mtime_ns
 
 
@@ -177,7 +182,11 @@ def _open_source(source: PackSource) -> Iterator[BinaryIO]:
 
 
 def _unreadable_file_error(source: PackSource, error: OSError) -> MusterError:
-    return MusterError(f"a file can't be packed: {error.strerror}", where=source.place, hint="fix it and pack again")
+    return MusterError(
+        phrase("overview.file_cant_packed", strerror=error.strerror),
+        where=source.place,
+        hint=phrase("overview.fix_pack_again"),
+    )
 
 
 def _read_chunks(file: BinaryIO, left: int) -> Iterator[bytes]:
@@ -202,9 +211,9 @@ def mask_pack_sources(sources: Iterable[PackSource], needed: Collection[str]) ->
             yield source
         elif told is None or source.place in needed:
             raise MusterError(
-                f"{source.path} holds a secret of the environment or the campaign, and a pack is given to others",
+                phrase("overview.holds_secret_environment_campaign_pack", path=source.path),
                 where=source.place,
-                hint="take it out of the file; or pack it all the same: --with secrets",
+                hint=phrase("overview.take_out_file_pack_all_same_secrets"),
                 code="secret",
             )
         else:

@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.accept_attempts import accept_attempts
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -34,6 +35,6 @@ def accept_command(
     done = accept_attempts(desk, cells, because, print_notice, attempt=attempt)
     print_refusals(done.refused, "accepted")
     for each in done.accepted:
-        which = f" (attempt {each.attempt} of {each.of})" if each.of > 1 else ""
-        print(f"{each.cell}: accepted{which}, it counts as DONE")
+        which = phrase("cli.attempt_2", attempt=each.attempt, of=each.of) if each.of > 1 else ""
+        print(phrase("cli.accepted_counts_done", cell=each.cell, which=which))
     return 1 if done.refused else 0

@@ -14,6 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import state_mark
 from muster.faces.cli.common.terminal_output import is_utf8_stream, paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
@@ -74,7 +75,7 @@ def adoption_exit_code(found: AdoptionResult) -> int:
 
 
 def print_adoption(found: AdoptionResult, dry_run: bool) -> None:
-    verb = "would adopt" if dry_run else "adopted"
+    verb = phrase("cli.would_adopt") if dry_run else "adopted"
     how = {(match.cell, match.path): match.how for match in found.found.matched}
     for proved in found.taken:
         path = proved.outcome.output or ""
@@ -83,31 +84,32 @@ def print_adoption(found: AdoptionResult, dry_run: bool) -> None:
             print(f"      note: {proved.outcome.note}")
     already = found.found.already
     for known in already:
-        print(f"  {state_mark('DONE')} {known.cell}: already adopted: {known.path}")
+        print(phrase("cli.already_adopted_2", state_mark=state_mark("DONE"), cell=known.cell, path=known.path))
     for refused in found.refused:
         print(
             f"  {paint_text('✘' if is_utf8_stream() else 'X', 'yellow')} {escape_terminal_line(refused.what)}: "
             f"{escape_terminal_line(refused.reason)}"
         )
     for path in found.found.undeclared:
-        print(
-            f"  ? {escape_terminal_line(path)}: it is named like an output, but with values that the campaign "
-            "does not declare"
-        )
+        print(phrase("cli.named_like_output_but_values_campaign", terminal_line=escape_terminal_line(path)))
     if not found.taken and not found.refused and not already:
-        print("  no run folder was found")
+        print(phrase("cli.no_run_folder_found"))
     left = found.declared - found.done
-    end = "nothing was recorded" if dry_run else f"{found.done} of {format_count(found.declared)} are done"
+    end = (
+        phrase("cli.nothing_recorded")
+        if dry_run
+        else phrase("cli.done_2", done=found.done, count=format_count(found.declared))
+    )
     if found.spent:
-        verb_ = "would be" if dry_run else "is"
-        end += f"; what {format_count(found.spent, 'refused run')} took {verb_} written down as wasted"
+        verb_ = phrase("cli.would") if dry_run else "is"
+        end += phrase("cli.what_took_written_down_wasted", count=format_count(found.spent, "refused run"), verb=verb_)
     elif not found.taken and not dry_run:
-        end += "; nothing was changed"
-    known_ = f", {len(already)} already adopted" if already else ""
+        end += phrase("cli.nothing_changed")
+    known_ = phrase("cli.already_adopted", already=len(already)) if already else ""
     print(f"{verb} {len(found.taken)}{known_}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
     if found.taken and left and not dry_run:
-        missing = "cell that is" if left == 1 else "cells that are"
-        print(f"`muster plan` shows the {left} {missing} missing; `muster up` runs what is missing and nothing else")
+        missing = phrase("cli.cell") if left == 1 else phrase("cli.cells")
+        print(phrase("cli.plan_shows_missing_up_runs_what", left=left, missing=missing))
 
 
 def adoption_as_json(found: AdoptionResult, dry_run: bool) -> dict[str, Any]:

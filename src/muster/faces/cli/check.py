@@ -14,6 +14,7 @@ from muster.faces.cli.common.terminal_output import paint_text, print_asked_envi
 from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -38,7 +39,7 @@ def check_command(
     Exit code: 0 valid (warnings or not), 1 valid, but this machine lacks something that it needs, 2 there are mistakes.
     """
     if ask and quick:
-        raise UsageError("--ask asks what --quick leaves out", where="--quick", hint="say one of the two")
+        raise UsageError(phrase("cli.ask_asks_what_quick_leaves_out"), where="--quick", hint=phrase("cli.say_one_two"))
     found = check_campaign(
         find_readable_root(folder_of_context(ctx)), quick=quick, ask=ask, asking=print_asked_environment
     )
@@ -54,13 +55,13 @@ def print_check(found: CheckResult) -> None:
     if not found.valid:
         return
     warned = f", {format_count(len(found.warnings), 'warning')}" if found.warnings else ""
-    print(paint_text(f"{found.file} is valid{warned}", "green"))
+    print(paint_text(phrase("cli.valid", file=found.file, warned=warned), "green"))
     for line in format_machine_lines(found.preflight) if found.preflight else ():
         print(line)
     if found.saved:
-        print(f"saved in {found.saved}")
+        print(phrase("cli.saved", saved=found.saved))
     if found.failures:
-        print(paint_text("the preflight failed: what is missing here is named above; nothing was started", "red"))
+        print(paint_text(phrase("cli.preflight_failed_what_missing_here"), "red"))
 
 
 def format_machine_lines(record: Mapping[str, Any]) -> Iterator[str]:
@@ -71,8 +72,10 @@ def format_machine_lines(record: Mapping[str, Any]) -> Iterator[str]:
     if record["driver"]:
         yield f"  driver  {record['driver']}" + (f", CUDA {record['cuda']}" if record.get("cuda") else "")
     if record["disk"]:
-        yield f"  disk    {record['disk']['free_bytes'] / 2**30:.1f} GiB free at {record['disk']['path']}"
-    yield f"  python  {record['python']} (Muster's own), {record['platform']}, {record['cpus']} CPUs"
+        yield phrase("cli.disk_gib_free", free_bytes=record["disk"]["free_bytes"] / 2**30, path=record["disk"]["path"])
+    yield phrase(
+        "cli.python_musters_own_cpus", python=record["python"], platform=record["platform"], cpus=record["cpus"]
+    )
     for each in record.get("environments", ()):
         yield f"  runs    {', '.join(each['jobs'])}: {_format_environment(each)}"
     for folder, code in record["code"].items():
@@ -86,10 +89,14 @@ def _format_environment(each: Mapping[str, Any]) -> str:
     if "note" in each:
         return f"{name}, {each['note']}"
     if each["python"] is None:
-        return f"{name} can't be started"
-    frameworks = [_format_framework(one) for one in each["frameworks"]] or ["neither jax nor torch is installed"]
+        return phrase("cli.cant_started", name=name)
+    frameworks = [_format_framework(one) for one in each["frameworks"]] or [
+        phrase("cli.neither_jax_nor_torch_installed")
+    ]
     packages = format_count(len(each["packages"]), "package")
-    return f"{name} is Python {each['python']['version']}; {'; '.join(frameworks)}; {packages}"
+    return phrase(
+        "cli.python", name=name, version=each["python"]["version"], frameworks="; ".join(frameworks), packages=packages
+    )
 
 
 def _format_framework(one: Mapping[str, Any]) -> str:
@@ -103,14 +110,16 @@ def _format_framework(one: Mapping[str, Any]) -> str:
 
 def _format_code(code: Mapping[str, Any]) -> str:
     state, files = classify_code_state(code), len(code.get("files") or ())
-    hashed = f"{format_count(files, 'file')} of source known by {'its hash' if files == 1 else 'their hashes'}"
+    hashed = phrase(
+        "cli.source_known", count=format_count(files, "file"), value="its hash" if files == 1 else "their hashes"
+    )
     if state == "unknown":
-        return f"not known: {code.get('why') or 'git could not tell what was changed'}"
+        return phrase("cli.not_known", get=code.get("why") or "git could not tell what was changed")
     if state == "no_commit":
-        return f"a repository without a commit yet; {hashed if files else 'no source in it'}"
+        return phrase("cli.repository_without_commit_yet", hashed=hashed if files else "no source in it")
     if state != "known":
-        known = hashed if files else "which code ran can't be told later"
-        return f"not a git repository: {known}"
+        known = hashed if files else phrase("cli.which_code_ran_cant_told_later")
+        return phrase("cli.not_git_repository", known=known)
     return f"commit {code['commit'][:12]}, {_format_code_changes(code) if code['dirty'] else 'clean'}"
 
 
@@ -118,4 +127,4 @@ def _format_code_changes(code: Mapping[str, Any]) -> str:
     changed, untracked = list_code_changes(code)
     named = [*changed, *(f"{name} untracked" for name in untracked)]
     where = f" in {format_count(len(named), 'file')}: {join_few_names(named, 4)}" if named else ""
-    return f"with changes that are not committed{where} (diff {code['dirty']})"
+    return phrase("cli.changes_not_committed_diff", where=where, dirty=code["dirty"])

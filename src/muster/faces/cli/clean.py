@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -44,8 +45,8 @@ def clean_command(
         for line in format_clean_lines(found, MOST_LEFTOVERS):
             print(line)
         total = format_leftover_size(sum(each.bytes for each in found))
-        more = f"; {total} in all. `muster clean --older-than {older} --yes` deletes it" if found else ""
-        print(f"{format_count(len(found), 'leftover')} can go{more}")
+        more = phrase("cli.all_clean_older_than_yes_deletes", total=total, older=older) if found else ""
+        print(phrase("cli.can_go", count=format_count(len(found), "leftover"), more=more))
         return 0
     done = cleaning.carry_out(found)
     if as_json_:

@@ -16,6 +16,7 @@ from muster.faces.cli.common.money_line import BUDGET_COLOURS, forecast_text
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, format_duration
 
 app = typer.Typer(add_completion=False)
@@ -57,7 +58,12 @@ def cost_command(
 def cost_lines(found: CampaignCost) -> Iterator[str]:
     spending, book = found.spending, found.spending.ledger
     state = spending.state
-    yield f"{paint_text(state.campaign.name, 'bold')}: {_cost_headline(found)}   as of {found.as_of[11:19]}"
+    yield phrase(
+        "cli.as_of_2",
+        paint_text=paint_text(state.campaign.name, "bold"),
+        cost_headline=_cost_headline(found),
+        as_of=found.as_of[11:19],
+    )
     yield ""
     yield from _account_table(book.hours, book.money, state.campaign.money.currency if state.campaign.money else "")
     yield from _cost_footnotes(found)
@@ -66,7 +72,7 @@ def cost_lines(found: CampaignCost) -> Iterator[str]:
 def _cost_headline(found: CampaignCost) -> str:
     money, accounts = found.spending.state.campaign.money, found.spending.ledger.money
     if money is None or accounts is None:
-        return f"{format_slot_hours(found.spending.ledger.hours.total)}; no price is declared"
+        return phrase("cli.no_price_declared", slot_hours=format_slot_hours(found.spending.ledger.hours.total))
     of = f" of {money.budget:g}" if money.budget is not None else ""
     spent = f"{accounts.total:.2f}{of} {money.currency} spent"
     return paint_text(spent, BUDGET_COLOURS.get(budget_level_of(found.spending) or "", "")) + forecast_text(
@@ -95,19 +101,28 @@ def _cost_footnotes(found: CampaignCost) -> Iterator[str]:
     yield ""
     if found.paid is not None:
         more = (found.spending.spent or 0.0) - found.paid
-        explained = f"{more:.2f} {currency} more were spent" if more >= 0.005 else "explained by spans, all of it"
+        explained = (
+            phrase("cli.more_were_spent", more=more, currency=currency)
+            if more >= 0.005
+            else phrase("cli.explained_spans_all")
+        )
         if found.unaccounted and found.unaccounted >= 0.005:
-            explained = f"{found.unaccounted:.2f} {currency} of it are unaccounted for: no span explains them"
+            explained = phrase(
+                "cli.unaccounted_no_span_explains_them", unaccounted=found.unaccounted, currency=currency
+            )
         yield f"  paid {found.paid:g} {currency}: {explained}"
     if book.adopted:
         yield (
-            f"  {format_count(book.adopted, 'run')} of it adopted, {format_slot_hours(book.adopted_hours)} by the "
-            "times of their files"
+            phrase(
+                "cli.adopted_times_their_files",
+                count=format_count(book.adopted, "run"),
+                slot_hours=format_slot_hours(book.adopted_hours),
+            )
         )
     if found.free_hours is not None and found.free_hours >= 0.01:
-        yield f"  slots stood free for {format_slot_hours(found.free_hours)} while the campaign ran: not billed here"
+        yield phrase("cli.slots_stood_free_while_campaign_ran", slot_hours=format_slot_hours(found.free_hours))
     if book.gpu_hours:
-        yield f"  {format_slot_hours(book.gpu_hours)} of GPUs"
+        yield phrase("cli.gpus", slot_hours=format_slot_hours(book.gpu_hours))
 
 
 def format_slot_hours(value: float) -> str:

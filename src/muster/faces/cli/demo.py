@@ -16,6 +16,7 @@ from muster.app.overview.demo import DemoRun, create_demo_folder
 from muster.faces.cli.common.status_view import show_status
 from muster.faces.cli.common.terminal_output import clear_line, find_muster_command, paint_text
 from muster.files.own_processes import own_python_command
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 REPORT_COMMANDS = (
@@ -42,7 +43,7 @@ def demo_command(
     started, muster = time.monotonic(), find_muster_command()
     place = create_demo_folder(folder)
     teller = DemoPrinter()
-    teller.say(f"a real training campaign in {place}: 4 configs x 5 seeds, then 40 evaluations, 2 at a time")
+    teller.say(phrase("cli.real_training_campaign_4_configs_x_5", place=place))
     running = DemoRun.start(place, teller.say, teller.draw)
     try:
         last = running.run()
@@ -50,7 +51,7 @@ def demo_command(
         teller.close()
         here = f"{muster} -C {shlex.quote(str(place))}"
         ends = f"{here} down --runs --because 'seen enough'"
-        print(f"\ndetached; it goes on. `{here} status` tells the truth, `{ends}` ends it")
+        print(phrase("cli.detached_goes_status_tells_truth_ends", here=here, ends=ends))
         return 4
     teller.close()
     print()
@@ -75,10 +76,16 @@ def _print_demo_summary(last: Status, place: Path, here: str, seconds: float) ->
     attempts = sum(len(cell.record.attempts) for cell in last.cells)
     again = [cell.record.cell.id for cell in last.cells if len(cell.record.attempts) > 1]
     print(
-        f"{len(last.cells)} cells, {attempts} attempts in {seconds:.0f} s; more than one: {', '.join(again) or 'none'}"
+        phrase(
+            "cli.cells_attempts_s_more_than_one",
+            cells=len(last.cells),
+            attempts=attempts,
+            seconds=seconds,
+            again=", ".join(again) or "none",
+        )
     )
-    print(f"read first:   {place / 'reports' / 'decision.md'}")
-    print(f"look around:  {here} why {again[0] if again else last.cells[0].record.cell.id}")
+    print(phrase("cli.read_first", place=place / "reports" / "decision.md"))
+    print(phrase("cli.look_around_why", here=here, again=again[0] if again else last.cells[0].record.cell.id))
 
 
 class DemoPrinter:
@@ -99,10 +106,19 @@ class DemoPrinter:
         if self.screen:
             full = 40 * done // max(1, total)
             bar = paint_text("━" * full, "green") + paint_text("━" * (40 - full), "dim")
-            sys.stdout.write(f"{clear_line()}{bar} {done}/{total} done, {status.counts['RUNNING']} running")
+            sys.stdout.write(
+                phrase(
+                    "cli.done_running",
+                    clear_line=clear_line(),
+                    bar=bar,
+                    done=done,
+                    total=total,
+                    running=status.counts["RUNNING"],
+                )
+            )
             sys.stdout.flush()
         elif done // 10 > self.shown // 10:
-            self.say(f"{done} of {total} cells done")
+            self.say(phrase("cli.cells_done", done=done, total=total))
         self.shown = done
 
     def _clear(self) -> None:

@@ -26,6 +26,7 @@ from muster.faces.cli.common.terminal_output import command_from_here, paint_tex
 from muster.files.campaign_ownership import refuse_foreign_campaign
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
@@ -46,7 +47,7 @@ app = typer.Typer(
 def docs_group(ctx: typer.Context) -> None:
     """Numbers in your own texts: binds them to results, updates those and nothing else, says which agree."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("say what to do: bind, update or audit", hint="for example: muster docs bind ppt.md")
+        raise UsageError(phrase("cli.say_what_do_bind_update_audit"), hint=phrase("cli.example_docs_bind_ppt_md"))
 
 
 @app.command("bind", epilog="Example:  muster docs bind ppt.md --dry-run")
@@ -104,7 +105,7 @@ def docs_update_command(
     known = _known_quantities(ctx, to_write=True)
     if known.invalid:
         raise MusterError(
-            NO_RESULT_MESSAGE, where=str(known.root), hint="`muster report` names the red flags", code="invalid"
+            NO_RESULT_MESSAGE, where=str(known.root), hint=phrase("cli.report_names_red_flags"), code="invalid"
         )
     paths = _document_paths(ctx, files) if files else _bound_document_paths(known)
     now = datetime.now().astimezone()
@@ -163,7 +164,7 @@ def _bound_document_paths(known: BindableNumbers) -> list[Path]:
     bound = [path for path in declared if path.resolve().with_name(path.resolve().name + SIDECAR_SUFFIX).exists()]
     found = list(dict.fromkeys([*bound, *beside]))
     if not found:
-        raise UsageError("no text is bound yet", where=str(known.root), hint="muster docs bind FILE")
+        raise UsageError(phrase("cli.no_text_bound_yet"), where=str(known.root), hint="muster docs bind FILE")
     return found
 
 
@@ -177,7 +178,7 @@ def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
         print(f"    {number}  {name}")
     while True:
         try:
-            said = input(f"which one? [1-{len(about.candidates)}, Enter: none of them] ").strip()
+            said = input(phrase("cli.which_one_1__enter_none_them", candidates=len(about.candidates))).strip()
         except EOFError:
             print()
             return None
@@ -190,29 +191,35 @@ def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
 def _bind_result_lines(bound: BindResult, folder: Path, *, dry_run: bool) -> Iterator[str]:
     new = sum(not each.old for each in bound.fixed)
     parts = [
-        f"{format_count(len(bound.fixed), 'number')} bound" + (f", {new} of them new" if new < len(bound.fixed) else "")
+        f"{format_count(len(bound.fixed), 'number')} bound"
+        + (phrase("cli.them_new", new=new) if new < len(bound.fixed) else "")
     ]
     parts += [f"{len(bound.ambiguous)} ambiguous"] if bound.ambiguous else []
-    parts += [f"{len(bound.untraced)} not traced"] if bound.untraced else []
+    parts += [phrase("cli.not_traced", untraced=len(bound.untraced))] if bound.untraced else []
     yield paint_text(f"{bound.path}: {', '.join(parts)}", "bold")
     yield from _limit_listed_lines([_bound_number_line(each) for each in bound.fixed])
     for each in bound.lost:
         yield (
-            f"  {paint_text('lost', 'red')} {escape_terminal_line(each.spot.text)}, which stood in line "
-            f"{each.spot.line}: {each.why}"
+            phrase(
+                "cli.which_stood_line",
+                paint_text=paint_text("lost", "red"),
+                terminal_line=escape_terminal_line(each.spot.text),
+                line=each.spot.line,
+                why=each.why,
+            )
         )
     yield from _limit_listed_lines([line for each in bound.ambiguous for line in _ambiguous_number_lines(each)])
     untraced = [f"line {each.spot.line}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in bound.untraced]
     yield from _limit_listed_lines([f"  {paint_text('not traced', 'dim')} {line}" for line in untraced])
     if dry_run:
-        yield "nothing was written (--dry-run)"
+        yield phrase("cli.nothing_written_dry_run")
     elif bound.written:
         following = command_from_here(folder, "docs update", bound.path)
-        yield f"kept in {bound.sidecar}; the text is untouched. Next: {following}"
+        yield phrase("cli.kept_text_untouched_next", sidecar=bound.sidecar, following=following)
 
 
 def _bound_number_line(each: BoundNumber) -> str:
-    told = {"now": "", "earlier": ", as it was with fewer seeds", "": ", the value differs"}[each.now]
+    told = {"now": "", "earlier": phrase("cli.fewer_seeds"), "": phrase("cli.value_differs")}[each.now]
     note = f" ({each.binding.note})" if each.binding.note else ""
     keys = " and ".join(each.binding.keys)
     bound = f"  line {each.spot.line}: {escape_terminal_line(each.spot.text)}  {paint_text(keys, 'green')}"
@@ -231,10 +238,16 @@ def _update_result_lines(updated: UpdateResult, *, dry_run: bool) -> Iterator[st
     for line in updated.diff:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         yield paint_text(escape_terminal_line(line), colour) if colour else escape_terminal_line(line)
-    verb = "would change" if dry_run else "changed"
-    yield f"{updated.path}: {format_count(len(updated.changes), 'number')} {verb}, {updated.unchanged} as they were"
+    verb = phrase("cli.would_change") if dry_run else "changed"
+    yield phrase(
+        "cli.they_were",
+        path=updated.path,
+        count=format_count(len(updated.changes), "number"),
+        verb=verb,
+        unchanged=updated.unchanged,
+    )
     if updated.kept:
-        yield f"the old version: {updated.kept}"
+        yield phrase("cli.old_version", kept=updated.kept)
     told = [f"line {each.spot.line}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in updated.left]
     yield from _limit_listed_lines([f"  {paint_text('look at', 'yellow')} {line}" for line in told])
 
@@ -260,4 +273,4 @@ def _document_audit_lines(audited: AuditResult) -> Iterator[str]:
 def _limit_listed_lines(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[:MOST_LINES_LISTED]
     if len(lines) > MOST_LINES_LISTED:
-        yield f"  and {len(lines) - MOST_LINES_LISTED} more; --json lists them all"
+        yield phrase("cli.more_json_lists_them_all", lines=len(lines) - MOST_LINES_LISTED)

@@ -13,6 +13,7 @@ from muster.app.finish.take_down import take_down
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.stop import STILL_GOING_ON, print_stopped
 from muster.text.durations import parse_duration
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -37,13 +38,13 @@ def down_command(
     def on_stopped(stopped: Sequence[StoppedAttempt]) -> None:
         print_stopped(stopped, limit)
         if stopped:
-            print("`muster retry CELL --because ...` takes a stopped cell up again")
+            print(phrase("cli.retry_cell_because_takes_stopped_cell"))
 
     done = take_down(desk, runs=runs, because=because, limit_s=limit, on_stopped=on_stopped)
     if done.step:
-        became = "still alive; the request stands" if done.step.lives else "stopped; `muster up` does it again"
+        became = phrase("cli.still_alive_request_stands") if done.step.lives else phrase("cli.stopped_up_does_again")
         print(f"finish {done.step.name}: {became}")
-    print("the campaign is down already" if done.was_down else "the campaign is down; nothing starts until `muster up`")
+    print(phrase("cli.campaign_down_already") if done.was_down else phrase("cli.campaign_down_nothing_starts_until_up"))
     _print_living_cells(done.living)
     return STILL_GOING_ON if done.late else 0
 
@@ -51,6 +52,6 @@ def down_command(
 def _print_living_cells(living: Sequence[str]) -> None:
     if living:
         one = len(living) == 1
-        plural = "run was left alone and lives" if one else "runs were left alone and live"
-        stops = "`muster down --runs` stops it" if one else "`muster down --runs --because '...'` stops them"
-        print(f"{len(living)} {plural} on: {join_few_names(living)}; {stops} too")
+        plural = phrase("cli.run_left_alone_lives") if one else phrase("cli.runs_were_left_alone_live")
+        stops = phrase("cli.down_runs_stops") if one else phrase("cli.down_runs_because_stops_them")
+        print(phrase("cli.too", living=len(living), plural=plural, few_names=join_few_names(living), stops=stops))

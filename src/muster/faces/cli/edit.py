@@ -12,6 +12,7 @@ from muster.app.loop.edit_variant import MadeVariant, made_variant_as_json, writ
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
 from muster.rules.edit_config import show_config_value
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
@@ -90,7 +91,7 @@ def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -
     if as_json_:
         print_json(made_variant_as_json(made) | {"cells": [cell_status_as_json(cell, status) for cell in cells]})
     elif joined.going_on:
-        print(f"{format_count(len(cells))} more; the campaign goes on: `muster wait` waits, `muster status` tells")
+        print(phrase("cli.more_campaign_goes_wait_waits_status", count=format_count(len(cells))))
     return joined.exit_code(status)
 
 
@@ -110,4 +111,4 @@ def made_variant_lines(made: MadeVariant) -> Iterator[str]:
     for number, row in enumerate(rows):
         line = "  ".join(pad_name(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
         yield "  " + (paint_text(line, "dim") if number == 0 else line)
-    yield f"recorded in {made.record}"
+    yield phrase("cli.recorded", record=made.record)

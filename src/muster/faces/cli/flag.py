@@ -13,6 +13,7 @@ from muster.app.report.accept_flags import FlagList, accept_red_flags, list_red_
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.faces.cli.report import format_flag_line
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(
@@ -37,7 +38,7 @@ def list_flags(ctx: typer.Context, as_json_: JsonOption = False) -> int:
     found = list_red_flags(CampaignHandle.open(folder_of_context(ctx)))
     _print_flags(found, as_json_)
     if not found.flags and not as_json_:
-        print("no red flag is raised")
+        print(phrase("cli.no_red_flag_raised"))
     return 0
 
 
@@ -69,5 +70,5 @@ def accept(
     _print_flags(accepted, as_json_)
     if not as_json_:
         count = format_count(len(accepted.flags), "flag")
-        print(f"{count} accepted; `muster report` tells it, and the verdict without it")
+        print(phrase("cli.accepted_report_tells_verdict_without", count=count))
     return 0

@@ -13,6 +13,7 @@ from muster.engine.ports.store import FsckReport
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
+from muster.text.phrases import phrase
 from muster.text.sentences import fill_sentence, format_count
 
 app = typer.Typer(add_completion=False)
@@ -39,32 +40,32 @@ def fsck_command(
 
 def format_fsck_lines(found: FsckReport) -> Iterator[str]:
     held = f"{format_count(found.cells)}, {format_count(found.attempts, 'attempt')}"
-    yield paint_text(f"rebuilt: {held}, from {format_count(found.decisions, 'decision')}", "green")
+    yield paint_text(phrase("cli.rebuilt_from", held=held, count=format_count(found.decisions, "decision")), "green")
     if found.old == "sound":
-        yield f"the old campaign.db was sound; differences to the rebuilt one: {len(found.differences)}"
+        yield phrase("cli.old_campaign_db_sound_differences", differences=len(found.differences))
         yield from _format_item_list("  ", found.differences)
         if found.behind:
-            yield f"it had not seen the last {format_count(found.behind, 'decision')}"
+            yield phrase("cli.not_seen_last", count=format_count(found.behind, "decision"))
     else:
-        yield f"the old campaign.db was {found.old}"
+        yield phrase("cli.old_campaign_db", old=found.old)
     if found.old != "missing":
-        yield "the old one is kept as .muster/campaign.db.before-fsck"
+        yield phrase("cli.old_one_kept_campaign_db_before_fsck")
     if found.torn:
-        yield f"{format_count(len(found.torn), 'line')} of decisions.jsonl could not be read, now in decisions.torn:"
+        yield phrase("cli.decisions_jsonl_could_not_read_now", count=format_count(len(found.torn), "line"))
         yield from _format_item_list("  ", found.torn)
     if found.restored:
-        missing = format_count(found.restored, "decision was", "decisions were")
-        yield f"{missing} missing in decisions.jsonl and came back, from the old campaign.db"
+        missing = format_count(found.restored, phrase("cli.decision"), phrase("cli.decisions_were"))
+        yield phrase("cli.missing_decisions_jsonl_came_back_from", missing=missing)
     for items, text in (
         (
             found.recovered,
-            "{n:attempt was|attempts were} known only by {n:its folder|their folders}; now recorded",
+            phrase("cli.known_only_now_recorded"),
         ),
-        (found.unplaced, "attempt {n:folder fits|folders fit} nothing: left as {n:it is|they are}"),
-        (found.folderless, "{n:attempt has|attempts have} no folder any more; {n:its|their} record is kept"),
+        (found.unplaced, phrase("cli.attempt_nothing_left")),
+        (found.folderless, phrase("cli.no_folder_any_more_record_kept")),
         (
             found.ended,
-            "{n:attempt has|attempts have} ended, not recorded yet; `muster up` judges {n:it|them}",
+            phrase("cli.ended_not_recorded_yet_up_judges"),
         ),
     ):
         if items:
@@ -75,4 +76,4 @@ def format_fsck_lines(found: FsckReport) -> Iterator[str]:
 def _format_item_list(indent: str, items: tuple[str, ...]) -> Iterator[str]:
     yield from (f"{indent}{item}" for item in items[:MOST_ITEMS])
     if len(items) > MOST_ITEMS:
-        yield f"{indent}and {len(items) - MOST_ITEMS} more; --json has them all"
+        yield phrase("cli.more_json_them_all", indent=indent, items=len(items) - MOST_ITEMS)

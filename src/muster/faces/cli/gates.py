@@ -25,6 +25,7 @@ from muster.faces.cli.common.terminal_output import paint_text, print_json, prin
 from muster.locales import LANGUAGES
 from muster.model.errors import UsageError
 from muster.stages.gate_decision import ADVANCE, FAILURE_HOLD, FALL_BACK, Decision
+from muster.text.phrases import phrase
 
 DRAW_EXAMPLE = "Example:  muster gates draw runs/v40 --language zh   or   muster gates draw train/v2_full/2"
 
@@ -51,7 +52,7 @@ def draw(
     Labels in the data that contradict the schedule are hatched in the pictures and named.
     """
     if language is not None and language not in LANGUAGES:
-        raise UsageError(f"--language {language}: expected {' or '.join(LANGUAGES)}")
+        raise UsageError(phrase("cli.language_expected", language=language, languages=" or ".join(LANGUAGES)))
     base = folder_of_context(ctx)
     made = draw_run_or_cell(target, base, base / out if out else None, language, print_notice)
     if as_json_:
@@ -86,7 +87,7 @@ _STATE_COLOURS = {ADVANCE: "green", FALL_BACK: "red", FAILURE_HOLD: "yellow"}
 def gates_group(ctx: typer.Context) -> None:
     """Gates over the metrics of a run: are they sound, and what would another setting have decided?"""
     if ctx.invoked_subcommand is None:
-        raise UsageError("say what to do: check, replay or draw", hint="for example: muster gates check")
+        raise UsageError(phrase("cli.say_what_do_check_replay_draw"), hint=phrase("cli.example_gates_check"))
 
 
 @app.command(
@@ -143,7 +144,7 @@ def replay(
     Without --with: the settings of the trace itself, of --flags, or of the campaign.
     """
     if wins not in ("", "failure", "success"):
-        raise UsageError(f"--wins is failure or success, not {wins!r}")
+        raise UsageError(phrase("cli.wins_failure_success_not", wins=wins))
     folder, setting = folder_of_context(ctx), with_ or flags
     found, told = replay_gate_trace(folder, trace, setting, gate, wins=wins, windows_of_1=windows_of_1)
     if as_json_:
@@ -166,47 +167,48 @@ def _print_gate_check(found: GateCheck) -> None:
     if found.replayed:
         print(
             paint_text(
-                f"the last of the {len(found.facts.runs)} past runs, replayed:"
+                phrase("cli.last_past_runs_replayed", runs=len(found.facts.runs))
                 if len(found.facts.runs) > 1
-                else "replayed over the evaluations:",
+                else phrase("cli.replayed_over_evaluations"),
                 "bold",
             )
         )
         for line in _gate_replay_lines(found.replayed, None):
             print(line)
     elif not found.findings:
-        print("nothing contradicts itself")
+        print(phrase("cli.nothing_contradicts_itself"))
 
 
 def _gate_replay_lines(found: GateReplay, told: EvaluationFile | None) -> Iterator[str]:
     if told and told.table.skipped:
-        yield paint_text(f"{told.table.skipped} lines are no rows and were passed over", "yellow")
+        yield paint_text(phrase("cli.lines_no_rows_were_passed_over", skipped=told.table.skipped), "yellow")
     if told and told.table.taken_back:
         yield paint_text(
-            f"rows that count no more, because a later one goes back to their iteration or before it, as after "
-            f"a resume: {told.table.taken_back}",
+            phrase("cli.rows_count_no_more_because_later_one", taken_back=told.table.taken_back),
             "yellow",
         )
     if strangers := found.strangers:
-        yield paint_text(f"it has settings for {', '.join(strangers)}, and no row is of such a stage", "yellow")
+        yield paint_text(phrase("cli.settings_no_row_such_stage", strangers=", ".join(strangers)), "yellow")
     if found.left_out:
         there = dict.fromkeys(key for row in told.table.rows for key in row.values) if told else {}
-        known = f"; the rows have {', '.join(there)}" if there and not found.decisions else ""
-        yield paint_text(f"left out, because no row has it: {', '.join(found.left_out)}{known}", "yellow")
+        known = phrase("cli.rows", there=", ".join(there)) if there and not found.decisions else ""
+        yield paint_text(
+            phrase("cli.left_out_because_no_row", left_out=", ".join(found.left_out), known=known), "yellow"
+        )
     yield from (_gate_decision_line(each) for each in found.decisions)
     yield paint_text(found.conclusion, "bold")
     opening = [each for each in found.otherwise if each.opens is not None]
     yield from (f"  {each}" for each in opening)
     if found.otherwise and not opening:
         tried = "; ".join(each.what for each in found.otherwise)
-        yield f"  tried one at a time, none of these would have opened it: {tried}"
+        yield phrase("cli.tried_one_time_none_these_would_opened", tried=tried)
     if found.differs:
         which = ", ".join(map(str, found.differs[:8]))
-        yield paint_text(f"the run itself decided otherwise at {which}", "red")
+        yield paint_text(phrase("cli.run_itself_decided_otherwise", which=which), "red")
 
 
 def _gate_decision_line(each: Decision) -> str:
     state = paint_text(f"{each.state:<13}", _STATE_COLOURS.get(each.state, ""))
     stage = f"{each.stage or '-':<6}"
-    broke = f"  [streak of {each.before} broken]" if each.broke else ""
+    broke = phrase("cli.streak_broken", before=each.before) if each.broke else ""
     return f"{each.iteration:>6}  {stage} phase {each.phase}  {state}{each.why}{broke}"

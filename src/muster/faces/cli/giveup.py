@@ -11,6 +11,7 @@ from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.decide_for_cells import give_up_cells
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -24,7 +25,7 @@ def giveup_command(
     """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
     reason = require_reason(because)
     answers = give_up_cells(CampaignHandle.open_to_act(folder_of_context(ctx)), cells, reason, print_notice)
-    print_refusals(answers.refused, "given up")
+    print_refusals(answers.refused, phrase("cli.given_up"))
     for name in answers.accepted:
-        print(f"{name}: given up; reports count it as missing, `muster retry` takes it up again")
+        print(phrase("cli.given_up_reports_count_missing_retry", name=name))
     return 1 if answers.refused else 0

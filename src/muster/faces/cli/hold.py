@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.hold_campaign import hold_campaign
 from muster.faces.cli.common.command_line import folder_of_context
+from muster.text.phrases import phrase
 from muster.text.sentences import end_with_full_stop
 
 app = typer.Typer(add_completion=False)
@@ -23,8 +24,14 @@ def hold_command(
     """Nothing new starts, whoever asks, until `muster release`. What runs goes on."""
     reason = require_reason(because)
     done = hold_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), reason)
-    go_on = f"; {done.living} running {'cell goes' if done.living == 1 else 'cells go'} on" if done.living else ""
-    print(f"held: {end_with_full_stop(reason)} Nothing new starts until `muster release`{go_on}")
+    go_on = (
+        phrase("cli.running", living=done.living, value="cell goes" if done.living == 1 else "cells go")
+        if done.living
+        else ""
+    )
+    print(
+        phrase("cli.held_nothing_new_starts_until_release", end_with_full_stop=end_with_full_stop(reason), go_on=go_on)
+    )
     if done.before.kind == "held":
-        print(f"it was held before: {done.before.reason}")
+        print(phrase("cli.held_before", reason=done.before.reason))
     return 0

@@ -9,6 +9,7 @@ import typer
 from muster.app.campaign.verbs.write_template import write_campaign_template
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.spec.campaign_templates import template_names
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -26,8 +27,6 @@ def init_command(
     """Writes a campaign.yaml to start from, and an AGENTS.md that tells AI assistants how to ask and what not to do."""
     folder = folder_of_context(ctx).absolute()
     write_campaign_template(folder, name, replace=force)
-    print(f"wrote campaign.yaml (template {name}) and AGENTS.md in {folder}")
-    print(
-        "next: edit campaign.yaml; `muster check` shows every mistake, `muster plan` what would run; `muster up` runs"
-    )
+    print(phrase("cli.wrote_campaign_yaml_template_agents_md", name=name, folder=folder))
+    print(phrase("cli.next_edit_campaign_yaml_check_shows"))
     return 0

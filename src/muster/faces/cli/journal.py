@@ -35,6 +35,7 @@ from muster.faces.cli.common.terminal_output import (
     screen_columns,
 )
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 from muster.text.terminal_text import replace_unprintable
 
@@ -78,7 +79,7 @@ RunsOption = Annotated[
 def journal_group(ctx: typer.Context) -> None:
     """The research journal dev_vN.md: starts from the last one's open points, is filled from artifacts, is audited."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("say what to do: new, fill or audit", hint="for example: muster journal new")
+        raise UsageError(phrase("cli.say_what_do_new_fill_audit"), hint=phrase("cli.example_journal_new"))
 
 
 @app.command("new", epilog="Example:  muster journal new   or   muster journal new --dir experiments --language zh")
@@ -145,7 +146,7 @@ def _fill_report_lines(told: FillReport) -> Iterator[str]:
     changed = len(done.refreshed) + len(done.forced)
     parts = [f"{format_count(len(done.written), 'block')} written"] if done.written else []
     parts += [f"{changed} refreshed"] if changed else []
-    parts += [f"{len(done.same)} as they were"] if done.same else []
+    parts += [phrase("cli.they_were_2", same=len(done.same))] if done.same else []
     yield paint_text(f"{os.path.relpath(told.path)}: {', '.join(parts) or 'nothing changed'}", "bold")
     for run in told.runs:
         kinds = [kind for kind, of in [*done.written, *done.refreshed] if of == run]
@@ -153,19 +154,17 @@ def _fill_report_lines(told: FillReport) -> Iterator[str]:
     yield from (f"  figure {os.path.relpath(each)}" for each in told.figures)
     yield from (f"  {note}" for note in told.notes)
     if told.against:
-        yield f"  compared with {told.against}.md"
+        yield phrase("cli.compared_md", against=told.against)
     for block in done.silent:
         yield paint_text(
-            f"  line {block.line}: {block.kind} of {block.run} has no artifact any more; left as it is", "yellow"
+            phrase("cli.line_no_artifact_any_more_left", line=block.line, kind=block.kind, run=block.run), "yellow"
         )
     for block in done.edited:
-        yield paint_text(
-            f"  line {block.line}: {block.kind} of {block.run} was edited by hand; left as it is", "yellow"
-        )
+        yield paint_text(phrase("cli.line_edited_hand_left", line=block.line, kind=block.kind, run=block.run), "yellow")
     if done.edited:
-        yield "--force overwrites them; or move your text out of the block"
+        yield phrase("cli.force_overwrites_them_move_your_text")
     if told.dry_run:
-        yield "nothing was written (--dry-run)"
+        yield phrase("cli.nothing_written_dry_run")
 
 
 @app.command(
@@ -195,21 +194,26 @@ def journal_audit_command(
 def _journal_audit_lines(found: AuditedJournal) -> Iterator[str]:
     spots = [each for each in found.numbers if each.finding.state != "agrees"]
     for each in spots[:MOST_FINDINGS_LISTED]:
-        should = f", it is {each.finding.should}" if each.finding.should else ""
+        should = phrase("cli.it_is_2", should=each.finding.should) if each.finding.should else ""
         state = paint_text(each.finding.state, FINDING_COLOURS[each.finding.state])
         yield f"line {each.line}: {each.finding.text} {state}{should}: {each.finding.because}"
     if len(spots) > MOST_FINDINGS_LISTED:
-        yield f"and {len(spots) - MOST_FINDINGS_LISTED} more; --json lists them all"
+        yield phrase("cli.more_json_lists_them_all_2", spots=len(spots) - MOST_FINDINGS_LISTED)
     for point in found.points:
         where = f"line {point.line}: " if point.line else ""
         yield f"{where}{point.id} {paint_text(point.kind, 'red' if point.wrong else 'yellow')}: {point.message}"
     for block in found.edited:
         yield (
-            f"line {block.line}: {block.kind} of {block.run} {paint_text('edited', 'red')} by hand since it "
-            "was generated"
+            phrase(
+                "cli.line_hand_since_generated",
+                line=block.line,
+                kind=block.kind,
+                run=block.run,
+                paint_text=paint_text("edited", "red"),
+            )
         )
     for artifact in found.artifacts:
-        what = "is gone" if artifact.state == "missing" else "has changed since the journal was filled"
+        what = phrase("cli.gone") if artifact.state == "missing" else phrase("cli.changed_since_journal_filled")
         yield f"{artifact.path} {paint_text(what, 'red')} (of {artifact.run})"
     yield from (paint_text(note, "yellow") for note in found.notes)
     told = [f"{count} {FINDING_WORDS[state]}" for state, count in found.counts.items() if count]
@@ -219,7 +223,7 @@ def _journal_audit_lines(found: AuditedJournal) -> Iterator[str]:
 
 
 def _created_journal_lines(made: CreatedJournal, start: Path) -> Iterator[str]:
-    after = f" from {made.last.name}" if made.last else ", the first one here"
+    after = f" from {made.last.name}" if made.last else phrase("cli.first_one_here")
     yield paint_text(f"{os.path.relpath(made.path)}{after}", "bold")
     for each in made.points:
         times = f" (carried {format_count(each.carried, 'time')})" if each.carried else ""
@@ -227,11 +231,14 @@ def _created_journal_lines(made: CreatedJournal, start: Path) -> Iterator[str]:
     ended = [f"{len(made.settled.done)} done"] if made.settled.done else []
     ended += [f"{len(made.settled.dropped)} dropped"] if made.settled.dropped else []
     if ended:
-        yield f"  of the last version's points {', '.join(ended)}"
+        yield phrase("cli.last_versions_points", ended=", ".join(ended))
     if made.missing:
         names = ", ".join(f"dev_v{each}.md" for each in made.missing)
-        yield paint_text(f"  between the two there is no {names}", "yellow")
-    yield f"next: write the goal; when a run is over: {command_from_here(start, 'journal fill', made.path)} --run DIR"
+        yield paint_text(phrase("cli.between_two_there_no", names=names), "yellow")
+    yield phrase(
+        "cli.next_write_goal_when_run_over_run_dir",
+        command_from_here=command_from_here(start, "journal fill", made.path),
+    )
 
 
 def _fit_to_screen(text: str) -> str:

@@ -20,6 +20,7 @@ from muster.faces.cli.common.terminal_output import print_json, print_notice, un
 from muster.files.known_secrets import secret_mask_function
 from muster.model.attempt import Attempt
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.terminal_text import TerminalFilter
 
 LONGEST_MASKED_LINE = 1 << 20  # what goes on for longer is masked in pieces
@@ -95,7 +96,7 @@ def logs_command(
     Ctrl-C ends the following and nothing else.
     """
     if follow and as_json_:
-        raise UsageError("-f and --json can't go together", hint="`muster wait --json` waits for the end")
+        raise UsageError(phrase("cli.f_json_cant_go_together"), hint=phrase("cli.wait_json_waits_end"))
     desk = CampaignHandle.open(folder_of_context(ctx))
     state = observe_and_revive(desk, print_notice).state
     log = find_attempt_log(desk, state, cell, attempt, err=err)
@@ -196,7 +197,7 @@ class FileTail:
             begin, end = at, at + LOG_CHUNK
         file.seek(begin)
         if begin > at:
-            self.to.write(f"\n[muster: {begin - at} bytes were cut out here]\n".encode())
+            self.to.write(phrase("cli.bytes_were_cut_out_here", begin=begin - at).encode())
         return file.read(min(LOG_CHUNK, end - begin))
 
     def _replaced(self, file: BinaryIO) -> bool:

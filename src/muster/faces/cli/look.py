@@ -20,6 +20,7 @@ from muster.model.errors import UsageError
 from muster.model.foreign_run import RunQuery
 from muster.text.durations import format_calendar_duration, parse_duration
 from muster.text.hide_secrets import hide_secrets_in_words
+from muster.text.phrases import phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -47,7 +48,7 @@ def look_command(
     """The verdict and the evidence for a training that Muster did not start. Only looks; needs no campaign."""
     for_s = parse_duration(for_, "--for")
     if for_s < SHORTEST_S:
-        raise UsageError(f"--for {for_}: too short, a first look proves nothing", hint="give it at least 1s")
+        raise UsageError(phrase("cli.too_short_first_look_proves_nothing", for_=for_), hint=phrase("cli.give_least_1s"))
     asked = parse_look_targets(targets, folder_of_context(ctx))
     counting = None if as_json_ or not sys.stderr.isatty() else _print_countdown
     looks = inspect_runs(asked, for_s, *((counting,) if counting else ()))
@@ -63,7 +64,7 @@ def look_command(
 
 
 def _print_countdown(left: float) -> None:
-    sys.stderr.write(f"{clear_line()}looking, {left:.0f} s more ...")
+    sys.stderr.write(phrase("cli.looking_s_more", clear_line=clear_line(), left=left))
     sys.stderr.flush()
 
 
@@ -86,20 +87,20 @@ def parse_look_targets(targets: Sequence[str], base: Path) -> list[RunQuery]:
 
 def _parse_look_target(text: str, base: Path) -> RunQuery:
     if not text.strip():
-        raise UsageError("nothing was named: the target is empty", hint="give a process id, or the folder of a run")
+        raise UsageError(phrase("cli.nothing_named_target_empty"), hint=phrase("cli.give_process_id_folder_run"))
     if text.isascii() and text.isdecimal():
         if int(text) == 0 or len(text) > LONGEST_PID:
-            raise UsageError(f"{text} is no process id", hint=f"a folder of that name is ./{text}")
+            raise UsageError(phrase("cli.no_process_id", text=text), hint=phrase("cli.folder_name", text=text))
         return RunQuery(text, pid=int(text))
     path = base / text
     if not path.exists():
-        raise UsageError(f"there is no folder {text}, and it is no process id either", hint=_suggest_folder(path))
+        raise UsageError(phrase("cli.there_no_folder_no_process_id_either", text=text), hint=_suggest_folder(path))
     if path.is_file():
         path = path.parent
     if path.resolve() == Path("/"):
-        raise UsageError("/ is everything on this machine", hint="give the folder of one run, or a process id")
+        raise UsageError(phrase("cli.everything_machine"), hint=phrase("cli.give_folder_one_run_process_id"))
     if not path.is_dir():
-        raise UsageError(f"{text} is neither a folder nor a file", hint="give the folder that the run writes to")
+        raise UsageError(phrase("cli.neither_folder_nor_file", text=text), hint=phrase("cli.give_folder_run_writes"))
     return RunQuery(text, folder=str(path))
 
 
@@ -110,7 +111,9 @@ def _suggest_folder(path: Path) -> str:
         names = []
     near = difflib.get_close_matches(path.name, names, 1)
     return (
-        f"did you mean {path.parent / near[0]}?" if near else "give a process id, or the folder that the run writes to"
+        phrase("cli.did_you_mean_3", parent=path.parent / near[0])
+        if near
+        else phrase("cli.give_process_id_folder_run_writes")
     )
 
 
@@ -133,7 +136,7 @@ def look_report_lines(look: LookReport) -> Iterator[str]:
     yield f"{state_mark(verdict.state)} {name} is {verdict.state}{kind}{sure}: {escape_terminal_line(verdict.reason)}"
     yield f"  {verdict_meaning(look)}"
     yield from _run_fact_lines(look)
-    yield _section_title("What to do")
+    yield _section_title(phrase("cli.what_do"))
     yield from (f"  {escape_terminal_line(text)}" for text in look.advice)
     yield _section_title("Evidence")
     yield from _evidence_table_lines(look)
@@ -141,7 +144,7 @@ def look_report_lines(look: LookReport) -> Iterator[str]:
         yield _section_title("Cadence")
         yield from (escape_terminal_line(f"  {rhythm.signal}: {format_cadence(rhythm)}") for rhythm in known)
     if verdict.lines:
-        yield _section_title("The lines of its log that show it")
+        yield _section_title(phrase("cli.lines_log_show_2"))
         yield from (f"  | {escape_terminal_line(line)}" for line in verdict.lines)
     for text in verdict.contributing:
         yield f"  also: {escape_terminal_line(text)}"
@@ -166,7 +169,7 @@ def _run_fact_lines(look: LookReport) -> Iterator[str]:
         goal = f" of {target.step:g} ({target.where})" if target else ""
         logged = logged_step(sight)
         if target and target.repeat and logged is not None:
-            goal += f"; {logged:g} as logged, for {target.repeat.where} is {target.repeat.times:g}"
+            goal += phrase("cli.logged", logged=logged, where=target.repeat.where, times=target.repeat.times)
         rows.append(("step", f"{look.step:g}{goal}"))
     rows += [("note", text) for text in look.notes]
     yield from (f"  {label:<7}{escape_terminal_line(text)}" for label, text in rows)

@@ -20,6 +20,7 @@ from muster.model.errors import UsageError
 from muster.model.variant import Variant
 from muster.rules.proposal_rules import explain_rulings
 from muster.text.describe_run import describe_resumed_log
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ app = typer.Typer(cls=VerbGroup, add_completion=False, epilog="Example:  muster 
 def loop_group(ctx: typer.Context) -> None:
     """Rounds of experiments: rules on what the runs logged propose the configs of the next round."""
     if ctx.invoked_subcommand is None:
-        raise UsageError("say what to do: propose, run, explain or report", hint="for example: muster loop run")
+        raise UsageError(phrase("cli.say_what_do_propose_run_explain_report"), hint=phrase("cli.example_loop_run"))
 
 
 @app.command("propose", epilog="Example:  muster loop propose   then look at loop/round-2.txt")
@@ -55,7 +56,7 @@ def propose(
     desk = (CampaignHandle.open_to_act if take else CampaignHandle.open)(folder_of_context(ctx))
     made = prepare_round(desk, take=take, number=number)
     if made is None:
-        print(f"round {number} was decided already")
+        print(phrase("cli.round_decided_already", number=number))
         return 0
     if as_json_:
         print_json(next_round_as_json(made.found, made.variants))
@@ -133,26 +134,32 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
     best = made.summary["best"]
     if made.facts.identical:
         count = sum(bool(each.values) for each in made.facts.variants)
-        told = f"all {count} scores are equal to the last digit ({best['mean']:.4g})"
-        yield paint_text(f"{told}: does the trainer read {{config_file}}?", "yellow")
+        told = phrase("cli.all_scores_equal_last_digit", count=count, mean=best["mean"])
+        yield paint_text(phrase("cli.does_trainer_read", told=told), "yellow")
     elif best:
         spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
         seeds = format_count(best["n"], "seed")
         yield (
-            f"best so far: {paint_text(best['variant'], 'bold')}: {made.facts.by} = "
-            f"{best['mean']:.4g}{spread} ({seeds})"
+            phrase(
+                "cli.best_so_far",
+                paint_text=paint_text(best["variant"], "bold"),
+                by=made.facts.by,
+                mean=best["mean"],
+                spread=spread,
+                seeds=seeds,
+            )
         )
     else:
-        yield "no variant has a score" if made.facts.by else "nothing is declared to rank by: `keep: {top, by, better}`"
+        yield phrase("cli.no_variant_score") if made.facts.by else phrase("cli.nothing_declared_rank_keep")
     if made.facts.stopped:
-        yield f"no round {made.facts.round + 1}: {made.facts.stopped}"
+        yield phrase("cli.no_round", round=made.facts.round + 1, stopped=made.facts.stopped)
     trouble = made.summary["trouble"]
     if trouble:
-        named = "it is" if len(trouble) == 1 else "they are"
+        named = phrase("cli.it_is") if len(trouble) == 1 else phrase("cli.they")
         many = format_count(len(trouble), "run")
-        yield paint_text(f"{many} failed or left no history; {named} named in the report", "yellow")
+        yield paint_text(phrase("cli.failed_left_no_history_named_report", many=many, named=named), "yellow")
     if made.undrawn:
-        yield paint_text(f"best_so_far could not be drawn: {made.undrawn}", "yellow")
+        yield paint_text(phrase("cli.best_so_far_could_not_drawn", undrawn=made.undrawn), "yellow")
     yield f"{format_count(len(made.files), 'file')}: {', '.join(made.files)}"
 
 
@@ -161,7 +168,7 @@ def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
     from muster.app.loop.publish_loop_report import write_report_after_round
 
     if trouble := write_report_after_round(desk, told):
-        print(f"the loop's report was not written: {trouble}; `muster loop report` tries again", file=sys.stderr)
+        print(phrase("cli.loops_report_not_written_loop_report", trouble=trouble), file=sys.stderr)
 
 
 def _variant_lineage_line(each: Variant) -> str:
@@ -173,12 +180,12 @@ def _variant_lineage_line(each: Variant) -> str:
 def _next_round_lines(desk: CampaignHandle, made: PreparedRound, *, taken: bool) -> Iterator[str]:
     found = made.found
     if found.stopped:
-        yield f"no round {found.round}: {found.stopped}"
+        yield phrase("cli.no_round", round=found.round, stopped=found.stopped)
         return
     yield paint_text(f"round {found.round}: {format_count(len(made.variants), 'variant')}", "bold")
     for each in made.variants:
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)
     listed = os.path.relpath(desk.root / LOOP_FOLDER / f"round-{found.round}.txt")
-    more = "they start with the next `muster up`" if taken else f"nothing was started; `{made.command}` runs it"
-    yield f"the configs are listed in {listed}; {more}"
+    more = phrase("cli.they_start_next_up") if taken else phrase("cli.nothing_started_runs", command=made.command)
+    yield phrase("cli.configs_listed", listed=listed, more=more)

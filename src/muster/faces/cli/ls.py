@@ -14,6 +14,7 @@ from muster.app.campaign.registered_campaigns import (
 )
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 LIST_COLOURS = {"complete": "green", "stopped": "red", "unread": "red", "gone": "yellow", "held": "yellow"}
@@ -37,13 +38,13 @@ def ls_command(
         if as_json_:
             print_json({"muster": 1, "forgotten": {"id": dropped.id, "path": dropped.path}})
         else:
-            print(f"forgotten: {dropped.path}. `muster up` there enters it again")
+            print(phrase("cli.forgotten_up_there_enters_again", path=dropped.path))
         return 0
     found = list_campaigns()
     if as_json_:
         print_json({"muster": 1, "campaigns": [listed_campaign_as_json(each) for each in found]})
     elif not found:
-        print("no campaign yet; `muster up` enters its campaign here")
+        print(phrase("cli.no_campaign_yet_up_enters_campaign"))
     else:
         widest = max(display_width(each.path) for each in found)
         for each in found:
@@ -54,11 +55,11 @@ def ls_command(
 
 def _format_list_rest(each: ListedCampaign) -> str:
     if each.state == "gone":
-        return f"{each.name}; deleted or moved: any `muster up` there enters it again, `muster ls --forget` drops it"
+        return phrase("cli.deleted_moved_any_up_there_enters", name=each.name)
     if each.status is None:
-        return f"it can't be read: {each.why}"
+        return phrase("cli.cant_read", why=each.why)
     done = f"{each.status.counts['DONE']} of {len(each.status.cells)}"
     dead = not each.status.controller.alive and each.state in ("running", "finishing")
-    notes = ["no controller: `muster up` goes on"] if dead else []
-    notes += [f"renamed, was {each.before}"] if each.before else []
+    notes = [phrase("cli.no_controller_up_goes")] if dead else []
+    notes += [phrase("cli.renamed", before=each.before)] if each.before else []
     return "  ".join([done, each.name, *([each.verdict] if each.verdict else []), *notes])

@@ -26,6 +26,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
 from muster.model.errors import UsageError
 from muster.text.durations import format_calendar_duration
+from muster.text.phrases import phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -61,7 +62,7 @@ def metrics_command(
 ) -> int:
     """First, last, best, delta, % and mean of each key, from whatever the run wrote. A folder needs no campaign."""
     if not targets and not wandb_online:
-        raise UsageError("which run?", hint="for example: muster metrics outputs/train")
+        raise UsageError(phrase("cli.which_run"), hint=phrase("cli.example_metrics_outputs_train"))
     keys = WantedKeys(tuple(key or ()))
     asked: list[MetricsTarget] = (
         [(wandb_online, partial(measure_online_runs, wandb_online, keys))] if wandb_online else []
@@ -92,13 +93,13 @@ def _print_run_metrics(block: RunMetrics, now: float, *, clocks: bool) -> None:
     table = metric_table_rows(block, clocks=clocks)
     if not table:
         if block.sources and not block.others:
-            print("  no values yet")
+            print(phrase("cli.no_values_yet"))
         return
     _print_metric_table([METRIC_COLUMNS, *table])
-    ended = f"; it ended with exit code {block.ended.code}" if block.ended else ""
+    ended = phrase("cli.ended_exit_code", code=block.ended.code) if block.ended else ""
     seconds = value_age_s(block, now)
     if seconds is not None:
-        print(f"  the last value is {format_calendar_duration(seconds)} old{ended}")
+        print(phrase("cli.last_value_old", calendar_duration=format_calendar_duration(seconds), ended=ended))
 
 
 def _print_metric_table(table: Sequence[tuple[str, ...]]) -> None:

@@ -11,6 +11,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -52,16 +53,27 @@ def pack_command(
         return 0
     manifest = found.manifest
     print(
-        f"{found.file}: {format_count(len(manifest.files), 'file')}, {format_file_size(manifest.size)}, packed "
-        f"to {format_file_size(found.size)}"
+        phrase(
+            "cli.packed",
+            file=found.file,
+            count=format_count(len(manifest.files), "file"),
+            file_size=format_file_size(manifest.size),
+            file_size2=format_file_size(found.size),
+        )
     )
     if manifest.outside:
         files = format_count(manifest.outside, "file")
-        print(f"  {files} from outside of the campaign's folder, in .muster/outside/ there")
+        print(phrase("cli.from_outside_campaigns_folder_outside", files=files))
     if found.checkpoints:
         print(f"  with {format_count(found.checkpoints, 'checkpoint')}")
     if manifest.left_out:
         names = join_few_names(manifest.left_out, MOST_NAMED)
-        print(f"  without {format_count(len(manifest.left_out), 'checkpoint')}, whose recorded hashes vouch: {names}")
-    print(f"unpacked by `{command_from_here(Path(), 'unpack', found.file)}`")
+        print(
+            phrase(
+                "cli.without_whose_recorded_hashes_vouch",
+                count=format_count(len(manifest.left_out), "checkpoint"),
+                names=names,
+            )
+        )
+    print(phrase("cli.unpacked", command_from_here=command_from_here(Path(), "unpack", found.file)))
     return 0

@@ -14,6 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import format_grids, format_legend
 from muster.faces.cli.common.terminal_output import format_change_lines, paint_text, print_json
 from muster.files.campaign_ownership import find_readable_root
+from muster.text.phrases import phrase
 from muster.text.sentences import end_with_full_stop, format_count, format_duration
 
 app = typer.Typer(add_completion=False)
@@ -43,7 +44,10 @@ def plan_command(
 def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     status, seen = found.status, found.outlook
     done = status.counts["DONE"]
-    yield paint_text(f"{status.state.campaign.name}: {format_count(len(status.cells))} declared, {done} done", "bold")
+    yield paint_text(
+        phrase("cli.declared_done", name=status.state.campaign.name, count=format_count(len(status.cells)), done=done),
+        "bold",
+    )
     yield ""
     yield from format_grids(status)
     yield format_legend(status)
@@ -51,26 +55,29 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     yield from _format_file_changes(found)
     later = [other for other in seen.others if other.later]
     follows = "follows" if len(later) == 1 else "follow"
-    more = f"; {len(later)} more {follows} when what they need is DONE" if later else ""
-    yield paint_text(f"would run now: {len(seen.would_run)} of {format_count(len(status.cells))}{more}", "bold")
+    more = phrase("cli.more_when_what_they_need_done", later=len(later), follows=follows) if later else ""
+    yield paint_text(
+        phrase("cli.would_run_now", would_run=len(seen.would_run), count=format_count(len(status.cells)), more=more),
+        "bold",
+    )
     for item in seen.would_run[:MOST_LISTED]:
         yield f"  {item.position:>3}. {item.cell}: {item.why}"
     if len(seen.would_run) > MOST_LISTED:
-        yield f"  and {len(seen.would_run) - MOST_LISTED} more; `muster plan --json` has them all"
+        yield phrase("cli.more_plan_json_them_all", would_run=len(seen.would_run) - MOST_LISTED)
     for other in later[:MOST_LISTED]:
         yield f"    then {other.cell}: {other.reason}"
     if len(later) > MOST_LISTED:
-        yield f"    and {len(later) - MOST_LISTED} more"
+        yield phrase("cli.more_2", later=len(later) - MOST_LISTED)
     yield from _format_left_out(found)
     if seen.would_run and describe_unknown_runs(status.cells):
-        told = "`muster up` starts nothing while such a run lives"
-        yield paint_text(f"{told}; `muster up --only AXIS=VALUE` starts the other cells now", "red")
+        told = phrase("cli.up_starts_nothing_while_such_run_lives")
+        yield paint_text(phrase("cli.up_only_axis_value_starts_other_cells", told=told), "red")
     if found.mistakes:
         told = f"{format_count(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
-        yield paint_text(f"`muster check` finds {told} `muster up` from starting any of it", "red")
+        yield paint_text(phrase("cli.check_finds_up_from_starting_any", told=told), "red")
     loop = status.state.campaign.loop
     if loop and int(loop.get("rounds", 1)) > 1:
-        yield f"rounds: {loop['rounds']} at most; what each further one runs is proposed when the last one is over"
+        yield phrase("cli.rounds_most_what_each_further_one_runs", rounds=loop["rounds"])
     yield f"expected: {_format_estimate(found)}"
     if found.status.spending:
         from muster.faces.cli.common.money_line import money_line
@@ -83,22 +90,22 @@ def _format_left_out(found: PlanPreview) -> Iterator[str]:
     verdicts = {cell.record.cell.id: cell for cell in found.status.cells}
     left = [other for other in found.outlook.others if not other.later and other.verdict != "DONE"]
     if left:
-        yield f"would not run: {len(left)}"
+        yield phrase("cli.would_not_run", left=len(left))
     for other in left[:MOST_LISTED]:
         now = verdicts[other.cell]
         yield f"  {now.verdict.state} {other.cell}: {end_with_full_stop(now.verdict.reason)} Next: {now.next}"
     if len(left) > MOST_LISTED:
-        yield f"  and {len(left) - MOST_LISTED} more"
+        yield phrase("cli.more", left=len(left) - MOST_LISTED)
 
 
 def _format_file_changes(found: PlanPreview) -> Iterator[str]:
     what = found.changes
     if not what:
         return
-    yield "`muster up` would take in what changed since the last time:"
+    yield phrase("cli.up_would_take_what_changed_since_last")
     yield from (f"  {line}" for line in format_change_lines(what))
     if what.code_changed:
-        yield "  the code changed"
+        yield phrase("cli.code_changed")
     yield ""
 
 
@@ -110,7 +117,9 @@ def _format_estimate(found: PlanPreview) -> str:
         return expected.basis
     price = f", {_format_price(found)}" if expected.money is not None else ""
     clock = f"{format_duration(expected.wall_seconds)} on {format_count(found.slots, 'slot')}"
-    return f"{clock}, {format_duration(expected.slot_seconds)} of slot time{price} ({expected.basis})"
+    return phrase(
+        "cli.slot_time", clock=clock, duration=format_duration(expected.slot_seconds), price=price, basis=expected.basis
+    )
 
 
 def _format_price(found: PlanPreview) -> str:

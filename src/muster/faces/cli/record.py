@@ -16,6 +16,7 @@ from muster.app.record.record_markdown import record_markdown
 from muster.app.record.write_record import gather_record_sources, record_destination
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -51,6 +52,6 @@ def record_command(
     elif file is None:
         sys.stdout.write(text)
     else:
-        left = f"; {format_count(facts.missing)} not done, each with its reason" if facts.missing else ""
-        print(f"wrote {file}: {facts.done} of {format_count(facts.declared)} DONE{left}")
+        left = phrase("cli.not_done_each_reason", count=format_count(facts.missing)) if facts.missing else ""
+        print(phrase("cli.wrote_done", file=file, done=facts.done, count=format_count(facts.declared), left=left))
     return 0

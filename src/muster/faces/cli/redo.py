@@ -13,6 +13,7 @@ from muster.app.campaign.verbs.retry_cells import RestartedCell
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice, print_refusals
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -37,7 +38,7 @@ def redo_command(
     """
     reason = require_reason(because)
     if bool(cells) == outdated_:
-        raise UsageError("name the cells, or say --outdated", hint="muster redo 'train/*/2' --because TEXT")
+        raise UsageError(phrase("cli.name_cells_say_outdated"), hint="muster redo 'train/*/2' --because TEXT")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     done = redo_cells(desk, cells or [], reason, print_notice, outdated=outdated_)
     if as_json_:
@@ -54,16 +55,16 @@ def _print_redo(done: RedoResult) -> None:
             print(f"{each.cell}: {_format_redone_cell(each)}")
     if done.followers:
         count, names = format_count(len(done.followers)), join_few_names(done.followers)
-        print(f"run again with them, because they rest on them: {count}: {names}")
+        print(phrase("cli.run_again_them_because_they_rest_them", count=count, names=names))
     if done.overwritten:
         names = join_few_names(done.overwritten)
-        print(f"what they left may be overwritten, for they write to the same place again: {names}")
+        print(phrase("cli.what_they_left_may_overwritten_they", names=names))
     if not done.redone and not done.refused:
-        print("nothing to do: no DONE cell has another definition than it ran with")
+        print(phrase("cli.nothing_do_no_done_cell_another"))
 
 
 def _format_redone_cell(each: RestartedCell) -> str:
-    old = f"attempt {each.tried} is superseded"
+    old = phrase("cli.attempt_superseded", tried=each.tried)
     if each.attempt:
-        return f"{old}; attempt {each.attempt} is {each.state}"
+        return phrase("cli.attempt_3", old=old, attempt=each.attempt, state=each.state)
     return "; ".join(filter(None, (old, each.reason, each.next)))

@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.hold_campaign import release_campaign
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -22,11 +23,11 @@ def release_command(
     """Ends a hold: the campaign goes on as it was before."""
     found = release_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), because, print_notice)
     if found.state.intent.kind == "down":
-        print("released; the campaign is down as it was before the hold, `muster up` starts it")
+        print(phrase("cli.released_campaign_down_before_hold_up"))
     elif found.complete:
-        print("released; the campaign is complete")
+        print(phrase("cli.released_campaign_complete"))
     elif found.going_on:
-        print("released; it goes on")
+        print(phrase("cli.released_goes"))
     else:
-        print("released; nothing may start now: `muster status` says why")
+        print(phrase("cli.released_nothing_may_start_now_status"))
     return 0

@@ -11,6 +11,7 @@ from muster.app.campaign.verbs.rename_axis_value import RenameResult, rename_as_
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -31,11 +32,9 @@ def rename_command(
     """
     old, sign, new = names.partition("=")
     if old and old == new:
-        raise UsageError(
-            f"{old!r} is the name that it has; nothing was changed", hint=f"muster rename {axis} {old}=NEW"
-        )
+        raise UsageError(phrase("cli.name_nothing_changed", old=old), hint=f"muster rename {axis} {old}=NEW")
     if not sign or not old or not new:
-        raise UsageError(f"{names!r} is not OLD=NEW", hint=f"muster rename {axis} large=big")
+        raise UsageError(phrase("cli.not_old_new", names=names), hint=f"muster rename {axis} large=big")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     done = rename_axis_value(desk, axis, old, new, " ".join(because.split()))
     if as_json_:
@@ -46,15 +45,25 @@ def rename_command(
 
 
 def _print_rename(done: RenameResult) -> None:
-    what = f"{done.axis} {done.old} is {done.new} now"
+    what = phrase("cli.now", axis=done.axis, old=done.old, new=done.new)
     if done.already:
-        print(f"{what}: it was renamed before" + (", and campaign.yaml has the new name now" if done.edited else ""))
+        print(
+            phrase("cli.renamed_before", what=what) + (phrase("cli.campaign_yaml_new_name_now") if done.edited else "")
+        )
         return
     keep = "keeps" if len(done.cells) == 1 else "keep"
-    print(f"{what}: {format_count(len(done.cells))} {keep} what is done: {join_few_names(list(done.cells))}")
     print(
-        "campaign.yaml has the new name" + ("" if done.edited else " already") + "; reports with the old one are stale"
+        phrase(
+            "cli.what_done",
+            what=what,
+            count=format_count(len(done.cells)),
+            keep=keep,
+            few_names=join_few_names(list(done.cells)),
+        )
+    )
+    print(
+        phrase("cli.campaign_yaml_new_name") + ("" if done.edited else " already") + phrase("cli.reports_old_one_stale")
     )
     if done.passed_by:
-        runs = f"later runs of {', '.join(done.passed_by)} are given {done.new}, by {{{done.axis}}} in the command"
-        print(f"{runs}: see that they do with it what they did with {done.old}")
+        runs = phrase("cli.later_runs_given_command", passed_by=", ".join(done.passed_by), new=done.new, axis=done.axis)
+        print(phrase("cli.see_they_do_what_they_did", runs=runs, old=done.old))

@@ -18,6 +18,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import command_from_here, paint_text, print_json, show_progress_bar
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import load_catalogue
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -70,23 +71,27 @@ def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iter
     for flag in sort_flags_by_level(analysis.flags):
         yield f"  {format_flag_line(flag, facts.language)}"
     if not facts.missing and any(flag.acceptable for flag in analysis.errors):
-        yield "  looked into, and sound? `muster flag accept CODE --because TEXT`, which every report then tells"
+        yield phrase("cli.looked_into_sound_flag_accept_code")
     if made.kept is None:
         yield from (each.text for each in statements_of_losses(analysis, load_catalogue("report", facts.language)))
         ways = "".join(
             f"{way}, " for state, way in WAYS_BY_STATE.items() if any(each.state == state for each in facts.missing)
         )
-        yield f"nothing was written; {ways}`muster report --partial` stamps all PARTIAL"
+        yield phrase("cli.nothing_written_report_partial_stamps", ways=ways)
         return
     yield ""
-    yield f"{format_count(len(made.kept.written), 'file')} in {root}, each with its stamp:"
+    yield phrase("cli.each_stamp", count=format_count(len(made.kept.written), "file"), root=root)
     yield from (f"  {path}" for path in _group_paths_by_suffix(made.kept.written))
-    yield from (f"  removed: {path} (an earlier report's)" for path in made.kept.removed)
-    yield from (f"  left alone: {path} was changed by somebody" for path in made.kept.left)
+    yield from (phrase("cli.removed_earlier_reports", path=path) for path in made.kept.removed)
+    yield from (phrase("cli.left_alone_changed_somebody", path=path) for path in made.kept.left)
     if made.documents:
-        yield from (f"  numbers updated: {path}" for path in made.documents.updated)
+        yield from (phrase("cli.numbers_updated", path=path) for path in made.documents.updated)
         for path in made.documents.unbound:
-            yield f"  not bound, left alone: {path}; `{command_from_here(folder, 'docs bind', root / path)}`"
+            yield phrase(
+                "cli.not_bound_left_alone",
+                path=path,
+                command_from_here=command_from_here(folder, "docs bind", root / path),
+            )
         yield from (f"  {paint_text('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
 
 
@@ -103,7 +108,7 @@ def _format_missing_cells(missing: Sequence[MissingCell]) -> Iterator[str]:
     for each in missing[:MOST_MISSING_NAMED]:
         yield f"  {each.state:<8} {each.cell}: {each.reason}"
     if len(missing) > MOST_MISSING_NAMED:
-        yield f"  and {len(missing) - MOST_MISSING_NAMED} more; `muster status` names them all"
+        yield phrase("cli.more_status_names_them_all", missing=len(missing) - MOST_MISSING_NAMED)
 
 
 def _group_paths_by_suffix(paths: Sequence[str]) -> Iterator[str]:

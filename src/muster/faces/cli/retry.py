@@ -11,6 +11,7 @@ from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.retry_cells import retry_cells
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -30,7 +31,7 @@ def retry_command(
     print_refusals(done.refused, "retried")
     for each in done.retried:
         if each.attempt:
-            print(f"{each.cell}: retried; attempt {each.attempt} is {each.state}")
+            print(phrase("cli.retried_attempt", cell=each.cell, attempt=each.attempt, state=each.state))
         else:
-            print(f"{each.cell}: to be retried; {each.next}")
+            print(phrase("cli.retried", cell=each.cell, next=each.next))
     return 1 if done.refused else 0

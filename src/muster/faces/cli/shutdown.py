@@ -16,6 +16,7 @@ from muster.faces.cli.common.terminal_output import clear_line, paint_text, prin
 from muster.files.campaign_ownership import refuse_unless_started_here
 from muster.model.errors import MusterError, UsageError
 from muster.text.durations import format_calendar_duration, parse_duration
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 REFUSED_EXIT_CODE = 3
@@ -44,11 +45,11 @@ def shutdown_command(
     Exit code: 0 done, recorded, or (--dry-run) nothing stands against it; 3 refused or cancelled; 1 the command failed.
     """
     if sum((when_done, dry_run, cancel)) > 1:
-        raise UsageError("--when-done, --dry-run and --cancel exclude each other", hint="choose one")
+        raise UsageError(phrase("cli.when_done_dry_run_cancel_exclude_each"), hint=phrase("cli.choose_one"))
     left = None if countdown is None else parse_duration(countdown, "--countdown")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     if not (dry_run or cancel):
-        refuse_unless_started_here(desk.state, "powered off")
+        refuse_unless_started_here(desk.state, phrase("cli.powered_off"))
     if cancel:
         return _print_cancelled_shutdown(desk, as_json_)
     if when_done:
@@ -61,7 +62,7 @@ def shutdown_command(
     except KeyboardInterrupt:
         shutting.drop()
         if not as_json_:
-            print("\ncancelled; the machine stays on")
+            print(phrase("cli.cancelled_machine_stays_2"))
         raise
 
 
@@ -70,9 +71,9 @@ def _print_cancelled_shutdown(desk: CampaignHandle, as_json_: bool) -> int:
     if as_json_:
         print_json(shutdown_as_json(desk, "cancelled"))
     elif wanted:
-        print("cancelled: the machine stays on until `muster shutdown` or `muster shutdown --when-done` asks again")
+        print(phrase("cli.cancelled_machine_stays_until_shutdown"))
     else:
-        print("nothing was wished for; a shutdown that somebody counts down to now is cancelled too")
+        print(phrase("cli.nothing_wished_shutdown_somebody"))
     return 0
 
 
@@ -81,10 +82,10 @@ def _print_shutdown_wish(desk: CampaignHandle, left: float | None, as_json_: boo
     if as_json_:
         print_json(shutdown_as_json(desk, "wished"))
         return 0
-    print(f"recorded: when all is done, the machine is powered off by `{wish.command}`")
+    print(phrase("cli.recorded_when_all_done_machine_powered", command=wish.command))
     if wish.intent != "running":
-        print(f"the campaign is {wish.intent}: nothing happens before it goes on")
-    print("`muster shutdown --cancel` takes it back; `muster shutdown --dry-run` shows what stands against it now")
+        print(phrase("cli.campaign_nothing_happens_before_goes", intent=wish.intent))
+    print(phrase("cli.shutdown_cancel_takes_back_shutdown"))
     return 0
 
 
@@ -92,9 +93,9 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
     code = 0 if told.ok else REFUSED_EXIT_CODE
     if told.what == "failed":
         raise MusterError(
-            f"the machine could not be powered off: {told.reasons[0]}",
+            phrase("cli.machine_could_not_powered_off", reasons=told.reasons[0]),
             where=str(shutting.desk.state / "finish" / "shutdown.log"),
-            hint="in a container only its host can: name a command that reaches it in campaign.yaml, `finish.shutdown`",
+            hint=phrase("cli.container_only_host_can_name_command"),
         )
     if as_json_:
         print_json(shutdown_as_json(shutting.desk, told.what, told))
@@ -102,18 +103,21 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
     if told.what == "refused":
         print(
             paint_text(
-                f"not now: {len(told.reasons)} reason{'s' if len(told.reasons) != 1 else ''} against it", "yellow"
+                phrase(
+                    "cli.not_now_reason_against", reasons=len(told.reasons), value="s" if len(told.reasons) != 1 else ""
+                ),
+                "yellow",
             )
         )
         for reason in told.reasons:
             print(f"  {reason}")
     elif told.what == "would shut down":
-        print(f"nothing stands against it now: would shut down by `{told.command}`")
+        print(phrase("cli.nothing_stands_against_now_would_shut", command=told.command))
         for other in told.others:
             print(f"  ignored: {other}")
-        print("after a second look 60 s later, a countdown and a last look; nothing was done")
+        print(phrase("cli.after_second_look_60_s_later_countdown"))
     else:
-        print("powering off" if told.what == "shut down" else "cancelled; the machine stays on")
+        print(phrase("cli.powering_off") if told.what == "shut down" else phrase("cli.cancelled_machine_stays"))
     return code
 
 
@@ -124,11 +128,12 @@ class CountdownLine:
         self._part = ""
 
     def __call__(self, part: str, left_s: float) -> None:
-        text = f"nothing stands against it; a second look in {format_calendar_duration(math.ceil(left_s))}"
+        text = phrase(
+            "cli.nothing_stands_against_second_look", calendar_duration=format_calendar_duration(math.ceil(left_s))
+        )
         if part == "counting down":
-            text = (
-                f"powering off in {format_calendar_duration(math.ceil(left_s))}; Ctrl-C or `muster shutdown "
-                "--cancel` stops it"
+            text = phrase(
+                "cli.powering_off_ctrl_c_shutdown_cancel", calendar_duration=format_calendar_duration(math.ceil(left_s))
             )
         if sys.stdout.isatty():
             sys.stdout.write(f"{clear_line()}{text}")

@@ -13,6 +13,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
 from muster.model.attempt import Attempt
 from muster.text.durations import format_calendar_duration, parse_duration
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4
@@ -38,14 +39,14 @@ def stop_command(
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     request = request_stop(desk, cells or [], because, print_notice)
     if request.meant_nothing:
-        print("nothing of it runs")
+        print(phrase("cli.nothing_runs"))
         return 0
     print_refusals(request.refused, "stopped")
     code = 1 if request.refused else 0
     if not wait:
         request.waiter.ensure_controller()
         for attempt in request.attempts:
-            print(f"{attempt.cell}: a stop was requested")
+            print(phrase("cli.stop_requested_2", cell=attempt.cell))
         return code
     stopped = await_stop(request.waiter, request.attempts, limit)
     print_stopped(stopped, limit)
@@ -55,8 +56,8 @@ def stop_command(
 def print_stopped(stopped: Sequence[StoppedAttempt], limit: float) -> None:
     for each in stopped:
         if each.lives:
-            waited = f"still alive after {format_calendar_duration(limit)}"
-            print(f"{each.attempt.cell}: {waited}; the request stands, `muster why` shows it")
+            waited = phrase("cli.still_alive_after", calendar_duration=format_calendar_duration(limit))
+            print(phrase("cli.request_stands_why_shows", cell=each.attempt.cell, waited=waited))
         else:
             print(f"{each.attempt.cell}: {_format_end(each.attempt)}")
 
@@ -64,10 +65,10 @@ def print_stopped(stopped: Sequence[StoppedAttempt], limit: float) -> None:
 def _format_end(attempt: Attempt) -> str:
     outcome = attempt.outcome
     if outcome is None:
-        return "a stop was requested"
+        return phrase("cli.stop_requested")
     if outcome.cause is None:
-        return f"had ended: {outcome.verdict}, {outcome.reason}"
+        return phrase("cli.ended_2", verdict=outcome.verdict, reason=outcome.reason)
     took = f" after {format_calendar_duration(outcome.duration_s)}" if outcome.duration_s is not None else ""
     if outcome.cause.kind == "user_stop":
         return f"stopped{took}"
-    return f"had ended{took}: {outcome.verdict}({outcome.cause}), {outcome.reason}"
+    return phrase("cli.ended", took=took, verdict=outcome.verdict, cause=outcome.cause, reason=outcome.reason)

@@ -10,6 +10,7 @@ import typer
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -43,11 +44,16 @@ def unpack_command(
     manifest = found.manifest
     count = format_count(len(manifest.files), "file")
     print(
-        f"{found.folder}: campaign {manifest.campaign}, {count}, {format_file_size(manifest.size)}, each as "
-        "the manifest says"
+        phrase(
+            "cli.campaign_each_manifest_says",
+            folder=found.folder,
+            campaign=manifest.campaign,
+            count=count,
+            file_size=format_file_size(manifest.size),
+        )
     )
-    print(f"  its log is that of {manifest.log.at}; packed by Muster {manifest.version}")
+    print(phrase("cli.log_packed", at=manifest.log.at, version=manifest.version))
     if manifest.left_out:
         missing = format_count(len(manifest.left_out), "checkpoint")
-        print(f"  not in this pack: {missing}; the recorded hash vouches for each")
+        print(phrase("cli.not_pack_recorded_hash_vouches_each", missing=missing))
     return 0

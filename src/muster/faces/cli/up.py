@@ -29,6 +29,7 @@ from muster.faces.cli.common.terminal_output import (
 )
 from muster.files.campaign_ownership import find_campaign_root
 from muster.model.errors import Mistake, UsageError
+from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -63,7 +64,7 @@ def up_command(
     if at_boot:
         install_boot_start(find_campaign_root(folder), yes=yes)
     elif yes:
-        raise UsageError("--yes answers the question of --at-boot, which you did not ask for", where="--yes")
+        raise UsageError(phrase("cli.yes_answers_question_at_boot_which_you"), where="--yes")
     return run_campaign(folder, only or [], detach=detach, as_json_=as_json_)
 
 
@@ -101,23 +102,23 @@ def install_boot_start(root: Path, *, yes: bool) -> None:
     machine = installed_services().machine
     who, wanted = machine.boot_keeper(), machine.boot_entry(root)
     if who.installed(wanted):
-        print(f"the machine looks after it already ({who.kind})", file=sys.stderr)
+        print(phrase("cli.machine_looks_after_already", kind=who.kind), file=sys.stderr)
         return
-    print(f"this has the machine look after the campaign ({who.kind}):\n{who.shown(wanted)}", file=sys.stderr)
-    if not yes and not (sys.stdin.isatty() and typer.confirm("install it?", err=True)):
+    print(phrase("cli.machine_look_after_campaign", kind=who.kind, shown=who.shown(wanted)), file=sys.stderr)
+    if not yes and not (sys.stdin.isatty() and typer.confirm(phrase("cli.install"), err=True)):
         raise UsageError(
-            "nothing was installed and nothing started", hint="say --yes to install it, or leave --at-boot out"
+            phrase("cli.nothing_installed_nothing_started"), hint=phrase("cli.say_yes_install_leave_at_boot_out")
         )
     if more := who.install(wanted):
         print(more, file=sys.stderr)
-    print("installed; `muster up --no-at-boot` takes it back", file=sys.stderr)
+    print(phrase("cli.installed_up_no_at_boot_takes_back"), file=sys.stderr)
 
 
 def remove_boot_start(root: Path) -> int:
     machine = installed_services().machine
     wanted = machine.boot_entry(root)
     gone = [who.kind for who in machine.boot_keepers() if who.remove(wanted)]
-    print(f"taken back ({', '.join(gone)})" if gone else "there was nothing to take back")
+    print(phrase("cli.taken_back", gone=", ".join(gone)) if gone else phrase("cli.there_nothing_take_back"))
     return 0
 
 
@@ -129,9 +130,7 @@ def attach_until_end(desk: CampaignHandle, *, quiet: bool) -> Status:
         return show_campaign_progress(desk, quiet=quiet, before=before)
     except KeyboardInterrupt:
         if not quiet:
-            print(
-                "\ndetached; the runs and their controller live on. `muster up` attaches again, `muster down` ends it"
-            )
+            print(phrase("cli.detached_runs_their_controller_live_up"))
         return observe_campaign(desk)
 
 
@@ -140,8 +139,8 @@ def print_handed_over(desk: CampaignHandle, as_json_: bool) -> int:
     if as_json_:
         print_json(status_as_json(observe_campaign(desk)))
     else:
-        said = f"handed over to controller {holder.pid}" if holder else "there was nothing to hand over"
-        print(f"{said}; `muster status` tells the truth, `muster wait` waits")
+        said = phrase("cli.handed_over_controller", pid=holder.pid) if holder else phrase("cli.there_nothing_hand_over")
+        print(phrase("cli.status_tells_truth_wait_waits", said=said))
     return 0
 
 
@@ -149,4 +148,4 @@ def print_changes(changes: DefinitionChanges) -> None:
     for line in format_change_lines(changes):
         print(line)
     if changes.code_changed:
-        print("the code changed since the campaign was last taken in; held cells may start again")
+        print(phrase("cli.code_changed_since_campaign_last_taken"))

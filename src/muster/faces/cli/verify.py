@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.report.verify_files import file_states_as_json, verify_with_commands
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -27,12 +28,24 @@ def verify_command(
     if as_json_:
         print_json(file_states_as_json(found.files))
     elif not found.files:
-        print("nothing was derived yet; `muster report` makes tables, figures and the decision report")
+        print(phrase("cli.nothing_derived_yet_report_makes"))
     else:
         for each in found.files:
             because = f"  {each.because}" if each.because else ""
             print(f"{paint_text(f'{each.state:<6}', FILE_STATE_COLOURS[each.state])}  {each.path}{because}")
-        again = f"; made anew by {', '.join(f'`{each}`' for each in found.commands)}" if found.commands else ""
+        again = (
+            phrase("cli.made_anew", commands=", ".join(f"`{each}`" for each in found.commands))
+            if found.commands
+            else ""
+        )
         good = len(found.files) - len(found.bad)
-        print(f"{format_count(len(found.files), 'file')}, {good} fresh, {len(found.bad)} not{again}")
+        print(
+            phrase(
+                "cli.fresh_not",
+                count=format_count(len(found.files), "file"),
+                good=good,
+                bad=len(found.bad),
+                again=again,
+            )
+        )
     return 1 if found.bad else 0

@@ -11,6 +11,7 @@ from muster.app.campaign.campaign_status import status_as_json
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
@@ -37,5 +38,12 @@ def wait_command(
         print_json(status_as_json(last))
     elif last.going_on:
         settled = last.counts["DONE"] + last.counts["GIVEN_UP"]
-        print(f"still going on: {settled} of {format_count(len(last.cells))} {'is' if settled == 1 else 'are'} settled")
+        print(
+            phrase(
+                "cli.still_going_settled",
+                settled=settled,
+                count=format_count(len(last.cells)),
+                value="is" if settled == 1 else "are",
+            )
+        )
     return last.exit

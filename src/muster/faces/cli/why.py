@@ -32,6 +32,7 @@ from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
 from muster.model.verdict import Evidence, SignalRhythm
 from muster.text.durations import format_calendar_duration
+from muster.text.phrases import phrase
 from muster.text.terminal_text import strip_terminal_sequences
 
 app = typer.Typer(add_completion=False)
@@ -81,18 +82,22 @@ def format_story_lines(told: CellStory, status: Status) -> Iterator[str]:
     kind = f"({verdict.kind})" if verdict.kind else ""
     name = paint_text(cell.record.cell.id, "bold")
     yield f"{state_mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
-    yield f"  {explain_verdict(verdict)}" + (f" Its cause: {verdict.cause}." if verdict.cause else "")
+    yield f"  {explain_verdict(verdict)}" + (phrase("cli.cause", cause=verdict.cause) if verdict.cause else "")
     yield from _format_naming(cell.record)
     if cell.since:
         open_ = cell.record.open is not None
         yield f"  {'began' if open_ else 'since'}  {_format_story_time(cell.since)}"
     yield f"  next   {cell.next}"
     if variant := told.variant:
-        made = f"from {variant.parent}: {variant.reason} ({', '.join(variant.edits)})" if variant.edits else "a base"
-        yield f"  config {variant.config}, round {variant.round}, {made}"
+        made = (
+            f"from {variant.parent}: {variant.reason} ({', '.join(variant.edits)})"
+            if variant.edits
+            else phrase("cli.base")
+        )
+        yield phrase("cli.config_round", config=variant.config, round=variant.round, made=made)
     if verdict.turns is not None:
         left = format_calendar_duration(max(0.0, verdict.turns - status.boot))
-        yield f"  else   {verdict.into}, if nothing advances for {left} more"
+        yield phrase("cli.else_if_nothing_advances_more", into=verdict.into, left=left)
     if verdict.evidence:
         yield from _format_evidence(
             verdict.evidence, boot_time_for_attempt(cell.record.completed or cell.record.last, status)
@@ -118,9 +123,9 @@ def format_story_lines(told: CellStory, status: Status) -> Iterator[str]:
 
 def _format_naming(record: CellRecord) -> Iterator[str]:
     if not record.declared:
-        yield "  It is no longer declared in the campaign; its attempts are kept."
+        yield phrase("cli.no_longer_declared_campaign_attempts")
     if record.formerly:
-        yield f"  formerly {', '.join(record.formerly)}: it was renamed, and its attempts are kept"
+        yield phrase("cli.formerly_renamed_attempts_kept", formerly=", ".join(record.formerly))
 
 
 def _bold_section_title(text: str) -> str:
@@ -130,8 +135,10 @@ def _bold_section_title(text: str) -> str:
 def _format_gate_rows(told: CellStory) -> Iterator[str]:
     yield _bold_section_title("Gates")
     for gate, row in told.gates.items():
-        where = f"at iteration {row['iteration']}{f' ({stage})' if (stage := row['stage']) else ''}"
-        yield f"  {gate}: {row['state']} in phase {row['phase']} {where}: {row['why']}"
+        where = phrase(
+            "cli.iteration", iteration=row["iteration"], value=f" ({stage})" if (stage := row["stage"]) else ""
+        )
+        yield phrase("cli.phase", gate=gate, state=row["state"], phase=row["phase"], where=where, why=row["why"])
         yield from (f"    missing: {each}" for each in row["missing"] or ())
 
 
@@ -149,17 +156,21 @@ def _format_evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]
 
 def format_cadence(rhythm: SignalRhythm) -> str:
     if rhythm.silent_s is None:
-        return "has not advanced yet"
-    said = [f"silent for {format_calendar_duration(rhythm.silent_s)}"]
+        return phrase("cli.not_advanced_yet")
+    said = [phrase("cli.silent", calendar_duration=format_calendar_duration(rhythm.silent_s))]
     if rhythm.usual_s is not None and rhythm.longest_s is not None:
         said.insert(
             0,
-            f"usually every {format_calendar_duration(rhythm.usual_s)}, longest "
-            f"{format_calendar_duration(rhythm.longest_s)}",
+            phrase(
+                "cli.usually_every_longest",
+                calendar_duration=format_calendar_duration(rhythm.usual_s),
+                calendar_duration2=format_calendar_duration(rhythm.longest_s),
+            ),
         )
-    limits = (
-        f"overdue after {format_calendar_duration(rhythm.suspect_s)}, stalled after "
-        f"{format_calendar_duration(rhythm.convict_s)} at the earliest"
+    limits = phrase(
+        "cli.overdue_after_stalled_after_earliest",
+        calendar_duration=format_calendar_duration(rhythm.suspect_s),
+        calendar_duration2=format_calendar_duration(rhythm.convict_s),
     )
     text = f"{', '.join(said)}; {limits} ({rhythm.rests_on})"
     return f"{text}; {rhythm.note}" if rhythm.note else text
@@ -189,24 +200,24 @@ def _format_attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
     if told.duration_s is not None:
         said.append(f"took {format_calendar_duration(told.duration_s)}")
     if told.signal is not None:
-        said.append(f"ended by signal {told.signal}")
+        said.append(phrase("cli.ended_signal", signal=told.signal))
     elif told.code is not None:
-        said.append(f"exit code {told.code}")
+        said.append(phrase("cli.exit_code", code=told.code))
     yield "  " + ", ".join(said)
     yield f"      {told.reason}"
     reread = attempt.reread.reason if attempt.reread else None
     for label, text in (
-        ("started because", attempt.retry_cause),
-        ("resumed, it did not begin anew", told.resumed),
-        ("its proof was read again", reread),
+        (phrase("cli.started_because"), attempt.retry_cause),
+        (phrase("cli.resumed_did_not_begin_anew"), told.resumed),
+        (phrase("cli.proof_read_again"), reread),
         ("accepted", None if reread else attempt.accepted),
-        ("superseded, it counts no more", attempt.superseded),
-        ("its output and logs", told.cleaned),
+        (phrase("cli.superseded_counts_no_more"), attempt.superseded),
+        (phrase("cli.output_logs"), told.cleaned),
     ):
         if text:
             yield f"      {label}: {text}"
     if attempt.adopted:
-        yield "      adopted: something else ran it"
+        yield phrase("cli.adopted_something_else_ran")
     for label, path in (("output", told.output), ("log", told.log), ("errors", told.err)):
         if path and not (told.cleaned and label == "output" and not Path(path).exists()):
             yield f"      {label:<7}{path}"
@@ -219,10 +230,10 @@ def _format_death(told: AttemptStory) -> Iterator[str]:
     for text in told.contributing:
         yield f"      also: {text}"
     if told.lines:
-        yield "      the lines of its log that show it:"
+        yield phrase("cli.lines_log_show")
         yield from (f"        | {_last_screen_state(line)}" for line in told.lines)
     elif told.verdict == "DEAD" and (found := read_log_tail(told.err)):
-        yield "      the last lines of stderr.log:"
+        yield phrase("cli.last_lines_stderr_log")
         yield from (f"        | {_last_screen_state(line)}" for line in found)
     if told.advice:
         yield f"      try: {told.advice}"
@@ -230,7 +241,7 @@ def _format_death(told: AttemptStory) -> Iterator[str]:
 
 def _format_decision(event: LoggedDecision) -> str:
     decision = event.decision
-    attempt = f" of attempt {decision.attempt}" if decision.attempt is not None else ""
+    attempt = phrase("cli.attempt", attempt=decision.attempt) if decision.attempt is not None else ""
     text = f"  {_format_story_time(decision.at)}  {decision.who}: {decision.kind}{attempt}"
     if decision.reason:
         text += f", {decision.reason}"

@@ -43,6 +43,7 @@ from muster.readers.gate_traces import rows_of_past_runs
 from muster.readers.source_code import CodeState, read_code_state
 from muster.spec.lint_exact_test import warn_exact_test_cannot_veto
 from muster.spec.read_yaml import locate_mistakes
+from muster.text.phrases import phrase
 
 PREFLIGHT_RECORD = "preflight.json"
 
@@ -170,5 +171,5 @@ def _save_preflight_record(root: Path, machine: MachineFacts, code: CodeReader) 
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
-        return None, Mistake(f"the preflight record was not saved: {why}", hint=hint, level="warning")
+        return None, Mistake(phrase("campaign.preflight_record_not_saved", why=why), hint=hint, level="warning")
     return str(path), None

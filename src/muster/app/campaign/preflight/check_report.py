@@ -12,6 +12,7 @@ from muster.engine.plan.scheduling import slots_needed
 from muster.model.campaign import Campaign, Job
 from muster.model.cell import list_cells_of_job
 from muster.model.errors import Mistake
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 LITTLE_DISK = 2 << 30  # bytes: a checkpoint or two
@@ -57,8 +58,8 @@ def find_machine_mistakes(
     yield from _missing_gpus(campaign, present, any(slots_needed(job, has_gpus=True)[0] for job in jobs))
     if campaign.slots.gpus is None and not present and any(_takes_any_slot(job) for job in campaign.jobs):
         yield _machine_warning(
-            "`gpus: auto`, and this machine has no GPU: cells run on CPU slots",
-            "write `slots: {gpus: 0}` if that is meant; else see whether the driver works (`nvidia-smi`)",
+            phrase("campaign.gpus_auto_machine_no_gpu_cells_run_cpu"),
+            phrase("campaign.write_slots_if_meant_else_see_whether"),
             "slots.gpus",
         )
     usable = len(campaign.slots.gpus) if campaign.slots.gpus is not None else len(present)
@@ -66,22 +67,26 @@ def find_machine_mistakes(
         gpus, _ = slots_needed(job, has_gpus=usable > 0)
         if gpus > usable:
             level = "failure" if job in jobs else "warning"
-            takes = f"a cell takes {format_count(gpus, 'GPU')}"
-            what = f"job {job.name}: {takes} and {usable} can be used here: it would never start"
-            yield Mistake(what, hint="change `uses:` or `slots:`", path=f"jobs.{job.name}.uses", level=level)
+            takes = phrase("campaign.cell_takes", count=format_count(gpus, "GPU"))
+            what = phrase("campaign.job_can_used_here_would_never_start", name=job.name, takes=takes, usable=usable)
+            yield Mistake(what, hint=phrase("campaign.change_uses_slots"), path=f"jobs.{job.name}.uses", level=level)
     yield from _gpu_variable_without_slot(campaign, jobs, usable)
     yield from _empty_gpu_placeholders(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
-        what = f"only {machine.disk_free >> 20} MiB are free on the campaign's disk"
-        yield _machine_warning(what, "a full disk ends runs; free some space first", "")
+        what = phrase("campaign.only_mib_free_campaigns_disk", disk_free=machine.disk_free >> 20)
+        yield _machine_warning(what, phrase("campaign.full_disk_ends_runs_free_some_space"), "")
 
 
 def _missing_gpus(campaign: Campaign, present: set[int], required: bool) -> Iterator[Mistake]:
     missing = [str(index) for index in campaign.slots.gpus or () if index not in present]
     if missing:
-        found = f"it has {', '.join(map(str, sorted(present)))}" if present else "none was found"
-        what = f"this machine has no GPU {', '.join(missing)}: {found}"
-        hint = "name those that exist; if they should be there, see whether the driver works (`nvidia-smi`)"
+        found = (
+            phrase("campaign.it_has", present=", ".join(map(str, sorted(present))))
+            if present
+            else phrase("campaign.none_found")
+        )
+        what = phrase("campaign.machine_no_gpu", missing=", ".join(missing), found=found)
+        hint = phrase("campaign.name_those_exist_if_they_should_there")
         yield Mistake(what, hint=hint, path="slots.gpus", level="failure" if required else "warning")
 
 
@@ -96,10 +101,13 @@ def _gpu_variable_without_slot(campaign: Campaign, jobs: Sequence[Job], usable: 
         ):
             asked.setdefault(wanted, []).append(job.name)
     for wanted, names in asked.items():
-        what = (
-            f"job{'s' if len(names) > 1 else ''} {', '.join(names)}: {wanted} asks for a GPU, and no slot here has one"
+        what = phrase(
+            "campaign.job_asks_gpu_no_slot_here_one",
+            value="s" if len(names) > 1 else "",
+            names=", ".join(names),
+            wanted=wanted,
         )
-        hint = "does the driver work (`nvidia-smi`), and what do `slots:` and `uses:` say? Else drop the variable"
+        hint = phrase("campaign.does_driver_work_nvidia_smi_what_do")
         yield Mistake(what, hint=hint, path=f"jobs.{names[0]}", level="failure")
 
 
@@ -110,8 +118,8 @@ def _empty_gpu_placeholders(campaign: Campaign, jobs: Sequence[Job], usable: int
     for job in jobs:
         used = [name for name in ("gpu", "device") if uses_placeholder(job, name)]
         if used and not slots_needed(job, has_gpus=False)[0]:
-            what = f"job {job.name}: {{{used[0]}}} is empty here: no slot has a GPU, and the command gets an empty word"
-            hint = f"see whether the driver works (`nvidia-smi`); for CPUs take {{{used[0]}}} out, with its option"
+            what = phrase("campaign.job_empty_here_no_slot_gpu_command", name=job.name, used=used[0])
+            hint = phrase("campaign.see_whether_driver_works_nvidia_smi", used=used[0])
             yield _machine_warning(what, hint, f"jobs.{job.name}.command")
 
 

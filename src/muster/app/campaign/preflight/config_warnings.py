@@ -33,6 +33,7 @@ from muster.spec.training_periods import (
     parse_period,
     resolve_period_units,
 )
+from muster.text.phrases import phrase
 from muster.text.shell_words import split
 
 PARTS_FILE = "configs.yaml"
@@ -91,8 +92,12 @@ def _unknown_parts_of_job(
             if name not in known and name not in said:
                 said.add(name)
                 near = get_close_matches(name, known, 1)
-                hint = f"did you mean '{near[0]}'?" if near else f"it has {', '.join(known[:12])}"
-                what = f"job {job.name}: {beside} has no config '{name}' (cell {cell.id})"
+                hint = (
+                    phrase("campaign.did_you_mean_5", near=near[0])
+                    if near
+                    else phrase("campaign.it_has_2", known=", ".join(known[:12]))
+                )
+                what = phrase("campaign.job_no_config_cell", name=job.name, beside=beside, name2=name, id=cell.id)
                 yield Mistake(what, hint=hint, path=f"jobs.{job.name}.command")
 
 
@@ -148,7 +153,11 @@ def _period_warnings_of_job(
     for each, clocked, cells in seen.values():
         told = check_period_length(each, expected, clocked=clocked, saved_after=saved_after)
         if told and not (each.kind == "save" and saved_after and _has_saved_before(of_job)):
-            some = f" ({len(cells)} of {count} cells, such as {cells[0]})" if len(cells) < count else ""
+            some = (
+                phrase("campaign.cells_such", cells=len(cells), count=count, cells2=cells[0])
+                if len(cells) < count
+                else ""
+            )
             yield Mistake(
                 f"job {job.name}{some}: {told[0]}", hint=told[1], path=f"jobs.{job.name}.command", level="warning"
             )
@@ -205,8 +214,8 @@ def _split_shell_text(text: str) -> list[str]:
 def _settings_of_command(
     words: Sequence[str], env: Mapping[str, str], cwd: Path, files: _ConfigFiles
 ) -> Iterator[tuple[str, object, str]]:
-    yield from ((name, value, "in its command") for name, value in option_value_pairs(words))
-    yield from ((name, value, "in its environment") for name, value in env.items())
+    yield from ((name, value, phrase("campaign.command")) for name, value in option_value_pairs(words))
+    yield from ((name, value, phrase("campaign.environment")) for name, value in env.items())
     for word in words:
         text = word.rpartition("=")[2]
         if text.endswith(CONFIG_SUFFIXES):

@@ -26,15 +26,14 @@ from muster.model.campaign import Campaign, Job
 from muster.model.cell import Cell, list_cells_of_job
 from muster.model.errors import Mistake
 from muster.text.command_template import find_shell_expansion, list_placeholders, split_shell_words
+from muster.text.phrases import phrase
 from muster.text.shell_words import split_commands
 
 
 def find_unsupported_keys(campaign: Campaign) -> Iterator[Mistake]:
     silent = [channel for channel in campaign.notify if not (isinstance(channel, Mapping) and channel.get("run"))]
     if silent:
-        yield _unsupported_key_warning(
-            "notify", "`notify:` knows only `{run: COMMAND}` in this version: the other channels stay silent"
-        )
+        yield _unsupported_key_warning("notify", phrase("campaign.notify_knows_only_version_other"))
 
 
 def _unsupported_key_warning(path: str, text: str) -> Mistake:
@@ -87,23 +86,29 @@ def warn_of_missing_finish_inputs(campaign: Campaign, root: str, environ: Mappin
         yield from _warn_of_missing_document(Path(root), str(name), f"report.documents.{at}")
     for at, line in enumerate((campaign.finish or {}).get("run") or ()):
         yield from _warn_of_missing_finish_program(
-            str(line), root, environ, f"finish.run.{at}", "its step would fail when all cells are done"
+            str(line), root, environ, f"finish.run.{at}", phrase("campaign.step_would_fail_when_all_cells_done")
         )
     for at, channel in enumerate(campaign.notify):
         if isinstance(channel, Mapping) and isinstance(channel.get("run"), str):
             yield from _warn_of_missing_finish_program(
-                channel["run"], root, environ, f"notify.{at}.run", "nobody would be told"
+                channel["run"], root, environ, f"notify.{at}.run", phrase("campaign.nobody_would_told")
             )
 
 
 def _warn_of_missing_document(root: Path, name: str, path: str) -> Iterator[Mistake]:
     file = root / name
     if file.is_dir():
-        yield _finish_input_warning(f"report: {name} is a folder, no text", "name the texts in it, one by one", path)
+        yield _finish_input_warning(
+            phrase("campaign.report_folder_no_text", name=name), phrase("campaign.name_texts_one_one"), path
+        )
     elif not os.path.lexists(file):  # one that can't be read is told by `docs`
         near = suggest_similar_file(root, name)
-        hint = f"did you mean '{near}'?" if near else f"it is looked for in {root}; write it, or drop it from the list"
-        yield _finish_input_warning(f"report: the document {name} does not exist", hint, path)
+        hint = (
+            phrase("campaign.did_you_mean_5", near=near)
+            if near
+            else phrase("campaign.looked_write_drop_from_list", root=root)
+        )
+        yield _finish_input_warning(phrase("campaign.report_document_does_not_exist", name=name), hint, path)
 
 
 def _warn_of_missing_finish_program(
@@ -116,11 +121,13 @@ def _warn_of_missing_finish_program(
     if words and not program_exists(words[0], root, environ.get("PATH", os.defpath)):
         section = path.partition(".")[0]
         if is_not_executable(words[0], root):
-            what = f"{section}: {words[0]} is not executable: {what}"
+            what = phrase("campaign.not_executable_2", section=section, words=words[0], what=what)
             yield _finish_input_warning(what, f"chmod +x {shlex.quote(words[0])}", path)
             return
-        hint = f"is it installed? It is looked for in PATH and in {root}"
-        yield _finish_input_warning(f"{section}: the command {words[0]!r} was not found: {what}", hint, path)
+        hint = phrase("campaign.installed_looked_path", root=root)
+        yield _finish_input_warning(
+            phrase("campaign.command_not_found_2", section=section, words=words[0], what=what), hint, path
+        )
 
 
 def _finish_input_warning(text: str, hint: str, path: str) -> Mistake:
@@ -207,14 +214,18 @@ def _find_missing_program(target: LaunchedTarget, cwd: str, path: str) -> Missin
     if target.own_path and "/" not in target.name:
         return None  # an environment's own: it is asked later
     if is_not_executable(target.name, cwd):
-        return f"{target.name} is not executable", f"chmod +x {shlex.quote(target.name)}", target.sure
+        return phrase("campaign.not_executable", name=target.name), f"chmod +x {shlex.quote(target.name)}", target.sure
     if program_exists(target.name, cwd, path):
         return None
     if target.name in _SHELL_BUILTINS:
-        instead = "`shell: true`, or `cwd: FOLDER` of the job" if target.name == "cd" else "`shell: true`"
-        return f"{target.name!r} is a part of the shell and no program, and no shell runs this", instead, target.sure
-    hint = f"is it installed, and is the right environment active? It is looked for in PATH and in {cwd}"
-    return f"the command {target.name!r} was not found", _suggest_target(target, Path(cwd)) or hint, target.sure
+        instead = phrase("campaign.shell_true_cwd_folder_job") if target.name == "cd" else "`shell: true`"
+        return phrase("campaign.part_shell_no_program_no_shell_runs", name=target.name), instead, target.sure
+    hint = phrase("campaign.installed_right_environment_active", cwd=cwd)
+    return (
+        phrase("campaign.command_not_found", name=target.name),
+        _suggest_target(target, Path(cwd)) or hint,
+        target.sure,
+    )
 
 
 def _find_missing_script(target: LaunchedTarget, cwd: Path) -> MissingTarget | None:
@@ -228,17 +239,23 @@ def _find_missing_script(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
         return None  # a folder that can't be looked into
     if is_there and not is_folder:
         return None  # a pipe, a device
-    what = f"{target.name} is a folder without a __main__.py" if is_folder else f"there is no file {target.name}"
-    looked = "fix the name" if target.name.startswith("/") else f"it is looked for in {cwd}; fix the name, or `cwd:`"
+    what = (
+        phrase("campaign.folder_without_main_py", name=target.name)
+        if is_folder
+        else phrase("campaign.there_no_file", name=target.name)
+    )
+    looked = (
+        phrase("campaign.fix_name") if target.name.startswith("/") else phrase("campaign.looked_fix_name_cwd", cwd=cwd)
+    )
     return what, _suggest_target(target, cwd) or looked, target.sure
 
 
 def _suggest_target(target: LaunchedTarget, cwd: Path) -> str:
     part = find_shell_expansion(target.name)
     if part:
-        return f"no shell replaces {part} here: write the path itself, or `shell: true`"
+        return phrase("campaign.no_shell_replaces_here_write_path", part=part)
     near = suggest_similar_file(cwd, target.name) if "/" in target.name or target.kind == "script" else None
-    return f"did you mean '{near}'?" if near else ""
+    return phrase("campaign.did_you_mean_5", near=near) if near else ""
 
 
 def _find_missing_module(target: LaunchedTarget, cwd: Path) -> MissingTarget | None:
@@ -260,8 +277,12 @@ def _find_missing_module(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
     place = "/".join((first, *rest))
     near = suggest_similar_file(cwd, f"{place}.py")
     module = near.removesuffix(".py").replace("/", ".") if near else ""
-    hint = f"did you mean '{module}'?" if module else f"it is looked for as {place}.py in {cwd}"
-    return f"there is no module {target.name}", hint, own and target.sure
+    hint = (
+        phrase("campaign.did_you_mean_4", module=module)
+        if module
+        else phrase("campaign.looked_py", place=place, cwd=cwd)
+    )
+    return phrase("campaign.there_no_module", name=target.name), hint, own and target.sure
 
 
 def find_preflight_mistakes(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
@@ -280,8 +301,8 @@ def _warn_of_missing_wandb_key(campaign: Campaign, environ: Mapping[str, str]) -
         return
     told = {**environ, **campaign.env}
     if not told.get("WANDB_API_KEY") and not _is_logged_in_to_wandb(told):
-        hint = "`wandb login` once, or set WANDB_API_KEY where you call `muster up`; or `wandb: {mode: offline}`"
-        yield Mistake("W&B is to be online, and no key for it was found", hint=hint, path="wandb.mode", level="warning")
+        hint = phrase("campaign.wandb_login_once_set_wandb_api_key")
+        yield Mistake(phrase("campaign.w_b_online_no_key_found"), hint=hint, path="wandb.mode", level="warning")
 
 
 def _is_logged_in_to_wandb(environ: Mapping[str, str]) -> bool:
@@ -297,8 +318,8 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
     cwd = job.cwd or root
     if not Path(cwd).is_dir():
         yield Mistake(
-            f"job {job.name}: its folder {cwd} does not exist",
-            hint="fix `cwd:` or create it",
+            phrase("campaign.job_folder_does_not_exist", name=job.name, cwd=cwd),
+            hint=phrase("campaign.fix_cwd_create"),
             path=f"jobs.{job.name}.cwd",
         )
         return
@@ -308,7 +329,7 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
             told = _find_missing_of_cell(job, cell, key, cwd, _search_path_of_cell(campaign, job, cell, environ))
             if told and told[0] not in said:
                 said.add(told[0])
-                what = f"job {job.name}: {told[0]} (cell {cell.id})"
+                what = phrase("campaign.job_cell", name=job.name, told=told[0], id=cell.id)
                 level = "error" if told[2] else "warning"
                 yield Mistake(what, hint=told[1], path=f"jobs.{job.name}.{key}", level=level)
 

@@ -19,6 +19,7 @@ from muster.engine.ports.machine import PythonAnswer
 from muster.model.campaign import Campaign, Job
 from muster.model.cell import Cell, list_cells_of_job
 from muster.model.errors import Mistake
+from muster.text.phrases import phrase
 
 ATTEMPT_VARIABLES = ("MUSTER_CELL", "MUSTER_ATTEMPT", "MUSTER_OUT")
 
@@ -159,25 +160,33 @@ def find_environment_mistakes(asked: PythonEnvironment, answer: PythonAnswer) ->
         yield _python_not_started(asked, answer, jobs, path)
         return
     for name in answer.lacking:
-        hint = "install it in that environment, or fix the name behind -m"
+        hint = phrase("campaign.install_environment_fix_name_behind_m")
         level = "failure" if asked.certain else "warning"
-        yield Mistake(f"{jobs}: {asked.name} has no module {name}", hint=hint, path=path, level=level)
-    if answer.timed_out:
-        what = f"{jobs}: {asked.name} did not say within its time which devices it sees"
         yield Mistake(
-            what, hint="try it by hand: `python -c 'import jax; print(jax.devices())'`", path=path, level="warning"
+            phrase("campaign.no_module", jobs=jobs, name=asked.name, name2=name), hint=hint, path=path, level=level
         )
+    if answer.timed_out:
+        what = phrase("campaign.did_not_say_within_time_which_devices", jobs=jobs, name=asked.name)
+        yield Mistake(what, hint=phrase("campaign.try_hand_python_c_import_jax_print_jax"), path=path, level="warning")
     elif asked.gpus:
         yield from _framework_sees_too_few_gpus(asked, answer.frameworks, jobs, path)
 
 
 def _python_not_started(asked: PythonEnvironment, answer: PythonAnswer, jobs: str, path: str) -> Mistake:
     last = answer.stderr.strip().splitlines()[-1:] or [""]
-    how = "did not answer in time" if answer.timed_out else f"exit {answer.exit}" if answer.exit is not None else ""
+    how = (
+        phrase("campaign.did_not_answer_time")
+        if answer.timed_out
+        else f"exit {answer.exit}"
+        if answer.exit is not None
+        else ""
+    )
     why = answer.trouble or ": ".join(part for part in (how, last[0][:300]) if part)
-    hint = "is the environment there and whole? Its output is in the saved record"
+    hint = phrase("campaign.environment_there_whole_output_saved")
     level = "failure" if asked.certain and not answer.timed_out else "warning"
-    return Mistake(f"{jobs}: {asked.name} can't be started: {why}", hint=hint, path=path, level=level)
+    return Mistake(
+        phrase("campaign.cant_started", jobs=jobs, name=asked.name, why=why), hint=hint, path=path, level=level
+    )
 
 
 def _framework_sees_too_few_gpus(
@@ -195,8 +204,17 @@ def _framework_sees_too_few_gpus(
         version = f" {each['version']}" if each.get("version") else ""
         needs = "need" if len(asked.jobs) > 1 else "needs"
         needs += " a GPU" if wanted <= 1 else f" {wanted} GPUs"
-        what = f"{jobs} {needs}, and {each['name']}{version} in {asked.name} {seen}{there}"
-        hint = f"install a build of {each['name']} for CUDA in that environment; does `nvidia-smi` work?"
+        what = phrase(
+            "campaign.and_in",
+            jobs=jobs,
+            needs=needs,
+            name=each["name"],
+            version=version,
+            name2=asked.name,
+            seen=seen,
+            there=there,
+        )
+        hint = phrase("campaign.install_build_cuda_environment_does", name=each["name"])
         yield Mistake(what, hint=hint, path=path, level=level)
 
 
@@ -207,7 +225,7 @@ def _shown_gpu_indexes(asked: PythonEnvironment) -> Collection[str]:
 def environment_as_json(asked: PythonEnvironment, answer: Any) -> dict[str, Any]:
     """As it is saved. Values of variables stay in campaign.yaml."""
     if answer is None:
-        note = "the command names no Python: what it sees can't be asked"
+        note = phrase("campaign.command_names_no_python_what_sees_cant")
         return {"jobs": list(asked.jobs), "command": None, "note": note}
     return {
         "jobs": list(asked.jobs),

@@ -20,6 +20,7 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.readers.attempt_facts import read_order
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def accept_attempts(
     refuse_many_without_reason("accept", patterns, because, observe_campaign(desk))
     state = AttemptEndWaiter(desk).record_ended()
     names = choose_cells("accept", patterns, observe_and_revive(desk, tell))
-    reason = require_shared_reason("accepted", names, because, "its proof holds")
+    reason = require_shared_reason("accepted", names, because, phrase("campaign.proof_holds"))
     observer = desk.observer()
     observer.configure(state)
     decisions: list[Decision] = []
@@ -74,7 +75,7 @@ def _find_acceptable(
     """An attempt and its proof, or why there is none. Nothing is believed from the record: the files are read now."""
     attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
     if wanted is not None and not attempts:
-        return f"it has no attempt {wanted}; it has {len(record.attempts)}"
+        return phrase("campaign.no_attempt", wanted=wanted, attempts=len(record.attempts))
     job = state.job(record.cell.job)
     refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
     for each in attempts:
@@ -84,10 +85,14 @@ def _find_acceptable(
         refused = why_not_acceptable(record, job, exit_, proof)
         if not refused and proof is not None:
             return each.n, proof
-        refusals.setdefault(refused or "its attempt.json can't be read", []).append(str(each.n))
+        refusals.setdefault(refused or phrase("campaign.attempt_json_cant_read"), []).append(str(each.n))
     if len(refusals) > 1:
         return "; ".join(f"attempt {', '.join(numbers)}: {why}" for why, numbers in refusals.items())
-    return next(iter(refusals), None) or why_not_acceptable(record, job, None, None) or "it has no attempt to accept"
+    return (
+        next(iter(refusals), None)
+        or why_not_acceptable(record, job, None, None)
+        or phrase("campaign.no_attempt_accept")
+    )
 
 
 def why_not_acceptable(
@@ -96,28 +101,25 @@ def why_not_acceptable(
     """Why a person's word can't make the last attempt DONE; None: it can. The proof was read just now."""
     last = record.last
     if record.done:
-        return "it is DONE already"
+        return phrase("campaign.done_already")
     if last is None:
-        return "it has no attempt to accept"
+        return phrase("campaign.no_attempt_accept")
     if last.open:
         return _why_not_ended(record, exit_)
     if not job.asks_proof:
-        return "no proof is declared, so there is nothing that could hold"
+        return phrase("campaign.no_proof_declared_so_there_nothing")
     if proof is None:
-        return "its proof does not hold: its attempt.json can't be read"
+        return phrase("campaign.proof_does_not_hold_attempt_json_cant")
     if proof.holds:
         return None
     bad = [item.reading for item in proof.evidence if item.says not in ("holds", "abstains")]
-    word = "can't be read" if proof.holds is None else "does not hold"
-    return f"its proof {word}: {'; '.join(bad) or 'nothing was found'}"
+    word = phrase("campaign.cant_read") if proof.holds is None else phrase("campaign.does_not_hold")
+    return phrase("campaign.proof", word=word, bad="; ".join(bad) or "nothing was found")
 
 
 def _why_not_ended(record: CellRecord, exit_: ExitRecord | None) -> str:
     if exit_ is None:
-        return "it is running and can't be accepted; wait for its end, or stop it"
+        return phrase("campaign.running_cant_accepted_wait_end_stop")
     if exit_.code == 0:
-        return (
-            "its command ended with exit 0, but processes that it left behind live on; "
-            f"`muster stop {shlex.quote(record.cell.id)}` ends them, and its exit counts then"
-        )
-    return "processes of it live on; `muster stop` ends them, then it can be accepted"
+        return phrase("campaign.command_ended_exit_0_but_processes", id=shlex.quote(record.cell.id))
+    return phrase("campaign.processes_live_stop_ends_them_then_can")

@@ -14,6 +14,7 @@ from muster.model.campaign_state import CampaignState
 from muster.model.cell import match_cell_patterns
 from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count, join_few_names
 
 MOST_MATCHING_CELLS = 5
@@ -51,8 +52,8 @@ def resolve_one_cell(pattern: str, names: Sequence[str], former: Sequence[str] =
     found = resolve_cells([pattern], names, former)
     if len(found) > 1:
         raise UsageError(
-            f"{pattern!r} fits {len(found)} cells, and one is needed",
-            hint=f"name one of: {join_few_names(found, MOST_MATCHING_CELLS)}",
+            phrase("campaign.fits_cells_one_needed", pattern=pattern, found=len(found)),
+            hint=phrase("campaign.name_one", few_names=join_few_names(found, MOST_MATCHING_CELLS)),
         )
     return found[0]
 
@@ -61,18 +62,24 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     inside = [name for name in names if name.startswith(pattern.rstrip("/") + "/")]
     near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
-        hint = f"'{pattern.rstrip('/')}/*' fits {format_count(len(inside))}, such as {inside[0]}"
+        hint = phrase(
+            "campaign.fits_such", rstrip=pattern.rstrip("/"), count=format_count(len(inside)), inside=inside[0]
+        )
     elif near:
-        hint = f"did you mean {' or '.join(near)}?"
+        hint = phrase("campaign.did_you_mean", near=" or ".join(near))
     else:
-        hint = f"cells are {join_few_names(names, MOST_MATCHING_CELLS)}" if names else "this campaign has no cells"
-    return UsageError(f"there is no cell {pattern!r}", hint=hint, code="unknown_cell")
+        hint = (
+            phrase("campaign.cells", few_names=join_few_names(names, MOST_MATCHING_CELLS))
+            if names
+            else phrase("campaign.campaign_no_cells")
+        )
+    return UsageError(phrase("campaign.there_no_cell", pattern=pattern), hint=hint, code="unknown_cell")
 
 
 def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
     """Every cell that was named, and of those that a glob fits the ones the verb is about."""
     if not patterns:
-        raise UsageError("name the cells", hint=f"muster {verb} 'train/*/2', or '*' for all of them")
+        raise UsageError(phrase("campaign.name_cells"), hint=f"muster {verb} 'train/*/2', or '*' for all of them")
     about = {cell.record.cell.id for cell in found.cells if does_verb_concern(verb, cell)}
     names = declared_names(found.state)
     former: list[str] = []
@@ -85,10 +92,14 @@ def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]
     named = {pattern for pattern in patterns if not is_cell_glob(pattern, [*names, *former])}
     left = [name for name in chosen if name in named or name in about]
     if not left and verb != "stop":
-        count = f"none of the {len(chosen)} cells that fit" if len(chosen) > 1 else f"{chosen[0]} is none that"
+        count = (
+            phrase("campaign.none_cells_fit", chosen=len(chosen))
+            if len(chosen) > 1
+            else phrase("campaign.none", chosen=chosen[0])
+        )
         raise MusterError(
-            f"nothing to do: {count} can be {VERB_PARTICIPLES[verb]} now",
-            hint="`muster status` shows where each stands",
+            phrase("campaign.nothing_do_can_now", count=count, verb_participles=VERB_PARTICIPLES[verb]),
+            hint=phrase("campaign.status_shows_where_each_stands"),
         )
     return left
 
@@ -110,7 +121,9 @@ def require_reason(reason: str, option: str = "--because") -> str:
     """A reason that says something."""
     text = " ".join(reason.split())
     if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
-        raise UsageError(f"{option} is empty", hint="say why, in words that still mean something next month")
+        raise UsageError(
+            phrase("campaign.empty_2", option=option), hint=phrase("campaign.say_why_words_still_mean_something")
+        )
     return text
 
 
@@ -123,8 +136,13 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
     if because is not None:
         return require_reason(because)
     if len(names) > 1:
-        told = f"{format_count(len(names))} ({join_few_names(names, MOST_NAMED_CELLS)}) would be {verb}"
-        raise NoReason(f"{told}, and that needs a reason; nothing was changed")
+        told = phrase(
+            "campaign.would",
+            count=format_count(len(names)),
+            few_names=join_few_names(names, MOST_NAMED_CELLS),
+            verb=verb,
+        )
+        raise NoReason(phrase("campaign.needs_reason_nothing_changed", told=told))
     return usual
 
 

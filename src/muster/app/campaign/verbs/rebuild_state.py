@@ -17,6 +17,7 @@ from muster.files.campaign_snapshots import StoredSnapshot
 from muster.files.state_folder import refuse_bad_state_folder, refuse_copied_state
 from muster.model.calendar import format_iso_time
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 
 def rebuild_campaign_state(root: Path) -> FsckReport:
@@ -24,11 +25,11 @@ def rebuild_campaign_state(root: Path) -> FsckReport:
     if not (state / "campaigns").is_dir() and not storage.has_decisions(state):
         if (state / "attempts").is_dir():
             raise MusterError(
-                "only attempt folders are left of this campaign: what was decided, and for which matrix, is gone",
+                phrase("campaign.only_attempt_folders_left_campaign"),
                 where=str(state / "attempts"),
-                hint="move that folder away, `muster up` anew, and let `muster adopt` take in what had finished",
+                hint=phrase("campaign.move_folder_away_up_anew_let_adopt"),
             )
-        raise UsageError("this campaign has not been started", where=str(root), hint="start it with `muster up`")
+        raise UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_up"))
     refuse_bad_state_folder(root)
     refuse_copied_state(state)
     clock = SystemClock()
@@ -37,14 +38,17 @@ def rebuild_campaign_state(root: Path) -> FsckReport:
         holder = lock.holder()
         pid = f" (pid {holder.pid})" if holder else ""
         raise MusterError(
-            f"a controller{pid} is at work; nothing was changed",
+            phrase("campaign.controller_work_nothing_changed", pid=pid),
             where=str(root),
-            hint="`muster down` first: it ends the controller and leaves the runs alone. Then `muster fsck`",
+            hint=phrase("campaign.down_first_ends_controller_leaves_runs"),
             code="controller_lives",
         )
     try:
         asked = RebuildRequest(
-            f"fsck by {current_user_name()}", format_iso_time(clock.wall()), clock.boot(), lambda: lock.beat(0)
+            phrase("campaign.fsck", current_user_name=current_user_name()),
+            format_iso_time(clock.wall()),
+            clock.boot(),
+            lambda: lock.beat(0),
         )
         return storage.rebuild(state, asked, lambda hashes: _snapshots_of_file(root, hashes))
     finally:

@@ -18,6 +18,7 @@ from muster.engine.plan.cell_standing import is_outdated_cell
 from muster.model.attempt import CellRecord
 from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,7 @@ def _followers_of_cells(state: CampaignState) -> Callable[[str], tuple[str, ...]
 
 def _describe_running_followers(followers: Sequence[str], state: CampaignState) -> str:
     running = [name for name in followers if state.cells[name].open]
-    return f"{', '.join(running[:3])} runs on it; stop it first, or wait for its end" if running else ""
+    return phrase("campaign.runs_stop_first_wait_end", running=", ".join(running[:3])) if running else ""
 
 
 def _overwrites_output(record: CellRecord, state: CampaignState) -> bool:

@@ -23,6 +23,7 @@ from muster.model.cell import list_campaign_cells
 from muster.model.errors import MusterError, UsageError
 from muster.model.variant import VARIANT_AXIS
 from muster.spec.rename_in_text import rename_value_in_text
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,9 @@ def rename_axis_value(desk: CampaignHandle, axis: str, old: str, new: str, reaso
     taken = load_campaign_snapshot(desk.state, state.campaign_hash)
     known = names.values(state.campaign)
     if old in known and new in known:
-        raise UsageError(f"the axis {axis} has a value {new!r} already; nothing was changed", where=str(desk.file))
+        raise UsageError(
+            phrase("campaign.axis_value_already_nothing_changed", axis=axis, new=new), where=str(desk.file)
+        )
     edited = _edited_campaign_text(desk, state, names)
     moved = _renamed_cells(state, names)
     if old not in known and new in known and moved and not _has_cells_of_old_name(state, names):
@@ -87,10 +90,10 @@ def _refuse_unknown_axis(state: CampaignState, axis: str) -> None:
     axes = [each.name for each in state.campaign.axes]
     if axis not in axes:
         near = difflib.get_close_matches(axis, axes, 1)
-        hint = f"did you mean {near[0]}?" if near else f"axes are {', '.join(axes)}"
-        raise UsageError(f"there is no axis {axis!r}", hint=hint)
+        hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.axes", axes=", ".join(axes))
+        raise UsageError(phrase("campaign.there_no_axis", axis=axis), hint=hint)
     if axis == VARIANT_AXIS and state.campaign.loop:
-        raise UsageError("variants of a loop are named by what is in their config, and can't be renamed")
+        raise UsageError(phrase("campaign.variants_loop_named_what_their_config"))
 
 
 def _campaigns_before_and_after(
@@ -102,8 +105,12 @@ def _campaigns_before_and_after(
     if names.new in known and _has_cells_of_old_name(state, names):
         return _load_campaign_text(desk, state, names.turned().over(text)), _load_campaign_text(desk, state, text)
     near = difflib.get_close_matches(names.old, known, 1)
-    hint = f"did you mean {near[0]}?" if near else f"values are {', '.join(known[:10])}"
-    raise UsageError(f"the axis {names.axis} has no value {names.old!r}", hint=hint)
+    hint = (
+        phrase("campaign.did_you_mean", near=near[0])
+        if near
+        else phrase("campaign.values", known=", ".join(known[:10]))
+    )
+    raise UsageError(phrase("campaign.axis_no_value", axis=names.axis, old=names.old), hint=hint)
 
 
 def _load_campaign_text(desk: CampaignHandle, state: CampaignState, text: str) -> LoadedCampaign:
@@ -133,18 +140,18 @@ def _edited_campaign_text(desk: CampaignHandle, state: CampaignState, names: _Va
     try:
         text = desk.file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"campaign.yaml can't be read: {error}", where=str(desk.file)) from None
+        raise UsageError(phrase("campaign.campaign_yaml_cant_read", error=error), where=str(desk.file)) from None
     campaign = read_campaign_file(desk.file, text).campaign
     values = names.values(campaign) if any(axis.name == names.axis for axis in campaign.axes) else []
     if names.old in values and names.new in values:
-        what = f"campaign.yaml has both {names.old!r} and {names.new!r} on the axis {names.axis}; nothing was changed"
-        raise UsageError(what, where=str(desk.file), hint="keep one of them")
+        what = phrase("campaign.campaign_yaml_both_axis_nothing", old=names.old, new=names.new, axis=names.axis)
+        raise UsageError(what, where=str(desk.file), hint=phrase("campaign.keep_one_them"))
     if names.new in values:
         return None
     if names.old not in values:
         if names.old in names.values(state.campaign):
-            what = f"campaign.yaml has neither {names.old!r} nor {names.new!r} on the axis {names.axis}"
-            raise UsageError(what, where=str(desk.file), hint="put one of them back, or run `muster up` first")
+            what = phrase("campaign.campaign_yaml_neither_nor_axis", old=names.old, new=names.new, axis=names.axis)
+            raise UsageError(what, where=str(desk.file), hint=phrase("campaign.put_one_them_back_run_up_first"))
         return None
     edited = names.over(text)
     read_campaign_file(desk.file, edited)
@@ -156,9 +163,9 @@ def _refuse_missing_configs(before: Campaign, after: Campaign, desk: CampaignHan
     if missing:
         old, new = next(iter(missing.items()))
         raise UsageError(
-            f"the command would name {new}, which is not there; nothing was changed",
+            phrase("campaign.command_would_name_which_not_there", new=new),
             where=str(desk.file),
-            hint=f"rename the file first: mv {old} {new}",
+            hint=phrase("campaign.rename_file_first_mv", old=old, new=new),
         )
 
 
@@ -185,7 +192,11 @@ def _record_rename(
     }
     (refused,) = desk.decide([desk.person("rename", reason, data=data)])
     if refused:
-        raise MusterError(f"{names.old} was not renamed: {refused}", where=str(desk.root), hint="nothing was changed")
+        raise MusterError(
+            phrase("campaign.not_renamed", old=names.old, refused=refused),
+            where=str(desk.root),
+            hint=phrase("campaign.nothing_changed"),
+        )
 
 
 def _hashes_after_rename(
@@ -208,9 +219,9 @@ def _write_campaign_file(file: Path, text: str) -> None:
         write_atomically(target, text, mode=target.stat().st_mode & 0o7777, exact=True, sync=True)
     except OSError as error:
         raise MusterError(
-            f"the record has the new name, and campaign.yaml could not be written: {error.strerror or error}",
+            phrase("campaign.record_new_name_campaign_yaml_could", strerror=error.strerror or error),
             where=str(target),
-            hint="say the same again once it can be written",
+            hint=phrase("campaign.say_same_again_once_can_written"),
         ) from None
 
 

@@ -13,6 +13,7 @@ from muster.app.campaign.verbs.await_attempts import AttemptEndWaiter
 from muster.app.campaign.verbs.choose_cells import choose_cells
 from muster.app.campaign.verbs.decide_for_cells import decide_for_cells
 from muster.model.campaign_state import Intent
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def restarted_cells(names: Sequence[str], before: Status, after: Status, intent:
 def describe_next_start(intent: Intent) -> str:
     """When a cell starts that may start."""
     if intent.kind == "held":
-        return f"starts only after `muster release`; the campaign is held: {intent.reason}"
+        return phrase("campaign.starts_only_after_release_campaign", reason=intent.reason)
     if intent.kind == "down":
-        return "the campaign is down; starts after `muster up`"
-    return "starts when a slot is free"
+        return phrase("campaign.campaign_down_starts_after_up")
+    return phrase("campaign.starts_when_slot_free")

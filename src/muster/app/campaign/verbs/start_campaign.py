@@ -19,6 +19,7 @@ from muster.app.campaign.unknown_runs import refuse_hand_started, refuse_left_ru
 from muster.files.campaign_ownership import find_campaign_root, was_started_here
 from muster.files.state_folder import refuse_copied_state
 from muster.model.errors import Mistake, UsageError
+from muster.text.phrases import phrase
 
 if TYPE_CHECKING:
     from muster.app.campaign.ask_environments import OnAskingEnvironment
@@ -48,7 +49,9 @@ def start_campaign(
     refuse_copied_state(root / ".muster")  # who is in the wrong folder need not fix its file first
     found = read_runnable_campaign(file)
     if loop and not found.campaign.loop:
-        raise UsageError("this campaign has no loop", where=str(file), hint="declare `loop:`, or use `muster up`")
+        raise UsageError(
+            phrase("campaign.campaign_no_loop"), where=str(file), hint=phrase("campaign.declare_loop_use_up")
+        )
     chosen = parse_only_filter(found.campaign, only)
     listener.warnings(file, (*found.warnings, *check_machine_fit(root, found, chosen)))
     before = load_known_state(root)

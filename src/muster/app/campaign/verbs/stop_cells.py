@@ -20,6 +20,7 @@ from muster.app.campaign.verbs.choose_cells import (
 from muster.app.campaign.verbs.decide_for_cells import decide_for_cells
 from muster.files.campaign_ownership import refuse_to_revive, refuse_unless_started_here
 from muster.model.attempt import Attempt
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +50,14 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
     wanted = choose_cells("stop", patterns, found)
     if not wanted:
         return StopRequest((), {}, waiter)
-    reason = require_shared_reason("stopped", running_names(wanted, found), because, "asked by a person")
+    reason = require_shared_reason("stopped", running_names(wanted, found), because, phrase("campaign.asked_person"))
     unknown = describe_unknown_runs(found.cells)
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     refused = {
-        name: unknown.get(name) or f"it is not running, it is {waiting[name]}; {_how_to_keep_from_starting(name)}"
+        name: unknown.get(name)
+        or phrase(
+            "campaign.not_running", waiting=waiting[name], how_to_keep_from_starting=_how_to_keep_from_starting(name)
+        )
         for name in wanted
         if name in waiting
     }
@@ -69,7 +73,7 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
 
 
 def _how_to_keep_from_starting(name: str) -> str:
-    return f"`muster giveup {shlex.quote(name)}` or `muster hold` keeps it from starting"
+    return phrase("campaign.giveup_hold_keeps_from_starting", name=shlex.quote(name))
 
 
 def await_stop(waiter: AttemptEndWaiter, attempts: Sequence[Attempt], limit_s: float) -> list[StoppedAttempt]:

@@ -10,6 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import declared_names, resolve_cells, withdrawn_names
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 LONGEST_EVIDENCE_LINE = 2000
@@ -29,11 +30,15 @@ def read_evidence_line(text: str, folder: Path) -> Mapping[str, Any]:
     """`FILE:LINE` with the line itself, so that the finding can be read when the file has changed."""
     name, _, number = text.rpartition(":")
     if not name or not number.isascii() or not number.isdigit() or int(number) < 1:
-        raise UsageError(f"--evidence {text}: not FILE:LINE", hint="write it as train.log:120")
+        raise UsageError(
+            phrase("campaign.evidence_not_file_line", text=text), hint=phrase("campaign.write_train_log_120")
+        )
     path = (folder / name).absolute()
     line, count = _read_numbered_line(path, int(number))
     if line is None:
-        raise UsageError(f"--evidence {text}: the file has {format_count(count, 'line')}", where=str(path))
+        raise UsageError(
+            phrase("campaign.evidence_file", text=text, count=format_count(count, "line")), where=str(path)
+        )
     return {"file": str(path), "line": int(number), "text": line}
 
 
@@ -45,5 +50,5 @@ def _read_numbered_line(path: Path, number: int) -> tuple[str | None, int]:
                 if count == number:
                     return data.decode("utf-8", "replace").rstrip("\r\n")[:LONGEST_EVIDENCE_LINE], count
     except OSError as error:
-        raise UsageError(f"--evidence: the file can't be read: {error.strerror}", where=str(path)) from None
+        raise UsageError(phrase("campaign.evidence_file_cant_read", strerror=error.strerror), where=str(path)) from None
     return None, count

@@ -7,26 +7,38 @@ from pathlib import Path
 from muster.files.atomic_write import PUBLIC_FILE, write_partial_file
 from muster.model.errors import UsageError
 from muster.spec.campaign_templates import agents_md, template_names, template_text
+from muster.text.phrases import phrase
 
 
 def write_campaign_template(folder: Path, name: str, *, replace: bool) -> None:
     """`replace`: files that exist; the old ones are kept as *.before-init."""
     files = {folder / "campaign.yaml": _read_template(name), folder / "AGENTS.md": agents_md(name)}
     if folder.is_file():
-        raise UsageError("this is a file, no folder", where=str(folder), hint="name a folder for the campaign")
+        raise UsageError(
+            phrase("campaign.file_no_folder"), where=str(folder), hint=phrase("campaign.name_folder_campaign")
+        )
     if not folder.is_dir():
-        raise UsageError(f"there is no folder {folder}", where=str(folder), hint="create it first")
+        raise UsageError(
+            phrase("campaign.there_no_folder", folder=folder), where=str(folder), hint=phrase("campaign.create_first")
+        )
     taken = [file for file in files if file.exists() or file.is_symlink()]
     if taken and not replace:
         raise UsageError(
-            f"{' and '.join(file.name for file in taken)} {'exists' if len(taken) == 1 else 'exist'} already; "
-            "nothing was changed",
+            phrase(
+                "campaign.already_nothing_changed",
+                taken=" and ".join(file.name for file in taken),
+                value="exists" if len(taken) == 1 else "exist",
+            ),
             where=", ".join(map(str, taken)),
-            hint="`muster init --force` replaces what exists and keeps the old as *.before-init; or use -C DIR",
+            hint=phrase("campaign.init_force_replaces_what_exists_keeps"),
         )
     for file in taken:
         if file.is_dir():
-            raise UsageError(f"{file.name} is a folder; nothing was changed", where=str(file), hint="move it away")
+            raise UsageError(
+                phrase("campaign.folder_nothing_changed", name=file.name),
+                where=str(file),
+                hint=phrase("campaign.move_away"),
+            )
     for file, text in files.items():
         _write_with_backup(file, text)
 
@@ -38,9 +50,9 @@ def _read_template(name: str) -> str:
         import difflib
 
         near = difflib.get_close_matches(name, template_names(), 1)
-        known = f"templates are {', '.join(template_names())}"
-        hint = f"did you mean {near[0]}? {known}" if near else known
-        raise UsageError(f"there is no template {name!r}; nothing was changed", hint=hint) from None
+        known = phrase("campaign.templates", template_names=", ".join(template_names()))
+        hint = phrase("campaign.did_you_mean_3", near=near[0], known=known) if near else known
+        raise UsageError(phrase("campaign.there_no_template_nothing_changed", name=name), hint=hint) from None
 
 
 def _write_with_backup(file: Path, text: str) -> None:

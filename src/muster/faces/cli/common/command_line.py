@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from muster.faces.cli.common.terminal_output import plain_streams, without_cleaning
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 
 # in the order a newcomer meets them
 COMMANDS = (
@@ -81,8 +82,8 @@ class LazyCommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = f"did you mean `muster {near[0]}`?" if near else "see `muster --help`"
-            raise UsageError(f"there is no command {args[0]!r}", hint=hint)
+            hint = phrase("cli.did_you_mean_2", near=near[0]) if near else "see `muster --help`"
+            raise UsageError(phrase("cli.there_no_command_2", args=args[0]), hint=hint)
         return super().resolve_command(ctx, args)
 
 
@@ -146,6 +147,10 @@ class VerbGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
             near = difflib.get_close_matches(args[0], self.commands, 1)
-            hint = f"did you mean `muster {self.name} {near[0]}`?" if near else f"one of: {', '.join(self.commands)}"
-            raise UsageError(f"there is no command '{self.name} {args[0]}'", hint=hint)
+            hint = (
+                phrase("cli.did_you_mean", name=self.name, near=near[0])
+                if near
+                else phrase("cli.one", commands=", ".join(self.commands))
+            )
+            raise UsageError(phrase("cli.there_no_command", name=self.name, args=args[0]), hint=hint)
         return super().resolve_command(ctx, args)

@@ -14,6 +14,7 @@ import typer
 
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.model.errors import CampaignInvalid, MusterError
+from muster.text.phrases import phrase
 
 # typer carries a click of its own; this is the base of its errors, whichever click it is
 WRONG_USE = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -48,7 +49,7 @@ def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str
             {"line": m.line, "column": m.column, "path": m.path, "message": m.message, "hint": m.hint}
             for m in error.mistakes
         ]
-        return _failure_as_json(error.code, error.message, error.file, "fix them all; nothing was changed") | {
+        return _failure_as_json(error.code, error.message, error.file, phrase("cli.fix_them_all_nothing_changed")) | {
             "mistakes": mistakes
         }, error.exit
     if isinstance(error, MusterError):
@@ -64,19 +65,22 @@ def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str
             "os_error", error.strerror or str(error), str(error.filename or ""), _os_error_hint(error)
         ), 1
     return _failure_as_json(
-        "internal", f"something unexpected happened: {type(error).__name__}: {error}", "", _save_traceback(error)
+        "internal",
+        phrase("cli.something_unexpected_happened", name=type(error).__name__, error=error),
+        "",
+        _save_traceback(error),
     ), 1
 
 
 def _usage_hint(wrong: Any, ctx: Any, arguments: Sequence[str]) -> str:
     help_ = f"see `{ctx.command_path} --help`" if ctx else "see `muster --help`"
     if ctx and ctx.parent and getattr(wrong, "option_name", None) == "-C":
-        return f"-C goes before the command: `muster -C DIR {ctx.info_name} ...`"
+        return phrase("cli.c_goes_before_command_c_dir", info_name=ctx.info_name)
     _, example, text = (getattr(ctx.command, "epilog", None) or "").partition("Example:") if ctx else ("", "", "")
     if not example or type(wrong).__name__ != "MissingParameter":
         return help_
     whole = _reason_hint(wrong, arguments)
-    return f"{whole}{'; ' if whole else ''}for example: {text.strip()}; {help_}"
+    return phrase("cli.example", whole=whole, value="; " if whole else "", strip=text.strip(), help=help_)
 
 
 def _reason_hint(error: Any, arguments: Sequence[str]) -> str:
@@ -84,7 +88,7 @@ def _reason_hint(error: Any, arguments: Sequence[str]) -> str:
     param = getattr(getattr(error, "param", None), "name", None)
     if param != "because" and type(error).__name__ != "NoReason":
         return ""
-    return f"say why: {command_with_reason(arguments)}"
+    return phrase("cli.say_why", command_with_reason=command_with_reason(arguments))
 
 
 def command_with_reason(arguments: Sequence[str]) -> str:
@@ -101,9 +105,9 @@ def _failure_as_json(code: str, message: str, where: str, hint: str) -> dict[str
 
 def _os_error_hint(error: OSError) -> str:
     if isinstance(error, PermissionError):
-        return "you may not read or write this; check its owner and mode"
+        return phrase("cli.you_may_not_read_write_check_owner")
     if error.errno == 28:
-        return "free some space on that disk, then try again; nothing was lost"
+        return phrase("cli.free_some_space_disk_then_try_again")
     return ""
 
 
@@ -114,5 +118,5 @@ def _save_traceback(error: Exception) -> str:
         with os.fdopen(fd, "w") as file:
             file.write("".join(traceback.format_exception(error)))
     except OSError:
-        return "this is a mistake in Muster; please report it"
-    return f"this is a mistake in Muster; please report it with {path}"
+        return phrase("cli.mistake_please_report_2")
+    return phrase("cli.mistake_please_report", path=path)

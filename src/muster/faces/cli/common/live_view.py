@@ -19,6 +19,7 @@ from muster.faces.cli.common.status_view import (
 )
 from muster.faces.cli.common.terminal_output import clean_for_terminal, print_notice, rich_console
 from muster.files.known_secrets import mask_secrets_in_output
+from muster.text.phrases import phrase
 from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ class ChangePrinter:
         if before.going_on:
             done, living = before.counts["DONE"], sum(cell.record.open is not None for cell in before.cells)
             all_ = format_count(len(before.cells))
-            print(f"{before.as_of[11:19]}  {done} of {all_} done, {living} under way", flush=True)
+            print(
+                phrase("cli.done_under_way", as_of=before.as_of[11:19], done=done, all=all_, living=living), flush=True
+            )
 
     def tell(self, found: Status) -> None:
         for cell in found.cells:
@@ -106,7 +109,7 @@ class LiveScreen:
         head.add_row(
             Text(clean_for_terminal(mask_secrets_in_output(found.state.campaign.name)), style="bold"),
             ProgressBar(total=max(1, len(found.cells)), completed=settled, width=40),
-            Text(f"{settled}/{len(found.cells)}  {found.as_of[11:19]}  Ctrl-C detaches"),
+            Text(phrase("cli.ctrl_c_detaches", settled=settled, cells=len(found.cells), as_of=found.as_of[11:19])),
         )
         lines = [_rich_text(line) for line in format_grids(found)]
         running = [_rich_text(format_cell_line(cell)) for cell in found.cells if cell.record.open][:16]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from muster.app.campaign.spending import Spending, budget_level_of
 from muster.faces.cli.common.terminal_output import paint_text
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
 BUDGET_COLOURS = {"warn": "yellow", "no_new_start": "yellow", "at_cap": "red"}
@@ -28,7 +29,7 @@ def money_line(found: Spending) -> Iterator[str]:
         )
         if amount >= 0.005
     ]
-    said = f"money: {spent} {money.currency} spent" + (f" ({', '.join(parts)})" if parts else "")
+    said = phrase("cli.money_spent", spent=spent, currency=money.currency) + (f" ({', '.join(parts)})" if parts else "")
     stands = budget_level_of(found)
     yield paint_text(said + forecast_text(found), BUDGET_COLOURS.get(stands or "", ""))
 
@@ -36,8 +37,8 @@ def money_line(found: Spending) -> Iterator[str]:
 def forecast_text(found: Spending) -> str:
     expected, unknown = found.forecast, join_few_names(list(found.unknown), 3)
     if expected is None:
-        return f"; no forecast yet: no cell of {unknown} has finished" if found.unknown else ""
+        return phrase("cli.no_forecast_yet_no_cell_finished", unknown=unknown) if found.unknown else ""
     if expected.high - (found.spent or 0.0) < 0.005:
         return ""
-    left_out = f", without {unknown}: none of it has finished" if found.unknown else ""
-    return f"; {expected.mid:.2f} expected in all ({expected.low:.2f} to {expected.high:.2f}){left_out}"
+    left_out = phrase("cli.without_none_finished", unknown=unknown) if found.unknown else ""
+    return phrase("cli.expected_all", mid=expected.mid, low=expected.low, high=expected.high, left_out=left_out)

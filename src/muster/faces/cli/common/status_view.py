@@ -32,6 +32,7 @@ from muster.faces.cli.common.terminal_output import (
     screen_columns,
 )
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import phrase
 from muster.text.sentences import end_with_full_stop, format_count, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
@@ -116,7 +117,9 @@ def format_legend(status: Status) -> str:
     present = [state for state, count in status.counts.items() if count]
     told = [f"{state_mark(state)} {state} {status.counts[state]}" for state in present]
     old = sum(is_outdated_cell(cell.record) for cell in status.cells)
-    return "  ".join([*told, *([f"{state_mark(OUTDATED_STATE)} {old} of them outdated"] if old else [])])
+    return "  ".join(
+        [*told, *([phrase("cli.them_outdated", state_mark=state_mark(OUTDATED_STATE), old=old)] if old else [])]
+    )
 
 
 MOST_LISTED_CELLS = 40
@@ -143,8 +146,15 @@ def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -
 def show_status(found: Status, told: Collection[str] = ()) -> None:
     """`told`: news (see `news`) that the reader has seen already."""
     done = found.counts["DONE"]
-    head = f"{found.state.campaign.name}: {done} of {format_count(len(found.cells))} done"
-    print(f"{paint_text(head, 'bold')}   as of {found.as_of[11:19]}   {format_controller_line(found)}")
+    head = phrase("cli.done", name=found.state.campaign.name, done=done, count=format_count(len(found.cells)))
+    print(
+        phrase(
+            "cli.as_of",
+            paint_text=paint_text(head, "bold"),
+            as_of=found.as_of[11:19],
+            controller_line=format_controller_line(found),
+        )
+    )
     print()
     for line in format_grids(found):
         print(line)
@@ -162,8 +172,11 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
         print(line)
     for cell in found.withdrawn:
         print(
-            f"{format_cell_line(cell)}. It is no longer declared; `muster stop "
-            f"{shlex.quote(cell.record.cell.id)}` ends it"
+            phrase(
+                "cli.no_longer_declared_stop_ends",
+                cell_line=format_cell_line(cell),
+                id=shlex.quote(cell.record.cell.id),
+            )
         )
     if found.spending:
         from muster.faces.cli.common.money_line import money_line
@@ -185,17 +198,21 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
 def format_outdated_lines(found: Status) -> Iterator[str]:
     old = [cell.record.cell.id for cell in found.cells if is_outdated_cell(cell.record)]
     if old:
-        what = f"{len(old)} DONE by a definition that the campaign no longer has: {join_few_names(old)}"
+        what = phrase("cli.done_definition_campaign_no_longer", old=len(old), few_names=join_few_names(old))
         yield (
-            f"  {state_mark(OUTDATED_STATE)} {what}. Next: `muster redo --outdated --because ...` runs "
-            f"{_pronoun_for(old)} again"
+            phrase(
+                "cli.next_redo_outdated_because_runs_again",
+                state_mark=state_mark(OUTDATED_STATE),
+                what=what,
+                pronoun_for=_pronoun_for(old),
+            )
         )
 
 
 def format_later_result_lines(found: Status) -> Iterator[str]:
     for name, cells in cells_by_missing_result(found).items():
-        what = f"{len(cells)} DONE before `{name}` was declared: {join_few_names(cells)}"
-        yield f"  {what}. Next: `muster report` looks for it in {'its' if len(cells) == 1 else 'their'} files"
+        what = phrase("cli.done_before_declared", cells=len(cells), name=name, few_names=join_few_names(cells))
+        yield phrase("cli.next_report_looks_files", what=what, value="its" if len(cells) == 1 else "their")
 
 
 def _pronoun_for(cells: Sequence[str]) -> str:
@@ -208,9 +225,11 @@ def format_gate_lines(state: CampaignState) -> Iterator[str]:
         runs = [record for record in state.declared if record.cell.job == gate["job"] and record.attempts]
         told = {record.cell.id: state.gates.get(record.cell.id, {}).get(name) for record in runs}
         open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
-        word = f"open in {join_few_names(open_)}" if open_ else "shut in all of them"
+        word = phrase("cli.open", few_names=join_few_names(open_)) if open_ else phrase("cli.shut_all_them")
         if runs:
-            yield f"gate {name}: {format_count(len(runs), 'run')}, {word}; `muster why CELL` tells what is missing"
+            yield phrase(
+                "cli.gate_why_cell_tells_what_missing", name=name, count=format_count(len(runs), "run"), word=word
+            )
 
 
 def format_loop_lines(found: Status) -> list[str]:
@@ -283,11 +302,21 @@ def format_cell_groups(left: Sequence[CellStatus], found: Status) -> Iterator[st
 
 
 def _format_blocked_group(group: BlockedGroup, state: CampaignState) -> str:
-    left_out = "" if group.asked else f"; left out by --only {format_cell_filter(state.only)} too"
+    left_out = "" if group.asked else phrase("cli.left_out_only_too", cell_filter=format_cell_filter(state.only))
     if len(group.cells) == 1:
         return format_cell_line(group.cells[0]) + left_out
-    following = "can't start: something they need was given up" if group.hopeless else "they start when these are DONE"
-    head = f"{state_mark('BLOCKED')} {len(group.cells)} BLOCKED of {group.job}: need {join_few_names(group.needs)}"
+    following = (
+        phrase("cli.cant_start_something_they_need_given")
+        if group.hopeless
+        else phrase("cli.they_start_when_these_done")
+    )
+    head = phrase(
+        "cli.blocked_need",
+        state_mark=state_mark("BLOCKED"),
+        cells=len(group.cells),
+        job=group.job,
+        few_names=join_few_names(group.needs),
+    )
     return f"  {head}{left_out}. Next: {following}"
 
 
@@ -297,17 +326,17 @@ def format_controller_line(found: Status) -> str:
         return paint_text(f"held: {intent.reason}", "yellow")
     controller = found.controller
     if controller.trouble:
-        who = f"controller {controller.pid}" if controller.pid else "no controller"
+        who = f"controller {controller.pid}" if controller.pid else phrase("cli.no_controller")
         return paint_text(f"{who}: {controller.trouble}", "red")
     if controller.alive:
         return f"controller {controller.pid}"
     if intent.kind == "down":
         return "down"
     if not found.going_on:
-        return "at rest"
+        return phrase("cli.rest")
     if controller.revived:
         return REVIVED_LINE
-    return "its controller was gone and is being revived" if controller.started_here else "no controller"
+    return phrase("cli.controller_gone_being_revived") if controller.started_here else phrase("cli.no_controller")
 
 
 def format_cell_line(cell: CellStatus) -> str:
@@ -319,7 +348,7 @@ def format_cell_line(cell: CellStatus) -> str:
     )
     following = cell.next
     if verdict.kind == "orphans":
-        following = f"no other attempt starts while they live; `muster stop {shlex.quote(record.cell.id)}` ends them"
+        following = phrase("cli.no_other_attempt_starts_while_they", id=shlex.quote(record.cell.id))
     return text if following == "nothing to do" else f"{end_with_full_stop(text)} Next: {following}"
 
 
@@ -331,13 +360,15 @@ def _verdict_kind(cell: CellStatus) -> str:
 def format_closing_line(found: Status) -> str:
     given_up = found.counts["GIVEN_UP"]
     if found.complete:
-        going = "; the finish goes on" if found.finish and found.finish.due else ""
-        more = f", with {format_count(given_up)} given up: reports count {'it' if given_up == 1 else 'them'} as missing"
+        going = phrase("cli.finish_goes") if found.finish and found.finish.due else ""
+        more = phrase(
+            "cli.given_up_reports_count_missing", count=format_count(given_up), value="it" if given_up == 1 else "them"
+        )
         return paint_text("complete" + (more if given_up else "") + going, "green")
     if found.going_on:
-        return "still going on; `muster why CELL` shows the evidence"
+        return phrase("cli.still_going_why_cell_shows_evidence")
     missing = len(found.cells) - found.counts["DONE"] - given_up
     if not missing:
-        return paint_text("stopped short: nothing runs, and the loop is not over", "yellow")
+        return paint_text(phrase("cli.stopped_short_nothing_runs_loop_not"), "yellow")
     are = "is" if missing == 1 else "are"
-    return paint_text(f"stopped short: {format_count(missing)} {are} missing and nothing runs", "yellow")
+    return paint_text(phrase("cli.stopped_short_missing_nothing_runs", count=format_count(missing), are=are), "yellow")

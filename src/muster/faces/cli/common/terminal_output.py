@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from muster.app.facts.gather_facts import ProgressStep
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
 from muster.model.errors import Mistake
+from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 from muster.text.terminal_text import escape_terminal_json, escape_terminal_line, escape_terminal_text
 
@@ -173,7 +174,7 @@ def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
             print(f"    fix: {mistake.hint}", file=sys.stderr)
     errors = sum(mistake.level == "error" for mistake in mistakes)
     if errors:
-        print(f"{errors} mistake{'s' if errors != 1 else ''}; nothing was changed", file=sys.stderr)
+        print(phrase("cli.mistake_nothing_changed", errors=errors, value="s" if errors != 1 else ""), file=sys.stderr)
 
 
 def print_notice(line: str) -> None:
@@ -190,7 +191,7 @@ def print_refusals(refused: Mapping[str, str], done: str) -> None:
 def print_asked_environment(each: PythonEnvironment) -> None:
     """A framework may take a minute to import; a person should know what is waited for."""
     if sys.stderr.isatty():
-        print(paint_text(f"asking {each.name} what it sees ...", "dim", stream=sys.stderr), file=sys.stderr)
+        print(paint_text(phrase("cli.asking_what_sees", name=each.name), "dim", stream=sys.stderr), file=sys.stderr)
 
 
 NARROWEST = 20
@@ -243,35 +244,35 @@ def print_json(value: Any, stream: TextIO | None = None, indent: int | None = No
 def format_change_lines(what: DefinitionChanges) -> Iterator[str]:
     """Which cells an edited campaign file changes, and that finished ones are kept."""
     if what.released:
-        yield "released: campaign.yaml was changed since the campaign was held"
+        yield phrase("cli.released_campaign_yaml_changed_since")
     for cells, one, many in (
-        (what.new, "new cell", "new cells"),
+        (what.new, phrase("cli.new_cell"), phrase("cli.new_cells")),
         (
             what.gone,
-            "cell that is no longer declared (its attempts are kept)",
-            "cells that are no longer declared (their attempts are kept)",
+            phrase("cli.cell_no_longer_declared_attempts_kept"),
+            phrase("cli.cells_no_longer_declared_their"),
         ),
-        (what.changed, "cell whose definition changed", "cells whose definition changed"),
+        (what.changed, phrase("cli.cell_whose_definition_changed"), phrase("cli.cells_whose_definition_changed")),
         (
             what.changed_done,
-            "DONE cell whose definition changed (kept, with its old hash)",
-            "DONE cells whose definition changed (kept, with their old hash)",
+            phrase("cli.done_cell_whose_definition_changed"),
+            phrase("cli.done_cells_whose_definition_changed"),
         ),
         (
             what.proven,
-            "cell whose proof holds now that it was read again: it is DONE, and nothing was run",
-            "cells whose proof holds now that it was read again: they are DONE, and nothing was run",
+            phrase("cli.cell_whose_proof_holds_now_read_again"),
+            phrase("cli.cells_whose_proof_holds_now_read_again"),
         ),
         (
             what.unproven,
-            "cell whose proof was read again and does not hold (`muster why` says what is missing)",
-            "cells whose proof was read again and does not hold (`muster why` says what is missing)",
+            phrase("cli.cell_whose_proof_read_again_does_not"),
+            phrase("cli.cells_whose_proof_read_again_does_not"),
         ),
     ):
         if cells:
             yield f"{len(cells)} {one if len(cells) == 1 else many}: {join_few_names(cells)}"
     if what.changed_done:
-        yield "`muster redo --outdated --because ...` runs them again"
+        yield phrase("cli.redo_outdated_because_runs_them_again")
 
 
 def resolve_parent(path: Path) -> Path:
@@ -295,7 +296,7 @@ def find_muster_command() -> str:
 
     called, found = Path(sys.argv[0]), shutil.which("muster")
     if called.name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -P -m muster"
+        return phrase("cli.p_m", executable=shlex.quote(sys.executable))
     same = found is not None and called.exists() and Path(found).samefile(called)
     return "muster" if same or not called.exists() else shlex.quote(str(called))
 
