@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import stat
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from muster.files.campaign_register import (
 from muster.files.muster_home import make_slots_home, private_home
 from muster.files.own_processes import CONTROLLER_MODULES
 from muster.files.process_identity import process_has_open
+from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import close_state_permissions, refuse_links_in_state
 from muster.model.calendar import format_iso_time
 from muster.model.errors import UsageError
@@ -210,6 +212,20 @@ def find_readable_root(start: Path) -> Path:
         where=str(start),
         hint="write one with `muster init`, or use -C DIR",
     )
+
+
+def language_of_campaign_file(start: Path) -> str | None:
+    """What the campaign there or above declares as `language:`; None: nothing, or nothing that can be read."""
+    start = start.absolute()
+    file = next((found for each in (start, *start.parents) if (found := each / CAMPAIGN_FILE).is_file()), None)
+    if file is None:
+        return None
+    try:
+        text = read_plain_file(str(file))
+    except OSError:
+        return None
+    declared = re.search(rb"^language:[ \t]*['\"]?([a-z]+)", text, re.MULTILINE)
+    return declared[1].decode() if declared else None
 
 
 def _is_campaign_folder(folder: Path) -> bool:

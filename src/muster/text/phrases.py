@@ -8,6 +8,7 @@ wrote is a plain text, and is shown as it is.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -94,13 +95,22 @@ def speaking(language: str) -> Iterator[None]:
         set_language(before)
 
 
-def language_of_environment(environment: Mapping[str, str] = os.environ) -> str | None:
-    """What `MUSTER_LANG` asks for, or else the locale; None: nothing that Muster speaks."""
-    for name in ("MUSTER_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
-        if value := environment.get(name, ""):
-            language = value.replace("-", "_").partition("_")[0].partition(".")[0].lower()
-            return language if language in (*LANGUAGES, PSEUDO_LANGUAGE) else None
-    return None
+def asked_language(environment: Mapping[str, str] = os.environ) -> str | None:
+    """What `MUSTER_LANG` asks for; None: nothing, or nothing that Muster speaks."""
+    return known_language(environment.get("MUSTER_LANG", ""))
+
+
+def language_of_locale(environment: Mapping[str, str] = os.environ) -> str | None:
+    return known_language(next((found for name in _LOCALE if (found := environment.get(name))), ""))
+
+
+_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+
+
+def known_language(name: str) -> str | None:
+    """Of `zh`, `zh_CN.UTF-8`, `zh-Hans`."""
+    language = re.split(r"[_.@-]", name.lower(), maxsplit=1)[0]
+    return language if language in (*LANGUAGES, PSEUDO_LANGUAGE) else None
 
 
 def _make_phrase(code: str, params: Mapping[str, Any], language: str) -> Phrase:

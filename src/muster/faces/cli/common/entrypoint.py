@@ -10,12 +10,23 @@ from pathlib import Path
 
 from muster.bootstrap import install_local_services
 from muster.faces.cli.common.terminal_output import cleaned_streams, uncleaned_stream
+from muster.files.campaign_ownership import language_of_campaign_file
+from muster.text.phrases import asked_language, known_language, language_of_locale, set_language
 
 
 def run_command_line(arguments: list[str]) -> int:
     install_local_services()
+    set_language("en" if "--json" in arguments else choose_language(arguments))
     with cleaned_streams():
         return _run_and_report(arguments)
+
+
+def choose_language(arguments: list[str]) -> str:
+    """What `MUSTER_LANG` asks for; else the campaign's `language:`; else that of the locale, if Muster speaks it."""
+    folder = Path(arguments[1] if arguments[:1] == ["-C"] and len(arguments) > 1 else ".")
+    declared = language_of_campaign_file(folder)
+    asked = asked_language() or known_language(declared or "") or language_of_locale()
+    return asked or "en"
 
 
 def _run_and_report(arguments: list[str]) -> int:
