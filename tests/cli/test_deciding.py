@@ -156,6 +156,7 @@ def test_what_belongs_together_is_handed_over_together(gated: Camp, monkeypatch:
     """A controller that folded the text before the filter would start cells that --only leaves out."""
     gated("up", "--detach", "--only", "seed=0", code=0)
     gated.started("train/0")
+    monkeypatch.setenv("MUSTER_HOME", gated.environment["MUSTER_HOME"])  # this process registers it, too
     desk = CampaignHandle.open(gated.root)
     handed: list[list[str]] = []
     append = desk.store.log.append
