@@ -34,7 +34,7 @@ SOURCE = Path(muster.__file__).parent
 FILES = {language: sorted((SOURCE / "locales" / language / "messages").glob("*.toml")) for language in LANGUAGES}
 SUBJECTS = [path.stem for path in FILES["en"]]
 ENGLISH = {f"{subject}.{key}": text for subject in SUBJECTS for key, text in load_messages(subject, "en").items()}
-FILE_ENDS = (".db", ".yaml", ".log", ".lock", ".json", ".jsonl", ".py", ".md", ".csv", ".toml", ".txt")  # `campaign.db`
+FILE_ENDS = (".db", ".yaml", ".log", ".json", ".jsonl", ".py", ".md", ".csv")
 CODE = re.compile(rf"(?:{'|'.join(SUBJECTS)})\.[a-z0-9_]+")
 
 
@@ -54,7 +54,8 @@ def said_in_source() -> Iterator[tuple[str, ast.Call | None]]:
         for node in ast.walk(tree):
             if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or node.value.endswith(FILE_ENDS):
                 continue
-            if id(node) in calls or CODE.fullmatch(node.value):  # in a table, or behind an `if`
+            code = CODE.fullmatch(node.value) and ("_" in node.value or node.value in ENGLISH)
+            if id(node) in calls or code:  # in a table, or behind an `if`
                 yield node.value, calls.get(id(node))
 
 
