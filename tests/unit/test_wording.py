@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from muster.locales import load_texts
 from muster.text.catalogue import load_catalogue
+from muster.text.phrases import phrase
 from muster.text.sentences import (
     end_with_full_stop,
     fill_sentence,
-    format_count,
     format_duration,
     split_duration,
     strip_full_stop,
@@ -27,8 +27,8 @@ MANY = {"seeds.unequal", "seeds.unequal_no_plan", "fit.few", "reading.few", "dom
 
 
 def test_counts() -> None:
-    assert [format_count(0), format_count(1), format_count(2)] == ["0 cells", "1 cell", "2 cells"]
-    assert [format_count(n, "process uses", "processes use") for n in (1, 2)] == ["1 process uses", "2 processes use"]
+    assert [phrase("count.cell", n=n) for n in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
+    assert [phrase("count.process_uses", n=n) for n in (1, 2)] == ["1 process uses", "2 processes use"]
 
 
 def test_a_text_chooses_between_one_and_many() -> None:

@@ -15,7 +15,7 @@ from muster.model.variant import Variant
 from muster.rules.evaluate_expressions import MetricSummaries, evaluate_expression
 from muster.rules.expressions import ExpressionError, keys_in_expression, parse_expression
 from muster.rules.metric_summary import Summary
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 MOST_TRAIL_POINTS = 1024
 NEARLY_ALL = 0.9  # of its steps: from there on a run is left alone
@@ -206,7 +206,7 @@ def score_variant(tried: TriedVariant, by: str) -> VariantScore:
     steps = [each.last_step for run in pruned for each in run.summaries.values() if each.last_step is not None]
     cut = (found.mean, int(max(steps))) if found.values and steps else None
     return VariantScore(
-        (), f"pruned in {len(pruned)} of {format_count(len(tried.runs), 'run')}", cut
+        (), f"pruned in {len(pruned)} of {phrase('count.run', n=len(tried.runs))}", cut
     )  # half a run is no score
 
 

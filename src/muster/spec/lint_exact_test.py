@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from muster.model.campaign import Campaign
 from muster.model.errors import Mistake
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 
 def warn_exact_test_cannot_veto(campaign: Campaign) -> Iterator[Mistake]:
@@ -23,7 +23,8 @@ def warn_exact_test_cannot_veto(campaign: Campaign) -> Iterator[Mistake]:
     if exact_test_can_veto(declared, seeds, candidates):
         return
     looks, asked = len(declared.looks), declared.alpha_a_look / candidates
-    with_ = f"{format_count(seeds, 'seed')}, {format_count(candidates, 'candidate')} and {format_count(looks, 'look')}"
+    counts = phrase("count.seed", n=seeds), phrase("count.candidate", n=candidates), phrase("count.look", n=looks)
+    with_ = "{}, {} and {}".format(*counts)
     why = f" (its smallest is {least:.3g})" if least is not None else " (it is not run on so many)"
     yield Mistake(
         f"with {with_} the permutation test can't reach p <= {asked:.3g}{why}: it informs and does not veto",

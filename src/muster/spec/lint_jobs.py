@@ -17,7 +17,7 @@ from muster.spec.lint_context import (
 from muster.spec.model_job import JobSection
 from muster.spec.yaml_tree import NodePath, shorten_text
 from muster.text.command_template import list_placeholders, split_shell_words
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 _STEPPED = ("jsonl", "csv", "wandb", "tensorboard", "stdout")
 SHELL_WORDS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "2>", "2>&1", "&>"}
@@ -265,7 +265,7 @@ def _lint_slots(lint: LintContext, name: str, job: JobSection) -> None:
     slots, uses = lint.model.slots, job.uses
     path: NodePath = ("jobs", name, "uses")
     if uses.gpu and slots.gpus is not None and uses.gpu > len(slots.gpus):
-        what = f"job '{name}' uses {format_count(uses.gpu, 'GPU')}, the campaign has {len(slots.gpus)}"
+        what = f"job '{name}' uses {phrase('count.gpu', n=uses.gpu)}, the campaign has {len(slots.gpus)}"
         lint.add((*path, "gpu"), what, "it could never start; change `slots.gpus` or `uses`")
     if uses.cpu and uses.cpu > slots.cpus:
         what = f"job '{name}' uses {uses.cpu} CPU slots, the campaign has {slots.cpus}"

@@ -17,7 +17,8 @@ from muster.stats.red_flags import (
     SeedRows,
 )
 from muster.stats.samples import fisher_exact_p, group_by_key
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 FEW_EPISODES = 10
 
@@ -145,7 +146,7 @@ def _flag_few_episodes(made: Sequence[CellMaking]) -> Iterator[RedFlag]:
     few = [each for each in made if each.episodes is not None and each.episodes < FEW_EPISODES]
     if few:
         least = min(each.episodes or 0 for each in few)
-        cells = format_count(len(few), "cell was", "cells were")
+        cells = phrase("count.cell_was", n=len(few))
         text = f"{cells} evaluated on few episodes: {least} at the least"
         parts = {"count": str(len(few)), "least": str(least)}
         yield RedFlag("WARN", "few_episodes", tuple(each.cell for each in few), text, parts)
@@ -189,7 +190,7 @@ def _flag_failed_seeds(failures: Sequence[ConfigFailures], baseline: str) -> Ite
         if not each.failed and not (other and other.failed):
             continue
         worse, better = (other, each) if other and other.failed * each.of > each.failed * other.of else (each, other)
-        text = f"{worse.config or 'it'} failed on {worse.failed} of {format_count(worse.of, 'seed')}"
+        text = f"{worse.config or 'it'} failed on {worse.failed} of {phrase('count.seed', n=worse.of)}"
         parts = {
             "config": worse.config,
             "failed": str(worse.failed),
@@ -212,7 +213,7 @@ def _flag_lost_seeds(lost: Sequence[LostCell]) -> Iterator[RedFlag]:
     found = [each for each in lost if each.kind == "unrelated"]
     if found:
         shown = join_few_names([f"{each.cell}: {each.reason}" for each in found], MOST_NAMED_CELLS, "; ")
-        what = format_count(len(found), "cell has", "cells have")
+        what = phrase("count.cell_has", n=len(found))
         text = f"{what} no result, by causes that have nothing to do with it: {shown}"
         parts = {"count": str(len(found)), "cells": shown}
         yield RedFlag("WARN", "lost_seeds", tuple(each.cell for each in found), text, parts)
@@ -221,7 +222,7 @@ def _flag_lost_seeds(lost: Sequence[LostCell]) -> Iterator[RedFlag]:
 def _flag_withdrawn_cells(lost: Sequence[LostCell]) -> Iterator[RedFlag]:
     found = [each for each in lost if each.kind == "completed"]
     if found:
-        done = format_count(len(found), "cell was done and is", "cells were done and are")
+        done = phrase("count.cell_was_done_and_is", n=len(found))
         shown = [f"{each.cell} ({each.values})" if each.values else each.cell for each in found]
         listed = ", ".join(shown[:MOST_SHOWN_VALUES]) + (" ..." if len(shown) > MOST_SHOWN_VALUES else "")
         text = f"{done} taken out or lost again: {listed}"
@@ -231,7 +232,7 @@ def _flag_withdrawn_cells(lost: Sequence[LostCell]) -> Iterator[RedFlag]:
 
 def _flag_dropped_rows(cells: Sequence[str]) -> Iterator[RedFlag]:
     if cells:
-        ran = format_count(len(cells), "cell ran and is", "cells ran and are")
+        ran = phrase("count.cell_ran_and_is", n=len(cells))
         text = f"{ran} no longer declared, with all of the row: {_format_first_cells(cells)}"
         yield RedFlag(
             "WARN", "dropped_rows", tuple(cells), text, {"count": str(len(cells)), "cells": _format_first_cells(cells)}
@@ -272,7 +273,7 @@ def flag_sources(sources: Mapping[str, Sequence[str]]) -> Iterator[RedFlag]:
     """`sources`: cell -> files of its code that are not those of most cells of its job."""
     for job, group in group_by_key(sources, lambda cell: cell.partition("/")[0]):
         files = tuple(dict.fromkeys(path for cell in group for path in sources[cell]))
-        made = format_count(len(group), "cell was", "cells were")
+        made = phrase("count.cell_was", n=len(group))
         differ = f"{_format_first_cells(files)} {'differs' if len(files) == 1 else 'differ'}"
         text = f"{job}: {made} made by other code than the rest: {differ}"
         parts = {"job": job, "count": str(len(group)), "files": _format_first_cells(files)}

@@ -22,7 +22,7 @@ from muster.stats.coincidences import (
 )
 from muster.stats.red_flags import DeclaredMetrics, FlagLevel, FlagPlace, MeasuredCell, RedFlag, RedoneCell
 from muster.stats.samples import Sample, group_by_key
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 NEAR_RATIO = 1.25  # largest over smallest, once all are in percent: seeds of one config lie closer than a factor of 100
 _RATE_WORDS = frozenset(
@@ -172,7 +172,7 @@ def flag_declaration(declared: DeclaredMetrics, samples: Sequence[Sample]) -> li
     found.extend(_flag_redone_cells(declared.redone))
     found.extend(_flag_recovered_cells(declared.recovered))
     if declared.changed_at:
-        done = format_count(declared.changed_at, "cell was", "cells were")
+        done = phrase("count.cell_was", n=declared.changed_at)
         text = (
             f"the decision, or how its metrics are read, was changed when {done} done: it was not declared beforehand"
         )
@@ -380,7 +380,7 @@ def _flag_redone_cells(redone: Sequence[RedoneCell]) -> Iterator[RedFlag]:
         shown = "; ".join(map(_format_all_values, meant[:MOST_CELLS_IN_MESSAGE])) + (
             " ..." if len(cells) > MOST_CELLS_IN_MESSAGE else ""
         )
-        done = format_count(len(cells), "cell was", "cells were")
+        done = phrase("count.cell_was", n=len(cells))
         text = f"{done} run again after being DONE ({shown}): {why}"
         yield RedFlag("WARN", "redone", cells, text, {"count": str(len(cells)), "cells": shown, "why": why})
 
@@ -395,5 +395,7 @@ def _format_all_values(each: RedoneCell) -> str:
 def _flag_recovered_cells(cells: Sequence[str]) -> Iterator[RedFlag]:
     if cells:
         shown = ", ".join(cells[:MOST_CELLS_IN_MESSAGE]) + (" ..." if len(cells) > MOST_CELLS_IN_MESSAGE else "")
-        text = f"{format_count(len(cells), 'cell')} diverged and ran again until DONE, by the same definition: {shown}"
+        text = (
+            f"{phrase('count.cell', n=len(cells))} diverged and ran again until DONE, by the same definition: {shown}"
+        )
         yield RedFlag("WARN", "recovered", tuple(cells), text, {"count": str(len(cells)), "cells": shown})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 from muster.text.sentences import format_duration
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -23,4 +24,4 @@ def parse_duration(text: str, option: str = "--timeout") -> float:
 
 def format_calendar_duration(seconds_: float) -> str:
     """A duration for people: 0.4 s, 12 s, 3 min, 2.1 h; of the calendar, so days too."""
-    return format_duration(seconds_) if seconds_ < 172800 else f"{seconds_ / 86400:.1f} d"
+    return format_duration(seconds_) if seconds_ < 172800 else phrase("span.days", n=f"{seconds_ / 86400:.1f}")

@@ -15,11 +15,20 @@ from functools import cache
 from typing import Any
 
 from muster.locales import LANGUAGES, load_messages
-from muster.text.sentences import PluralNumber
 
 JOINED = "joined"  # the code of phrases side by side: `between`, and the `parts`
 PSEUDO_LANGUAGE = "pseudo"  # English, each phrase in brackets: what stands outside of them nobody can translate
 _language = "en"
+
+
+class PluralNumber(int):
+    """A number in a sentence, which knows one from many: `{n} {n:seed is|seeds are} missing`."""
+
+    def __format__(self, form: str) -> str:
+        if "|" not in form:
+            return int.__format__(self, form)
+        one, _, many = form.partition("|")
+        return one if self == 1 else many
 
 
 class Phrase(str):

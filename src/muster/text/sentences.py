@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from muster.text.phrases import PluralNumber, join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_text
 
 
@@ -31,16 +32,15 @@ SECONDS_BELOW_S = 120.0  # below it in seconds
 MINUTES_BELOW_S = 3600.0  # below it in minutes
 
 
-def format_count(number: int, word: str = "cell", many: str = "") -> str:
-    """`1 cell`, `3 cells`, `2 processes`."""
-    return f"{number} {word if number == 1 else many or word + 's'}"
-
-
 def join_few_names(names: Sequence[str], most: int = MOST_NAMES, between: str = ", ") -> str:
     """`a, b and 3 more`; with `; ` between them: `a; b; and 3 more`."""
-    shown = between.join(names[:most])
+    shown = join_phrases(between, names[:most])
     left = len(names) - most
-    return shown if left <= 0 else f"{shown}{between.rstrip(' ,')} and {left} more"
+    return (
+        shown
+        if left <= 0
+        else phrase("list.and_more", shown=join_phrases("", (shown, between.rstrip(" ,"))), left=left)
+    )
 
 
 def strip_full_stop(text: str) -> str:
@@ -63,19 +63,13 @@ def split_duration(seconds: float) -> tuple[str, str]:
     return (f"{hours:.1f}" if hours < 100 else f"{hours:.0f}"), "h"
 
 
+_SPAN_CODES = {"s": "span.seconds", "min": "span.minutes", "h": "span.hours"}
+
+
 def format_duration(seconds: float) -> str:
     """`0.4 s`, `12 s`, `3 min`, `2.1 h`."""
-    return " ".join(split_duration(seconds))
-
-
-class PluralNumber(int):
-    """A number in a sentence, which knows one from many: `{n} {n:seed is|seeds are} missing`."""
-
-    def __format__(self, form: str) -> str:
-        if "|" not in form:
-            return int.__format__(self, form)
-        one, _, many = form.partition("|")
-        return one if self == 1 else many
+    number, unit = split_duration(seconds)
+    return phrase(_SPAN_CODES[unit], n=number)
 
 
 def fill_sentence(text: str, parts: dict[str, object]) -> str:

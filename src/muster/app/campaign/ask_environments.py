@@ -29,7 +29,6 @@ from muster.model.errors import Mistake
 from muster.readers.git import find_trusted_program, is_within_own_folders, trusted_path
 from muster.spec.read_yaml import locate_mistakes
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 OnAskingEnvironment = Callable[[PythonEnvironment], None]  # hears which environment is asked now: it may take a while
 WhomToAsk = Literal["all", "own", "none"]
@@ -108,7 +107,7 @@ def note_unasked_environments(asked: Sequence[AskedEnvironment]) -> Iterator[Mis
     left_out = [each for each in asked if each.left_out]
     if left_out:
         names = ", ".join(dict.fromkeys(each.environment.name for each in left_out[:4]))
-        more = f" and {format_count(len(left_out) - 4, 'more')}" if len(left_out) > 4 else ""
+        more = f" and {phrase('count.more', n=len(left_out) - 4)}" if len(left_out) > 4 else ""
         what = phrase("campaign.jobs_pythons_were_not_asked_what_they", names=names, more=more)
         yield Mistake(what, hint=phrase("campaign.check_ask_asks_them"), level="note")
 

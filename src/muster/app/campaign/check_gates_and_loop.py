@@ -37,7 +37,6 @@ from muster.stages.gate_settings import GateSettings
 from muster.stages.schedule import Curriculum, Schedule
 from muster.stages.traces import EvaluationRow
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 _PLACES_OF_CODES = {
     "curriculum_length": "curriculum",
@@ -280,7 +279,7 @@ def _report_lacking_paths(use: str, trials: Sequence[_EditTrial], configs: BaseC
         what = phrase(
             "campaign.edits_cant_edited",
             use=use,
-            count=format_count(len(lacks), "path"),
+            count=phrase("count.path", n=len(lacks)),
             where=where,
             lacks=", ".join(lacks),
         )

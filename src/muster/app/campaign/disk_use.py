@@ -22,7 +22,7 @@ from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.text.number_format import format_file_size
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, format_duration
+from muster.text.sentences import format_duration
 
 # in the order that they are shown in
 LEFTOVER_KINDS = {
@@ -91,7 +91,7 @@ def build_clean_decisions(person: Any, chosen: Sequence[Leftover], inside: Any) 
     """One that names all the files that belong to no attempt, and one for each attempt: `why` tells it of its cell."""
     loose = [found for found in chosen if found.attempt is None]
     total = sum(found.bytes for found in chosen)
-    what = f"{format_count(len(chosen), 'leftover')}, {format_leftover_size(total)}"
+    what = f"{phrase('count.leftover', n=len(chosen))}, {format_leftover_size(total)}"
     first = {"bytes": total, "leftovers": len(chosen), "paths": [inside(path) for each in loose for path in each.paths]}
     found = [person("clean", what, data=first)]
     for each in chosen:

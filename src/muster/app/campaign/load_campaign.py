@@ -51,7 +51,6 @@ from muster.model.errors import CampaignInvalid, Mistake, MusterError, UsageErro
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 from muster.spec.read_yaml import locate_mistakes
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 SUBMIT_TRIES = 5  # rounds that may be taken in while a campaign is
 CHANGED_FILE_REASON = "campaign.yaml was changed since"  # why `up` ends a hold that failures brought about
@@ -325,7 +324,11 @@ def _filter_decision(desk: CampaignHandle, campaign: Campaign, only: CellFilter)
     data = {"only": chosen, "left_out": left_out, "with_up": True}
     return desk.person(
         "filter",
-        phrase("campaign.only_leaves_out", cell_filter=format_cell_filter(only), count=format_count(len(left_out))),
+        phrase(
+            "campaign.only_leaves_out",
+            cell_filter=format_cell_filter(only),
+            count=phrase("count.cell", n=len(left_out)),
+        ),
         data=data,
     )
 

@@ -12,7 +12,6 @@ from muster.engine.plan.cell_standing import format_cell_filter
 from muster.model.campaign_state import CampaignState, FinishStepRecord
 from muster.model.variant import VARIANT_AXIS
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 ROUND_STEP_PREFIX = "round-"
 
@@ -102,7 +101,7 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
 def describe_loop_progress(view: LoopProgress) -> str:
     """One line for people."""
     at = phrase(
-        "campaign.loop_round", round=view.round, rounds=view.rounds, count=format_count(view.variants, "variant")
+        "campaign.loop_round", round=view.round, rounds=view.rounds, count=phrase("count.variant", n=view.variants)
     )
     following = view.round + 1
     if view.failed:

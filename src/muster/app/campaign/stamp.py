@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from muster.app.campaign.last_report import ReportVerdict
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ def stamp_footer(basis: StampBasis, version: str, path: str) -> str:
         "campaign.campaign_trace",
         partial=partial,
         k=basis.k,
-        count=format_count(basis.n),
+        count=phrase("count.cell", n=basis.n),
         campaign=basis.campaign,
         version=version,
         path=path,

@@ -14,7 +14,7 @@ from muster.app.documents.find_numbers import Number
 from muster.app.documents.result_names import NamesFound, QuantityGroup
 from muster.app.documents.text_layout import TextPlace
 from muster.app.documents.vocabulary import COUNTER, FORMER, FROM, LEVEL, LIMIT, LIMIT_BEHIND, SPREAD_IS_OTHER, UNITS
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 NAME_FIELDS = ("all_configs", "splits", "metrics")
 LONGEST = 4000  # characters of a heading that are looked at
@@ -82,7 +82,7 @@ def why_only_some_seeds(seeds: frozenset[str], counts: frozenset[int], groups: S
         return f"it is about seeds {', '.join(sorted(seeds))} only"
     declared = {quantity.n for group in groups for quantity in group.stats.values()}
     if counts and declared and not counts & declared:
-        return f"it is about {format_count(min(counts), 'seed')} only"
+        return f"it is about {phrase('count.seed', n=min(counts))} only"
     return ""
 
 

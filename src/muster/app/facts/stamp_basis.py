@@ -47,7 +47,8 @@ from muster.readers.resume import orders_before
 from muster.readers.run_times import times_of_run_folder
 from muster.text.catalogue import load_catalogue
 from muster.text.describe_run import describe_code_of_cell
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 OMITTED_FILE = "left_out.json"
 
@@ -112,8 +113,8 @@ def refuse_to_lose_report(before: Stamp | None, unread: Mapping[str, str], where
         return
     told = [f"{cell}: {why}" for cell, why in unread.items()]
     raise MusterError(
-        f"results of {format_count(len(told))} can't be read, and the report that is there was made when they could: "
-        f"it was left as it is. {join_few_names(told, MOST_UNREAD_CELLS, '; ')}",
+        f"results of {phrase('count.cell', n=len(told))} can't be read, and the report that is there was made "
+        f"when they could: it was left as it is. {join_few_names(told, MOST_UNREAD_CELLS, '; ')}",
         where=where,
         hint="bring the files back, or mount their disk, and try again; "
         "to report without them, move reports/stamps/ away first",

@@ -55,7 +55,7 @@ from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
 from muster.readers.background_reader import run_in_daemon_thread
 from muster.text.command_template import split_shell_words
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 from muster.text.terminal_text import escape_terminal_json, escape_terminal_line, escape_terminal_text
 
 NOTICE_TIMEOUT_S = 60.0
@@ -404,7 +404,7 @@ def _summarize_campaign(state: CampaignState) -> str:
     more = f", {len(missing)} given up" if missing else ""
     told = format_report_verdict(*finish_report_verdict(state))
     more += f"; report: {told}" if told else ""
-    return f"{state.campaign.name} is complete: {done} of {format_count(len(state.declared))} done{more}"
+    return f"{state.campaign.name} is complete: {done} of {phrase('count.cell', n=len(state.declared))} done{more}"
 
 
 def format_report_verdict(verdict: str, flag: str) -> str:

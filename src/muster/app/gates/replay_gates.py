@@ -38,7 +38,7 @@ from muster.stages.traces import (
     rows_with_gate_keys,
 )
 from muster.stages.training_flags import TrainingFlags, parse_training_flags
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def outline_training_facts(facts: TrainingFacts) -> Iterator[str]:
     """What was read, so that a misreading is seen."""
     if facts.iterations:
         every = f", an evaluation every {facts.interval}" if facts.interval else ""
-        yield f"run: {format_count(facts.iterations, 'iteration')}{every}"
+        yield f"run: {phrase('count.iteration', n=facts.iterations)}{every}"
     if facts.curriculum:
         each = ", ".join(f"{lesson.value:g} for {lesson.iterations}" for lesson in facts.curriculum.lessons)
         yield f"curriculum (value:iterations): {each}; {facts.curriculum.total} in all"
@@ -136,10 +136,7 @@ def _outline_gate_settings(gate: GateSettings) -> Iterator[str]:
                 f"{side}: {each.key} {_format_written_bounds(each.limits.mapping())}{f' ({stages})' if stages else ''}"
             )
     borne = ", ".join(f"{stage} {count}" for stage, count in gate.tolerance.items()) or "none"
-    yield (
-        f"advances after {format_count(gate.required, 'success', 'successes')} in a row; failures borne in a "
-        f"row: {borne}"
-    )
+    yield (f"advances after {phrase('count.success', n=gate.required)} in a row; failures borne in a row: {borne}")
 
 
 def _format_written_bounds(written: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from muster.engine.ports.services import installed_services
 from muster.model.attempt_snapshot import ExitRecord
 from muster.model.foreign_run import RunFolderFacts, RunProcess, RunQuery
 from muster.model.verdict import Cause, Evidence, SignalRhythm, Verdict, VerdictState
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 NO_WONDER_S = 30.0  # a silence that needs no explanation
 NEARLY_DONE_SHARE = 0.98  # of the wanted steps: the last row may be a little before the end
@@ -287,7 +287,7 @@ def _missing_process_evidence(sight: RunSnapshot) -> Iterator[Evidence]:
         reading = f"no process has a file open there for writing{near}"
         yield Evidence("writers", "life", reading, "nobody", now)
     if sight.hidden:
-        hidden = format_count(sight.hidden, "process", "processes")
+        hidden = phrase("count.process", n=sight.hidden)
         reading = f"{hidden} of other users may not be looked into, and may write there"
         yield Evidence("writers", "life", reading, "abstains", now)
 

@@ -34,7 +34,7 @@ from muster.app.facts.drawing.figure_page import (
 from muster.app.facts.drawing.figure_style import BLUE, FAINT_COLOUR, QUIET_COLOUR, pale_colour
 from muster.app.loop.loop_facts import LoopFacts, LoopVariant
 from muster.app.loop.loop_wording import LoopWords
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 BEST_SO_FAR_NAME = "best_so_far"
 FAR_FROM_MEDIAN = 6.0  # times as far from the median as the best: a run that went wrong must not flatten the others
@@ -72,7 +72,7 @@ def _best_so_far_figure(facts: LoopFacts) -> Picture:
     draw_figure_text(
         figure, EDGE, HEIGHT - 0.78, how, fitting_font_size(how, SMALL + 0.5, WIDTH - 2 * EDGE), color=QUIET_COLOUR
     )
-    over = f"{sum(run.over for run in facts.runs)} of {format_count(len(facts.runs), 'run')} over"
+    over = f"{sum(run.over for run in facts.runs)} of {phrase('count.run', n=len(facts.runs))} over"
     place = f"{shorten_drawn_name(facts.campaign, 40)}: " if is_drawable_text(facts.campaign) else ""
     draw_figure_text(figure, EDGE, 0.14, place + over, SMALL, color=QUIET_COLOUR)
     draw_figure_text(figure, WIDTH - EDGE, 0.14, f"muster {facts.version}", SMALL, color=QUIET_COLOUR, ha="right")

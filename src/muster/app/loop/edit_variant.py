@@ -32,7 +32,7 @@ from muster.rules.edit_config import (
     show_config_value,
     stem_without_digest,
 )
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 LARGEST_BASE = 4 << 20  # bytes: no config is larger, and a log is soon mistaken for one
 
@@ -131,7 +131,7 @@ def _edit_base_config(base: _BaseConfig, changes: Sequence[str]) -> EditedText:
         variant = edit_config_text(base.text, base.kind, changes)
     except EditsRefused as refused:
         told = list(refused.mistakes)
-        some = f"{len(told)} of {format_count(len(changes), 'change')} can't be made:\n  " + "\n  ".join(told)
+        some = f"{len(told)} of {phrase('count.change', n=len(changes))} can't be made:\n  " + "\n  ".join(told)
         raise UsageError(
             told[0] if len(told) == 1 else some, where=str(base.path), hint="nothing was written; fix it and try again"
         ) from None

@@ -17,7 +17,8 @@ from muster.rules.proposal_rules import Ruling
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, rank_scored_variants
 from muster.text.describe_run import describe_resumed_log
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
     from muster.stats.samples import Sample
@@ -130,11 +131,11 @@ def _explain_loop_end(record: LoopRecord, tried: Sequence[TriedVariant], setting
         if without >= settings.no_gain:
             best = course[-1]
             return (
-                f"no gain in {format_count(without, 'round')}: {settings.by} is still best with {best.best} "
+                f"no gain in {phrase('count.round', n=without)}: {settings.by} is still best with {best.best} "
                 f"({best.score.mean:.4g})"
             )
     if record.round >= most:
-        return f"all {format_count(most, 'round')} are done" if most > 1 else "the one round is done"
+        return f"all {phrase('count.round', n=most)} are done" if most > 1 else "the one round is done"
     return ""
 
 
@@ -146,7 +147,7 @@ def _explain_open_round(record: LoopRecord, tried: Sequence[TriedVariant]) -> st
         return ""
     told = [f"{run.cell} is {run.verdict}: {run.why}" for run in waiting]
     have = "has" if len(waiting) == 1 else "have"
-    of = f"{len(waiting)} of {format_count(len(runs), 'run')}"
+    of = f"{len(waiting)} of {phrase('count.run', n=len(runs))}"
     return f"round {record.round} is not over, {of} {have} no end yet: {join_few_names(told, MOST_NAMED_RUNS, '; ')}"
 
 
@@ -235,7 +236,7 @@ def _explain_no_proposals(board: ProposerInput, found: Proposals) -> str:
     if silent:
         named = "; ".join(dict.fromkeys(_explain_silent_run(run) for run in silent[:MOST_NAMED_RUNS]))
         more = f"; and {len(silent) - MOST_NAMED_RUNS} more" if len(silent) > MOST_NAMED_RUNS else ""
-        reasons.append(f"{len(silent)} of {format_count(len(runs), 'run')} left no readable history: {named}{more}")
+        reasons.append(f"{len(silent)} of {phrase('count.run', n=len(runs))} left no readable history: {named}{more}")
     reasons += [f"{each.variant.name}: {each.trouble}" for each in board.tried if each.trouble][:MOST_NAMED_RUNS]
     reasons += found.why
     rulings = [ruling for _, of_parent in found.rulings for ruling in of_parent]

@@ -34,7 +34,7 @@ from muster.rules.edit_config import digest_config, parse_config
 from muster.rules.loop_settings import LoopSettings, parse_loop_settings
 from muster.rules.proposal_rules import Ruling
 from muster.rules.rank_variants import TriedVariant, VariantRun
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 
 def loop_settings_of_status(status: Status) -> LoopSettings:
@@ -161,7 +161,7 @@ def record_next_round(desk: CampaignHandle, status: Status, found: NextRound) ->
         hashed = hash_definitions(campaign, str(desk.root), CodeReader(campaign, desk.root), desk.store.origin())
         name = save_snapshot(desk.state, taken.text, campaign, hashed)
         reach_crash_point("round.saved")
-        told = f"round {found.round}: {format_count(len(variants), 'variant')}"
+        told = f"round {found.round}: {phrase('count.variant', n=len(variants))}"
         more = {"hash": name, "variants": [asdict(each) for each in variants]}
         decision = desk.person("round", told, data=data | more)
     (void,) = desk.decide([decision])

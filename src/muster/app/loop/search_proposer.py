@@ -37,7 +37,7 @@ from muster.rules.search_space import (
     iterate_grid_points,
     locate_config_in_space,
 )
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 STARTUP_SCORES = 5  # scores before a sampler that learns takes over: loops are short, and 10 would be a whole one
 
@@ -213,7 +213,7 @@ class SearchProposer:
         return Proposals(tuple(told), tuple(why))
 
     def explain(self, board: ProposerInput, of: TriedVariant) -> tuple[Ruling, ...]:
-        reason = f"{self.search.sampler} over {format_count(len(self.search.space), 'path')}"
+        reason = f"{self.search.sampler} over {phrase('count.path', n=len(self.search.space))}"
         order = [each.variant.name for each, _ in rank_scored_variants(board.tried, board.by, board.better)]
         scored = score_variant(of, board.by)
         if not scored.values:

@@ -33,7 +33,8 @@ from muster.readers.records.logged_runs import (
 from muster.readers.records.metric_reader import MetricSource, RecordedRunEnd
 from muster.rules.metric_summary import Summary, better_direction_of_key, metric_summary_as_json
 from muster.text.describe_run import describe_resumed_log
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 METRIC_COLUMNS = ("key", "first", "last", "best", "delta", "%", "mean", "count", "nan", "last step")
 WANDB_CLOCK_KEYS = frozenset({"_step", "_runtime", "_timestamp"})  # of W&B itself: not what the run logged
@@ -297,7 +298,7 @@ def measure_online_runs(path: str, keys: WantedKeys) -> list[RunMetrics]:
     for name, reader, more in wandb_online_runs("/".join(parts)):
         meter = RunMeter([MetricFeed(reader)], keys)
         meter.look()
-        notes = (f"only the first {format_count(MOST_ONLINE_RUNS, 'run')} of {path} were asked for",) if more else ()
+        notes = (f"only the first {phrase('count.run', n=MOST_ONLINE_RUNS)} of {path} were asked for",) if more else ()
         blocks.append(metrics_of_measured(name, meter.measured(), ["asked for on the server"], keys, notes))
     if not blocks:
         raise MusterError(f"there is no run in {path}")

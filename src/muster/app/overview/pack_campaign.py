@@ -46,7 +46,7 @@ from muster.model.provenance import CheckpointOrigin
 from muster.readers.file_hashes import HashCache
 from muster.text.hide_secrets import hide_secrets_in_yaml
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 PACK_EXTRAS = ("checkpoints", "secrets")
 DECISION_LOG_PATH = ".muster/decisions.jsonl"
@@ -102,7 +102,7 @@ def _refuse_open_attempts(desk: CampaignHandle, state: CampaignState) -> None:
         raise MusterError(
             phrase(
                 "overview.not_over",
-                count=format_count(len(going)),
+                count=phrase("count.cell", n=len(going)),
                 value="is" if len(going) == 1 else "are",
                 few_names=join_few_names(going, MOST_NAMED_CELLS),
             ),

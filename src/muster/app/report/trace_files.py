@@ -17,7 +17,8 @@ from muster.app.report.verify_files import FileState, file_states_of_stamps
 from muster.files.safe_open import read_regular_file
 from muster.model.cell import cells_with_needs
 from muster.model.errors import UsageError
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 MOST_CELLS_SHOWN = 8
 MOST_NAMES_SHOWN = 12
@@ -105,14 +106,12 @@ def _cell_stamps_with_needs(stamp: Stamp, names: Sequence[str]) -> Iterator[Cell
 
 def format_trace_lines(found: FileTrace, *, every: bool = False) -> Iterator[str]:
     stamp, basis = found.stamp, found.stamp.basis
-    partial = (
-        f", PARTIAL: {format_count(len(basis.missing), 'cell was', 'cells were')} missing" if basis.missing else ""
-    )
+    partial = f", PARTIAL: {phrase('count.cell_was', n=len(basis.missing))} missing" if basis.missing else ""
     yield f"{found.path}  {found.state.state}" + (f": {found.state.because}" if found.state.because else "")
     yield (
         f"  made by `{stamp.command}` at {stamp.at}, muster {stamp.version}, sha256 {found.file.sha256[:DIGEST_DIGITS]}"
     )
-    yield f"  rests on {basis.k} of {format_count(basis.n)} of {basis.campaign}{partial}"
+    yield f"  rests on {basis.k} of {phrase('count.cell', n=basis.n)} of {basis.campaign}{partial}"
     if found.commits:
         yield f"  code: {', '.join(found.commits)}"
     if found.claims and found.file.kind == TABLE_KIND and not found.chosen:
@@ -126,7 +125,7 @@ def format_trace_lines(found: FileTrace, *, every: bool = False) -> Iterator[str
     for cell in shown:
         yield from _format_cell_stamp(cell)
     if len(shown) < len(found.cells):
-        more = format_count(len(found.cells) - len(shown), "more cell")
+        more = phrase("count.more_cell", n=len(found.cells) - len(shown))
         one = ", FILE:LINE those of one row" if found.file.kind == TABLE_KIND else ", --claim E1 those of one sentence"
         yield f"  and {more}: --all shows them{one if found.claims else ''}"
 
@@ -272,5 +271,5 @@ def _read_traced_line(path: Path, number: int) -> TracedLine:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}", where=str(path)) from None
     if not 0 < number <= len(lines):
-        raise UsageError(f"{path.name} has {format_count(len(lines), 'line')}", where=str(path))
+        raise UsageError(f"{path.name} has {phrase('count.line', n=len(lines))}", where=str(path))
     return TracedLine(number, lines[number - 1])

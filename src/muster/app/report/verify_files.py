@@ -24,7 +24,8 @@ from muster.app.facts.stamp_basis import (
 )
 from muster.model.cell import cells_with_needs
 from muster.readers.file_hashes import HashCache
-from muster.text.sentences import format_count, join_few_names
+from muster.text.phrases import phrase
+from muster.text.sentences import join_few_names
 
 # of files whose stamp is gone
 _COMMAND_BY_PATH = {"reports/cost.md": "muster cost --report", "reports/record.md": "muster record"}
@@ -234,7 +235,7 @@ def _mention_omitted_checkpoints(found: FileState, stamp: Stamp, left: OmittedCh
         return found
     (one, *more) = sorted(tokens)
     digest = left.checkpoints[one].sha256 or ""
-    because = f"{format_count(len(tokens), 'checkpoint')} not in this pack, recorded hash {digest[:12]}"
+    because = f"{phrase('count.checkpoint', n=len(tokens))} not in this pack, recorded hash {digest[:12]}"
     return replace(found, because=because + (f" and {len(more)} more" if more else ""))
 
 

@@ -391,10 +391,10 @@ def tree_idle_s(history: SignalHistory, now: float) -> float:
 
 def format_elapsed(seconds: float) -> str:
     if seconds < 120:
-        return f"{seconds:.0f} s"
+        return phrase("span.seconds", n=f"{seconds:.0f}")
     if seconds < 7200:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h"
+        return phrase("span.minutes", n=f"{seconds / 60:.0f}")
+    return phrase("span.hours", n=f"{seconds / 3600:.1f}")
 
 
 def format_activity_percent(value: float) -> str:

@@ -15,7 +15,6 @@ from muster.faces.cli.common.status_view import state_mark
 from muster.faces.cli.common.terminal_output import is_utf8_stream, paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -98,11 +97,11 @@ def print_adoption(found: AdoptionResult, dry_run: bool) -> None:
     end = (
         phrase("cli.nothing_recorded")
         if dry_run
-        else phrase("cli.done_2", done=found.done, count=format_count(found.declared))
+        else phrase("cli.done_2", done=found.done, count=phrase("count.cell", n=found.declared))
     )
     if found.spent:
         verb_ = phrase("cli.would") if dry_run else "is"
-        end += phrase("cli.what_took_written_down_wasted", count=format_count(found.spent, "refused run"), verb=verb_)
+        end += phrase("cli.what_took_written_down_wasted", count=phrase("count.refused_run", n=found.spent), verb=verb_)
     elif not found.taken and not dry_run:
         end += phrase("cli.nothing_changed")
     known_ = phrase("cli.already_adopted", already=len(already)) if already else ""

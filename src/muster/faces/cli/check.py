@@ -15,7 +15,7 @@ from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -54,7 +54,7 @@ def print_check(found: CheckResult) -> None:
     print_mistakes(found.file, [*found.mistakes, *found.failures, *found.warnings, *found.notes])
     if not found.valid:
         return
-    warned = f", {format_count(len(found.warnings), 'warning')}" if found.warnings else ""
+    warned = f", {phrase('count.warning', n=len(found.warnings))}" if found.warnings else ""
     print(paint_text(phrase("cli.valid", file=found.file, warned=warned), "green"))
     for line in format_machine_lines(found.preflight) if found.preflight else ():
         print(line)
@@ -93,7 +93,7 @@ def _format_environment(each: Mapping[str, Any]) -> str:
     frameworks = [_format_framework(one) for one in each["frameworks"]] or [
         phrase("cli.neither_jax_nor_torch_installed")
     ]
-    packages = format_count(len(each["packages"]), "package")
+    packages = phrase("count.package", n=len(each["packages"]))
     return phrase(
         "cli.python", name=name, version=each["python"]["version"], frameworks="; ".join(frameworks), packages=packages
     )
@@ -111,7 +111,7 @@ def _format_framework(one: Mapping[str, Any]) -> str:
 def _format_code(code: Mapping[str, Any]) -> str:
     state, files = classify_code_state(code), len(code.get("files") or ())
     hashed = phrase(
-        "cli.source_known", count=format_count(files, "file"), value="its hash" if files == 1 else "their hashes"
+        "cli.source_known", count=phrase("count.file", n=files), value="its hash" if files == 1 else "their hashes"
     )
     if state == "unknown":
         return phrase("cli.not_known", get=code.get("why") or "git could not tell what was changed")
@@ -126,5 +126,5 @@ def _format_code(code: Mapping[str, Any]) -> str:
 def _format_code_changes(code: Mapping[str, Any]) -> str:
     changed, untracked = list_code_changes(code)
     named = [*changed, *(f"{name} untracked" for name in untracked)]
-    where = f" in {format_count(len(named), 'file')}: {join_few_names(named, 4)}" if named else ""
+    where = f" in {phrase('count.file', n=len(named))}: {join_few_names(named, 4)}" if named else ""
     return phrase("cli.changes_not_committed_diff", where=where, dirty=code["dirty"])

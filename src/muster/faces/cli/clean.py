@@ -11,7 +11,6 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 MOST_LEFTOVERS = 10
@@ -46,7 +45,7 @@ def clean_command(
             print(line)
         total = format_leftover_size(sum(each.bytes for each in found))
         more = phrase("cli.all_clean_older_than_yes_deletes", total=total, older=older) if found else ""
-        print(phrase("cli.can_go", count=format_count(len(found), "leftover"), more=more))
+        print(phrase("cli.can_go", count=phrase("count.leftover", n=len(found)), more=more))
         return 0
     done = cleaning.carry_out(found)
     if as_json_:
@@ -54,5 +53,5 @@ def clean_command(
     else:
         for name, why in done.refused.items():
             print(f"{name} stays: {why}")
-        print(f"deleted {format_count(len(done.found), 'leftover')}, {format_leftover_size(done.freed)}")
+        print(f"deleted {phrase('count.leftover', n=len(done.found))}, {format_leftover_size(done.freed)}")
     return 1 if done.refused else 0

@@ -17,7 +17,7 @@ from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, format_duration
+from muster.text.sentences import format_duration
 
 app = typer.Typer(add_completion=False)
 ACCOUNT_MEANINGS = {
@@ -115,7 +115,7 @@ def _cost_footnotes(found: CampaignCost) -> Iterator[str]:
         yield (
             phrase(
                 "cli.adopted_times_their_files",
-                count=format_count(book.adopted, "run"),
+                count=phrase("count.run", n=book.adopted),
                 slot_hours=format_slot_hours(book.adopted_hours),
             )
         )

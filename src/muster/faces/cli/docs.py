@@ -27,7 +27,6 @@ from muster.files.campaign_ownership import refuse_foreign_campaign
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
 def _bind_result_lines(bound: BindResult, folder: Path, *, dry_run: bool) -> Iterator[str]:
     new = sum(not each.old for each in bound.fixed)
     parts = [
-        f"{format_count(len(bound.fixed), 'number')} bound"
+        f"{phrase('count.number', n=len(bound.fixed))} bound"
         + (phrase("cli.them_new", new=new) if new < len(bound.fixed) else "")
     ]
     parts += [f"{len(bound.ambiguous)} ambiguous"] if bound.ambiguous else []
@@ -242,7 +241,7 @@ def _update_result_lines(updated: UpdateResult, *, dry_run: bool) -> Iterator[st
     yield phrase(
         "cli.they_were",
         path=updated.path,
-        count=format_count(len(updated.changes), "number"),
+        count=phrase("count.number", n=len(updated.changes)),
         verb=verb,
         unchanged=updated.unchanged,
     )

@@ -13,7 +13,6 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
 from muster.rules.edit_config import show_config_value
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 from muster.text.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -
     if as_json_:
         print_json(made_variant_as_json(made) | {"cells": [cell_status_as_json(cell, status) for cell in cells]})
     elif joined.going_on:
-        print(phrase("cli.more_campaign_goes_wait_waits_status", count=format_count(len(cells))))
+        print(phrase("cli.more_campaign_goes_wait_waits_status", count=phrase("count.cell", n=len(cells))))
     return joined.exit_code(status)
 
 

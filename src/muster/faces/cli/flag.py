@@ -14,7 +14,6 @@ from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.faces.cli.report import format_flag_line
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(
     cls=VerbGroup,
@@ -69,6 +68,6 @@ def accept(
     accepted = accept_red_flags(CampaignHandle.open(folder_of_context(ctx)), code, reason)
     _print_flags(accepted, as_json_)
     if not as_json_:
-        count = format_count(len(accepted.flags), "flag")
+        count = phrase("count.flag", n=len(accepted.flags))
         print(phrase("cli.accepted_report_tells_verdict_without", count=count))
     return 0

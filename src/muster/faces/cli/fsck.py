@@ -14,7 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
 from muster.text.phrases import phrase
-from muster.text.sentences import fill_sentence, format_count
+from muster.text.sentences import fill_sentence
 
 app = typer.Typer(add_completion=False)
 MOST_ITEMS = 20
@@ -39,22 +39,22 @@ def fsck_command(
 
 
 def format_fsck_lines(found: FsckReport) -> Iterator[str]:
-    held = f"{format_count(found.cells)}, {format_count(found.attempts, 'attempt')}"
-    yield paint_text(phrase("cli.rebuilt_from", held=held, count=format_count(found.decisions, "decision")), "green")
+    held = f"{phrase('count.cell', n=found.cells)}, {phrase('count.attempt', n=found.attempts)}"
+    yield paint_text(phrase("cli.rebuilt_from", held=held, count=phrase("count.decision", n=found.decisions)), "green")
     if found.old == "sound":
         yield phrase("cli.old_campaign_db_sound_differences", differences=len(found.differences))
         yield from _format_item_list("  ", found.differences)
         if found.behind:
-            yield phrase("cli.not_seen_last", count=format_count(found.behind, "decision"))
+            yield phrase("cli.not_seen_last", count=phrase("count.decision", n=found.behind))
     else:
         yield phrase("cli.old_campaign_db", old=found.old)
     if found.old != "missing":
         yield phrase("cli.old_one_kept_campaign_db_before_fsck")
     if found.torn:
-        yield phrase("cli.decisions_jsonl_could_not_read_now", count=format_count(len(found.torn), "line"))
+        yield phrase("cli.decisions_jsonl_could_not_read_now", count=phrase("count.line", n=len(found.torn)))
         yield from _format_item_list("  ", found.torn)
     if found.restored:
-        missing = format_count(found.restored, phrase("cli.decision"), phrase("cli.decisions_were"))
+        missing = phrase("count.decision_was", n=found.restored)
         yield phrase("cli.missing_decisions_jsonl_came_back_from", missing=missing)
     for items, text in (
         (

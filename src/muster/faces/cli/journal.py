@@ -36,7 +36,6 @@ from muster.faces.cli.common.terminal_output import (
 )
 from muster.model.errors import UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 from muster.text.terminal_text import replace_unprintable
 
 LanguageOption = Annotated[
@@ -144,7 +143,7 @@ def journal_fill_command(
 def _fill_report_lines(told: FillReport) -> Iterator[str]:
     done = told.filled
     changed = len(done.refreshed) + len(done.forced)
-    parts = [f"{format_count(len(done.written), 'block')} written"] if done.written else []
+    parts = [f"{phrase('count.block', n=len(done.written))} written"] if done.written else []
     parts += [f"{changed} refreshed"] if changed else []
     parts += [phrase("cli.they_were_2", same=len(done.same))] if done.same else []
     yield paint_text(f"{os.path.relpath(told.path)}: {', '.join(parts) or 'nothing changed'}", "bold")
@@ -226,7 +225,7 @@ def _created_journal_lines(made: CreatedJournal, start: Path) -> Iterator[str]:
     after = f" from {made.last.name}" if made.last else phrase("cli.first_one_here")
     yield paint_text(f"{os.path.relpath(made.path)}{after}", "bold")
     for each in made.points:
-        times = f" (carried {format_count(each.carried, 'time')})" if each.carried else ""
+        times = f" (carried {phrase('count.time', n=each.carried)})" if each.carried else ""
         yield _fit_to_screen(f"  {each.id}{times} {_one_safe_line(each.planned)}")
     ended = [f"{len(made.settled.done)} done"] if made.settled.done else []
     ended += [f"{len(made.settled.dropped)} dropped"] if made.settled.dropped else []

@@ -21,7 +21,6 @@ from muster.model.variant import Variant
 from muster.rules.proposal_rules import explain_rulings
 from muster.text.describe_run import describe_resumed_log
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
     from muster.app.loop.publish_loop_report import WrittenLoopReport
@@ -138,7 +137,7 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
         yield paint_text(phrase("cli.does_trainer_read", told=told), "yellow")
     elif best:
         spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
-        seeds = format_count(best["n"], "seed")
+        seeds = phrase("count.seed", n=best["n"])
         yield (
             phrase(
                 "cli.best_so_far",
@@ -156,11 +155,11 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
     trouble = made.summary["trouble"]
     if trouble:
         named = phrase("cli.it_is") if len(trouble) == 1 else phrase("cli.they")
-        many = format_count(len(trouble), "run")
+        many = phrase("count.run", n=len(trouble))
         yield paint_text(phrase("cli.failed_left_no_history_named_report", many=many, named=named), "yellow")
     if made.undrawn:
         yield paint_text(phrase("cli.best_so_far_could_not_drawn", undrawn=made.undrawn), "yellow")
-    yield f"{format_count(len(made.files), 'file')}: {', '.join(made.files)}"
+    yield f"{phrase('count.file', n=len(made.files))}: {', '.join(made.files)}"
 
 
 def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
@@ -182,7 +181,7 @@ def _next_round_lines(desk: CampaignHandle, made: PreparedRound, *, taken: bool)
     if found.stopped:
         yield phrase("cli.no_round", round=found.round, stopped=found.stopped)
         return
-    yield paint_text(f"round {found.round}: {format_count(len(made.variants), 'variant')}", "bold")
+    yield paint_text(f"round {found.round}: {phrase('count.variant', n=len(made.variants))}", "bold")
     for each in made.variants:
         yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
         yield from (f"    {note}" for note in each.notes)

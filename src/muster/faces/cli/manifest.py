@@ -16,7 +16,7 @@ from muster.app.campaign.start_controller import observe_and_revive
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice, rich_console
 from muster.text.number_format import format_file_size
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -55,13 +55,13 @@ def manifest_command(
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
         _print_file_group(KIND_TITLES[kind], list(group), hashes)
-    print(f"{format_count(len(entries), 'file')}, {format_file_size(sum(entry.bytes for entry in entries))}")
+    print(f"{phrase('count.file', n=len(entries))}, {format_file_size(sum(entry.bytes for entry in entries))}")
     return 0
 
 
 def _print_file_group(title: str, entries: Sequence[ManifestEntry], hashes: bool) -> None:
     print(
-        f"{paint_text(title, 'bold')}  {format_count(len(entries), 'file')}, "
+        f"{paint_text(title, 'bold')}  {phrase('count.file', n=len(entries))}, "
         f"{format_file_size(sum(entry.bytes for entry in entries))}"
     )
     for cell, group in groupby(entries, key=lambda entry: entry.cell):
@@ -88,7 +88,7 @@ def _hash_progress_bar() -> Iterator[HashProgress]:
             console = rich_console(sys.stderr)
             drawn = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             bar = stack.enter_context(drawn)
-            row = bar.add_task(f"hashing {format_count(files, 'file')}", total=amount)
+            row = bar.add_task(f"hashing {phrase('count.file', n=files)}", total=amount)
             return lambda count: bar.advance(row, count)
 
         yield begin

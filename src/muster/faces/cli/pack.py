@@ -12,7 +12,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import command_from_here, print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 MOST_NAMED = 5
@@ -56,22 +56,22 @@ def pack_command(
         phrase(
             "cli.packed",
             file=found.file,
-            count=format_count(len(manifest.files), "file"),
+            count=phrase("count.file", n=len(manifest.files)),
             file_size=format_file_size(manifest.size),
             file_size2=format_file_size(found.size),
         )
     )
     if manifest.outside:
-        files = format_count(manifest.outside, "file")
+        files = phrase("count.file", n=manifest.outside)
         print(phrase("cli.from_outside_campaigns_folder_outside", files=files))
     if found.checkpoints:
-        print(f"  with {format_count(found.checkpoints, 'checkpoint')}")
+        print(f"  with {phrase('count.checkpoint', n=found.checkpoints)}")
     if manifest.left_out:
         names = join_few_names(manifest.left_out, MOST_NAMED)
         print(
             phrase(
                 "cli.without_whose_recorded_hashes_vouch",
-                count=format_count(len(manifest.left_out), "checkpoint"),
+                count=phrase("count.checkpoint", n=len(manifest.left_out)),
                 names=names,
             )
         )

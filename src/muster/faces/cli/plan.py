@@ -15,7 +15,7 @@ from muster.faces.cli.common.status_view import format_grids, format_legend
 from muster.faces.cli.common.terminal_output import format_change_lines, paint_text, print_json
 from muster.files.campaign_ownership import find_readable_root
 from muster.text.phrases import phrase
-from muster.text.sentences import end_with_full_stop, format_count, format_duration
+from muster.text.sentences import end_with_full_stop, format_duration
 
 app = typer.Typer(add_completion=False)
 MOST_LISTED = 40
@@ -45,7 +45,12 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     status, seen = found.status, found.outlook
     done = status.counts["DONE"]
     yield paint_text(
-        phrase("cli.declared_done", name=status.state.campaign.name, count=format_count(len(status.cells)), done=done),
+        phrase(
+            "cli.declared_done",
+            name=status.state.campaign.name,
+            count=phrase("count.cell", n=len(status.cells)),
+            done=done,
+        ),
         "bold",
     )
     yield ""
@@ -57,7 +62,12 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     follows = "follows" if len(later) == 1 else "follow"
     more = phrase("cli.more_when_what_they_need_done", later=len(later), follows=follows) if later else ""
     yield paint_text(
-        phrase("cli.would_run_now", would_run=len(seen.would_run), count=format_count(len(status.cells)), more=more),
+        phrase(
+            "cli.would_run_now",
+            would_run=len(seen.would_run),
+            count=phrase("count.cell", n=len(status.cells)),
+            more=more,
+        ),
         "bold",
     )
     for item in seen.would_run[:MOST_LISTED]:
@@ -73,7 +83,7 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         told = phrase("cli.up_starts_nothing_while_such_run_lives")
         yield paint_text(phrase("cli.up_only_axis_value_starts_other_cells", told=told), "red")
     if found.mistakes:
-        told = f"{format_count(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
+        told = f"{phrase('count.mistake', n=found.mistakes)} that {'keeps' if found.mistakes == 1 else 'keep'}"
         yield paint_text(phrase("cli.check_finds_up_from_starting_any", told=told), "red")
     loop = status.state.campaign.loop
     if loop and int(loop.get("rounds", 1)) > 1:
@@ -116,7 +126,7 @@ def _format_estimate(found: PlanPreview) -> str:
     if not expected.cells:
         return expected.basis
     price = f", {_format_price(found)}" if expected.money is not None else ""
-    clock = f"{format_duration(expected.wall_seconds)} on {format_count(found.slots, 'slot')}"
+    clock = f"{format_duration(expected.wall_seconds)} on {phrase('count.slot', n=found.slots)}"
     return phrase(
         "cli.slot_time", clock=clock, duration=format_duration(expected.slot_seconds), price=price, basis=expected.basis
     )

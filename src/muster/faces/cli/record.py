@@ -17,7 +17,6 @@ from muster.app.record.write_record import gather_record_sources, record_destina
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -52,6 +51,10 @@ def record_command(
     elif file is None:
         sys.stdout.write(text)
     else:
-        left = phrase("cli.not_done_each_reason", count=format_count(facts.missing)) if facts.missing else ""
-        print(phrase("cli.wrote_done", file=file, done=facts.done, count=format_count(facts.declared), left=left))
+        left = phrase("cli.not_done_each_reason", count=phrase("count.cell", n=facts.missing)) if facts.missing else ""
+        print(
+            phrase(
+                "cli.wrote_done", file=file, done=facts.done, count=phrase("count.cell", n=facts.declared), left=left
+            )
+        )
     return 0

@@ -14,7 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice, print_refusals
 from muster.model.errors import UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -54,7 +54,7 @@ def _print_redo(done: RedoResult) -> None:
         if each.cell not in done.followers:
             print(f"{each.cell}: {_format_redone_cell(each)}")
     if done.followers:
-        count, names = format_count(len(done.followers)), join_few_names(done.followers)
+        count, names = phrase("count.cell", n=len(done.followers)), join_few_names(done.followers)
         print(phrase("cli.run_again_them_because_they_rest_them", count=count, names=names))
     if done.overwritten:
         names = join_few_names(done.overwritten)

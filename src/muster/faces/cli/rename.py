@@ -12,7 +12,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.model.errors import UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
 
@@ -56,7 +56,7 @@ def _print_rename(done: RenameResult) -> None:
         phrase(
             "cli.what_done",
             what=what,
-            count=format_count(len(done.cells)),
+            count=phrase("count.cell", n=len(done.cells)),
             keep=keep,
             few_names=join_few_names(list(done.cells)),
         )

@@ -19,7 +19,6 @@ from muster.faces.cli.common.terminal_output import command_from_here, paint_tex
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import load_catalogue
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 VERDICT_COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
@@ -80,7 +79,7 @@ def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iter
         yield phrase("cli.nothing_written_report_partial_stamps", ways=ways)
         return
     yield ""
-    yield phrase("cli.each_stamp", count=format_count(len(made.kept.written), "file"), root=root)
+    yield phrase("cli.each_stamp", count=phrase("count.file", n=len(made.kept.written)), root=root)
     yield from (f"  {path}" for path in _group_paths_by_suffix(made.kept.written))
     yield from (phrase("cli.removed_earlier_reports", path=path) for path in made.kept.removed)
     yield from (phrase("cli.left_alone_changed_somebody", path=path) for path in made.kept.left)
@@ -104,7 +103,7 @@ def format_flag_line(flag: RedFlag, language: str) -> str:
 
 
 def _format_missing_cells(missing: Sequence[MissingCell]) -> Iterator[str]:
-    yield f"{format_count(len(missing))} missing:"
+    yield f"{phrase('count.cell', n=len(missing))} missing:"
     for each in missing[:MOST_MISSING_NAMED]:
         yield f"  {each.state:<8} {each.cell}: {each.reason}"
     if len(missing) > MOST_MISSING_NAMED:

@@ -11,7 +11,6 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, resolve_parent, show_progress_bar
 from muster.text.number_format import format_file_size
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +41,7 @@ def unpack_command(
         print_json({"folder": str(found.folder), **pack_contents_as_json(found.manifest)})
         return 0
     manifest = found.manifest
-    count = format_count(len(manifest.files), "file")
+    count = phrase("count.file", n=len(manifest.files))
     print(
         phrase(
             "cli.campaign_each_manifest_says",
@@ -54,6 +53,6 @@ def unpack_command(
     )
     print(phrase("cli.log_packed", at=manifest.log.at, version=manifest.version))
     if manifest.left_out:
-        missing = format_count(len(manifest.left_out), "checkpoint")
+        missing = phrase("count.checkpoint", n=len(manifest.left_out))
         print(phrase("cli.not_pack_recorded_hash_vouches_each", missing=missing))
     return 0

@@ -11,7 +11,6 @@ from muster.app.report.verify_files import file_states_as_json, verify_with_comm
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 FILE_STATE_COLOURS = {"fresh": "green", "stale": "yellow", "broken": "red"}
@@ -42,7 +41,7 @@ def verify_command(
         print(
             phrase(
                 "cli.fresh_not",
-                count=format_count(len(found.files), "file"),
+                count=phrase("count.file", n=len(found.files)),
                 good=good,
                 bad=len(found.bad),
                 again=again,

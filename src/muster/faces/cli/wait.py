@@ -12,7 +12,6 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 app = typer.Typer(add_completion=False)
 
@@ -42,7 +41,7 @@ def wait_command(
             phrase(
                 "cli.still_going_settled",
                 settled=settled,
-                count=format_count(len(last.cells)),
+                count=phrase("count.cell", n=len(last.cells)),
                 value="is" if settled == 1 else "are",
             )
         )

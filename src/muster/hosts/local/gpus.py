@@ -17,7 +17,7 @@ from muster.engine.ports.clock import monotonic_boottime
 from muster.engine.ports.machine import GpuDevice
 from muster.model.attempt_snapshot import GpuUse
 from muster.readers.background_reader import PolledProbe, run_in_daemon_thread
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
 INVENTORY_FRESH_S = 5.0
@@ -90,7 +90,7 @@ def _read_device(pynvml: Any, index: int) -> GpuDevice:
     except pynvml.NVMLError as error:
         return GpuDevice(index, name, True, f"it can't be read: {error}")
     if processes:
-        return GpuDevice(index, name, True, f"{format_count(len(processes), 'process uses', 'processes use')} it")
+        return GpuDevice(index, name, True, f"{phrase('count.process_uses', n=len(processes))} it")
     if used > BUSY_BYTES:
         return GpuDevice(index, name, True, f"{used >> 20} MiB of its memory are in use")
     return GpuDevice(index, name, False)
@@ -202,7 +202,7 @@ class GpuProbe:
         here = next((reading for reading in answer if reading.device == device), None)
         if device not in self._pci:
             if here is None:
-                return GpuReading(device, trouble=f"NVML lists {format_count(len(answer), 'GPU')}, not this one")
+                return GpuReading(device, trouble=f"NVML lists {phrase('count.gpu', n=len(answer))}, not this one")
             if here.pci:
                 self._pci[device] = here.pci
             return here
@@ -213,7 +213,7 @@ class GpuProbe:
         if here and not here.pci:  # in its place, but it does not say who it is
             return replace(here, pci=pci)
         return GpuReading(
-            device, pci, lost=f"NVML lists {format_count(len(answer), 'GPU')} and no longer the one at {pci}"
+            device, pci, lost=f"NVML lists {phrase('count.gpu', n=len(answer))} and no longer the one at {pci}"
         )
 
 

@@ -22,7 +22,7 @@ from muster.readers.checkpoints.file_formats import (
     check_safetensors,
     check_zip,
 )
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 _SETTLE_S = 0.05
 _RECENT_S = 2.0
@@ -127,8 +127,8 @@ def _check_checkpoint_folder(path: str, budget: ChecksumBudget) -> str:
             raise BrokenFile(f"{os.path.relpath(file, path)}: {broken}") from None
     names = {os.path.basename(file) for file in files}
     if "config.json" in names and all(file.endswith(_NO_WEIGHTS) for file in names):  # xgboost's model.json is weights
-        raise BrokenFile(f"a folder of {format_count(len(files), 'file')} with no weights among them")
-    return f"folder of {format_count(len(files), 'file')}"
+        raise BrokenFile(f"a folder of {phrase('count.file', n=len(files))} with no weights among them")
+    return f"folder of {phrase('count.file', n=len(files))}"
 
 
 def _check_folder_part(file: str, budget: ChecksumBudget) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from muster.readers.records.metric_reader import MetricReader
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 RUN_FOLDER_DEPTH = 4
 MOST_ENTRIES = 20_000
@@ -273,7 +273,7 @@ class _LogWalk:
         cuts = []
         if self._crowded:
             others = len(self._crowded) - 1
-            more = f" and {format_count(others, 'other folder')}" if others else ""
+            more = f" and {phrase('count.other_folder', n=others)}" if others else ""
             cuts.append(
                 f"in {self._crowded[0]}{more} only {MOST_LOGS_PER_FOLDER} entries and files with known names "
                 "were looked at"
@@ -281,5 +281,5 @@ class _LogWalk:
         if self._unended:
             cuts.append(f"{self._unended} was not looked at to its end: that takes too long")
         if left:
-            cuts.append(f"only the first {format_count(self._folders, 'folder was', 'folders were')} looked at")
+            cuts.append(f"only the first {phrase('count.folder_was', n=self._folders)} looked at")
         return "; ".join(cuts)

@@ -13,7 +13,6 @@ from muster.model.campaign import Campaign, Job
 from muster.model.cell import list_cells_of_job
 from muster.model.errors import Mistake
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 LITTLE_DISK = 2 << 30  # bytes: a checkpoint or two
 
@@ -67,7 +66,7 @@ def find_machine_mistakes(
         gpus, _ = slots_needed(job, has_gpus=usable > 0)
         if gpus > usable:
             level = "failure" if job in jobs else "warning"
-            takes = phrase("campaign.cell_takes", count=format_count(gpus, "GPU"))
+            takes = phrase("campaign.cell_takes", count=phrase("count.gpu", n=gpus))
             what = phrase("campaign.job_can_used_here_would_never_start", name=job.name, takes=takes, usable=usable)
             yield Mistake(what, hint=phrase("campaign.change_uses_slots"), path=f"jobs.{job.name}.uses", level=level)
     yield from _gpu_variable_without_slot(campaign, jobs, usable)

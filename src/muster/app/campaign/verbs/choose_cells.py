@@ -15,7 +15,7 @@ from muster.model.cell import match_cell_patterns
 from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count, join_few_names
+from muster.text.sentences import join_few_names
 
 MOST_MATCHING_CELLS = 5
 MOST_NAMED_CELLS = 5
@@ -63,7 +63,10 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
         hint = phrase(
-            "campaign.fits_such", rstrip=pattern.rstrip("/"), count=format_count(len(inside)), inside=inside[0]
+            "campaign.fits_such",
+            rstrip=pattern.rstrip("/"),
+            count=phrase("count.cell", n=len(inside)),
+            inside=inside[0],
         )
     elif near:
         hint = phrase("campaign.did_you_mean", near=" or ".join(near))
@@ -138,7 +141,7 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
     if len(names) > 1:
         told = phrase(
             "campaign.would",
-            count=format_count(len(names)),
+            count=phrase("count.cell", n=len(names)),
             few_names=join_few_names(names, MOST_NAMED_CELLS),
             verb=verb,
         )

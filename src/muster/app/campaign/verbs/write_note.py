@@ -11,7 +11,6 @@ from muster.app.campaign.verbs.choose_cells import declared_names, resolve_cells
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import UsageError
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 LONGEST_EVIDENCE_LINE = 2000
 
@@ -37,7 +36,7 @@ def read_evidence_line(text: str, folder: Path) -> Mapping[str, Any]:
     line, count = _read_numbered_line(path, int(number))
     if line is None:
         raise UsageError(
-            phrase("campaign.evidence_file", text=text, count=format_count(count, "line")), where=str(path)
+            phrase("campaign.evidence_file", text=text, count=phrase("count.line", n=count)), where=str(path)
         )
     return {"file": str(path), "line": int(number), "text": line}
 

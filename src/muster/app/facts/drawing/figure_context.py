@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from muster.app.facts.report_analysis import ReportAnalysis
 from muster.app.facts.report_facts import ReportFacts, ResultColumn
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 LONGEST_NAME = 20  # letters
 IsDrawable = Callable[[str], bool]
@@ -126,7 +126,7 @@ class FigureContext:
         facts = self.facts
         parts = [
             f"campaign {facts.campaign}",
-            f"{facts.k} of {format_count(facts.n)} with results",
+            f"{facts.k} of {phrase('count.cell', n=facts.n)} with results",
             self.mark,
             f"code {facts.code}" if facts.code else "",
             f"muster {facts.version}",

@@ -26,7 +26,7 @@ from matplotlib.ticker import Formatter, MaxNLocator
 
 from muster.app.facts.drawing.figure_context import FigureContext
 from muster.app.facts.drawing.figure_style import FAINT_COLOUR, QUIET_COLOUR, WARNING_COLOUR
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 AxisBounds = tuple[tuple[float, float], tuple[float, float]]  # of the two axes
 _UNITS = ((1e12, 1e12, "T"), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))  # from here on, unit, letter
@@ -179,7 +179,12 @@ def make_blank_page(scene: FigureContext, title: str, subtitle: str) -> tuple[Fi
     facts = scene.facts
     place = f"{scene.names.campaign}: " if scene.names.campaign else ""
     draw_figure_text(
-        figure, EDGE, 0.14, f"{place}{facts.k} of {format_count(facts.n)} with results", SMALL, color=QUIET_COLOUR
+        figure,
+        EDGE,
+        0.14,
+        f"{place}{facts.k} of {phrase('count.cell', n=facts.n)} with results",
+        SMALL,
+        color=QUIET_COLOUR,
     )
     draw_figure_text(figure, WIDTH - EDGE, 0.14, f"muster {facts.version}", SMALL, color=QUIET_COLOUR, ha="right")
     return figure, title

@@ -31,7 +31,7 @@ from muster.app.facts.drawing.figure_page import (
 from muster.app.facts.drawing.figure_style import BLUE, GREEN, PURPLE, QUIET_COLOUR, WARNING_COLOUR
 from muster.app.report.figures.figure_captions import MOST_CELLS_IN_CAPTION, FigureCaptions
 from muster.app.report.figures.figure_data import DONE_STATE, CoverageGrid, CoveragePanel, build_coverage_grid
-from muster.text.sentences import format_count
+from muster.text.phrases import phrase
 
 
 def caption_of_coverage(scene: FigureContext, grid: CoverageGrid) -> str:
@@ -201,5 +201,5 @@ def _write_cells_without_square(figure: Figure, grid: CoverageGrid) -> None:
         parts = [f"{cell.cell} {cell.state}" for cell in grid.elsewhere]
     text = "also missing: " + ", ".join(parts)
     if not is_drawable_text(text) or width_of_text(text, SMALL) > WIDTH - 2 * EDGE:
-        text = f"also missing: {format_count(len(grid.elsewhere))} without a square"
+        text = f"also missing: {phrase('count.cell', n=len(grid.elsewhere))} without a square"
     draw_figure_text(figure, EDGE, 0.36, text, SMALL, color=WARNING_COLOUR)

@@ -20,7 +20,6 @@ from muster.faces.cli.common.status_view import (
 from muster.faces.cli.common.terminal_output import clean_for_terminal, print_notice, rich_console
 from muster.files.known_secrets import mask_secrets_in_output
 from muster.text.phrases import phrase
-from muster.text.sentences import format_count
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -61,7 +60,7 @@ class ChangePrinter:
         self.told: set[str] = set()
         if before.going_on:
             done, living = before.counts["DONE"], sum(cell.record.open is not None for cell in before.cells)
-            all_ = format_count(len(before.cells))
+            all_ = phrase("count.cell", n=len(before.cells))
             print(
                 phrase("cli.done_under_way", as_of=before.as_of[11:19], done=done, all=all_, living=living), flush=True
             )

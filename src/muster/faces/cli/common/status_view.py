@@ -33,7 +33,7 @@ from muster.faces.cli.common.terminal_output import (
 )
 from muster.model.campaign_state import CampaignState
 from muster.text.phrases import phrase
-from muster.text.sentences import end_with_full_stop, format_count, join_few_names
+from muster.text.sentences import end_with_full_stop, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
 STATE_MARKS = {
@@ -146,7 +146,7 @@ def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -
 def show_status(found: Status, told: Collection[str] = ()) -> None:
     """`told`: news (see `news`) that the reader has seen already."""
     done = found.counts["DONE"]
-    head = phrase("cli.done", name=found.state.campaign.name, done=done, count=format_count(len(found.cells)))
+    head = phrase("cli.done", name=found.state.campaign.name, done=done, count=phrase("count.cell", n=len(found.cells)))
     print(
         phrase(
             "cli.as_of",
@@ -228,7 +228,7 @@ def format_gate_lines(state: CampaignState) -> Iterator[str]:
         word = phrase("cli.open", few_names=join_few_names(open_)) if open_ else phrase("cli.shut_all_them")
         if runs:
             yield phrase(
-                "cli.gate_why_cell_tells_what_missing", name=name, count=format_count(len(runs), "run"), word=word
+                "cli.gate_why_cell_tells_what_missing", name=name, count=phrase("count.run", n=len(runs)), word=word
             )
 
 
@@ -362,7 +362,9 @@ def format_closing_line(found: Status) -> str:
     if found.complete:
         going = phrase("cli.finish_goes") if found.finish and found.finish.due else ""
         more = phrase(
-            "cli.given_up_reports_count_missing", count=format_count(given_up), value="it" if given_up == 1 else "them"
+            "cli.given_up_reports_count_missing",
+            count=phrase("count.cell", n=given_up),
+            value="it" if given_up == 1 else "them",
         )
         return paint_text("complete" + (more if given_up else "") + going, "green")
     if found.going_on:
@@ -371,4 +373,6 @@ def format_closing_line(found: Status) -> str:
     if not missing:
         return paint_text(phrase("cli.stopped_short_nothing_runs_loop_not"), "yellow")
     are = "is" if missing == 1 else "are"
-    return paint_text(phrase("cli.stopped_short_missing_nothing_runs", count=format_count(missing), are=are), "yellow")
+    return paint_text(
+        phrase("cli.stopped_short_missing_nothing_runs", count=phrase("count.cell", n=missing), are=are), "yellow"
+    )
