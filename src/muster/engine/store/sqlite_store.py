@@ -42,7 +42,7 @@ from muster.model.cell import Cell, list_campaign_cells
 from muster.model.decision import Decision, Refusal
 from muster.model.errors import MusterError, NewerStateError
 from muster.model.variant import LoopRecord
-from muster.text.phrases import current_language
+from muster.text.phrases import current_language, phrase_from_data
 
 DELETING_S = 1.0  # whoever deletes the database may be about to delete all: nothing is made anew in the middle of it
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
@@ -382,19 +382,20 @@ class SqliteStore:
         return [
             LoggedDecision(
                 Decision(
-                    r["kind"],
-                    r["who"],
-                    r["reason"],
-                    now.get(r["cell"], r["cell"]),
-                    r["attempt"],
-                    r["epoch"],
-                    r["at"],
-                    r["boot"],
-                    resolve_decision_paths(json.loads(r["data"]), where),
+                    row["kind"],
+                    row["who"],
+                    _reason_in_words(row["reason"], data),
+                    now.get(row["cell"], row["cell"]),
+                    row["attempt"],
+                    row["epoch"],
+                    row["at"],
+                    row["boot"],
+                    data,
                 ),
-                r["void"],
+                row["void"],
             )
-            for r in rows
+            for row in rows
+            for data in (resolve_decision_paths(json.loads(row["data"]), where),)
         ]
 
     def _former_names(self) -> dict[str, str]:
@@ -431,6 +432,12 @@ def _resolve_loop_paths(found: LoopRecord, where: CampaignLocation) -> LoopRecor
         return found
     placed = (replace(each, config=where.here(each.config), source=where.here(each.source)) for each in found.variants)
     return replace(found, variants=tuple(placed))
+
+
+def _reason_in_words(reason: str, data: Mapping[str, Any]) -> str:
+    """In the language of this process, where the log has its code."""
+    known = data.get("phrases") or (data.get("outcome") or {}).get("phrases") or {}
+    return phrase_from_data(reason, known.get(reason))
 
 
 def _attempt_of_row(row: Any, where: CampaignLocation) -> Attempt:
