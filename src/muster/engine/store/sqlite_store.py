@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -436,8 +436,11 @@ def _resolve_loop_paths(found: LoopRecord, where: CampaignLocation) -> LoopRecor
 
 def _reason_in_words(reason: str, data: Mapping[str, Any]) -> str:
     """In the language of this process, where the log has its code."""
-    known = data.get("phrases") or (data.get("outcome") or {}).get("phrases") or {}
-    return phrase_from_data(reason, known.get(reason))
+    for told in (data, data.get("outcome")):
+        known = told.get("phrases") if isinstance(told, Mapping) else None
+        if isinstance(known, Mapping) and isinstance(of_reason := known.get(reason), Mapping):
+            return phrase_from_data(reason, of_reason)
+    return reason
 
 
 def _attempt_of_row(row: Any, where: CampaignLocation) -> Attempt:
