@@ -20,7 +20,7 @@ from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.verdict import Verdict, VerdictState
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 LEASE_RETRY_S = 0.25  # a slot that another campaign holds is tried again
 ASK_BACK_AFTER_S = 5.0
@@ -248,7 +248,7 @@ class ActionRunner:
 
     def fence(self, action: Fence) -> None:
         attempt = action.attempt
-        self.note(attempt, f"fenced: {action.reason}")
+        self.note(attempt, phrase("controller.fenced", reason=action.reason))
         if action.stop:  # the request first: it says why the attempt was revoked
             self.executor.stop(attempt, epoch=self.epoch, reason="user_stop", grace_s=self.grace_s)
         self.executor.revoke(attempt, action.reason)
@@ -321,7 +321,7 @@ class EventQueue:
     def changed(self, attempt: Attempt, before: VerdictSort, verdict: Verdict) -> None:
         was, now = format_verdict_kind(*before[:2]), format_verdict_kind(verdict.state, verdict.kind)
         data = {"from": was, "to": now, "confidence": verdict.confidence}
-        self._add("verdict", f"{was} -> {now}: {verdict.reason}", attempt, data)
+        self._add("verdict", join_phrases(": ", (f"{was} -> {now}", verdict.reason)), attempt, data)
         if verdict.state in NOTIFIED_STATES or before[0] in NOTIFIED_STATES:
             self._notice(
                 phrase(
@@ -367,7 +367,7 @@ class EventQueue:
         data = {"step_s": step_s, "boot_id": self.carrier.boot_id}
         return [
             self.carrier.decision("clock", text, data=data),
-            self.carrier.decision("notice", f"{text}: {more}", data={"what": "CLOCK"}),
+            self.carrier.decision("notice", join_phrases(": ", (text, more)), data={"what": "CLOCK"}),
         ]
 
     def _notice(self, text: str, what: str, attempt: Attempt | None) -> None:
@@ -378,10 +378,10 @@ class EventQueue:
 
 
 def format_clock_step(seconds: float) -> str:
-    for size, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+    for size, code in ((86400.0, "span.days"), (3600.0, "span.hours"), (60.0, "span.minutes")):
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {name}"
-    return f"{seconds:.0f} s"
+            return phrase(code, n=f"{seconds / size:.0f}")
+    return phrase("span.seconds", n=f"{seconds:.0f}")
 
 
 def format_verdict_kind(state: str, kind: str | None) -> str:

@@ -185,7 +185,7 @@ def _decide_open_attempt(view: ControllerView, record: CellRecord, now: float) -
             outcome, held_s=held_seconds(attempt, seen, now, over=True), read_as=read_as, declared=record.hash
         )
         if verdict.cause and verdict.cause.kind == "pruned" and (asked := view.stopping.get(attempt.key)):
-            outcome = replace(outcome, reason=f"pruned: {asked.reason}")
+            outcome = replace(outcome, reason=phrase("controller.pruned", reason=asked.reason))
         yield Settle(attempt, outcome, freed, release=seen.tree_lives)
         return
     if seen.started == "no" and not seen.shim_locked:
@@ -197,7 +197,11 @@ def _decide_open_attempt(view: ControllerView, record: CellRecord, now: float) -
     if asked is None:
         yield from _decide_stop(view, record, attempt, seen, verdict, now)
     elif asked.shim and _lives_without_shim(seen):
-        yield replace(asked, reason=f"{asked.reason}; its shim died before all of it had ended", shim=False)
+        yield replace(
+            asked,
+            reason=join_phrases("; ", (asked.reason, phrase("controller.shim_died_before_all_ended"))),
+            shim=False,
+        )
 
 
 def _decide_unstarted(view: ControllerView, record: CellRecord, attempt: Attempt) -> Iterator[Action]:

@@ -207,9 +207,9 @@ def _judge_alive(
         )
     life = _describe_life(seen)
     if seen.started == "lost":
-        life += phrase("judge.files_were_deleted")
+        life = join_phrases("; ", (life, phrase("judge.files_were_deleted")))
     if seen.shim == "gone":
-        life += phrase("judge.shim_gone_so_exit_code_will_lost")
+        life = join_phrases("; ", (life, phrase("judge.shim_gone_so_exit_code_will_lost")))
     if watch is None:
         return Verdict(VerdictState.RUNNING, life, confidence="presumed", evidence=evidence)
     found = judge_liveness(watch, job, seen.boot)
