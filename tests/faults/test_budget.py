@@ -5,6 +5,7 @@ down: `exit.json` and `attempt.json` of every attempt.
 """
 
 import json
+import shutil
 import signal
 from typing import Any
 
@@ -149,7 +150,8 @@ def test_a_killed_controller_loses_no_span(world: World) -> None:
     assert found["productive"] + found["overhead"] == pytest.approx(found["spent"], abs=1e-5)
 
 
-def test_orphans_hold_their_slot_until_they_are_gone_although_nobody_looks(world: World) -> None:
+@pytest.mark.parametrize("deleted", [False, True], ids=["kept", "folder deleted"])
+def test_orphans_hold_their_slot_until_they_are_gone_although_nobody_looks(world: World, deleted: bool) -> None:
     """The main process ends, a helper lives on, and both are over long before a controller comes."""
     world.campaign(ONE, seeds=1, body="while [ ! -e gone ]; do sleep 0.02; done & " + WAIT, top=money())
     world.take_in()
@@ -157,14 +159,18 @@ def test_orphans_hold_their_slot_until_they_are_gone_although_nobody_looks(world
     world.running("train/0")
     kill(started.pid, signal.SIGKILL)
     until(world.without_controller, "the controller is gone")
+    folder = world.folder("train/0")
+    order = json.loads((folder / "attempt.json").read_text())
+    if deleted:
+        shutil.rmtree(folder)
+        folder = world.root / ".muster" / "lost" / order["token"]
     (world.root / "go").touch()
-    until(lambda: world.exit("train/0"), "its main process has ended")
+    until((folder / "exit.json").exists, "its main process has ended")
     (world.root / "gone").touch()
-    freed = world.folder("train/0") / "freed"
+    freed = folder / "freed"
     until(lambda: freed.exists() and freed.read_text(), "its shim has seen the last of it")
-    order = json.loads((world.folder("train/0") / "attempt.json").read_text())
     held = float(freed.read_text()) - order["claimed_boot"]
-    assert held > held_s(world)["train/0@1"]
+    assert held > json.loads((folder / "exit.json").read_text())["boot"] - order["claimed_boot"]
     assert world.finish(retry=False)["complete"]
     assert world.status()["money"]["spent"] == pytest.approx(held, rel=0.01)
 

@@ -172,7 +172,8 @@ class Bill:
         for key, claimed in self.claimed.items():
             folder, seen = self.folders.get(key), self.decided.get(key, self.world.now)
             if folder and folder.run is None:  # what never ran may have held its slots for a while
-                total += min(UNSTARTED_S, max(0.0, seen - claimed)) * len(self._units(key))
+                most = float("inf") if folder.gone else UNSTARTED_S  # of a deleted one nobody knows that it never ran
+                total += min(most, max(0.0, seen - claimed)) * len(self._units(key))
             elif folder and folder.over_at is not None and _unseen(folder):
                 total += max(0.0, seen - folder.over_at) * len(self._units(key))
         return total

@@ -141,6 +141,7 @@ class SimProbe:
             proof=self._proof(attempt, folder, exit_) if exit_ else None,
             aftermath=_aftermath(folder, exit_),
             last_sign=_last_sign(attempt, folder, self.world),
+            freed=folder.freed,
         )
 
     def _read_ended(self, attempt: Attempt, folder: Folder, exit_: ExitRecord) -> AttemptSnapshot:

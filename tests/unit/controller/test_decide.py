@@ -243,6 +243,24 @@ def test_a_stop_whose_shim_died_before_all_had_ended_is_asked_for_once_more(left
     assert not see(state, {"train/0": left}, stopping=out), "its shim still does"
 
 
+def test_a_stop_whose_request_was_deleted_is_asked_for_again() -> None:
+    """With the attempt's folder: its shim may never have read it, and a person's stop must still have an effect."""
+    state = world(intent=Intent("held", "look only"))
+    put(state, attempt("train/0"))
+    out = {("train/0", 1): Stop(attempt("train/0"), "budget_stop", "spent", asked=ALIVE.boot - 1.0)}
+    deleted = replace(ALIVE, started="lost")
+    (again,) = see(state, {"train/0": deleted}, stopping=out)
+    assert isinstance(again, Stop)
+    assert (again.cause, again.reason, again.shim) == ("budget_stop", "spent", True)
+    put(state, attempt("train/0"), stop_because="enough")
+    (again,) = see(state, {"train/0": AttemptSnapshot(ALIVE.boot, "lost", searched=True)}, stopping=out)
+    assert isinstance(again, Stop)
+    assert (again.cause, again.reason) == ("user_stop", "enough")
+    assert not see(state, {"train/0": replace(deleted, stop_reason="budget_stop")}, stopping=out), "it is there again"
+    early = {("train/0", 1): replace(out["train/0", 1], asked=ALIVE.boot)}
+    assert not see(state, {"train/0": deleted}, stopping=early), "nobody has looked since it was asked for"
+
+
 def test_a_stop_is_not_asked_for_again_where_nobody_could_carry_it_out() -> None:
     state = world(intent=Intent("held", "look only"))
     put(state, attempt("train/0"))

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from muster.engine.controller.decide import BudgetNotice, Fence, Settle, Start, Stop
@@ -244,7 +245,7 @@ class ActionRunner:
         attempt = action.attempt
         self.note(attempt, phrase("controller.stop_requested", cause=action.cause, reason=action.reason))
         self.executor.stop(attempt, epoch=epoch, reason=action.cause, grace_s=self.grace_s)
-        self.stopping[attempt.key] = action
+        self.stopping[attempt.key] = replace(action, asked=self.clock.boot())
 
     def fence(self, action: Fence) -> None:
         attempt = action.attempt

@@ -67,6 +67,7 @@ class Stop:
     cause: str  # user_stop | budget_stop | timeout | stalled | pruned | gate_stop
     reason: str
     shim: bool = True  # there is one to carry it out, as far as is known; else the executor does
+    asked: float | None = None  # boot time at which the request was left
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +197,11 @@ def _decide_open_attempt(view: ControllerView, record: CellRecord, now: float) -
     asked = view.stopping.get(attempt.key)
     if asked is None:
         yield from _decide_stop(view, record, attempt, seen, verdict, now)
+    elif _request_was_deleted(asked, seen):
+        if record.stop_because is not None:
+            yield Stop(attempt, "user_stop", record.stop_because, seen.shim_locked)
+        else:
+            yield replace(asked, shim=seen.shim_locked)
     elif asked.shim and _lives_without_shim(seen):
         yield replace(
             asked,
@@ -224,6 +230,12 @@ def _nudge_stopped_shim(attempt: Attempt, seen: AttemptSnapshot) -> Iterator[Act
         return
     if seen.shim == "stopped":
         yield Nudge(attempt)
+
+
+def _request_was_deleted(asked: Stop, seen: AttemptSnapshot) -> bool:
+    """With the attempt's folder, perhaps before its shim had read it."""
+    looked_since = asked.asked is not None and asked.asked < seen.boot
+    return looked_since and seen.started in ("yes", "lost") and seen.stop_reason is None
 
 
 def _lives_without_shim(seen: AttemptSnapshot) -> bool:

@@ -237,6 +237,7 @@ class AttemptProbe:
             proof=self.read_proof(attempt, exit_) if exit_ else None,
             aftermath=self._aftermath(attempt, exit_, identity),
             last_sign=None if host == "same" else self._last_sign(attempt),
+            freed=self._freed_elsewhere(attempt) if exit_ and shim == "gone" else None,
         )
 
     def _last_sign(self, attempt: Attempt) -> float | None:
@@ -245,6 +246,10 @@ class AttemptProbe:
     def _exit_elsewhere(self, attempt: Attempt) -> ExitRecord | None:
         places = (f"{place}/exit.json" for place in self.traces.refuges(attempt.token))
         return next(filter(None, (read_exit_file(place, attempt.token) for place in places)), None)
+
+    def _freed_elsewhere(self, attempt: Attempt) -> float | None:
+        told = (read_freed_time(place) for place in self.traces.refuges(attempt.token))
+        return next((at for at in told if at is not None), None)
 
     def _shim(self, identity: ProcessIdentity) -> Literal["alive", "stopped", "gone"]:
         return state_of_process(identity.shim_pid, identity.shim_ticks)

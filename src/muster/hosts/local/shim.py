@@ -545,8 +545,12 @@ class Shim:
     def _tell_when_freed(self) -> None:
         """When the last orphan was gone, for the ledger. Not synced: without it the slot counts until a look."""
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_NOFOLLOW
+        elsewhere = next((each for each in self._refuges() if os.path.exists(each + "/exit.json")), None)
         try:
-            fd = os.open("freed", flags, PRIVATE, dir_fd=self.folder.fd)
+            if elsewhere and self._evicted():  # beside how it ended
+                fd = os.open(elsewhere + "/freed", flags, PRIVATE)
+            else:
+                fd = os.open("freed", flags, PRIVATE, dir_fd=self.folder.fd)
             try:
                 write_all_bytes(fd, str(shim_boottime()).encode())
             finally:
