@@ -1,12 +1,16 @@
-"""A campaign as declared: axes, jobs, slots, money. Plain frozen data; `spec` makes it from text."""
+"""A campaign as declared: every section of its file as plain frozen data. `spec` makes it from text.
+
+A section has the keys of the file, in the order of the reference: `builds=` of its model in `spec` names its type here.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 Scalar = str | int | float | bool
+Better = Literal["higher", "lower"]
 ProgressKind = Literal["jsonl", "csv", "wandb", "tensorboard", "stdout", "files", "checkpoint"]
 
 
@@ -108,12 +112,25 @@ class Proof:
 
 
 @dataclass(frozen=True, slots=True)
+class BestOf:
+    """Where another result is best: there a value is taken, or a checkpoint chosen."""
+
+    best: str  # a result
+    better: Better | None = None  # of that result, where the decision says it
+
+
+@dataclass(frozen=True, slots=True)
+class TakenAt:
+    at: BestOf
+
+
+@dataclass(frozen=True, slots=True)
 class DeclaredResult:
     name: str
     kind: Literal["json", "jsonl", "csv", "npz", "stdout"]
     path: str
     key: str | None = None
-    reduce: Any = "last"  # last | mean | min | max | {"at": {"best": name}}
+    reduce: Literal["last", "mean", "min", "max"] | TakenAt = "last"
     grain: float | None = None  # the step between values that it can have; None: as its values look
     min: float | None = None  # its bounds, where runs may end by nature
     max: float | None = None
@@ -152,6 +169,234 @@ class Job:
         return bool(self.proof or self.results)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrimaryMetric:
+    metric: str  # a result
+    split: str | None = None
+    job: str | None = None  # that measures it, where several do
+    better: Better
+
+
+@dataclass(frozen=True, slots=True)
+class MetricLimit:
+    """What a config must keep to be feasible: at most `max`, or at least `min`."""
+
+    metric: str
+    split: str | None = None
+    job: str | None = None
+    max: float | None = None
+    min: float | None = None
+    cap: float | None = None  # the worst value that can occur
+
+    @property
+    def bound(self) -> float | None:
+        return self.min if self.max is None else self.max
+
+    @property
+    def better(self) -> Better:
+        return "higher" if self.max is None else "lower"
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredDecision:
+    primary: PrimaryMetric
+    baseline: str  # a value of the axis `config`
+    limit: MetricLimit | None = None
+    delta: float | None = None  # the smallest difference that matters
+    checkpoint: Literal["last"] | BestOf = "last"
+    alpha: float = 0.05  # all looks together
+    looks: tuple[int, ...] = (5, 10)  # numbers of seeds
+    power: float = 0.8
+    factors: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)  # config -> factor -> level
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best_by(self) -> str:
+        """The result that chooses the checkpoint; "": the last one is evaluated."""
+        return self.checkpoint.best if isinstance(self.checkpoint, BestOf) else ""
+
+    @property
+    def metrics(self) -> dict[str, Better]:
+        """What is decided on, and which direction of it is better; the limit first."""
+        limit = {self.limit.metric: self.limit.better} if self.limit else {}
+        return limit | {self.primary.metric: self.primary.better}
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredReport:
+    columns: tuple[str, ...] = ()  # SPLIT/RESULT or JOB/RESULT
+    documents: tuple[str, ...] = ()  # files whose bound numbers are kept up to date
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopKeep:
+    """Which runs the next round builds on."""
+
+    top: int | None = None  # how many; None: all of the last round
+    by: str  # an expression
+    better: Better = "higher"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRule:
+    when: str  # a condition
+    edit: tuple[str, ...]
+    reason: str
+    priority: int = 0  # higher ones come first; else in the order that they are written in
+    limit: int | None = None  # how often it may fire along one lineage
+    name: str | None = None
+
+    @property
+    def id(self) -> str:
+        """By which a lineage remembers it, wherever it stands in the file."""
+        return self.name or f"{self.when} -> {', '.join(self.edit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDefault:
+    """What is proposed where no rule has anything to propose."""
+
+    edit: tuple[str, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SearchDimension:
+    """What one path of the config may be: a range, or values."""
+
+    low: int | float | None = None
+    high: int | float | None = None
+    step: int | float | None = None
+    log: bool = False
+    values: tuple[Scalar, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopSearch:
+    space: Mapping[str, SearchDimension]
+    sampler: Literal["tpe", "gp", "random"] = "tpe"
+    trials_per_round: int = 4
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LoopStop:
+    no_gain: int | None = None  # rounds
+    target: str | None = None  # a condition: one run that meets it ends the loop
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPrune:
+    key: str | None = None  # None: the one that `keep: {by}` is about
+    after: int = 0  # a run is left alone until it has come that far
+    least: int = 4  # others that must have come as far
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredLoop:
+    job: str
+    base: tuple[str, ...]  # files, globs, or @LIST
+    rounds: int = 1
+    variants_per_run: int = 1
+    repeats: int = 1
+    keep: LoopKeep | None = None
+    use: str | None = None  # a rule set that comes with Muster
+    rules: tuple[LoopRule, ...] = ()
+    default: LoopDefault | None = None
+    search: LoopSearch | None = None  # instead of rules
+    propose: str | None = None  # a function, instead of rules
+    stop: LoopStop = LoopStop()
+    prune: LoopPrune | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GateSource:
+    """The metric stream that a gate reads: one of the first four says of what kind it is, and where."""
+
+    jsonl: str | None = None
+    csv: str | None = None
+    wandb: str | None = None
+    tensorboard: str | None = None
+    step: str = "step"
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """(kind, path)"""
+        known = (("jsonl", self.jsonl), ("csv", self.csv), ("wandb", self.wandb), ("tensorboard", self.tensorboard))
+        return next((kind, path) for kind, path in known if path)
+
+
+@dataclass(frozen=True, slots=True)
+class GateBounds:
+    min: float | None = None
+    max: float | None = None
+    above: float | None = None
+    below: float | None = None
+    window: str | None = None  # what the last values are taken over: `median 4`
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateCriterion(GateBounds):
+    key: str
+    by_stage: Mapping[str, GateBounds] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class GateFreeze:
+    """Steps after a change in which nothing is decided."""
+
+    advance: int = 0
+    fall_back: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GateRules:
+    """What a gate decides by. `schedule` and `curriculum`: as written, in the notation or as mappings of `stages`."""
+
+    stage: str | None = None  # the key that holds the stage's name
+    schedule: str | tuple[Mapping[str, object], ...] | None = None
+    curriculum: str | tuple[Mapping[str, object], ...] | None = None
+    iterations: int | None = None  # of a run; None: the job's steps
+    every: int | None = None  # iterations from one row of the stream to the next
+    success: tuple[GateCriterion, ...] = ()  # all must hold
+    failure: tuple[GateCriterion, ...] = ()  # any is enough
+    wins: Literal["failure", "success"] = "failure"  # where both hold
+    required: int = 1  # successes in a row that advance
+    tolerance: int | Mapping[str, int] = 0  # failures in a row that are borne, in all or by stage
+    allowance: tuple[int, ...] = ()  # failures that each phase bears in all
+    freeze: int | GateFreeze = 0
+    phases: int | None = None  # None: no last one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredGate(GateRules):
+    job: str
+    read: GateSource
+    act: Literal["notify", "stop", "prune"] = "notify"
+    lets: tuple[str, ...] = ()  # jobs that start only where the gate has opened
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredFinish:
+    report: bool = False
+    docs: bool = False
+    run: tuple[str, ...] = ()
+    notify: bool = False
+    shutdown: bool | str = False  # a text: the command for it
+    countdown: float = 60.0  # seconds
+    others: Literal["wait", "ignore"] = "wait"  # what the work of other users does to a power-off
+
+
+def section_as_written(section: object) -> Any:
+    """As JSON and YAML have it, and as snapshots hold it: keys without a value are left out."""
+    if is_dataclass(section):
+        written = ((each.name, getattr(section, each.name)) for each in fields(section))
+        return {name: section_as_written(value) for name, value in written if value is not None}
+    if isinstance(section, Mapping):
+        return {key: section_as_written(value) for key, value in section.items()}
+    return [section_as_written(each) for each in section] if isinstance(section, list | tuple) else section
+
+
 @dataclass(frozen=True, slots=True)
 class Campaign:
     name: str
@@ -162,13 +407,12 @@ class Campaign:
     slots: Slots = Slots()
     money: Money | None = None
     wandb: WandbSettings | None = None  # declared, or because there is a loop
-    # validated by spec, read by later rooms
-    decision: Mapping[str, Any] | None = None
-    report: Mapping[str, Any] | None = None
-    loop: Mapping[str, Any] | None = None
+    decision: DeclaredDecision | None = None
+    report: DeclaredReport | None = None
+    loop: Mapping[str, Any] | None = None  # as written: read by later rooms
     gates: Mapping[str, Any] | None = None
-    notify: tuple[Any, ...] = ()
-    finish: Mapping[str, Any] | None = None
+    notify: tuple[str | Mapping[str, object], ...] = ()  # as written: of channels that none knows, too
+    finish: DeclaredFinish | None = None
     log_max: int | None = None  # bytes of each log of an attempt, beyond which its middle is cut out
 
     def axis(self, name: str) -> Axis:
@@ -176,3 +420,14 @@ class Campaign:
 
     def job(self, name: str) -> Job:
         return next(job for job in self.jobs if job.name == name)
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """Texts that it names; their bound numbers are kept up to date."""
+        return self.report.documents if self.report else ()
+
+    @property
+    def notice_commands(self) -> dict[int, str]:
+        """What is run to tell somebody, by its place in `notify:`; no other channel is known."""
+        channels = enumerate(self.notify)
+        return {at: str(each["run"]) for at, each in channels if isinstance(each, Mapping) and each.get("run")}
