@@ -15,9 +15,10 @@ from muster.app.campaign.proposer_function import ProposerFunction
 from muster.app.loop.next_round import plan_next_round
 from muster.app.loop.proposers import FunctionProposer, RuleProposer
 from muster.app.loop.search_proposer import SearchProposer
+from muster.model.campaign import LoopDefault, LoopRule
 from muster.rules.edit_config import digest_config, edit_config_text
 from muster.rules.loop_settings import LoopSettings
-from muster.rules.proposal_rules import DefaultEdits, Rule, Ruling, outcome_of_edits
+from muster.rules.proposal_rules import Ruling, outcome_of_edits
 from muster.rules.proposer import FakeProposer, Proposals, Proposer, ProposerInput
 from muster.rules.search_space import Dimension, SearchSettings
 
@@ -41,8 +42,8 @@ Make = Callable[[Path], Proposer]
 
 def rules(root: Path) -> Proposer:
     return RuleProposer(
-        (Rule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),),
-        DefaultEdits(("ot.window@add=1",), "mild"),
+        (LoopRule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),),
+        LoopDefault(("ot.window@add=1",), "mild"),
     )
 
 

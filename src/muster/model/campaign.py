@@ -409,8 +409,8 @@ class Campaign:
     wandb: WandbSettings | None = None  # declared, or because there is a loop
     decision: DeclaredDecision | None = None
     report: DeclaredReport | None = None
-    loop: Mapping[str, Any] | None = None  # as written: read by later rooms
-    gates: Mapping[str, Any] | None = None
+    loop: DeclaredLoop | None = None
+    gates: Mapping[str, Any] | None = None  # as written: read by later rooms
     notify: tuple[str | Mapping[str, object], ...] = ()  # as written: of channels that none knows, too
     finish: DeclaredFinish | None = None
     log_max: int | None = None  # bytes of each log of an attempt, beyond which its middle is cut out

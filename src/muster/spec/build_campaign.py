@@ -42,7 +42,7 @@ def build_campaign(model: CampaignFile, document: YamlDocument, folder: str) -> 
         jobs=tuple(_build_job(name, job, folder, decision) for name, job in model.jobs.items()),
         decision=decision,
         report=build_section(model.report),
-        loop=section_as_written(build_section(model.loop)),
+        loop=build_section(model.loop),
         gates=section_as_written(build_section(model.gates)) or None,
         notify=build_section(model.notify),
         finish=build_section(model.finish),

@@ -17,6 +17,7 @@ from muster.model.campaign import (
     CheckpointProof,
     DeclaredProgress,
     DeclaredResult,
+    LoopStop,
     MetricLimit,
     Money,
     Slots,
@@ -67,7 +68,7 @@ def test_the_example_of_the_interface() -> None:
     assert found.decision is not None
     assert found.decision.limit == MetricLimit("cost", "ood", max=25)
     assert found.loop is not None
-    assert found.loop["stop"] == {"no_gain": 2}
+    assert found.loop.stop == LoopStop(no_gain=2)
     assert found.gates is not None
     assert found.gates["penalty"]["tolerance"] == {"default": 2, "main": 3}
     assert found.finish is not None

@@ -88,6 +88,8 @@ def test_sections_of_0_1_without_newer_keys_are_read() -> None:
     stored: dict[str, Any] = {"name": "c", "axes": [], "jobs": [], "decision": None, "loop": {"job": "train", "base": ["a.json"]},
               "finish": {"run": ["copy"]}, "gates": {"rise": {"job": "train", "read": {"csv": "a.csv", "step": "it"}}}}  # fmt: skip
     found = msgspec.convert(stored, Campaign)
+    assert found.loop is not None
+    assert (found.loop.rounds, found.loop.stop.no_gain) == (1, None)
     assert found.finish is not None
     assert (found.finish.run, found.finish.countdown, found.finish.others) == (("copy",), 60.0, "wait")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.app.campaign.run_configs import read_config_text
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, DeclaredLoop, LoopRule
 from muster.model.errors import Mistake
 from muster.model.variant import Variant
 from muster.rules.config_paths import ParsedConfig, config_kind_of_file
@@ -23,14 +23,14 @@ from muster.rules.edit_config import (
     show_config_value,
 )
 from muster.rules.edits import describe_value_kind, parse_edit
-from muster.rules.loop_settings import LoopSettings, parse_loop_settings
-from muster.rules.proposal_rules import Rule, find_rule_mistakes
+from muster.rules.loop_settings import LoopSettings, resolve_loop_settings
+from muster.rules.proposal_rules import find_rule_mistakes
 from muster.rules.search_space import (
     Dimension,
+    SearchSettings,
     SpaceMisfit,
     fit_writable_space,
     locate_config_in_space,
-    read_search_space,
 )
 from muster.stages.contradictions import NOTE, TrainingFacts, find_contradictions
 from muster.stages.gate_settings import GateSettings
@@ -98,18 +98,18 @@ MOST_NAMED_BASES = 4
 BaseConfigs = Mapping[str, ParsedConfig]  # of the bases, by name
 
 
-def find_proposer_mistakes(loop: Mapping[str, Any] | None, bases: Sequence[Variant], root: Path) -> Iterator[Mistake]:
+def find_proposer_mistakes(loop: DeclaredLoop | None, bases: Sequence[Variant], root: Path) -> Iterator[Mistake]:
     if not loop:
         return
-    if loop.get("search"):
-        yield from _check_search(loop["search"], bases)
-    if loop.get("propose"):
+    settings = resolve_loop_settings(loop)
+    if settings.search:
+        yield from _check_search(settings.search, bases)
+    if loop.propose:
         from muster.app.campaign.proposer_function import ProposerFunction
 
-        what, hint = ProposerFunction(loop["propose"], root).mistake()
+        what, hint = ProposerFunction(loop.propose, root).mistake()
         if what:
             yield Mistake(what, path="loop.propose", hint=hint)
-    settings = parse_loop_settings(loop)
     if settings.rules or settings.default:
         yield from _check_rules_on_bases(loop, settings, bases)
 
@@ -117,17 +117,16 @@ def find_proposer_mistakes(loop: Mapping[str, Any] | None, bases: Sequence[Varia
 # -- a search
 
 
-def _check_search(search: Mapping[str, Any], bases: Sequence[Variant]) -> Iterator[Mistake]:
+def _check_search(search: SearchSettings, bases: Sequence[Variant]) -> Iterator[Mistake]:
     from muster.rules.search_space import find_missing_package
 
-    lacks, how = find_missing_package(search.get("sampler", "tpe"))
+    lacks, how = find_missing_package(search.sampler)
     if lacks:
-        place = "loop.search.sampler" if lacks != "optuna" and "sampler" in search else "loop.search"
+        place = "loop.search.sampler" if lacks != "optuna" else "loop.search"
         yield Mistake(f"loop.search needs the package {lacks}, which is not installed", path=place, hint=how)
-    space = read_search_space(search["space"])
     told: set[tuple[str, str]] = set()
     for base in bases:
-        for each in _find_space_misfits(space, base):
+        for each in _find_space_misfits(search.space, base):
             if (each.path, each.message) not in told:
                 told.add((each.path, each.message))
                 yield each
@@ -165,11 +164,9 @@ class _EditTrial:
     reshapes: bool  # it makes keys or kinds that no base has: a later config may take what no base takes
 
 
-def _check_rules_on_bases(
-    loop: Mapping[str, Any], settings: LoopSettings, bases: Sequence[Variant]
-) -> Iterator[Mistake]:
-    own = len(loop.get("rules") or ())
-    yield from _check_rule_names(settings.rules, own, loop.get("use") or "")
+def _check_rules_on_bases(loop: DeclaredLoop, settings: LoopSettings, bases: Sequence[Variant]) -> Iterator[Mistake]:
+    own = len(loop.rules)
+    yield from _check_rule_names(settings.rules, own, loop.use or "")
     configs = {
         each.name: parse_config(read_config_text(Path(each.config)), config_kind_of_file(each.config)) for each in bases
     }
@@ -177,7 +174,7 @@ def _check_rules_on_bases(
         return
     written = {f"loop.rules.{at}": rule.edit for at, rule in enumerate(settings.rules[:own])}
     ready = [rule.edit for rule in settings.rules[own:]]
-    if settings.default and loop.get("default"):
+    if settings.default and loop.default:
         written["loop.default"] = settings.default.edit
     elif settings.default:
         ready.append(settings.default.edit)
@@ -187,10 +184,10 @@ def _check_rules_on_bases(
     for each in trials:
         yield from _report_refused_edits(each, configs, sure=sure)
         yield from _report_idle_edits(each)
-    yield from _report_lacking_paths(loop.get("use") or "", of_ready, configs)
+    yield from _report_lacking_paths(loop.use or "", of_ready, configs)
 
 
-def _check_rule_names(rules: Sequence[Rule], own: int, use: str) -> Iterator[Mistake]:
+def _check_rule_names(rules: Sequence[LoopRule], own: int, use: str) -> Iterator[Mistake]:
     for each in find_rule_mistakes(rules):
         at = each.at or 0
         if at < own:

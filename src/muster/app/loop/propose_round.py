@@ -31,7 +31,7 @@ from muster.model.errors import MusterError, UsageError
 from muster.model.variant import VARIANT_AXIS, Variant, add_variants_to_campaign
 from muster.rules.config_paths import UnreadableConfig, config_kind_of_file
 from muster.rules.edit_config import digest_config, parse_config
-from muster.rules.loop_settings import LoopSettings, parse_loop_settings
+from muster.rules.loop_settings import LoopSettings, resolve_loop_settings
 from muster.rules.proposal_rules import Ruling
 from muster.rules.rank_variants import TriedVariant, VariantRun
 from muster.text.sentences import format_count
@@ -42,7 +42,7 @@ def loop_settings_of_status(status: Status) -> LoopSettings:
     if loop is None:
         hint = "declare `loop:` in campaign.yaml; `muster init loop` shows one"
         raise UsageError("this campaign has no loop", hint=hint)
-    return parse_loop_settings(loop)
+    return resolve_loop_settings(loop)
 
 
 # -- what was tried

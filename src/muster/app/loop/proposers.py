@@ -16,6 +16,7 @@ from muster.app.campaign.proposer_function import ProposerFunction
 from muster.app.loop.next_round import NextRound
 from muster.app.loop.search_proposer import seed_from_parts
 from muster.files.atomic_write import make_private_folder, write_atomically
+from muster.model.campaign import LoopDefault, LoopRule
 from muster.model.errors import MusterError
 from muster.model.variant import Variant
 from muster.rules.config_paths import format_config_path, value_at_place
@@ -23,7 +24,7 @@ from muster.rules.edit_config import differing_places, parse_config, show_config
 from muster.rules.evaluate_expressions import MetricSummaries
 from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import metric_summary_as_json
-from muster.rules.proposal_rules import DefaultEdits, Rule, Ruling, evaluate_rules, outcome_of_edits
+from muster.rules.proposal_rules import Ruling, evaluate_rules, outcome_of_edits
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, score_variant
 
@@ -149,8 +150,8 @@ def _lineage_entry(each: Variant) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RuleProposer:
-    rules: tuple[Rule, ...]
-    default: DefaultEdits | None = None
+    rules: tuple[LoopRule, ...]
+    default: LoopDefault | None = None
 
     def propose(self, board: ProposerInput) -> Proposals:
         if not self.rules and not self.default:

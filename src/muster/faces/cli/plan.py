@@ -69,8 +69,8 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         told = f"{format_count(found.mistakes, 'mistake')} that {'keeps' if found.mistakes == 1 else 'keep'}"
         yield paint_text(f"`muster check` finds {told} `muster up` from starting any of it", "red")
     loop = status.state.campaign.loop
-    if loop and int(loop.get("rounds", 1)) > 1:
-        yield f"rounds: {loop['rounds']} at most; what each further one runs is proposed when the last one is over"
+    if loop and loop.rounds > 1:
+        yield f"rounds: {loop.rounds} at most; what each further one runs is proposed when the last one is over"
     yield f"expected: {_format_estimate(found)}"
     if found.status.spending:
         from muster.faces.cli.common.money_line import money_line
