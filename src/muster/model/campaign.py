@@ -410,7 +410,7 @@ class Campaign:
     decision: DeclaredDecision | None = None
     report: DeclaredReport | None = None
     loop: DeclaredLoop | None = None
-    gates: Mapping[str, Any] | None = None  # as written: read by later rooms
+    gates: Mapping[str, DeclaredGate] | None = None
     notify: tuple[str | Mapping[str, object], ...] = ()  # as written: of channels that none knows, too
     finish: DeclaredFinish | None = None
     log_max: int | None = None  # bytes of each log of an attempt, beyond which its middle is cut out

@@ -17,7 +17,6 @@ from muster.model.campaign import (
     ProgressKind,
     TakenAt,
     WandbSettings,
-    section_as_written,
 )
 from muster.spec.field_kinds import CommandWords, build_section
 from muster.spec.lint_context import written_values
@@ -43,7 +42,7 @@ def build_campaign(model: CampaignFile, document: YamlDocument, folder: str) -> 
         decision=decision,
         report=build_section(model.report),
         loop=build_section(model.loop),
-        gates=section_as_written(build_section(model.gates)) or None,
+        gates=build_section(model.gates) or None,
         notify=build_section(model.notify),
         finish=build_section(model.finish),
         log_max=model.logs.max if model.logs else None,

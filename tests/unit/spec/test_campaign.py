@@ -70,7 +70,7 @@ def test_the_example_of_the_interface() -> None:
     assert found.loop is not None
     assert found.loop.stop == LoopStop(no_gain=2)
     assert found.gates is not None
-    assert found.gates["penalty"]["tolerance"] == {"default": 2, "main": 3}
+    assert found.gates["penalty"].tolerance == {"default": 2, "main": 3}
     assert found.finish is not None
     assert found.finish.run == ("rclone copy reports remote:sprint",)
 

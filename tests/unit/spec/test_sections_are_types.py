@@ -92,6 +92,8 @@ def test_sections_of_0_1_without_newer_keys_are_read() -> None:
     assert (found.loop.rounds, found.loop.stop.no_gain) == (1, None)
     assert found.finish is not None
     assert (found.finish.run, found.finish.countdown, found.finish.others) == (("copy",), 60.0, "wait")
+    assert found.gates is not None
+    assert found.gates["rise"].read.place == ("csv", "a.csv")
 
 
 def test_keys_without_a_value_are_not_written(whole: Campaign) -> None:

@@ -8,10 +8,9 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from muster.app.campaign.run_configs import read_config_text
-from muster.model.campaign import Campaign, DeclaredLoop, LoopRule
+from muster.model.campaign import Campaign, DeclaredGate, DeclaredLoop, GateRules, LoopRule, section_as_written
 from muster.model.errors import Mistake
 from muster.model.variant import Variant
 from muster.rules.config_paths import ParsedConfig, config_kind_of_file
@@ -63,13 +62,13 @@ def find_gate_mistakes(campaign: Campaign, past: PastRows = lambda _: ()) -> Ite
 def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
     """Tail seeds that a schedule draws from, as the job would find them from its folder."""
     for name, gate in (campaign.gates or {}).items():
-        job = next((each for each in campaign.jobs if each.name == gate["job"]), None)
-        if not gate.get("schedule") or job is None:
+        job = next((each for each in campaign.jobs if each.name == gate.job), None)
+        if not gate.schedule or job is None:
             continue
         base = Path(job.cwd or root)
         lacking = [
             each
-            for each in dict.fromkeys(s.source for s in Schedule.of(gate["schedule"]).stages)
+            for each in dict.fromkeys(s.source for s in Schedule.of(gate.schedule).stages)
             if not (base / each).exists()
         ]
         if lacking:
@@ -77,20 +76,19 @@ def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
             yield Mistake(what, path=f"gates.{name}.schedule", hint=f"looked in {base}", level="warning")
 
 
-def facts_of_campaign_gate(campaign: Campaign, gate: Mapping[str, Any]) -> TrainingFacts:
-    """`gate`: as `spec` read it."""
-    steps = next((job.steps for job in campaign.jobs if job.name == gate["job"]), None)
+def facts_of_campaign_gate(campaign: Campaign, gate: DeclaredGate) -> TrainingFacts:
+    steps = next((job.steps for job in campaign.jobs if job.name == gate.job), None)
     return facts_of_gate_section(gate, steps)
 
 
-def facts_of_gate_section(rules: Mapping[str, Any], steps: int | None = None) -> TrainingFacts:
+def facts_of_gate_section(rules: GateRules, steps: int | None = None) -> TrainingFacts:
     """A step of the job is taken for an iteration, unless the gate says how many of those there are."""
     return TrainingFacts(
-        GateSettings.of(rules),
-        Schedule.of(rules["schedule"]) if rules.get("schedule") else None,
-        Curriculum.of(rules["curriculum"]) if rules.get("curriculum") else None,
-        rules.get("iterations") or steps,
-        rules.get("every"),
+        GateSettings.of(section_as_written(rules)),
+        Schedule.of(rules.schedule) if rules.schedule else None,
+        Curriculum.of(rules.curriculum) if rules.curriculum else None,
+        rules.iterations or steps,
+        rules.every,
     )
 
 
