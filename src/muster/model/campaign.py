@@ -6,12 +6,56 @@ A section has the keys of the file, in the order of the reference: `builds=` of 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
+from typing import Any, ClassVar, Literal, NoReturn, dataclass_transform
 
 Scalar = str | int | float | bool
 Better = Literal["higher", "lower"]
 ProgressKind = Literal["jsonl", "csv", "wandb", "tensorboard", "stdout", "files", "checkpoint"]
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Section:
+    """A frozen dataclass whose methods are not compiled: compiling those of all sections takes a command 8 ms."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        cls.__doc__ = cls.__doc__ or cls.__name__  # else `dataclass` makes a signature, which takes as long again
+        dataclass(init=False, repr=False, eq=False)(cls)
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        names: tuple[str, ...] = getattr(self, "__match_args__", ())
+        given = dict(zip(names, values, strict=False)) | named
+        known = self.__dataclass_fields__
+        if len(given) < len(values) + len(named) or not given.keys() <= known.keys():
+            raise TypeError(f"{type(self).__name__} takes {', '.join(known)}, and each once")
+        for name, each in known.items():
+            value = given.get(name, each.default)
+            if value is MISSING:
+                if not callable(each.default_factory):
+                    raise TypeError(f"{type(self).__name__} lacks {name}")
+                value = each.default_factory()
+            object.__setattr__(self, name, value)
+
+    def key_values(self) -> tuple[tuple[str, Any], ...]:
+        """In the order of the file."""
+        return tuple((name, getattr(self, name)) for name in self.__dataclass_fields__)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.key_values())})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Section) and type(self) is type(other) and self.key_values() == other.key_values()
+
+    def __hash__(self) -> int:
+        return hash(self.key_values())
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise FrozenInstanceError(f"{type(self).__name__}.{name} can't be changed")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise FrozenInstanceError(f"{type(self).__name__}.{name} can't be deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +78,7 @@ class Axis:
     values: tuple[AxisValue, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(Section):
     """Where runs may go. `gpus` None means auto: all that nobody else uses."""
 
     gpus: tuple[int, ...] | None = None
@@ -43,8 +86,7 @@ class Slots:
     cpus: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class Money:
+class Money(Section):
     price: float = 0.0  # for one hour of `per`
     currency: str = "CNY"
     per: Literal["gpu", "machine"] = "gpu"
@@ -54,8 +96,7 @@ class Money:
     at_cap: Literal["hold", "stop"] = "hold"
 
 
-@dataclass(frozen=True, slots=True)
-class WandbSettings:
+class WandbSettings(Section):
     """How runs use W&B. Without a mode: offline, unless the environment of `up` says otherwise."""
 
     folder: str  # absolute: its cache
@@ -64,8 +105,7 @@ class WandbSettings:
     project: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class SlotUse:
+class SlotUse(Section):
     """Slots one cell takes. Both None: one slot of the campaign's kind."""
 
     gpu: int | None = None
@@ -78,8 +118,7 @@ class SlotUse:
         return gpu, cpu
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredProgress:
+class DeclaredProgress(Section):
     kind: ProgressKind
     path: str  # relative to the output, may be a glob; for stdout the regex
     step: str | None = None  # key or column that holds the step
@@ -87,20 +126,17 @@ class DeclaredProgress:
     scale: float = 1.0  # logged step x scale = the job's step
 
 
-@dataclass(frozen=True, slots=True)
-class StepProof:
+class StepProof(Section):
     min: str  # a template: "{steps}" or a number
     within: float = 0.0  # share of `min` that may be missing: 2% is 0.02
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointProof:
+class CheckpointProof(Section):
     path: str
     saved_after: float = 0.0  # share of the run: 90% is 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class Proof:
+class Proof(Section):
     """What turns exit 0 into DONE. Empty: exit 0 is enough."""
 
     step: StepProof | None = None
@@ -111,21 +147,18 @@ class Proof:
         return bool(self.step or self.checkpoint or self.files)
 
 
-@dataclass(frozen=True, slots=True)
-class BestOf:
+class BestOf(Section):
     """Where another result is best: there a value is taken, or a checkpoint chosen."""
 
     best: str  # a result
     better: Better | None = None  # of that result, where the decision says it
 
 
-@dataclass(frozen=True, slots=True)
-class TakenAt:
+class TakenAt(Section):
     at: BestOf
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredResult:
+class DeclaredResult(Section):
     name: str
     kind: Literal["json", "jsonl", "csv", "npz", "stdout"]
     path: str
@@ -169,16 +202,14 @@ class Job:
         return bool(self.proof or self.results)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrimaryMetric:
+class PrimaryMetric(Section):
     metric: str  # a result
     split: str | None = None
     job: str | None = None  # that measures it, where several do
-    better: Better
+    better: Better = field(kw_only=True)
 
 
-@dataclass(frozen=True, slots=True)
-class MetricLimit:
+class MetricLimit(Section):
     """What a config must keep to be feasible: at most `max`, or at least `min`."""
 
     metric: str
@@ -197,8 +228,7 @@ class MetricLimit:
         return "higher" if self.max is None else "lower"
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredDecision:
+class DeclaredDecision(Section):
     primary: PrimaryMetric
     baseline: str  # a value of the axis `config`
     limit: MetricLimit | None = None
@@ -222,23 +252,20 @@ class DeclaredDecision:
         return limit | {self.primary.metric: self.primary.better}
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredReport:
+class DeclaredReport(Section):
     columns: tuple[str, ...] = ()  # SPLIT/RESULT or JOB/RESULT
     documents: tuple[str, ...] = ()  # files whose bound numbers are kept up to date
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopKeep:
+class LoopKeep(Section):
     """Which runs the next round builds on."""
 
     top: int | None = None  # how many; None: all of the last round
-    by: str  # an expression
+    by: str = field(kw_only=True)  # an expression
     better: Better = "higher"
 
 
-@dataclass(frozen=True, slots=True)
-class LoopRule:
+class LoopRule(Section):
     when: str  # a condition
     edit: tuple[str, ...]
     reason: str
@@ -252,16 +279,14 @@ class LoopRule:
         return self.name or f"{self.when} -> {', '.join(self.edit)}"
 
 
-@dataclass(frozen=True, slots=True)
-class LoopDefault:
+class LoopDefault(Section):
     """What is proposed where no rule has anything to propose."""
 
     edit: tuple[str, ...]
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SearchDimension:
+class SearchDimension(Section):
     """What one path of the config may be: a range, or values."""
 
     low: int | float | None = None
@@ -271,29 +296,25 @@ class SearchDimension:
     values: tuple[Scalar, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LoopSearch:
+class LoopSearch(Section):
     space: Mapping[str, SearchDimension]
     sampler: Literal["tpe", "gp", "random"] = "tpe"
     trials_per_round: int = 4
     seed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LoopStop:
+class LoopStop(Section):
     no_gain: int | None = None  # rounds
     target: str | None = None  # a condition: one run that meets it ends the loop
 
 
-@dataclass(frozen=True, slots=True)
-class LoopPrune:
+class LoopPrune(Section):
     key: str | None = None  # None: the one that `keep: {by}` is about
     after: int = 0  # a run is left alone until it has come that far
     least: int = 4  # others that must have come as far
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredLoop:
+class DeclaredLoop(Section):
     job: str
     base: tuple[str, ...]  # files, globs, or @LIST
     rounds: int = 1
@@ -309,8 +330,7 @@ class DeclaredLoop:
     prune: LoopPrune | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GateSource:
+class GateSource(Section):
     """The metric stream that a gate reads: one of the first four says of what kind it is, and where."""
 
     jsonl: str | None = None
@@ -326,8 +346,7 @@ class GateSource:
         return next((kind, path) for kind, path in known if path)
 
 
-@dataclass(frozen=True, slots=True)
-class GateBounds:
+class GateBounds(Section):
     min: float | None = None
     max: float | None = None
     above: float | None = None
@@ -335,22 +354,19 @@ class GateBounds:
     window: str | None = None  # what the last values are taken over: `median 4`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GateCriterion(GateBounds):
-    key: str
+    key: str = field(kw_only=True)
     by_stage: Mapping[str, GateBounds] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class GateFreeze:
+class GateFreeze(Section):
     """Steps after a change in which nothing is decided."""
 
     advance: int = 0
     fall_back: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class GateRules:
+class GateRules(Section):
     """What a gate decides by. `schedule` and `curriculum`: as written, in the notation or as mappings of `stages`."""
 
     stage: str | None = None  # the key that holds the stage's name
@@ -368,16 +384,14 @@ class GateRules:
     phases: int | None = None  # None: no last one
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredGate(GateRules):
-    job: str
-    read: GateSource
+    job: str = field(kw_only=True)
+    read: GateSource = field(kw_only=True)
     act: Literal["notify", "stop", "prune"] = "notify"
     lets: tuple[str, ...] = ()  # jobs that start only where the gate has opened
 
 
-@dataclass(frozen=True, slots=True)
-class DeclaredFinish:
+class DeclaredFinish(Section):
     report: bool = False
     docs: bool = False
     run: tuple[str, ...] = ()
@@ -389,9 +403,8 @@ class DeclaredFinish:
 
 def section_as_written(section: object) -> Any:
     """As JSON and YAML have it, and as snapshots hold it: keys without a value are left out."""
-    if is_dataclass(section):
-        written = ((each.name, getattr(section, each.name)) for each in fields(section))
-        return {name: section_as_written(value) for name, value in written if value is not None}
+    if isinstance(section, Section):
+        return {name: section_as_written(value) for name, value in section.key_values() if value is not None}
     if isinstance(section, Mapping):
         return {key: section_as_written(value) for key, value in section.items()}
     return [section_as_written(each) for each in section] if isinstance(section, list | tuple) else section

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 from collections.abc import Iterator
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, FrozenInstanceError, asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import msgspec
 import pytest
 
 from muster.files.campaign_snapshots import StoredSnapshot, load_campaign_snapshot, save_snapshot
-from muster.model.campaign import Campaign, section_as_written
+from muster.model.campaign import BestOf, Campaign, LoopStop, MetricLimit, TakenAt, section_as_written
 from muster.spec import read_campaign
 from muster.spec.field_kinds import FileModel, build_section
 from muster.spec.model_campaign import CampaignFile
@@ -99,3 +101,29 @@ def test_sections_of_0_1_without_newer_keys_are_read() -> None:
 def test_keys_without_a_value_are_not_written(whole: Campaign) -> None:
     for name in SHORT:
         assert None not in values_without(section_as_written(getattr(whole, name)))
+
+
+def test_a_section_is_a_frozen_dataclass_in_all_but_its_start() -> None:
+    limit = MetricLimit("cost", split="ood", max=25.0)
+    assert limit == MetricLimit(metric="cost", split="ood", max=25.0) != replace(limit, max=24.0)
+    assert (repr(limit), len({limit, replace(limit)})) == (
+        "MetricLimit(metric='cost', split='ood', job=None, max=25.0, min=None, cap=None)", 1
+    )  # fmt: skip
+    assert asdict(TakenAt(BestOf("score", "lower"))) == {"at": {"best": "score", "better": "lower"}}
+    assert pickle.loads(pickle.dumps(limit)) == copy.deepcopy(limit) == limit
+    with pytest.raises(FrozenInstanceError):
+        limit.max = 3.0  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del limit.max
+    assert limit.max == 25.0
+    for wrong in ({}, {"metric": "a", "nax": 3}):
+        with pytest.raises(TypeError):
+            MetricLimit(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        MetricLimit("cost", metric="cost")  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        LoopStop(1, "x > 1", 3)  # type: ignore[call-arg]
+    first, second = (
+        msgspec.json.decode(text, type=MetricLimit) for text in (b'{"metric":"a","max":1}', b'{"max":1,"metric":"a"}')
+    )
+    assert (first, repr(first), hash(first)) == (second, repr(second), hash(second))
