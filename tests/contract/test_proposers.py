@@ -15,9 +15,8 @@ from muster.app.campaign.proposer_function import ProposerFunction
 from muster.app.loop.next_round import plan_next_round
 from muster.app.loop.proposers import FunctionProposer, RuleProposer
 from muster.app.loop.search_proposer import SearchProposer
-from muster.model.campaign import LoopDefault, LoopRule
+from muster.model.campaign import DeclaredLoop, LoopDefault, LoopKeep, LoopRule
 from muster.rules.edit_config import digest_config, edit_config_text
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.proposal_rules import Ruling, outcome_of_edits
 from muster.rules.proposer import FakeProposer, Proposals, Proposer, ProposerInput
 from muster.rules.search_space import Dimension, SearchSettings
@@ -128,7 +127,7 @@ def test_what_was_asked_is_left_as_it_is(make: Make, tmp_path: Path) -> None:
 
 def test_rounds_never_try_a_config_twice(make: Make, tmp_path: Path) -> None:
     """Four rounds, each scored, through what carries rounds out."""
-    settings = LoopSettings("train", 9, per_run=3, by='last("loss")', better="lower")
+    settings = DeclaredLoop("train", (), 9, 3, keep=LoopKeep(by='last("loss")', better="lower"))
     known = [tried("a", 0.5)]
     for number in range(2, 6):
         asked = board(*known)

@@ -329,6 +329,24 @@ class DeclaredLoop(Section):
     stop: LoopStop = LoopStop()
     prune: LoopPrune | None = None
 
+    @property
+    def top(self) -> int | None:
+        return self.keep.top if self.keep else None
+
+    @property
+    def by(self) -> str:
+        """The expression that ranks; "": nothing does."""
+        return self.keep.by if self.keep else ""
+
+    @property
+    def better(self) -> Better:
+        return self.keep.better if self.keep else "higher"
+
+    @property
+    def per_run(self) -> int:
+        """Proposals from each run at most."""
+        return self.search.trials_per_round if self.search else self.variants_per_run
+
 
 class GateSource(Section):
     """The metric stream that a gate reads: one of the first four says of what kind it is, and where."""

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.app.loop.loop_facts import LoopFacts, LoopReportContext, LoopRunPlace, gather_loop_facts
-from muster.model.campaign import Campaign, Job, LoopDefault, LoopRule
+from muster.model.campaign import Campaign, DeclaredLoop, Job, LoopDefault, LoopKeep, LoopRule
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.variant import LoopRecord, Variant
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import Summarizer, Summary
 from muster.rules.rank_variants import TriedVariant, VariantRun
 
@@ -22,9 +21,9 @@ LITTLE = LoopRule(
 )
 LARGE = LoopRule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradient norm too large", name="large_gradient")
 NEVER = LoopRule('missing("ot.pi_sum")', ("lr@mul=1.1",), "no mass was logged")
-SETTINGS = LoopSettings(
-    "train", 3, rules=(LITTLE, LARGE, NEVER), default=LoopDefault(("ot.lambda@mul=0.9",), "mild OT"),
-    by='last("train.l1")', better="lower",
+KEEP = LoopKeep(by='last("train.l1")', better="lower")
+SETTINGS = DeclaredLoop(
+    "train", (), 3, rules=(LITTLE, LARGE, NEVER), default=LoopDefault(("ot.lambda@mul=0.9",), "mild OT"), keep=KEEP
 )  # fmt: skip
 
 
@@ -53,7 +52,7 @@ def tried(name: str, number: int, runs: Sequence[VariantRun], **more: Any) -> Tr
 
 
 def facts(
-    all_tried: Sequence[TriedVariant], settings: LoopSettings = SETTINGS, *, language: str = "en", stopped: str = "",
+    all_tried: Sequence[TriedVariant], settings: DeclaredLoop = SETTINGS, *, language: str = "en", stopped: str = "",
     busy: bool = True, urls: dict[str, str] | None = None,
 ) -> LoopFacts:  # fmt: skip
     newest = max(each.variant.round for each in all_tried)

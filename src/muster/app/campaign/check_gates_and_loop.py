@@ -22,7 +22,7 @@ from muster.rules.edit_config import (
     show_config_value,
 )
 from muster.rules.edits import describe_value_kind, parse_edit
-from muster.rules.loop_settings import LoopSettings, resolve_loop_settings
+from muster.rules.loop_settings import add_ready_rules
 from muster.rules.proposal_rules import find_rule_mistakes
 from muster.rules.search_space import (
     Dimension,
@@ -30,6 +30,7 @@ from muster.rules.search_space import (
     SpaceMisfit,
     fit_writable_space,
     locate_config_in_space,
+    resolve_search_settings,
 )
 from muster.stages.contradictions import NOTE, TrainingFacts, find_contradictions
 from muster.stages.gate_settings import GateSettings
@@ -99,15 +100,15 @@ BaseConfigs = Mapping[str, ParsedConfig]  # of the bases, by name
 def find_proposer_mistakes(loop: DeclaredLoop | None, bases: Sequence[Variant], root: Path) -> Iterator[Mistake]:
     if not loop:
         return
-    settings = resolve_loop_settings(loop)
-    if settings.search:
-        yield from _check_search(settings.search, bases)
+    if loop.search:
+        yield from _check_search(resolve_search_settings(loop.search), bases)
     if loop.propose:
         from muster.app.campaign.proposer_function import ProposerFunction
 
         what, hint = ProposerFunction(loop.propose, root).mistake()
         if what:
             yield Mistake(what, path="loop.propose", hint=hint)
+    settings = add_ready_rules(loop)
     if settings.rules or settings.default:
         yield from _check_rules_on_bases(loop, settings, bases)
 
@@ -162,7 +163,7 @@ class _EditTrial:
     reshapes: bool  # it makes keys or kinds that no base has: a later config may take what no base takes
 
 
-def _check_rules_on_bases(loop: DeclaredLoop, settings: LoopSettings, bases: Sequence[Variant]) -> Iterator[Mistake]:
+def _check_rules_on_bases(loop: DeclaredLoop, settings: DeclaredLoop, bases: Sequence[Variant]) -> Iterator[Mistake]:
     own = len(loop.rules)
     yield from _check_rule_names(settings.rules, own, loop.use or "")
     configs = {
