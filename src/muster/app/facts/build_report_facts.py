@@ -293,7 +293,7 @@ def _main_table_columns(campaign: Campaign, heads: ColumnHeads, plan: DecisionPl
 
 
 def _build_declared_metrics(campaign: Campaign, plan: DecisionPlan | None, changed_at: int) -> DeclaredMetrics:
-    best = plan.checkpoint.partition("best by ")[2] if plan else ""
+    best = campaign.decision.best_by if campaign.decision else ""
     asked = jobs_behind_results(campaign)
     needed = {need for job in campaign.jobs if job.name in asked for need in job.needs}
     training = frozenset(result.name for job in campaign.jobs if job.name in needed for result in job.results)
