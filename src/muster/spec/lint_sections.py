@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from muster.model.campaign import Campaign
-from muster.model.errors import Mistake
 from muster.model.variant import BASE, DEFAULT, PERSON, SEARCH
 from muster.rules.config_paths import PathError, parse_config_path
 from muster.rules.edits import EditError, parse_edit
@@ -17,7 +15,6 @@ from muster.spec.lint_jobs import SHELL_WORDS
 from muster.spec.model_decision_loop_finish import Limit, Loop, Primary, Prune, Search
 from muster.spec.yaml_tree import NodePath, shorten_text
 from muster.text.command_template import list_placeholders, split_shell_words
-from muster.text.sentences import format_count
 
 KEEP_HINT = 'add `keep: {by: last("eval/loss"), better: lower}`'
 PROPOSER_KEYS = {"rules": ("use", "rules", "default"), "a search": ("search",), "a function": ("propose",)}
@@ -66,30 +63,6 @@ def _lint_decision(lint: LintContext) -> None:
     best = None if isinstance(decision.checkpoint, str) else decision.checkpoint.best
     if best is not None and best not in lint.results():
         lint.unknown(("decision", "checkpoint", "best"), f"no job has a result '{best}'", best, list(lint.results()))
-
-
-def warn_exact_test_cannot_veto(campaign: Campaign) -> Iterator[Mistake]:
-    """Where the exact permutation test can only inform: so few seeds allow no p that small."""
-    decision = campaign.decision
-    axes = {axis.name: len(axis.values) for axis in campaign.axes}
-    seeds, candidates = axes.get("seed", 0), axes.get("config", 0) - 1
-    if decision is None or seeds < 2 or candidates < 1:
-        return
-    from muster.stats.decision_procedure import DecisionProcedure, exact_test_can_veto
-    from muster.stats.samples import least_permutation_p  # numpy: nobody pays for it who declares no decision
-
-    declared = DecisionProcedure(decision.baseline, alpha=decision.alpha, looks=decision.looks)
-    least = least_permutation_p(seeds, seeds)
-    if exact_test_can_veto(declared, seeds, candidates):
-        return
-    looks, asked = len(declared.looks), declared.alpha_a_look / candidates
-    with_ = f"{format_count(seeds, 'seed')}, {format_count(candidates, 'candidate')} and {format_count(looks, 'look')}"
-    why = f" (its smallest is {least:.3g})" if least is not None else " (it is not run on so many)"
-    yield Mistake(
-        f"with {with_} the permutation test can't reach p <= {asked:.3g}{why}: it informs and does not veto",
-        path="decision",
-        level="note",
-    )
 
 
 def _lint_metric(lint: LintContext, path: NodePath, asked: Primary | Limit) -> None:

@@ -41,7 +41,7 @@ from muster.model.campaign import Campaign
 from muster.model.errors import CampaignInvalid, Mistake, MusterError
 from muster.readers.gate_traces import rows_of_past_runs
 from muster.readers.source_code import CodeState, read_code_state
-from muster.spec.lint_sections import warn_exact_test_cannot_veto
+from muster.spec.lint_exact_test import warn_exact_test_cannot_veto
 from muster.spec.read_yaml import locate_mistakes
 
 PREFLIGHT_RECORD = "preflight.json"
