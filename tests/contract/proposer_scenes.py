@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.app.loop.next_round import make_proposer_board
+from muster.model.campaign import DeclaredLoop, LoopKeep
 from muster.model.variant import LoopRecord, Variant
 from muster.rules.edit_config import digest_config
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import Summarizer, Summary
 from muster.rules.proposer import ProposerInput
 from muster.rules.rank_variants import TriedVariant, VariantRun
@@ -48,7 +48,7 @@ def tried(name: str, *losses: float | None, number: int = 1, made: Any = None, *
 
 
 def board(*all_tried: TriedVariant, top: int | None = None, better: str = "lower") -> ProposerInput:
-    settings = LoopSettings("train", 9, top=top, by=BY, better=better)
+    settings = DeclaredLoop("train", (), 9, keep=LoopKeep(top=top, by=BY, better=better))
     return make_proposer_board(record(all_tried), list(all_tried), settings)
 
 

@@ -26,7 +26,7 @@ from muster.engine.ports.extension import (
     StopRequest,
 )
 from muster.hosts.local.step_executor import LocalStepExecutor
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredGate, GateSource, Job
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.decision import Decision
 
@@ -75,7 +75,9 @@ def test_a_lazy_one_is_loaded_once_and_only_where_it_is_needed() -> None:
     lazy = LazyObserver(lambda campaign: bool(campaign.gates), load)
     assert lazy.observe(PLAIN, polling=True) == NOTHING_OBSERVED
     assert loaded == []
-    gated = replace(PLAIN, campaign=replace(PLAIN.campaign, gates={"rise": {}}))
+    gated = replace(
+        PLAIN, campaign=replace(PLAIN.campaign, gates={"rise": DeclaredGate(job="train", read=GateSource(csv="a.csv"))})
+    )
     assert lazy.observe(gated, polling=True).decisions == [NEWS]
     lazy.observe(gated, polling=False)
     assert [each.asked for each in loaded] == [["observe polling", "observe"]]

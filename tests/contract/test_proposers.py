@@ -15,9 +15,9 @@ from muster.app.campaign.proposer_function import ProposerFunction
 from muster.app.loop.next_round import plan_next_round
 from muster.app.loop.proposers import FunctionProposer, RuleProposer
 from muster.app.loop.search_proposer import SearchProposer
+from muster.model.campaign import DeclaredLoop, LoopDefault, LoopKeep, LoopRule
 from muster.rules.edit_config import digest_config, edit_config_text
-from muster.rules.loop_settings import LoopSettings
-from muster.rules.proposal_rules import DefaultEdits, Rule, Ruling, outcome_of_edits
+from muster.rules.proposal_rules import Ruling, outcome_of_edits
 from muster.rules.proposer import FakeProposer, Proposals, Proposer, ProposerInput
 from muster.rules.search_space import Dimension, SearchSettings
 
@@ -41,8 +41,8 @@ Make = Callable[[Path], Proposer]
 
 def rules(root: Path) -> Proposer:
     return RuleProposer(
-        (Rule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),),
-        DefaultEdits(("ot.window@add=1",), "mild"),
+        (LoopRule('last("loss") > 0.1', ("optimizer.lr@mul=0.5",), "too large"),),
+        LoopDefault(("ot.window@add=1",), "mild"),
     )
 
 
@@ -127,7 +127,7 @@ def test_what_was_asked_is_left_as_it_is(make: Make, tmp_path: Path) -> None:
 
 def test_rounds_never_try_a_config_twice(make: Make, tmp_path: Path) -> None:
     """Four rounds, each scored, through what carries rounds out."""
-    settings = LoopSettings("train", 9, per_run=3, by='last("loss")', better="lower")
+    settings = DeclaredLoop("train", (), 9, 3, keep=LoopKeep(by='last("loss")', better="lower"))
     known = [tried("a", 0.5)]
     for number in range(2, 6):
         asked = board(*known)

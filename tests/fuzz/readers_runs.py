@@ -49,7 +49,7 @@ from muster.engine.judge.log_clues import (
     read_log_clues,
 )
 from muster.engine.judge.log_notices import clean_log_lines, lines_show_progress
-from muster.model.campaign import Axis, AxisValue, Campaign, DeclaredResult, Job
+from muster.model.campaign import Axis, AxisValue, Campaign, DeclaredResult, GateSource, Job
 from muster.model.errors import MusterError
 from muster.readers import attempt_facts, gate_traces
 from muster.readers.checkpoints.arrays import PickleNotPlain
@@ -266,7 +266,7 @@ def _sniffs(path: Path) -> object:
 
 def _gate(kind: str) -> Callable[[Path], object]:
     def read(path: Path) -> object:
-        stream = open_gate_stream({kind: path.name, "step": "iteration"}, "stage", str(path.parent))
+        stream = open_gate_stream(GateSource(**{kind: path.name}, step="iteration"), "stage", str(path.parent))
         return stream.look(), stream.rest(), stream.look()
 
     return read

@@ -204,7 +204,7 @@ def _made(path: Path) -> object:
 
 def _bases(path: Path) -> object:
     (path.parent / "a.yaml").write_text("lr: 1\n")
-    return find_base_variants({"base": [f"@{path.name}", path.name]}, path.parent)
+    return find_base_variants([f"@{path.name}", path.name], path.parent)
 
 
 # -- command lines

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
-from typing import Any
 
 from muster.engine.plan.scheduling import slots_needed
 from muster.model.campaign import (
     Axis,
     AxisValue,
     Campaign,
+    DeclaredFinish,
     DeclaredProgress,
     Job,
     Money,
@@ -56,10 +56,10 @@ def make_campaign(rng: random.Random) -> Made:
     return Made(whole, habits, round(poll), lasts)
 
 
-def _finish(campaign: Campaign) -> dict[str, Any] | None:
+def _finish(campaign: Campaign) -> DeclaredFinish | None:
     """Some ask for a power-off at the end. Drawn apart, as the budget is."""
     own = random.Random(f"finish of {campaign!r}")
-    return {"shutdown": True, "countdown": own.choice((0.0, 60.0))} if own.random() < 0.4 else None
+    return DeclaredFinish(shutdown=True, countdown=own.choice((0.0, 60.0))) if own.random() < 0.4 else None
 
 
 def _money(campaign: Campaign, habits: dict[str, Habit]) -> Money | None:

@@ -27,20 +27,20 @@ def root(tmp_path: Path) -> Path:
 
 
 def names(root: Path, *written: str) -> list[str]:
-    found, mistakes = find_base_variants({"base": list(written)}, root)
+    found, mistakes = find_base_variants(written, root)
     assert mistakes == []
     return [each.name for each in found]
 
 
 def said(root: Path, *written: str) -> list[str]:
-    found = find_base_variants({"base": list(written)}, root)[1]
+    found = find_base_variants(written, root)[1]
     return [f"{each.path}: {each.message} ({each.hint})" for each in found]
 
 
 def test_files_globs_and_lists_each_once(root: Path) -> None:
     (root / "next.txt").write_text("# round 2\n\nconfigs/b.json\nbase.yaml\n")
     assert names(root, "configs/b.json", "configs/*.json", "@next.txt") == ["b", "a", "base"]
-    (found,), _ = find_base_variants({"base": ["base.yaml"]}, root)
+    (found,), _ = find_base_variants(["base.yaml"], root)
     assert (found.config, found.round, found.parent) == (str(root / "base.yaml"), 1, None)
     assert found.digest == digest_config({"lr": 0.1})
 
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_config_is_none(root: Path) -> None:
 
 
 def taken(root: Path, *written: str) -> LoopRecord:
-    found, _ = find_base_variants({"base": list(written)}, root)
+    found, _ = find_base_variants(written, root)
     return LoopRecord(copy_base_variants(found, LoopRecord(), root).variants, 1)
 
 
@@ -122,7 +122,7 @@ def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
     record = taken(root, "configs/*.json")
     for name in ("a", "b"):
         (root / "configs" / f"{name}.json").write_text(f'{{"lr": 0.3, "name": "{name}"}}')
-    bases, _ = find_base_variants({"base": ["configs/*.json"]}, root)
+    bases, _ = find_base_variants(["configs/*.json"], root)
     found = copy_base_variants(bases, record, root, {"a": "it has a good run"})
     assert [(each.name, each.digest) for each in found.mended] == [("b", digest_config({"lr": 0.3, "name": "b"}))]
     assert list(found.texts) == [found.mended[0].config]
@@ -136,7 +136,7 @@ def test_a_base_is_mended_where_nothing_rests_on_its_config(root: Path) -> None:
 def test_a_base_that_was_mended_into_another_is_not_run_again(root: Path) -> None:
     record = taken(root, "configs/*.json")
     (root / "configs/b.json").write_text((root / "configs/a.json").read_text())
-    bases, _ = find_base_variants({"base": ["configs/*.json"]}, root)
+    bases, _ = find_base_variants(["configs/*.json"], root)
     found = copy_base_variants(bases, record, root, {})
     assert (found.mended, found.variants) == ((), ())
     assert [each.message for each in found.warnings] == [

@@ -44,7 +44,7 @@ def campaign(text: str = TEXT) -> Campaign:
 NOW = campaign()
 KNOWN = {
     "now": NOW,
-    "noted": replace(NOW, decision={**(NOW.decision or {}), "notes": ["said later"]}),
+    "noted": replace(NOW, decision=NOW.decision and replace(NOW.decision, notes=("said later",))),
     "other": campaign(TEXT.replace("0.3", "0.1")),
     "read": campaign(TEXT.replace("key: score", "key: better")),
     "none": replace(NOW, decision=None),

@@ -34,7 +34,7 @@ from muster.engine.store.sqlite_store import SqliteStore
 from muster.files import campaign_snapshots
 from muster.model.attempt import Attempt, CellRecord, Outcome
 from muster.model.attempt_snapshot import AttemptSnapshot, ExitRecord
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredFinish, DeclaredReport, Job
 from muster.model.campaign_state import (
     CampaignState,
     FinishRecord,
@@ -55,7 +55,10 @@ DONE = Outcome(VerdictState.DONE)
 def world(wanted: Mapping[str, Any] | None = ALL, **more: Any) -> CampaignState:
     """Two cells, done unless somebody says otherwise."""
     campaign = Campaign(
-        "c", (), (Job("train", (), ("true",)), Job("plots", (), ("true",), needs=("train",))), finish=wanted
+        "c",
+        (),
+        (Job("train", (), ("true",)), Job("plots", (), ("true",), needs=("train",))),
+        finish=wanted and DeclaredFinish(**wanted),
     )
     cells = {
         cell.id: CellRecord(cell, at, attempts=(attempt(cell.id),))
@@ -125,7 +128,7 @@ def test_what_is_under_way_is_seen_to_its_end_first_whatever_it_is_for() -> None
     state = world()
     old = record(state, "run-2", ended=False, key="another state", n=4)
     assert next_finish_action(after(state, old)) == TendStep(old)
-    state.campaign = replace(state.campaign, finish={"run": ["copy a"]})
+    state.campaign = replace(state.campaign, finish=DeclaredFinish(run=("copy a",)))
     assert next_finish_action(state) == TendStep(old)
 
 
@@ -310,7 +313,7 @@ def test_what_is_bound(tmp_path: Path) -> None:
     (folder / "texts").mkdir(parents=True)
     (folder / "texts" / "ppt.md.muster.json").touch()
     assert not has_bound_documents(folder, state)
-    state.campaign = replace(state.campaign, report={"documents": ["texts/ppt.md"]})
+    state.campaign = replace(state.campaign, report=DeclaredReport(documents=("texts/ppt.md",)))
     assert has_bound_documents(folder, state)
 
 

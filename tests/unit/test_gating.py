@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +13,7 @@ import pytest
 from muster.app.gates.gate_watcher import GateProgress, WatchedGate, unrecorded_gate_events
 from muster.engine.controller.loop import ControllerLoop
 from muster.engine.ports.extension import Observation, ScriptedExtension
+from muster.model.campaign import GateSource
 from muster.model.campaign_state import GateRecord
 from muster.model.decision import Decision
 from muster.readers.gate_stream import open_gate_stream
@@ -22,7 +23,7 @@ from muster.stages.traces import EvaluationRow
 SETTINGS = GateSettings.of(
     {"success": [{"key": "x", "min": 1}], "failure": [{"key": "x", "below": 0.5}], "required": 2, "tolerance": 1}
 )
-READ: Mapping[str, Any] = {"jsonl": "evals.jsonl", "step": "iter"}
+READ = GateSource(jsonl="evals.jsonl", step="iter")
 
 
 def watch(folder: Path, earlier: Callable[[], list[EvaluationRow]] = list) -> WatchedGate:

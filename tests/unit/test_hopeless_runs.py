@@ -18,7 +18,7 @@ from muster.app.loop.run_pruning import FIND_PATIENCE_S, PRUNE_EVERY_S, Followed
 from muster.app.metrics import cell_history
 from muster.app.metrics.cell_history import AttemptTrace
 from muster.model.attempt import Attempt, CellRecord, Outcome
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredLoop, Job, LoopKeep, LoopPrune
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import list_campaign_cells
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
@@ -222,7 +222,7 @@ class World:
         self.root = root
         self.clock = Hands()
         self.pruning = RunPruner(self.places, self.clock)
-        self.prune = {"least": 1, **prune}
+        self.prune = LoopPrune(least=1, **prune)
         self.ended: dict[str, Outcome] = {}
         self.steps: int | None = None
         self.names: list[str] = []
@@ -240,9 +240,9 @@ class World:
         return traces([folder / "out", folder])
 
     def state(self) -> CampaignState:
-        keep = {"by": 'last("eval/loss")', "better": "lower"}
+        keep = LoopKeep(by='last("eval/loss")', better="lower")
         job = Job("train", (), ("x",), steps=self.steps)
-        plain = Campaign("c", (), (job,), loop={"job": "train", "keep": keep, "prune": self.prune})
+        plain = Campaign("c", (), (job,), loop=DeclaredLoop("train", (), keep=keep, prune=self.prune))
         record = LoopRecord(tuple(Variant(name, f"/c/{name}.json", 1, name) for name in self.names), 1)
         campaign = add_variants_to_campaign(plain, record.variants)
         cells = {}
@@ -275,9 +275,9 @@ def test_who_is_behind_the_others_is_hopeless(tmp_path: Path) -> None:
     }
     world.run("b", rows(9, 8, 0.5))
     assert world.look() == {}
-    world.prune = {"least": 1, "key": "other"}
+    world.prune = LoopPrune(least=1, key="other")
     assert world.look() == {}, "another rule begins anew"
-    world.prune = {"least": 1}
+    world.prune = LoopPrune(least=1)
     world.run("b", rows(9, 8))
     assert list(world.look()) == [("train/b", 1)]
 

@@ -11,18 +11,17 @@ import pytest
 
 from muster.app.loop.next_round import beats_beyond_noise, best_after_each_round, plan_next_round
 from muster.app.loop.proposers import RuleProposer
+from muster.model.campaign import DeclaredLoop, LoopDefault, LoopKeep, LoopRule, LoopStop
 from muster.model.variant import LoopRecord, Variant
 from muster.rules.edit_config import digest_config
-from muster.rules.loop_settings import LoopSettings, parse_loop_settings
+from muster.rules.loop_settings import add_ready_rules
 from muster.rules.metric_summary import Summarizer, Summary
-from muster.rules.proposal_rules import DefaultEdits, Rule
 from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, average_summaries, score_variant
 
-LITTLE = Rule('last("ot.pi_sum") < 0.05', ("reg@mul=1.5",), "mass too small", name="little")
-LARGE = Rule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradients too large", name="large")
-SETTINGS = LoopSettings(
-    "train", 3, rules=(LITTLE, LARGE), default=DefaultEdits(("lam@mul=0.9",), "mild"), by='last("eval.success")'
-)
+LITTLE = LoopRule('last("ot.pi_sum") < 0.05', ("reg@mul=1.5",), "mass too small", name="little")
+LARGE = LoopRule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradients too large", name="large")
+KEEP = LoopKeep(by='last("eval.success")')
+SETTINGS = DeclaredLoop("train", (), 3, rules=(LITTLE, LARGE), default=LoopDefault(("lam@mul=0.9",), "mild"), keep=KEEP)
 CONFIG = {"reg": 0.1, "lr": 0.01, "lam": 1.0}
 
 
@@ -53,7 +52,7 @@ def record(*all_tried: TriedVariant, stopped: str = "") -> LoopRecord:
     return LoopRecord(tuple(each.variant for each in all_tried), max(each.variant.round for each in all_tried), stopped)
 
 
-def step(*all_tried: TriedVariant, settings: LoopSettings = SETTINGS, most: int = 3) -> Any:
+def step(*all_tried: TriedVariant, settings: DeclaredLoop = SETTINGS, most: int = 3) -> Any:
     return plan_next_round(
         record(*all_tried), all_tried, settings, most, RuleProposer(settings.rules, settings.default)
     )
@@ -107,7 +106,9 @@ def test_what_was_tried_is_not_tried_again() -> None:
 
 
 def test_where_the_best_have_nothing_new_the_next_ones_get_their_turn() -> None:
-    settings = replace(SETTINGS, top=1, rules=(), default=DefaultEdits(("reg@set=0.15",), "one value"))
+    settings = replace(
+        SETTINGS, keep=replace(KEEP, top=1), rules=(), default=LoopDefault(("reg@set=0.15",), "one value")
+    )
     best = tried("a", run("train/a", success=0.9), config={**CONFIG, "reg": 0.15})
     other = tried("b", run("train/b", success=0.1), config={**CONFIG, "lam": 7})
     assert [each.variant.parent for each in step(best, other, settings=settings).proposed] == ["b"]
@@ -147,19 +148,19 @@ def test_figures_over_seeds_are_means() -> None:
 def test_two_parents_do_not_propose_the_same_config() -> None:
     a = tried("a", run("train/a", mass=0.01), config=CONFIG)
     b = tried("b", run("train/b", mass=0.01), config={**CONFIG, "lr": 0.02})
-    settings = replace(SETTINGS, rules=(Rule(LITTLE.when, ("lr@set=0.5",), "same"),))
+    settings = replace(SETTINGS, rules=(LoopRule(LITTLE.when, ("lr@set=0.5",), "same"),))
     assert len(step(a, b, settings=settings).proposed) == 1
 
 
 def test_the_best_of_all_rounds_are_built_on() -> None:
     first = [tried(name, run(f"train/{name}", success=value)) for name, value in (("a", 0.9), ("b", 0.2))]
     second = tried("c", run("train/c", success=0.5), number=2, parent="b")
-    found = step(*first, second, settings=replace(SETTINGS, top=2))
+    found = step(*first, second, settings=replace(SETTINGS, keep=replace(KEEP, top=2)))
     assert found.parents == ("a", "c")
 
 
 def test_several_variants_of_one_run() -> None:
-    found = step(tried("a", run("train/a", mass=0.01, norm=99)), settings=replace(SETTINGS, per_run=2))
+    found = step(tried("a", run("train/a", mass=0.01, norm=99)), settings=replace(SETTINGS, variants_per_run=2))
     assert [each.variant.by for each in found.proposed] == ["little", "large"]
 
 
@@ -179,13 +180,13 @@ def test_all_rounds_are_done() -> None:
 
 
 def test_the_target_is_reached() -> None:
-    settings = replace(SETTINGS, target='last("eval.success") >= 0.9')
+    settings = replace(SETTINGS, stop=LoopStop(target='last("eval.success") >= 0.9'))
     found = step(tried("a", run("train/a", success=0.95)), settings=settings)
     assert found.stopped == 'the target is reached: last("eval.success") >= 0.9 holds for a'
 
 
 def test_no_gain_in_k_rounds() -> None:
-    settings = replace(SETTINGS, no_gain=2)
+    settings = replace(SETTINGS, stop=LoopStop(no_gain=2))
     course = [tried(f"v{at}", run(f"train/{at}", success=0.5), number=at) for at in (1, 2, 3)]
     assert step(*course[:2], settings=settings, most=9).stopped == ""
     assert step(*course, settings=settings, most=9).stopped.startswith("no gain in 2 rounds")
@@ -227,11 +228,11 @@ def test_a_score_that_is_none_says_why() -> None:
 
 
 def test_settings_of_a_campaign() -> None:
-    found = parse_loop_settings(
-        {"job": "train", "rounds": 3, "use": "act_ot", "keep": {"top": 4, "by": 'last("x")', "better": "lower"},
-         "rules": [{"when": 'last("x") > 1', "edit": ["a@mul=2"], "reason": "r", "priority": 2, "limit": 1}],
-         "stop": {"no_gain": 2, "target": 'last("x") < 1'}}
-    )  # fmt: skip
-    assert (found.top, found.better, found.no_gain, found.target) == (4, "lower", 2, 'last("x") < 1')
+    found = add_ready_rules(DeclaredLoop(
+        "train", ("a.json",), 3, use="act_ot", keep=LoopKeep(top=4, by='last("x")', better="lower"),
+        rules=(LoopRule('last("x") > 1', ("a@mul=2",), "r", priority=2, limit=1),),
+        stop=LoopStop(no_gain=2, target='last("x") < 1'),
+    ))  # fmt: skip
+    assert (found.top, found.better, found.stop.no_gain, found.stop.target) == (4, "lower", 2, 'last("x") < 1')
     assert (found.rules[0].priority, found.rules[0].limit, len(found.rules) > 3) == (2, 1, True)
     assert found.default is not None

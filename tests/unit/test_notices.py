@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from muster.app.finish.run_finish import LONGEST_NOTICE, notify_people
+from muster.model.campaign import Campaign
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 
@@ -17,7 +18,7 @@ TELL = 'sh -c \'printf %s "$MUSTER_NOTICE" > text; printf %s "$MUSTER_CELL" > ce
 
 
 def told(root: Path, reason: str, cell: str = "a/b/1") -> tuple[str, str, dict[str, Any]]:
-    state = cast(CampaignState, SimpleNamespace(campaign=SimpleNamespace(notify=[{"run": TELL}], name="c")))
+    state = cast(CampaignState, SimpleNamespace(campaign=Campaign("c", (), (), notify=({"run": TELL},))))
     decision = Decision("notice", "controller", reason, cell=cell, data={"what": "death"})
     assert [each.result(20) for each in notify_people(state, str(root), decision)] == [""]
     return (root / "text").read_text(), (root / "cell").read_text(), json.loads((root / "told.json").read_text())

@@ -7,7 +7,7 @@ from typing import Any
 
 from muster.app.campaign.finish_steps import FinishStep, PowerOff
 from muster.app.finish.power_off_rules import PowerOffCheck, PowerOffOutcome, PowerOffStep, PowerSwitch
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, DeclaredFinish
 from muster.model.campaign_state import CampaignState, Intent, ShutdownProgress
 from muster.model.decision import Decision
 
@@ -23,7 +23,7 @@ class Machine:
         self.found = PowerOffCheck(())
         self.said: list[Decision] = []
         self.ran: list[str] = []
-        campaign = Campaign("c", (), (), finish={"shutdown": True, "others": others})
+        campaign = Campaign("c", (), (), finish=DeclaredFinish(shutdown=True, others=others))
         self.state = CampaignState(campaign, "h", "", Intent(), 1)
         self.powering = PowerOffStep(PowerSwitch(self._look, self._run, 60.0), self, self._decide)
 

@@ -28,7 +28,7 @@ def told(root: Path, loop: str, **bases: Any) -> list[str]:
     for name, values in bases.items():
         (root / f"{name}.json").write_text(json.dumps(values))
     parsed = read_campaign(HEAD + loop, file="campaign.yaml", folder=str(root))
-    found, mistakes = find_base_variants(parsed.campaign.loop or {}, root)
+    found, mistakes = find_base_variants(parsed.campaign.loop.base if parsed.campaign.loop else (), root)
     noticed = locate_mistakes(list(find_proposer_mistakes(parsed.campaign.loop, found, root)), HEAD + loop)
     assert [each for each in mistakes if "that fits" not in each.message] == []
     return [f"{each.line}:{each.column} {each.level}: {each.message} [{each.hint}]" for each in noticed]

@@ -14,13 +14,13 @@ from muster.app.campaign.loop_progress import (
     view_loop_progress,
 )
 from muster.model.attempt import CellRecord
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredLoop, Job
 from muster.model.campaign_state import CampaignState, FinishRecord, FinishStepRecord, Intent
 from muster.model.cell import list_campaign_cells
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 
 BASE = Variant("a", "/c/a.json", 1, "d1")
-PLAIN = Campaign("c", (), (Job("train", (), ("train",)),), loop={"job": "train", "rounds": 3})
+PLAIN = Campaign("c", (), (Job("train", (), ("train",)),), loop=DeclaredLoop("train", (), rounds=3))
 
 ONE_ROUND = LoopRecord((BASE,), 1)
 

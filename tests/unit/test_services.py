@@ -37,3 +37,9 @@ def test_to_install_loads_neither_a_host_nor_a_store() -> None:
     code = "import sys, muster.bootstrap as b; b.install_local_services(); print([m for m in sys.modules if '.hosts' in m or '.store.' in m])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_a_command_begins_without_what_reports_need() -> None:
+    code = "import sys, muster.faces.cli.common.entrypoint; print([m for m in ('numpy', 'scipy', 'pydantic', 'rich') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

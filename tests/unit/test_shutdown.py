@@ -15,7 +15,7 @@ from muster.app.finish.power_off_rules import (
     find_power_off_refusals,
 )
 from muster.model.attempt import Attempt, CellRecord
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredFinish, Job
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.cell import Cell
 from muster.model.verdict import Verdict, VerdictState
@@ -110,7 +110,7 @@ def test_a_campaign_has_work_left_until_it_is_settled_or_put_down() -> None:
         state.intent = intent
         assert bool(describe_unfinished_work(state, 0.0)) is said
     copying = one_cell(given_up="enough")
-    copying.campaign = Campaign("c", (), (), finish={"run": ["rclone copy"], "shutdown": True})
+    copying.campaign = Campaign("c", (), (), finish=DeclaredFinish(run=("rclone copy",), shutdown=True))
     assert describe_unfinished_work(copying, 0.0) == "its finish is not done: run-1 is waiting"
 
 

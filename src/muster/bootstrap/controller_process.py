@@ -272,7 +272,7 @@ def build_controller_loop(
     extensions: list[ControllerExtension] = [
         settings,
         LazyObserver(  # most campaigns prune nothing and have no gates: they load nothing for it
-            lambda campaign: bool((campaign.loop or {}).get("prune")),
+            lambda campaign: campaign.loop is not None and campaign.loop.prune is not None,
             lambda: load_run_pruner(executor, watches, clock),
         ),
         LazyObserver(lambda campaign: bool(campaign.gates), lambda: load_gate_watcher(executor, watches, carrier)),

@@ -23,11 +23,13 @@ from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
 from muster.files.known_secrets import learn_secrets
 from muster.files.safe_open import LARGEST_CELLS_FILE, read_plain_file
 from muster.files.state_folder import former_campaign_folders, locate_campaign
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, section_as_written
 from muster.model.campaign_location import CampaignLocation, relativize_campaign_paths, resolve_campaign_paths
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import list_campaign_cells
 from muster.model.errors import SNAPSHOT_FORMAT, MusterError, newer_snapshot_error
+
+_SHORT_SECTIONS = ("decision", "report", "loop", "gates", "finish")  # stored as 0.1 did: without empty keys
 
 
 class StoredSnapshot(msgspec.Struct, omit_defaults=True):
@@ -40,9 +42,10 @@ class StoredSnapshot(msgspec.Struct, omit_defaults=True):
 
 
 def save_snapshot(folder: Path, text: str, campaign: Campaign, hashes: Mapping[str, str]) -> str:
-    data = encode_json_bytes(
-        StoredSnapshot(text, relativize_campaign_paths(campaign, locate_campaign(folder)), dict(hashes))
-    )
+    placed = relativize_campaign_paths(campaign, locate_campaign(folder))
+    stored = msgspec.to_builtins(StoredSnapshot(text, placed, dict(hashes)))
+    stored["campaign"] |= {name: section_as_written(getattr(placed, name)) for name in _SHORT_SECTIONS}
+    data = encode_json_bytes(stored)
     name = snapshot_digest(data)
     write_once_durably(folder / "campaigns" / f"{name}.json", data, PRIVATE_FILE, "campaign.write", inside=folder)
     return name

@@ -62,14 +62,14 @@ def add_variants_to_campaign(campaign: Campaign, variants: Sequence[Variant]) ->
     """Every command that tells of the matrix sees it so. A campaign without a loop stays as it is."""
     if not campaign.loop:
         return campaign
-    job = campaign.job(campaign.loop["job"])
+    job = campaign.job(campaign.loop.job)
     own = (
         job.axes[: job.axes.index(VARIANT_AXIS)] if VARIANT_AXIS in job.axes else job.axes
     )  # what stands behind it is ours, too
     added = {VARIANT_AXIS, *job.axes[len(own) :]}
     axes = [axis for axis in campaign.axes if axis.name not in added]
     more = [Axis(VARIANT_AXIS, tuple(map(_variant_axis_value, variants)))]
-    repeats = int(campaign.loop.get("repeats", 1))
+    repeats = campaign.loop.repeats
     if repeats > 1 and not any(axis.name == SEED_AXIS for axis in axes):
         more.append(Axis(SEED_AXIS, tuple(AxisValue(str(seed), seed) for seed in range(repeats))))
     names = (*own, *(axis.name for axis in more))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from muster.model.campaign import GateSource
 from muster.readers.records.growing_file import READ_BLOCK, GrowingFile
 from muster.readers.records.logged_runs import newest_run_in
 from muster.readers.records.metric_reader import MetricReader
@@ -34,15 +35,15 @@ class GateStream(Protocol):
         """Of a run that has ended, behind a look: what may not have been whole before is so now."""
 
 
-def open_gate_stream(read: Mapping[str, Any], stage: str | None, base: str, since: float = 0.0) -> GateStream:
+def open_gate_stream(read: GateSource, stage: str | None, base: str, since: float = 0.0) -> GateStream:
     """`read`: as the gate declares it; `base`: the folder that its path is relative to; `since`: when the run began.
 
     What was last written before that is an earlier run's, which had the same folder.
     """
-    kind = next(name for name in ("jsonl", "csv", "wandb", "tensorboard") if read.get(name))
-    path = os.path.join(glob.escape(base), read[kind])  # noqa: PTH118  it may be a glob
+    kind, path = read.place
+    path = os.path.join(glob.escape(base), path)  # noqa: PTH118  it may be a glob
     if kind in ("jsonl", "csv"):
-        return TextGateStream(path, kind, read["step"], stage or "stage", since)
+        return TextGateStream(path, kind, read.step, stage or "stage", since)
     return RecordGateStream(path, kind)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from muster.files.safe_open import open_regular_file
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, DeclaredGate, section_as_written
 from muster.model.campaign_state import CampaignState
 from muster.readers.gate_stream import open_gate_stream
 from muster.readers.output_files import folder_of_output
@@ -73,7 +73,7 @@ def rows_of_past_runs(campaign: Campaign, state: CampaignState | None, name: str
     ended = [
         attempt.outcome
         for record in state.cells.values()
-        if record.cell.job == gate["job"] and (attempt := record.completed or record.last) and attempt.outcome
+        if record.cell.job == gate.job and (attempt := record.completed or record.last) and attempt.outcome
     ]
     found = []
     for outcome in ended[-MOST_PAST_RUNS:]:
@@ -82,11 +82,11 @@ def rows_of_past_runs(campaign: Campaign, state: CampaignState | None, name: str
     return found
 
 
-def read_gate_rows(gate: Mapping[str, Any], output: str) -> list[EvaluationRow]:
+def read_gate_rows(gate: DeclaredGate, output: str) -> list[EvaluationRow]:
     """Of a run that has ended."""
-    stream = open_gate_stream(gate["read"], gate.get("stage"), folder_of_output(output))
+    stream = open_gate_stream(gate.read, gate.stage, folder_of_output(output))
     try:
         rows = [*stream.look().rows, *stream.rest()]
     except Exception:  # whatever a run left behind
         return []
-    return drop_superseded_rows(rows_with_gate_keys(rows, GateSettings.of(gate)))
+    return drop_superseded_rows(rows_with_gate_keys(rows, GateSettings.of(section_as_written(gate))))

@@ -9,11 +9,11 @@ from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from muster.files.json_codec import TooManyJsonValues, load_bounded_json
 from muster.files.safe_open import FileTooLarge, open_log_file, read_regular_file
-from muster.model.campaign import DeclaredResult
+from muster.model.campaign import DeclaredResult, TakenAt
 from muster.model.provenance import MetricRange, Resumption
 from muster.readers.log_rows import (
     LONGEST_LOG_LINE,
@@ -186,10 +186,10 @@ class ResultValues:
 
     def _at_best(self) -> FoundResult:
         values, ranked = self._columns
-        told = self._result.reduce["at"]
-        pick = min if told.get("better") == "lower" else max
+        told = cast(TakenAt, self._result.reduce).at
+        pick = min if told.better == "lower" else max
         value = values[ranked.index(pick(ranked))]
-        text = f"{self._name}: {self._result.key} = {value:.6g} where {told['best']} is best (of {len(values)})"
+        text = f"{self._name}: {self._result.key} = {value:.6g} where {told.best} is best (of {len(values)})"
         text += self._resumed()
         return FoundResult(value, text, _evaluation_series(ranked))
 
@@ -214,7 +214,7 @@ def _evaluation_series(values: array[float]) -> MetricRange:
 def _result_deciding_best(result: DeclaredResult, others: Mapping[str, DeclaredResult]) -> DeclaredResult | None:
     if isinstance(result.reduce, str):
         return None
-    best = others[result.reduce["at"]["best"]]
+    best = others[result.reduce.at.best]
     if (best.kind, best.path) != (result.kind, result.path) or result.kind == "stdout":
         raise NoResult(f"'{result.name}' is taken where '{best.name}' is best: both must be in the same file")
     return best

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from muster.model.campaign import LoopDefault, LoopRule
 from muster.model.variant import DEFAULT
 from muster.rules.edit_config import EditedText, EditsRefused, digest_config, edit_config_text, show_config_value
 from muster.rules.edits import EditError, parse_edit
@@ -13,29 +14,6 @@ from muster.rules.evaluate_expressions import EvaluatedNode, MetricSummaries, ev
 from muster.rules.expressions import ExpressionError, parse_expression
 
 NOTHING_TRIED: Mapping[str, str] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    when: str
-    edit: tuple[str, ...]
-    reason: str
-    priority: int = 0  # higher ones come first; else in the order that they are written in
-    limit: int | None = None  # how often it may fire along one lineage
-    name: str = ""
-
-    @property
-    def id(self) -> str:
-        """By which a lineage remembers it, wherever it stands in the file."""
-        return self.name or f"{self.when} -> {', '.join(self.edit)}"
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultEdits:
-    """What is tried when no rule has anything to propose."""
-
-    edit: tuple[str, ...]
-    reason: str
 
 
 class RulesRefused(ValueError):
@@ -86,7 +64,7 @@ class Ruling:
         return self.outcome in ("proposed", "spent", "idle", "same", "tried", "refused")
 
 
-def find_rule_mistakes(rules: Sequence[Rule], default: DefaultEdits | None = None) -> list[RuleMistake]:
+def find_rule_mistakes(rules: Sequence[LoopRule], default: LoopDefault | None = None) -> list[RuleMistake]:
     """Every mistake that can be told without a config and without metrics."""
     found: list[RuleMistake] = []
     names: dict[str, int] = {}
@@ -107,7 +85,7 @@ def find_rule_mistakes(rules: Sequence[Rule], default: DefaultEdits | None = Non
     return found
 
 
-def _describe_duplicate_rule(rule: Rule, first: int) -> str:
+def _describe_duplicate_rule(rule: LoopRule, first: int) -> str:
     if rule.name:
         return f"rule {first + 1} is called {rule.name}, too; give it another name"
     return f"rule {first + 1} is the same; leave one of them out"
@@ -124,8 +102,8 @@ def _find_edit_mistakes(at: int | None, edits: Sequence[str]) -> Iterator[RuleMi
 
 
 def evaluate_rules(
-    rules: Sequence[Rule],
-    default: DefaultEdits | None,
+    rules: Sequence[LoopRule],
+    default: LoopDefault | None,
     metrics: MetricSummaries,
     text: str,
     kind: str,
@@ -151,7 +129,7 @@ def evaluate_rules(
 
 
 def _evaluate_rule(
-    rule: Rule,
+    rule: LoopRule,
     metrics: MetricSummaries,
     text: str,
     kind: str,
@@ -171,7 +149,7 @@ def _evaluate_rule(
 
 
 def _evaluate_default(
-    default: DefaultEdits, before: Sequence[Ruling], text: str, kind: str, tried: Mapping[str, str]
+    default: LoopDefault, before: Sequence[Ruling], text: str, kind: str, tried: Mapping[str, str]
 ) -> Ruling:
     if any(ruling.proposal for ruling in before):
         return Ruling(DEFAULT, default.reason, "unneeded", "a rule has fired")

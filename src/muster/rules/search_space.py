@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from muster.model.campaign import LoopSearch
 from muster.rules.config_paths import (
     ConfigPlace,
     PathError,
@@ -116,18 +117,12 @@ class SpaceMisfit(ValueError):
         self.mistakes = dict(mistakes)
 
 
-def read_search_space(written: Mapping[str, Mapping[str, Any]]) -> tuple[Dimension, ...]:
-    return tuple(
-        Dimension(
-            path,
-            each.get("low") or 0,
-            each.get("high") or 0,
-            each.get("step"),
-            bool(each.get("log")),
-            tuple(each.get("values") or ()),
-        )
-        for path, each in written.items()
+def resolve_search_settings(search: LoopSearch) -> SearchSettings:
+    space = (
+        Dimension(path, each.low or 0, each.high or 0, each.step, each.log, each.values or ())
+        for path, each in search.space.items()
     )
+    return SearchSettings(tuple(space), search.sampler, search.trials_per_round, search.seed)
 
 
 def fit_space_to_configs(space: Sequence[Dimension], tree: Any, *more: Any) -> tuple[FittedDimension, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, PlainValidator, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -307,7 +307,25 @@ def form_tag(value: Any) -> str:
 
 
 class FileModel(BaseModel):
+    """`builds`: the type of `model` that the section becomes, key by key."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=False)
+    builds: ClassVar[type[Any] | None] = None
+
+    def __init_subclass__(cls, *, builds: type[Any] | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        cls.builds = builds
+
+
+def build_section(written: object) -> Any:
+    """What `model` calls a section as it was read: the type that it builds, with its defaults filled in."""
+    if isinstance(written, FileModel):
+        if written.builds is None:
+            raise TypeError(f"{type(written).__name__} says not what it builds")
+        return written.builds(**{name: build_section(getattr(written, name)) for name in type(written).model_fields})
+    if isinstance(written, dict):
+        return {key: build_section(value) for key, value in written.items()}
+    return tuple(map(build_section, written)) if isinstance(written, list | tuple) else written
 
 
 def file_key(default: Any, meaning: str, example: str, **more: Any) -> Any:

@@ -5,12 +5,12 @@ FILE`; every mistake with its line.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from pydantic import ValidationError
 
+from muster.model.campaign import GateRules
 from muster.model.errors import CampaignInvalid, Mistake
-from muster.spec.field_kinds import FileModel, suggest_closest
+from muster.spec.field_kinds import FileModel, build_section, suggest_closest
 from muster.spec.lint_context import LintContext
 from muster.spec.model_gate import Gate, Rules, gate_settings_of
 from muster.spec.read_yaml import read_yaml_document
@@ -67,7 +67,7 @@ class _Alone(FileModel):
     gates: dict[str, Rules]
 
 
-def read_gate_file(text: str, *, file: str, name: str = "") -> dict[str, Any]:
+def read_gate_file(text: str, *, file: str, name: str = "") -> GateRules:
     """As `campaign.gates` holds them; raises CampaignInvalid with all mistakes. `name`: which, of several."""
     document, mistakes = read_yaml_document(text)
     if document is None or mistakes:
@@ -101,7 +101,7 @@ def _single_entry_table(name: str, value: Node) -> Table:
     return Table(((key, value),), value.line, value.column)
 
 
-def _validate_gate(document: YamlDocument, file: str) -> dict[str, Any]:
+def _validate_gate(document: YamlDocument, file: str) -> GateRules:
     (_, gates) = document.root.entries[0] if isinstance(document.root, Table) else (None, document.root)
     gate = gates.entries[0][1] if isinstance(gates, Table) else None
     whole = isinstance(gate, Table) and gate.get("job") is not None
@@ -109,5 +109,5 @@ def _validate_gate(document: YamlDocument, file: str) -> dict[str, Any]:
         model = (_Declared if whole else _Alone).model_validate(node_as_data(document.root))
     except ValidationError as error:
         raise CampaignInvalid(file, tuple(mistakes_of_validation(error, document))) from None
-    rules = next(iter(model.gates.values()))
-    return rules.model_dump(exclude_none=True, warnings=False)
+    rules: GateRules = build_section(next(iter(model.gates.values())))
+    return rules

@@ -18,7 +18,7 @@ def warn_exact_test_cannot_veto(campaign: Campaign) -> Iterator[Mistake]:
     from muster.stats.decision_procedure import DecisionProcedure, exact_test_can_veto
     from muster.stats.samples import least_permutation_p  # numpy: nobody pays for it who declares no decision
 
-    declared = DecisionProcedure(str(decision.get("baseline")), alpha=decision["alpha"], looks=tuple(decision["looks"]))
+    declared = DecisionProcedure(decision.baseline, alpha=decision.alpha, looks=decision.looks)
     least = least_permutation_p(seeds, seeds)
     if exact_test_can_veto(declared, seeds, candidates):
         return

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
 
+from muster.model import campaign as model
 from muster.spec.field_kinds import (
     LIST,
     MAP,
@@ -101,7 +102,7 @@ Gpus = Annotated[
 ]
 
 
-class Slots(FileModel):
+class Slots(FileModel, builds=model.Slots):
     """Where runs may go."""
 
     gpus: Gpus = file_key(
@@ -114,7 +115,7 @@ class Slots(FileModel):
     cpus: Whole = file_key(1, "Cells that run at once without a GPU.", "2", ge=0)
 
 
-class MoneySection(FileModel):
+class MoneySection(FileModel, builds=model.Money):
     """What a slot costs and how much there is."""
 
     price: Number = file_key(0.0, "Price of one hour. A changed one holds from the next `muster up` on.", "1.98", ge=0)

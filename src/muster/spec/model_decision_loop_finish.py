@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, PlainValidator, Tag, WithJsonSchema, model_validator
 
+from muster.model import campaign as model
 from muster.spec.field_kinds import (
     MAP,
     ONE,
@@ -80,7 +81,7 @@ Entry = Annotated[str, BeforeValidator(_read_entry_point), KindName("FILE.py:FUN
 Sampler = Annotated[Literal["tpe", "gp", "random"], BeforeValidator(one_of_reader("tpe", "gp", "random"))]
 
 
-class Dimension(FileModel):
+class Dimension(FileModel, builds=model.SearchDimension):
     """What one path of the config may be: a range, or values."""
 
     low: Amount | None = file_key(None, "The least.", "1e-5")
@@ -117,7 +118,7 @@ class Dimension(FileModel):
             raise value_error(f"steps of {self.step} from {low} never reach {high}", f"the last one is {last:g}")
 
 
-class Search(FileModel):
+class Search(FileModel, builds=model.LoopSearch):
     """Points of a space by Optuna (extra `tune`), told every score of `keep: {by, better}`."""
 
     space: dict[str, Dimension] = file_key(
@@ -195,7 +196,7 @@ Notice = Annotated[
 ]
 
 
-class Primary(FileModel):
+class Primary(FileModel, builds=model.PrimaryMetric):
     """The one number that the decision rests on."""
 
     metric: Text = file_key(..., "A result of a job.", "score")
@@ -204,7 +205,7 @@ class Primary(FileModel):
     better: Better = file_key(..., "Which direction is better.", "higher")
 
 
-class Limit(FileModel):
+class Limit(FileModel, builds=model.MetricLimit):
     """What a config must keep to be feasible."""
 
     metric: Text = file_key(..., "A result of a job.", "cost")
@@ -236,7 +237,7 @@ class Limit(FileModel):
         return self
 
 
-class BestBy(FileModel):
+class BestBy(FileModel, builds=model.BestOf):
     best: Text = file_key(..., "The result by which the best checkpoint is chosen.", "score")
 
 
@@ -247,7 +248,7 @@ CheckpointChoice = Annotated[
 ]
 
 
-class Decision(FileModel):
+class Decision(FileModel, builds=model.DeclaredDecision):
     """What is decided from the finished matrix. Declared before anything runs."""
 
     primary: Primary = file_key(..., "The primary metric.", "{metric: score, split: ood, better: higher}")
@@ -273,7 +274,7 @@ class Decision(FileModel):
         return self
 
 
-class Report(FileModel):
+class Report(FileModel, builds=model.DeclaredReport):
     """Tables and documents."""
 
     columns: list[Text] = file_key(
@@ -282,7 +283,7 @@ class Report(FileModel):
     documents: list[Text] = file_key([], "Files whose bound numbers are kept up to date.", "[ppt.md]")
 
 
-class Keep(FileModel):
+class Keep(FileModel, builds=model.LoopKeep):
     """Which runs the next round builds on."""
 
     top: Whole | None = file_key(None, "How many. Default: all of the last round.", "4", ge=1)
@@ -290,7 +291,7 @@ class Keep(FileModel):
     better: Better = file_key("higher", "Which direction is better.", "higher")
 
 
-class Rule(FileModel):
+class Rule(FileModel, builds=model.LoopRule):
     """A condition on a run's metrics and the edits that follow."""
 
     when: Condition = file_key(..., "When it fires.", 'last("ot.pi_sum") < 0.05')
@@ -301,19 +302,19 @@ class Rule(FileModel):
     name: Text | None = file_key(None, "By which reports call it.", "little_mass")
 
 
-class DefaultRule(FileModel):
+class DefaultRule(FileModel, builds=model.LoopDefault):
     """What is proposed where no rule fires."""
 
     edit: list[Edit] = file_key(..., "Edits of the run's config.", '["ot.lambda_ot@mul=0.9"]', min_length=1)
     reason: Text = file_key(..., "Why, in words.", "mild variant")
 
 
-class Stop(FileModel):
+class Stop(FileModel, builds=model.LoopStop):
     no_gain: Whole | None = file_key(None, "Stop after so many rounds without a gain.", "2", ge=1)
     target: Condition | None = file_key(None, "Stop once a variant meets it.", 'last("eval/success") >= 0.9')
 
 
-class Prune(FileModel):
+class Prune(FileModel, builds=model.LoopPrune):
     """Stops a run whose best value so far is worse than the median of the others at the same step."""
 
     key: Text | None = file_key(None, "The metric. Default: the one that `keep: {by}` is about.", "eval/loss")
@@ -321,7 +322,7 @@ class Prune(FileModel):
     least: Whole = file_key(4, "Runs of other variants that must have come as far.", "4", ge=1)
 
 
-class Loop(FileModel):
+class Loop(FileModel, builds=model.DeclaredLoop):
     """Rounds of proposed configs."""
 
     job: Text = file_key(..., "The job that runs the proposals; it gets a growing axis `variant`.", "train")
@@ -348,7 +349,7 @@ class Loop(FileModel):
     prune: Prune | None = file_key(None, "When to stop a run before its end.", "{after: 500}")
 
 
-class Finish(FileModel):
+class Finish(FileModel, builds=model.DeclaredFinish):
     """What to do when every cell is DONE or given up: in this order, each once. If one fails, the rest is not done."""
 
     report: Flag = file_key(False, "Make the report; a partial one where cells were given up.", "true")

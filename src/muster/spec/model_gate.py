@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, Tag, model_validator
 
+from muster.model import campaign as model
 from muster.spec.field_kinds import (
     LIST,
     MAP,
@@ -16,6 +17,7 @@ from muster.spec.field_kinds import (
     Number,
     Text,
     Whole,
+    build_section,
     discriminate_forms,
     expected_error,
     file_key,
@@ -26,7 +28,7 @@ from muster.spec.field_kinds import (
 from muster.spec.model_decision_loop_finish import Anything
 from muster.spec.yaml_tree import Scalar
 from muster.stages.criteria import WINDOW_FORM, Window
-from muster.stages.gate_settings import GATE_KEYS, GateSettings
+from muster.stages.gate_settings import GateSettings
 from muster.stages.notation import SpecError
 from muster.stages.schedule import Curriculum, Schedule
 
@@ -65,7 +67,7 @@ Act = Annotated[Literal["notify", "stop", "prune"], BeforeValidator(one_of_reade
 Wins = Annotated[Literal["failure", "success"], BeforeValidator(one_of_reader("failure", "success"))]
 
 
-class GateRead(FileModel):
+class GateRead(FileModel, builds=model.GateSource):
     """The metric stream that a gate reads."""
 
     jsonl: Text | None = file_key(None, "A file with one JSON object per line.", "eval_multi_history.jsonl")
@@ -82,7 +84,7 @@ class GateRead(FileModel):
         return self
 
 
-class Bounds(FileModel):
+class Bounds(FileModel, builds=model.GateBounds):
     """Bounds of a criterion."""
 
     min: Number | None = file_key(None, "At least.", "70")
@@ -94,7 +96,7 @@ class Bounds(FileModel):
     )
 
 
-class Criterion(Bounds):
+class Criterion(Bounds, builds=model.GateCriterion):
     """A condition on one key of the stream."""
 
     key: Text = file_key(..., "The key.", "first_death_p10")
@@ -108,7 +110,7 @@ class Criterion(Bounds):
         return self
 
 
-class Freeze(FileModel):
+class Freeze(FileModel, builds=model.GateFreeze):
     """Steps after a change in which nothing is decided."""
 
     advance: Whole = file_key(0, "After an advance.", "2", ge=0)
@@ -140,7 +142,7 @@ Lessons = Annotated[
 ]
 
 
-class Rules(FileModel):
+class Rules(FileModel, builds=model.GateRules):
     """What a gate decides by: also a file of its own, for `muster gates replay --with`."""
 
     stage: Text | None = file_key(None, "The key that holds the stage's name.", "stage")
@@ -171,11 +173,10 @@ class Rules(FileModel):
 
 
 def gate_settings_of(rules: Rules) -> GateSettings:
-    written: dict[str, Any] = rules.model_dump(exclude_none=True, warnings=False)
-    return GateSettings.of({key: value for key, value in written.items() if key in GATE_KEYS})
+    return GateSettings.of(model.section_as_written(build_section(rules)))
 
 
-class Gate(Rules):
+class Gate(Rules, builds=model.DeclaredGate):
     """A decision over the metric stream of a run: advance, hold, fall back."""
 
     job: Text = file_key(..., "The job whose runs it watches.", "train")

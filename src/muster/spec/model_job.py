@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Tag, model_validator
 
+from muster.model import campaign as model
 from muster.spec.field_kinds import (
     MAP,
     ONE,
@@ -33,7 +34,7 @@ PROGRESS_KINDS = ("jsonl", "csv", "wandb", "tensorboard", "stdout", "files", "ch
 RESULT_KINDS = ("json", "jsonl", "csv", "npz", "stdout")
 
 
-class Uses(FileModel):
+class Uses(FileModel, builds=model.SlotUse):
     """Slots that one cell takes. Default: one slot of the campaign's kind."""
 
     gpu: Whole | None = file_key(None, "GPUs; 0 for a job that needs none.", "0", ge=0)
@@ -70,12 +71,12 @@ class Progress(FileModel):
         return self
 
 
-class StepProof(FileModel):
+class StepProof(FileModel, builds=model.StepProof):
     min: Text = file_key(..., "The step that must have been reached: a number or `{steps}`.", '"{steps}"')
     within: Share = file_key(0.0, "How much of it may be missing.", "2%")
 
 
-class CheckpointProof(FileModel):
+class CheckpointProof(FileModel, builds=model.CheckpointProof):
     path: Text = file_key(..., "The checkpoint that must open.", "checkpoint.ckpt")
     saved_after: Share = file_key(
         0.0,
@@ -84,7 +85,7 @@ class CheckpointProof(FileModel):
     )
 
 
-class ProofSection(FileModel):
+class ProofSection(FileModel, builds=model.Proof):
     """What turns exit 0 into DONE. Empty: exit 0 is enough."""
 
     step: StepProof | None = file_key(None, "The final step.", '{min: "{steps}", within: 2%}')
@@ -94,11 +95,11 @@ class ProofSection(FileModel):
     files: list[Text] = file_key([], "Files that must be there and open.", "[result.json]")
 
 
-class Best(FileModel):
+class Best(FileModel, builds=model.BestOf):
     best: Text = file_key(..., "A result of the same job; the value is taken where that one is best.", "score")
 
 
-class At(FileModel):
+class At(FileModel, builds=model.TakenAt):
     at: Best = file_key(..., "Where to take the value.", "{best: score}")
 
 

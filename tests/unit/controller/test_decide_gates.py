@@ -10,9 +10,11 @@ from test_decide import ALIVE, DONE, attempt, dead, put, see, world
 from muster.engine.controller.decide import End, Settle, Start, Stop
 from muster.engine.ports.extension import StopRequest
 from muster.model.attempt import Outcome
+from muster.model.campaign import DeclaredGate, GateSource
 from muster.model.campaign_state import CampaignState, GateRecord
 from muster.model.verdict import VerdictState
 
+RISE = DeclaredGate(job="train", read=GateSource(csv="evals.csv"), lets=("eval",))
 OPEN = GateRecord(1, 4, "advance", 1, "2 successes in a row: on to phase 1")
 SHUT = replace(OPEN, iteration=6, state="fall_back", phase=0)
 
@@ -20,7 +22,7 @@ SHUT = replace(OPEN, iteration=6, state="fall_back", phase=0)
 def gated(*opened: str) -> CampaignState:
     """Every training is done, all but train/0; the gates of these stand open."""
     state = world()
-    state = replace(state, campaign=replace(state.campaign, gates={"rise": {"job": "train", "lets": ["eval"]}}))
+    state = replace(state, campaign=replace(state.campaign, gates={"rise": RISE}))
     for cell in ("train/1", "train/2"):
         put(state, attempt(cell, outcome=Outcome(VerdictState.DONE)))
     put(state, attempt("train/0"))

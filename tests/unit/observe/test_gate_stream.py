@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from muster.model.campaign import GateSource
 from muster.readers.gate_stream import GateStream, open_gate_stream
 
 
 def stream(folder: Path, name: str) -> GateStream:
-    return open_gate_stream({name.rpartition(".")[2]: name, "step": "iter"}, None, str(folder))
+    return open_gate_stream(GateSource(**{name.rpartition(".")[2]: name}, step="iter"), None, str(folder))
 
 
 def found(stream: GateStream, *, ended: bool = True) -> list[tuple[int, object, str]]:
@@ -74,7 +75,7 @@ def test_records_that_are_written_again_or_late_are_handed_out_again(tmp_path: P
         writer.add_scalar(tag, value, step)
         writer.flush()
 
-    stream = open_gate_stream({"tensorboard": "tb", "step": "step"}, None, str(tmp_path))
+    stream = open_gate_stream(GateSource(tensorboard="tb"), None, str(tmp_path))
     for step in (1, 2, 3):
         log("score", step / 10, step)
     first = stream.look()

@@ -17,7 +17,16 @@ import pytest
 
 from muster.model.attempt import Order
 from muster.model.attempt_snapshot import ExitRecord
-from muster.model.campaign import AxisValue, CheckpointProof, DeclaredProgress, DeclaredResult, Job, Proof
+from muster.model.campaign import (
+    AxisValue,
+    BestOf,
+    CheckpointProof,
+    DeclaredProgress,
+    DeclaredResult,
+    Job,
+    Proof,
+    TakenAt,
+)
 from muster.model.cell import Cell
 from muster.model.provenance import MetricRange, NoCurveReason, ResultOrigins
 from muster.readers import result_origins
@@ -166,7 +175,7 @@ def test_results_and_curves_of_one_log_are_read_in_one_pass(order: Order, monkey
     asked = job(
         results=(
             DeclaredResult("score", "jsonl", "metrics.jsonl", "score", "max"),
-            DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score", "better": "higher"}}),
+            DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", TakenAt(BestOf("score", "higher"))),
             DeclaredResult("end", "jsonl", "metrics.jsonl", "cost"),
             DeclaredResult("none", "jsonl", "metrics.jsonl", "nothing"),
         )
@@ -261,7 +270,7 @@ def log_rows(begin: int, end: int) -> str:
 LOGGED = tuple(
     DeclaredResult(f"score_{how}", "jsonl", "metrics.jsonl", "score", how) for how in ("last", "mean", "min", "max")
 )
-AT_BEST = DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", {"at": {"best": "score_max"}})
+AT_BEST = DeclaredResult("cost", "jsonl", "metrics.jsonl", "cost", TakenAt(BestOf("score_max")))
 
 
 @pytest.mark.parametrize("share", [False, True], ids=["folders", "one file"])

@@ -33,7 +33,7 @@ STARTED = ENDED - 1000.0
 JSONL = DeclaredProgress("jsonl", "metrics.jsonl", "step")
 
 
-def job(proof: Proof = Proof(), progress: tuple[DeclaredProgress, ...] = (JSONL,), **more: Any) -> Job:  # noqa: B008
+def job(proof: Proof = Proof(), progress: tuple[DeclaredProgress, ...] = (JSONL,), **more: Any) -> Job:
     return Job("train", ("config", "seed"), ("x",), steps=120_000, proof=proof, progress=progress, **more)
 
 

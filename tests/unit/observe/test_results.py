@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.model.campaign import DeclaredResult
+from muster.model.campaign import BestOf, Better, DeclaredResult, TakenAt
 from muster.readers.results import NoResult, read_cell_result
 
 
@@ -71,10 +71,10 @@ def test_jsonl(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("better", "value"), [(None, 30), ("lower", 10)])
-def test_at_the_best_of_another(tmp_path: Path, better: str | None, value: float) -> None:
+def test_at_the_best_of_another(tmp_path: Path, better: Better | None, value: float) -> None:
     rows = [(1, 10), (5, 30), (3, 20)]
     path = put(tmp_path, "m.jsonl", "".join(json.dumps({"score": s, "cost": c}) + "\n" for s, c in rows))
-    at = {"at": {"best": "score", **({"better": better} if better else {})}}
+    at = TakenAt(BestOf("score", better))
     cost = DeclaredResult("cost", "jsonl", path, "cost", at)
     score = DeclaredResult("score", "jsonl", path, "score")
     assert read_cell_result(cost, path, "m", {"score": score, "cost": cost}).value == value

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from muster.engine.plan.cell_command import AttemptContext, cell_placeholder_values
-from muster.model.campaign import Axis, AxisValue, Campaign, Job
+from muster.model.campaign import Axis, AxisValue, Campaign, DeclaredLoop, Job
 from muster.model.cell import list_campaign_cells
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 
 MODE = Axis("mode", (AxisValue("x", "x"), AxisValue("y", "y")))
 JOBS = (Job("train", ("mode",), ("train", "{config_file}")), Job("eval", ("variant",), ("eval",), needs=("train",)))
-CAMPAIGN = Campaign("c", (MODE,), JOBS, loop={"job": "train", "base": ["a.json"]})
+CAMPAIGN = Campaign("c", (MODE,), JOBS, loop=DeclaredLoop("train", ("a.json",)))
 BASE = Variant("a", "/c/a.json", 1, "d1")
 CHILD = Variant("a-1f2e3d", "/c/loop/a-1f2e3d.json", 2, "d2", "a", ("lr@mul=2",), "too slow", "rule 1")
 
@@ -29,7 +29,7 @@ def test_each_variant_is_a_value() -> None:
 
 
 def test_repeats_are_seeds() -> None:
-    looped = replace(CAMPAIGN, loop={"job": "train", "repeats": 2}, jobs=(replace(JOBS[0], axes=()),))
+    looped = replace(CAMPAIGN, loop=DeclaredLoop("train", ("a.json",), repeats=2), jobs=(replace(JOBS[0], axes=()),))
     found = list_campaign_cells(add_variants_to_campaign(looped, [BASE]))
     assert [cell.id for cell in found] == ["train/a/0", "train/a/1"]
     assert [cell_placeholder_values(JOBS[0], cell, AttemptContext(1, "/out"))["seed"] for cell in found] == ["0", "1"]
@@ -42,7 +42,7 @@ def test_a_variant_that_nobody_repeats_has_the_seed_0() -> None:
 
 
 def test_growing_twice_is_growing_once() -> None:
-    repeated = replace(CAMPAIGN, loop={"job": "train", "repeats": 2})
+    repeated = replace(CAMPAIGN, loop=DeclaredLoop("train", ("a.json",), repeats=2))
     for campaign in (CAMPAIGN, repeated):
         once = add_variants_to_campaign(campaign, [BASE, CHILD])
         assert add_variants_to_campaign(add_variants_to_campaign(campaign, [BASE]), [BASE, CHILD]) == once

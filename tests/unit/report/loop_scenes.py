@@ -8,22 +8,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from muster.app.loop.loop_facts import LoopFacts, LoopReportContext, LoopRunPlace, gather_loop_facts
-from muster.model.campaign import Campaign, Job
+from muster.model.campaign import Campaign, DeclaredLoop, Job, LoopDefault, LoopKeep, LoopRule
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.variant import LoopRecord, Variant
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import Summarizer, Summary
-from muster.rules.proposal_rules import DefaultEdits, Rule
 from muster.rules.rank_variants import TriedVariant, VariantRun
 
 ROOT = "/home/me/act"
 AT = "2026-03-14T07:30:00.000+08:00"
-LITTLE = Rule('last("ot.pi_sum") < 0.05', ("ot.reg@mul=1.5", "ot.tau_*@mul=2"), "OT mass too small", name="little_mass")
-LARGE = Rule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradient norm too large", name="large_gradient")
-NEVER = Rule('missing("ot.pi_sum")', ("lr@mul=1.1",), "no mass was logged")
-SETTINGS = LoopSettings(
-    "train", 3, rules=(LITTLE, LARGE, NEVER), default=DefaultEdits(("ot.lambda@mul=0.9",), "mild OT"),
-    by='last("train.l1")', better="lower",
+LITTLE = LoopRule(
+    'last("ot.pi_sum") < 0.05', ("ot.reg@mul=1.5", "ot.tau_*@mul=2"), "OT mass too small", name="little_mass"
+)
+LARGE = LoopRule('max("grad_norm") > 10', ("lr@mul=0.5",), "gradient norm too large", name="large_gradient")
+NEVER = LoopRule('missing("ot.pi_sum")', ("lr@mul=1.1",), "no mass was logged")
+KEEP = LoopKeep(by='last("train.l1")', better="lower")
+SETTINGS = DeclaredLoop(
+    "train", (), 3, rules=(LITTLE, LARGE, NEVER), default=LoopDefault(("ot.lambda@mul=0.9",), "mild OT"), keep=KEEP
 )  # fmt: skip
 
 
@@ -52,7 +52,7 @@ def tried(name: str, number: int, runs: Sequence[VariantRun], **more: Any) -> Tr
 
 
 def facts(
-    all_tried: Sequence[TriedVariant], settings: LoopSettings = SETTINGS, *, language: str = "en", stopped: str = "",
+    all_tried: Sequence[TriedVariant], settings: DeclaredLoop = SETTINGS, *, language: str = "en", stopped: str = "",
     busy: bool = True, urls: dict[str, str] | None = None,
 ) -> LoopFacts:  # fmt: skip
     newest = max(each.variant.round for each in all_tried)

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 from jsonschema import Draft202012Validator
-from loop_scenes import LARGE, LITTLE, ROOT, SETTINGS, facts, large, run, seeds, small, summary, tried
+from loop_scenes import KEEP, LARGE, LITTLE, ROOT, SETTINGS, facts, large, run, seeds, small, summary, tried
 from markdown_it import MarkdownIt
 
 from muster.app.loop.lineage_pictures import (
@@ -32,6 +32,7 @@ from muster.app.loop.publish_loop_report import (
     loop_summary_as_json,
     names_missing_in_curve,
 )
+from muster.model.campaign import Better
 from muster.rules.rank_variants import VariantRun
 
 GOLDEN = Path(__file__).parent / "golden_loop"
@@ -144,7 +145,7 @@ def test_seeds_without_a_spread_are_doubted() -> None:
 def test_higher_may_be_better() -> None:
     made = facts(
         [tried("a", 1, seeds("a", 0.1, 0.2), by="base"), tried("b", 2, seeds("b", 0.8, 0.9), **LITTLE_MADE)],
-        replace(SETTINGS, better="higher"),
+        replace(SETTINGS, keep=replace(KEEP, better="higher")),
     )
     assert made.best
     assert made.best.name == "b"
@@ -156,10 +157,10 @@ def test_higher_may_be_better() -> None:
 
 
 @pytest.mark.parametrize(("better", "said"), [("lower", "better"), ("higher", "worse")])
-def test_a_gain_is_told_in_words_whichever_direction_is_better(better: str, said: str) -> None:
+def test_a_gain_is_told_in_words_whichever_direction_is_better(better: Better, said: str) -> None:
     made = facts(
         [tried("a", 1, [run("train/a", 0.5)], by="base"), tried("b", 2, [run("train/b", 0.3)], **LITTLE_MADE)],
-        replace(SETTINGS, better=better),
+        replace(SETTINGS, keep=replace(KEEP, better=better)),
     )
     assert f"| 0.3000; {said} than its parent by 0.2000 |" in text(made)
     assert f"({better} is better); below zero it is worse" in text(made)
@@ -170,7 +171,7 @@ def test_a_gain_is_told_in_words_whichever_direction_is_better(better: str, said
 
 
 def test_without_an_expression_to_rank_by_nothing_is_called_the_best() -> None:
-    made = facts([tried("a", 1, [run("train/a", 0.5)], by="base")], replace(SETTINGS, by=""))
+    made = facts([tried("a", 1, [run("train/a", 0.5)], by="base")], replace(SETTINGS, keep=None))
     assert made.best is None
     assert "**No best variant can be named**" in bottom(made)
     assert "no gain can be told" in text(made)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from muster.model.campaign import LoopDefault, LoopRule
 from muster.rules.config_paths import ONLY_WHAT_IS_THERE
 from muster.rules.edit_config import EditsRefused, edit_config_text
 from muster.rules.edits import EDIT_EXAMPLE, LARGEST_NUMBER_HINT
-from muster.rules.proposal_rules import DefaultEdits, Rule, find_rule_mistakes
+from muster.rules.proposal_rules import find_rule_mistakes
 
 CONFIG = """{"model": {"lr": 0.1, "width": 64, "name": "act", "amp": true, "layers": [{"dropout": 0.1}, {"dropout": 0.2}]},
  "optimizer": {"lr": 0.01, "betas": [0.9, 0.999]}, "tag": null, "seed": 1}"""
@@ -57,29 +58,29 @@ EDITS = [
 ]  # fmt: skip
 
 RULES = [
-    (Rule("", GOOD, "r"), 'rule 1, when: column 1: it is empty; for example: last("train.loss") < 0.05'),
-    (Rule('last("x")', GOOD, "r"), 'rule 1, when: column 1: last("x") is a number, and true or false is needed; compare it: last("x") > 0'),
-    (Rule('last("x") = 1', GOOD, "r"), "rule 1, when: column 11: = is not known here; write =="),
-    (Rule('last("x") > 1 && last("y") > 1', GOOD, "r"), "rule 1, when: column 15: && is not known here; write and"),
-    (Rule("last(ot.pi_sum) < 1", GOOD, "r"), 'rule 1, when: column 6: last needs the key of a metric in quotes; write last("ot.pi_sum")'),
-    (Rule("ot.pi_sum < 0.05", GOOD, "r"), 'rule 1, when: column 1: ot.pi_sum is no value; a metric is asked for by last("ot.pi_sum")'),
-    (Rule('lats("x") > 1', GOOD, "r"), "rule 1, when: column 1: there is no function lats; did you mean last?"),
-    (Rule('__import__("os").system("x") > 1', GOOD, "r"), "rule 1, when: column 1: there is no function __import__; there are last, first, min, max, best, delta, delta_pct, mean, count, nan, slope, window, missing"),
-    (Rule('last("x") > "y"', GOOD, "r"), 'rule 1, when: column 13: "y" is a text, and `>` needs a number; a text is the key of a metric: last("y")'),
-    (Rule('last("x") and missing("y")', GOOD, "r"), 'rule 1, when: column 1: last("x") is a number, and `and` needs true or false; compare it: last("x") > 0'),
-    (Rule('last("x) > 1', GOOD, "r"), 'rule 1, when: column 6: a text is not closed; close it with "'),
-    (Rule('(last("x") > 1', GOOD, "r"), "rule 1, when: column 15: ) is missing for the bracket in column 1"),
-    (Rule('last("x") > 1)', GOOD, "r"), "rule 1, when: column 14: ) is out of place behind 1; there is no bracket that it closes"),
-    (Rule('last("x") > 1 last("y") > 2', GOOD, "r"), "rule 1, when: column 15: last is out of place behind 1; two conditions are joined by and, or"),
-    (Rule('last("x") >', GOOD, "r"), "rule 1, when: column 12: it ends too early: a value is missing"),
-    (Rule('window("x", 5) > 1', GOOD, "r"), "rule 1, when: column 16: what of the window is meant; one of .mean, .min, .max, .slope, .last, .first, .delta, .delta_pct, .count, .nan"),
-    (Rule('window("x", 5).median > 1', GOOD, "r"), "rule 1, when: column 16: a window has no .median; one of .mean, .min, .max, .slope, .last, .first, .delta, .delta_pct, .count, .nan"),
-    (Rule('window("x", 9999).mean > 1', GOOD, "r"), 'rule 1, when: column 13: the length of a window is a whole number from 1 to 512; for example: window("KEY", 50).mean'),
-    (Rule('last("x") > 10%', GOOD, "r"), "rule 1, when: column 15: % is not known here; write a number, as in 0.1, or delta_pct"),
-    (Rule('last("x") > 1', (), "r"), "rule 1, edit: there is none; a rule changes something, as in model.lr@mul=0.5"),
-    (Rule('last("x") > 1', (*GOOD, "model.lr"), "r"), f"rule 1, edit 2: 'model.lr' is no edit: it says no @set=, @mul= or @add=; {EDIT_EXAMPLE}"),
-    (Rule('last("x") > 1', GOOD, " "), "rule 1, reason: it is empty; say why, for whoever reads the lineage"),
-    (Rule('last("x") > 2', GOOD, "r", limit=0), "rule 1, limit: 0 times is never; leave the rule out"),
+    (LoopRule("", GOOD, "r"), 'rule 1, when: column 1: it is empty; for example: last("train.loss") < 0.05'),
+    (LoopRule('last("x")', GOOD, "r"), 'rule 1, when: column 1: last("x") is a number, and true or false is needed; compare it: last("x") > 0'),
+    (LoopRule('last("x") = 1', GOOD, "r"), "rule 1, when: column 11: = is not known here; write =="),
+    (LoopRule('last("x") > 1 && last("y") > 1', GOOD, "r"), "rule 1, when: column 15: && is not known here; write and"),
+    (LoopRule("last(ot.pi_sum) < 1", GOOD, "r"), 'rule 1, when: column 6: last needs the key of a metric in quotes; write last("ot.pi_sum")'),
+    (LoopRule("ot.pi_sum < 0.05", GOOD, "r"), 'rule 1, when: column 1: ot.pi_sum is no value; a metric is asked for by last("ot.pi_sum")'),
+    (LoopRule('lats("x") > 1', GOOD, "r"), "rule 1, when: column 1: there is no function lats; did you mean last?"),
+    (LoopRule('__import__("os").system("x") > 1', GOOD, "r"), "rule 1, when: column 1: there is no function __import__; there are last, first, min, max, best, delta, delta_pct, mean, count, nan, slope, window, missing"),
+    (LoopRule('last("x") > "y"', GOOD, "r"), 'rule 1, when: column 13: "y" is a text, and `>` needs a number; a text is the key of a metric: last("y")'),
+    (LoopRule('last("x") and missing("y")', GOOD, "r"), 'rule 1, when: column 1: last("x") is a number, and `and` needs true or false; compare it: last("x") > 0'),
+    (LoopRule('last("x) > 1', GOOD, "r"), 'rule 1, when: column 6: a text is not closed; close it with "'),
+    (LoopRule('(last("x") > 1', GOOD, "r"), "rule 1, when: column 15: ) is missing for the bracket in column 1"),
+    (LoopRule('last("x") > 1)', GOOD, "r"), "rule 1, when: column 14: ) is out of place behind 1; there is no bracket that it closes"),
+    (LoopRule('last("x") > 1 last("y") > 2', GOOD, "r"), "rule 1, when: column 15: last is out of place behind 1; two conditions are joined by and, or"),
+    (LoopRule('last("x") >', GOOD, "r"), "rule 1, when: column 12: it ends too early: a value is missing"),
+    (LoopRule('window("x", 5) > 1', GOOD, "r"), "rule 1, when: column 16: what of the window is meant; one of .mean, .min, .max, .slope, .last, .first, .delta, .delta_pct, .count, .nan"),
+    (LoopRule('window("x", 5).median > 1', GOOD, "r"), "rule 1, when: column 16: a window has no .median; one of .mean, .min, .max, .slope, .last, .first, .delta, .delta_pct, .count, .nan"),
+    (LoopRule('window("x", 9999).mean > 1', GOOD, "r"), 'rule 1, when: column 13: the length of a window is a whole number from 1 to 512; for example: window("KEY", 50).mean'),
+    (LoopRule('last("x") > 10%', GOOD, "r"), "rule 1, when: column 15: % is not known here; write a number, as in 0.1, or delta_pct"),
+    (LoopRule('last("x") > 1', (), "r"), "rule 1, edit: there is none; a rule changes something, as in model.lr@mul=0.5"),
+    (LoopRule('last("x") > 1', (*GOOD, "model.lr"), "r"), f"rule 1, edit 2: 'model.lr' is no edit: it says no @set=, @mul= or @add=; {EDIT_EXAMPLE}"),
+    (LoopRule('last("x") > 1', GOOD, " "), "rule 1, reason: it is empty; say why, for whoever reads the lineage"),
+    (LoopRule('last("x") > 2', GOOD, "r", limit=0), "rule 1, limit: 0 times is never; leave the rule out"),
 ]  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def test_every_mistake_in_an_edit_has_its_message(edit: str, message: str) -> No
 
 
 @pytest.mark.parametrize(("rule", "message"), RULES, ids=lambda value: getattr(value, "when", "")[:30] or None)
-def test_every_mistake_in_a_rule_has_its_message(rule: Rule, message: str) -> None:
+def test_every_mistake_in_a_rule_has_its_message(rule: LoopRule, message: str) -> None:
     assert [str(mistake) for mistake in find_rule_mistakes([rule])] == [message]
 
 
@@ -101,7 +102,7 @@ def test_all_mistakes_are_told_at_once_and_nothing_is_half_done() -> None:
         edit_config_text(CONFIG, "json", [*GOOD, *wrong])
     assert list(told.value.mistakes) == [message for _, message in EDITS if message]
     rules = [rule for rule, _ in RULES]
-    mistakes = find_rule_mistakes(rules, DefaultEdits(("x",), "mild"))
+    mistakes = find_rule_mistakes(rules, LoopDefault(("x",), "mild"))
     assert len(mistakes) == len(rules) + 1
     assert str(mistakes[-1]).startswith("default, edit 1: 'x' is no edit: ")
 
@@ -115,12 +116,12 @@ def test_large_numbers_are_no_mistake_while_they_fit() -> None:
 
 
 def test_the_same_rule_twice() -> None:
-    twice = [Rule('last("x") > 1', GOOD, "r"), Rule('last("x") > 1', GOOD, "again")]
+    twice = [LoopRule('last("x") > 1', GOOD, "r"), LoopRule('last("x") > 1', GOOD, "again")]
     assert [str(each) for each in find_rule_mistakes(twice)] == [
         "rule 2, when: rule 1 is the same; leave one of them out"
     ]
-    named = [Rule('last("x") > 1', GOOD, "r", name="n"), Rule('last("x") > 2', GOOD, "r", name="n")]
+    named = [LoopRule('last("x") > 1', GOOD, "r", name="n"), LoopRule('last("x") > 2', GOOD, "r", name="n")]
     assert [str(each) for each in find_rule_mistakes(named)] == [
         "rule 2, name: rule 1 is called n, too; give it another name"
     ]
-    assert find_rule_mistakes([twice[0], Rule('last("x") > 1', ("model.lr@mul=2",), "another way")]) == []
+    assert find_rule_mistakes([twice[0], LoopRule('last("x") > 1', ("model.lr@mul=2",), "another way")]) == []

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from metric_world import logged
 
 import muster.rules
+from muster.model.campaign import LoopDefault, LoopRule
 from muster.rules.config_paths import UnreadableConfig
 from muster.rules.evaluate_expressions import MetricSummaries
 from muster.rules.loop_settings import read_ready_rules
 from muster.rules.proposal_rules import (
-    DefaultEdits,
     Proposal,
-    Rule,
     RulesRefused,
     Ruling,
     evaluate_rules,
@@ -28,13 +27,13 @@ from muster.rules.proposal_rules import (
 )
 
 CONFIG = json.dumps({"lr": 0.1, "window": 8, "reg": 0.01})
-SMALL = Rule('last("pi") < 0.05', ("reg@mul=1.5", "window@mul=1.5@max=10"), "mass too small")
-STEEP = Rule('max("grad") > 10', ("lr@mul=0.5",), "gradients too large", priority=5)
-MILD = DefaultEdits(("lr@mul=0.9",), "mild")
+SMALL = LoopRule('last("pi") < 0.05', ("reg@mul=1.5", "window@mul=1.5@max=10"), "mass too small")
+STEEP = LoopRule('max("grad") > 10', ("lr@mul=0.5",), "gradients too large", priority=5)
+MILD = LoopDefault(("lr@mul=0.9",), "mild")
 
 
 def outcomes(
-    rules: list[Rule], metrics: MetricSummaries, default: DefaultEdits | None = MILD, **more: Any
+    rules: list[LoopRule], metrics: MetricSummaries, default: LoopDefault | None = MILD, **more: Any
 ) -> dict[str, str]:
     return {found.reason: found.outcome for found in evaluate_rules(rules, default, metrics, CONFIG, "json", **more)}
 
@@ -44,7 +43,7 @@ def propose(*asked: Any) -> list[Proposal]:
 
 
 def test_priority_then_order() -> None:
-    late = Rule('last("pi") < 1', ("reg@mul=2",), "first of its kind")
+    late = LoopRule('last("pi") < 1', ("reg@mul=2",), "first of its kind")
     found = propose([SMALL, late, STEEP], MILD, logged(pi=[0.01], grad=[50.0]), CONFIG, "json")
     assert [each.reason for each in found] == ["gradients too large", "mass too small", "first of its kind"]
     assert found[0].edits == ("lr@mul=0.5",)
@@ -71,7 +70,7 @@ def test_unknown_does_not_fire_and_says_why() -> None:
 
 
 def test_a_limit_along_one_lineage() -> None:
-    rule = Rule('last("pi") < 0.05', ("reg@mul=1.5",), "mass too small", limit=2)
+    rule = LoopRule('last("pi") < 0.05', ("reg@mul=1.5",), "mass too small", limit=2)
     metrics = logged(pi=[0.01])
     for before, outcome in ((0, "proposed"), (1, "proposed"), (2, "spent"), (7, "spent")):
         assert outcomes([rule], metrics, fired_before={rule.id: before})["mass too small"] == outcome
@@ -82,7 +81,7 @@ def test_a_limit_along_one_lineage() -> None:
 
 
 def test_edits_that_change_nothing_are_no_proposal_and_are_said() -> None:
-    held = Rule('last("pi") < 0.05', ("window@mul=1.5@max=8", "reg@mul=1"), "held")
+    held = LoopRule('last("pi") < 0.05', ("window@mul=1.5@max=8", "reg@mul=1"), "held")
     found = evaluate_rules([held], None, logged(pi=[0.01]), CONFIG, "json")[0]
     assert (found.outcome, found.proposal, found.fired) == ("idle", None, True)
     assert found.because == (
@@ -91,7 +90,7 @@ def test_edits_that_change_nothing_are_no_proposal_and_are_said() -> None:
 
 
 def test_edits_that_do_not_fit_the_config_are_said_with_the_nearest_path() -> None:
-    lost = Rule('last("pi") < 0.05', ("windw@mul=2", "lr@set=fast"), "lost")
+    lost = LoopRule('last("pi") < 0.05', ("windw@mul=2", "lr@set=fast"), "lost")
     found = evaluate_rules([lost], MILD, logged(pi=[0.01]), CONFIG, "json")
     assert found[0].outcome == "refused"
     assert "windw matches nothing in the config; the nearest: window" in found[0].because
@@ -100,7 +99,7 @@ def test_edits_that_do_not_fit_the_config_are_said_with_the_nearest_path() -> No
 
 
 def test_two_rules_to_the_same_config_make_one_proposal() -> None:
-    twin = Rule('last("pi") < 1', ("reg@mul=1.5", "window@set=10"), "twin")
+    twin = LoopRule('last("pi") < 1', ("reg@mul=1.5", "window@set=10"), "twin")
     found = evaluate_rules([SMALL, twin], None, logged(pi=[0.01]), CONFIG, "json")
     assert [each.outcome for each in found] == ["proposed", "same"]
     assert found[1].because.endswith("its edits give the same config as another rule's (mass too small)")
@@ -124,7 +123,9 @@ def test_every_outcome_can_be_explained() -> None:
 
 def test_nothing_is_decided_by_rules_that_are_wrong() -> None:
     with pytest.raises(RulesRefused) as told:
-        evaluate_rules([Rule("last(pi) < 1", ("x",), "")], DefaultEdits((), "mild"), logged(pi=[1.0]), CONFIG, "json")
+        evaluate_rules(
+            [LoopRule("last(pi) < 1", ("x",), "")], LoopDefault((), "mild"), logged(pi=[1.0]), CONFIG, "json"
+        )
     assert [(each.at, each.field, each.item) for each in told.value.mistakes] == [
         (0, "when", None), (0, "edit", 0), (0, "reason", None), (None, "edit", None),
     ]  # fmt: skip
@@ -144,7 +145,7 @@ def test_the_same_input_gives_the_same_proposals() -> None:
 
 @given(st.lists(st.integers(-3, 3), max_size=6))
 def test_the_order_is_by_priority_and_stable(priorities: list[int]) -> None:
-    rules = [Rule(f"{at} < 9", (f"lr@add={at + 1}",), str(at), priority) for at, priority in enumerate(priorities)]
+    rules = [LoopRule(f"{at} < 9", (f"lr@add={at + 1}",), str(at), priority) for at, priority in enumerate(priorities)]
     found = [int(each.reason) for each in propose(rules, None, MetricSummaries({}), CONFIG, "json")]
     assert found == sorted(range(len(rules)), key=lambda at: (-priorities[at], at))
 
@@ -209,7 +210,7 @@ def test_large_gradients_come_before_a_larger_learning_rate(steep: list[float]) 
 def test_else_a_mild_variant() -> None:
     rule, config = act()
     assert (rule, config["ot"]["lambda_ot"]) == ("default", 0.09)
-    assert read_ready_rules("act_ot").default == DefaultEdits(
+    assert read_ready_rules("act_ot").default == LoopDefault(
         ("ot.lambda_ot@mul=0.9@min=0.01", "ot.loss_config.reg@mul=1.1@max=1"), "mild OT"
     )
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.model.campaign import LoopSearch, SearchDimension
 from muster.rules.config_paths import ONLY_WHAT_IS_THERE
 from muster.rules.edit_config import edit_config_text
 from muster.rules.search_space import (
@@ -22,7 +23,7 @@ from muster.rules.search_space import (
     fit_writable_space,
     iterate_grid_points,
     locate_config_in_space,
-    read_search_space,
+    resolve_search_settings,
 )
 
 TREE: dict[str, Any] = {
@@ -38,10 +39,10 @@ def knob(path: str = "batch", tree: Any = None, **more: Any) -> FittedDimension:
 
 
 def test_a_space_as_the_campaign_says_it() -> None:
-    found = read_search_space(
-        {"opt.lr": {"low": 1e-5, "high": 1, "log": True}, "act": {"values": ["relu", "gelu"], "log": False}}
-    )
-    assert found == (Dimension("opt.lr", 1e-5, 1, log=True), Dimension("act", values=("relu", "gelu")))
+    space = {"opt.lr": SearchDimension(1e-5, 1, log=True), "act": SearchDimension(values=("relu", "gelu"))}
+    found = resolve_search_settings(LoopSearch(space, trials_per_round=3))
+    assert (found.sampler, found.trials, found.seed) == ("tpe", 3, 0)
+    assert found.space == (Dimension("opt.lr", 1e-5, 1, log=True), Dimension("act", values=("relu", "gelu")))
 
 
 @pytest.mark.parametrize(

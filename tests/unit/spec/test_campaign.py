@@ -17,6 +17,8 @@ from muster.model.campaign import (
     CheckpointProof,
     DeclaredProgress,
     DeclaredResult,
+    LoopStop,
+    MetricLimit,
     Money,
     Slots,
     SlotUse,
@@ -64,13 +66,13 @@ def test_the_example_of_the_interface() -> None:
     assert found.job("plots").uses == SlotUse(0, None)
     assert found.axis("split").values[1].proxy == "hallu.level=2 stands for out-of-distribution"
     assert found.decision is not None
-    assert found.decision["limit"] == {"metric": "cost", "split": "ood", "max": 25}
+    assert found.decision.limit == MetricLimit("cost", "ood", max=25)
     assert found.loop is not None
-    assert found.loop["stop"] == {"no_gain": 2}
+    assert found.loop.stop == LoopStop(no_gain=2)
     assert found.gates is not None
-    assert found.gates["penalty"]["tolerance"] == {"default": 2, "main": 3}
+    assert found.gates["penalty"].tolerance == {"default": 2, "main": 3}
     assert found.finish is not None
-    assert found.finish["run"] == ["rclone copy reports remote:sprint"]
+    assert found.finish.run == ("rclone copy reports remote:sprint",)
 
 
 def test_defaults() -> None:

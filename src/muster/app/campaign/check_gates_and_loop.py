@@ -8,10 +8,9 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from muster.app.campaign.run_configs import read_config_text
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, DeclaredGate, DeclaredLoop, GateRules, LoopRule, section_as_written
 from muster.model.errors import Mistake
 from muster.model.variant import Variant
 from muster.rules.config_paths import ParsedConfig, config_kind_of_file
@@ -23,14 +22,15 @@ from muster.rules.edit_config import (
     show_config_value,
 )
 from muster.rules.edits import describe_value_kind, parse_edit
-from muster.rules.loop_settings import LoopSettings, parse_loop_settings
-from muster.rules.proposal_rules import Rule, find_rule_mistakes
+from muster.rules.loop_settings import add_ready_rules
+from muster.rules.proposal_rules import find_rule_mistakes
 from muster.rules.search_space import (
     Dimension,
+    SearchSettings,
     SpaceMisfit,
     fit_writable_space,
     locate_config_in_space,
-    read_search_space,
+    resolve_search_settings,
 )
 from muster.stages.contradictions import NOTE, TrainingFacts, find_contradictions
 from muster.stages.gate_settings import GateSettings
@@ -63,13 +63,13 @@ def find_gate_mistakes(campaign: Campaign, past: PastRows = lambda _: ()) -> Ite
 def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
     """Tail seeds that a schedule draws from, as the job would find them from its folder."""
     for name, gate in (campaign.gates or {}).items():
-        job = next((each for each in campaign.jobs if each.name == gate["job"]), None)
-        if not gate.get("schedule") or job is None:
+        job = next((each for each in campaign.jobs if each.name == gate.job), None)
+        if not gate.schedule or job is None:
             continue
         base = Path(job.cwd or root)
         lacking = [
             each
-            for each in dict.fromkeys(s.source for s in Schedule.of(gate["schedule"]).stages)
+            for each in dict.fromkeys(s.source for s in Schedule.of(gate.schedule).stages)
             if not (base / each).exists()
         ]
         if lacking:
@@ -79,20 +79,19 @@ def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
             )
 
 
-def facts_of_campaign_gate(campaign: Campaign, gate: Mapping[str, Any]) -> TrainingFacts:
-    """`gate`: as `spec` read it."""
-    steps = next((job.steps for job in campaign.jobs if job.name == gate["job"]), None)
+def facts_of_campaign_gate(campaign: Campaign, gate: DeclaredGate) -> TrainingFacts:
+    steps = next((job.steps for job in campaign.jobs if job.name == gate.job), None)
     return facts_of_gate_section(gate, steps)
 
 
-def facts_of_gate_section(rules: Mapping[str, Any], steps: int | None = None) -> TrainingFacts:
+def facts_of_gate_section(rules: GateRules, steps: int | None = None) -> TrainingFacts:
     """A step of the job is taken for an iteration, unless the gate says how many of those there are."""
     return TrainingFacts(
-        GateSettings.of(rules),
-        Schedule.of(rules["schedule"]) if rules.get("schedule") else None,
-        Curriculum.of(rules["curriculum"]) if rules.get("curriculum") else None,
-        rules.get("iterations") or steps,
-        rules.get("every"),
+        GateSettings.of(section_as_written(rules)),
+        Schedule.of(rules.schedule) if rules.schedule else None,
+        Curriculum.of(rules.curriculum) if rules.curriculum else None,
+        rules.iterations or steps,
+        rules.every,
     )
 
 
@@ -100,18 +99,18 @@ MOST_NAMED_BASES = 4
 BaseConfigs = Mapping[str, ParsedConfig]  # of the bases, by name
 
 
-def find_proposer_mistakes(loop: Mapping[str, Any] | None, bases: Sequence[Variant], root: Path) -> Iterator[Mistake]:
+def find_proposer_mistakes(loop: DeclaredLoop | None, bases: Sequence[Variant], root: Path) -> Iterator[Mistake]:
     if not loop:
         return
-    if loop.get("search"):
-        yield from _check_search(loop["search"], bases)
-    if loop.get("propose"):
+    if loop.search:
+        yield from _check_search(resolve_search_settings(loop.search), bases)
+    if loop.propose:
         from muster.app.campaign.proposer_function import ProposerFunction
 
-        what, hint = ProposerFunction(loop["propose"], root).mistake()
+        what, hint = ProposerFunction(loop.propose, root).mistake()
         if what:
             yield Mistake(what, path="loop.propose", hint=hint)
-    settings = parse_loop_settings(loop)
+    settings = add_ready_rules(loop)
     if settings.rules or settings.default:
         yield from _check_rules_on_bases(loop, settings, bases)
 
@@ -119,17 +118,16 @@ def find_proposer_mistakes(loop: Mapping[str, Any] | None, bases: Sequence[Varia
 # -- a search
 
 
-def _check_search(search: Mapping[str, Any], bases: Sequence[Variant]) -> Iterator[Mistake]:
+def _check_search(search: SearchSettings, bases: Sequence[Variant]) -> Iterator[Mistake]:
     from muster.rules.search_space import find_missing_package
 
-    lacks, how = find_missing_package(search.get("sampler", "tpe"))
+    lacks, how = find_missing_package(search.sampler)
     if lacks:
-        place = "loop.search.sampler" if lacks != "optuna" and "sampler" in search else "loop.search"
+        place = "loop.search.sampler" if lacks != "optuna" else "loop.search"
         yield Mistake(phrase("campaign.loop_search_needs_package_which_not", lacks=lacks), path=place, hint=how)
-    space = read_search_space(search["space"])
     told: set[tuple[str, str]] = set()
     for base in bases:
-        for each in _find_space_misfits(space, base):
+        for each in _find_space_misfits(search.space, base):
             if (each.path, each.message) not in told:
                 told.add((each.path, each.message))
                 yield each
@@ -167,11 +165,9 @@ class _EditTrial:
     reshapes: bool  # it makes keys or kinds that no base has: a later config may take what no base takes
 
 
-def _check_rules_on_bases(
-    loop: Mapping[str, Any], settings: LoopSettings, bases: Sequence[Variant]
-) -> Iterator[Mistake]:
-    own = len(loop.get("rules") or ())
-    yield from _check_rule_names(settings.rules, own, loop.get("use") or "")
+def _check_rules_on_bases(loop: DeclaredLoop, settings: DeclaredLoop, bases: Sequence[Variant]) -> Iterator[Mistake]:
+    own = len(loop.rules)
+    yield from _check_rule_names(settings.rules, own, loop.use or "")
     configs = {
         each.name: parse_config(read_config_text(Path(each.config)), config_kind_of_file(each.config)) for each in bases
     }
@@ -179,7 +175,7 @@ def _check_rules_on_bases(
         return
     written = {f"loop.rules.{at}": rule.edit for at, rule in enumerate(settings.rules[:own])}
     ready = [rule.edit for rule in settings.rules[own:]]
-    if settings.default and loop.get("default"):
+    if settings.default and loop.default:
         written["loop.default"] = settings.default.edit
     elif settings.default:
         ready.append(settings.default.edit)
@@ -189,10 +185,10 @@ def _check_rules_on_bases(
     for each in trials:
         yield from _report_refused_edits(each, configs, sure=sure)
         yield from _report_idle_edits(each)
-    yield from _report_lacking_paths(loop.get("use") or "", of_ready, configs)
+    yield from _report_lacking_paths(loop.use or "", of_ready, configs)
 
 
-def _check_rule_names(rules: Sequence[Rule], own: int, use: str) -> Iterator[Mistake]:
+def _check_rule_names(rules: Sequence[LoopRule], own: int, use: str) -> Iterator[Mistake]:
     for each in find_rule_mistakes(rules):
         at = each.at or 0
         if at < own:

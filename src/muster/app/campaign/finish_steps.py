@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from muster.model.campaign import DeclaredFinish
 from muster.model.campaign_state import CampaignState, FinishStepRecord, ShutdownProgress
 from muster.text.hide_secrets import hide_secrets_in_text
 from muster.text.phrases import phrase
 
 POWER_OFF = "shutdown -h now || poweroff || halt"
-COUNTDOWN_S = 60.0
 MOST_LOST = 3  # executions without a known end; then it counts as failed
 POWER_OFF_TIMEOUT_S = 600.0  # a command that powers off returns at once, or never
 LATE_COUNTDOWN_S = 60.0  # a countdown that is over for so long was left by who counted
@@ -77,33 +77,32 @@ def has_finish(state: CampaignState) -> bool:
 
 def list_finish_steps(state: CampaignState) -> list[FinishStep]:
     """In their order."""
-    wanted = state.campaign.finish or {}
+    wanted = state.campaign.finish or DeclaredFinish()
     partial = " --partial" if given_up_cells(state) else ""
     found: list[FinishStep] = []
-    if wanted.get("report"):
+    if wanted.report:
         found.append(FinishStep("report", "report", f"muster report{partial} --exit-zero"))  # INVALID is no failure
-    if wanted.get("docs"):
+    if wanted.docs:
         found.append(FinishStep("docs", "docs", "muster docs update"))
-    if wanted.get("report"):  # the bill and the record are part of it; last, so that they tell of all
+    if wanted.report:  # the bill and the record are part of it; last, so that they tell of all
         found += [FinishStep("cost", "report", "muster cost --report"), FinishStep("record", "report", "muster record")]
-    found += [FinishStep(f"run-{at}", "run", str(line)) for at, line in enumerate(wanted.get("run", ()), 1)]
-    if wanted.get("notify"):
+    found += [FinishStep(f"run-{at}", "run", line) for at, line in enumerate(wanted.run, 1)]
+    if wanted.notify:
         found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody_notify")))
-    if wanted.get("shutdown") or state.finish.wish:
+    if wanted.shutdown or state.finish.wish:
         found.append(FinishStep("shutdown", "shutdown", power_off_command(state), countdown_seconds(state)))
     return found
 
 
 def power_off_command(state: CampaignState) -> str:
     """The command: the campaign's, else the usual one. One that an older version took from an option is not used."""
-    declared = (state.campaign.finish or {}).get("shutdown")
+    declared = state.campaign.finish.shutdown if state.campaign.finish else False
     return declared if isinstance(declared, str) else POWER_OFF
 
 
 def countdown_seconds(state: CampaignState) -> float:
     asked = state.finish.wish.countdown_s if state.finish.wish else None
-    declared = (state.campaign.finish or {}).get("countdown", COUNTDOWN_S)
-    return float(declared) if asked is None else asked
+    return (state.campaign.finish or DeclaredFinish()).countdown if asked is None else asked
 
 
 def given_up_cells(state: CampaignState) -> list[str]:

@@ -97,7 +97,7 @@ def read_campaign_file(file: Path, text: str | None = None) -> LoadedCampaign:
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
     learn_secrets({}, to_builtins(parsed.campaign))  # whatever is said about it from here on
     edited = add_axis_configs(parsed.campaign, file.parent)
-    bases, mistakes = find_base_variants(parsed.campaign.loop, file.parent) if parsed.campaign.loop else ([], [])
+    bases, mistakes = find_base_variants(parsed.campaign.loop.base, file.parent) if parsed.campaign.loop else ([], [])
     mistakes += [each for each in edited.mistakes if each.level == "error"]
     if mistakes:
         raise CampaignInvalid(str(file), locate_mistakes(mistakes, text))

@@ -18,7 +18,7 @@ ROUND_STEP_PREFIX = "round-"
 
 def rounds_at_most(state: CampaignState) -> int:
     """What the last `loop run` asked for, else the campaign."""
-    return state.loop.most or int((state.campaign.loop or {}).get("rounds", 1))
+    return state.loop.most or (state.campaign.loop.rounds if state.campaign.loop else 1)
 
 
 def steps_for_next_round(state: CampaignState) -> list[FinishStep]:

@@ -87,13 +87,13 @@ LARGEST_RUN_CONFIG = 16 << 20
 MOST_MISSING = 100  # names of a list that each get a mistake of their own
 
 
-def find_base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Variant], list[Mistake]]:
+def find_base_variants(bases: Sequence[str], root: Path) -> tuple[list[Variant], list[Mistake]]:
     """Each file once, in the order of the campaign file; every mistake, with its path in that file."""
     found: dict[Path, Variant] = {}
     mistakes: list[Mistake] = []
-    for at, written in enumerate(loop["base"]):
+    for at, written in enumerate(bases):
         place = f"loop.base.{at}"
-        for file in _config_files_of_entry(str(written), root, place, mistakes):
+        for file in _config_files_of_entry(written, root, place, mistakes):
             if file in found:
                 continue
             try:

@@ -77,12 +77,11 @@ def gather_bindable_numbers(folder: Path) -> BindableNumbers:
     desk = CampaignHandle.open(folder)
     try:
         found = gather_report_facts(desk)
-        named = tuple((found.status.state.campaign.report or {}).get("documents") or ())
         return BindableNumbers(
             desk.root,
             tuple(quantities_of_facts(found.facts)),
             found.facts.mark or None,
-            named,
+            found.status.state.campaign.documents,
             found,
             _is_matrix_invalid(found.facts),
         )

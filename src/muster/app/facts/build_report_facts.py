@@ -253,33 +253,31 @@ def build_decision_plan(campaign: Campaign, heads: ColumnHeads) -> DecisionPlan 
     told = campaign.decision
     if not told:
         return None
-    limit = told.get("limit")
-    bound = limit.get("max", limit.get("min")) if limit else None
+    limit = told.limit
     procedure = DecisionProcedure(
-        baseline=str(told["baseline"]),
-        higher=told["primary"]["better"] == "higher",
-        limit=None if bound is None else float(bound),
-        at_most="max" in (limit or {}),
-        cap=(limit or {}).get("cap"),
-        delta=told.get("delta"),
-        alpha=float(told["alpha"]),
-        looks=tuple(told["looks"]),
-        power=float(told["power"]),
+        baseline=told.baseline,
+        higher=told.primary.better == "higher",
+        limit=limit.bound if limit else None,
+        at_most=limit is not None and limit.better == "lower",
+        cap=limit.cap if limit else None,
+        delta=told.delta,
+        alpha=told.alpha,
+        looks=told.looks,
+        power=told.power,
     )
-    best = told.get("checkpoint", "last")
     return DecisionPlan(
         procedure,
-        heads.column(told["primary"]["metric"], told["primary"].get("split"), told["primary"].get("job")),
-        heads.column(limit["metric"], limit.get("split"), limit.get("job")) if limit else None,
-        best if isinstance(best, str) else f"best by {best['best']}",
-        told.get("factors") or {},
-        tuple(told.get("notes") or ()),
+        heads.column(told.primary.metric, told.primary.split, told.primary.job),
+        heads.column(limit.metric, limit.split, limit.job) if limit else None,
+        f"best by {told.best_by}" if told.best_by else "last",
+        told.factors,
+        told.notes,
     )
 
 
 def _main_table_columns(campaign: Campaign, heads: ColumnHeads, plan: DecisionPlan | None) -> tuple[ResultColumn, ...]:
     """As `report.columns` says; else every result on every split, and those of jobs without one."""
-    written = (campaign.report or {}).get("columns") or []
+    written = campaign.report.columns if campaign.report else ()
     splits = [value.name for value in _axis_values(campaign, "split")]
     if written:
         parts = [text.rpartition("/") for text in written]
@@ -295,7 +293,7 @@ def _main_table_columns(campaign: Campaign, heads: ColumnHeads, plan: DecisionPl
 
 
 def _build_declared_metrics(campaign: Campaign, plan: DecisionPlan | None, changed_at: int) -> DeclaredMetrics:
-    best = plan.checkpoint.partition("best by ")[2] if plan else ""
+    best = campaign.decision.best_by if campaign.decision else ""
     asked = jobs_behind_results(campaign)
     needed = {need for job in campaign.jobs if job.name in asked for need in job.needs}
     training = frozenset(result.name for job in campaign.jobs if job.name in needed for result in job.results)
@@ -386,11 +384,11 @@ def _completed_attempt(record: CellRecord) -> Attempt:
 
 def metrics_with_curves(campaign: Campaign) -> list[str]:
     """The results whose way is shown: those that are decided on, and what the best checkpoint is chosen by."""
-    told = campaign.decision or {}
-    names = [told[part]["metric"] for part in ("primary", "limit") if told.get(part)]
-    best = told.get("checkpoint", "last")
-    names += [] if isinstance(best, str) else [best["best"]]
-    return list(dict.fromkeys(names)) or ["score", "cost"]
+    told = campaign.decision
+    if told is None:
+        return ["score", "cost"]
+    named = (told.primary.metric, told.limit.metric if told.limit else "", told.best_by)
+    return list(dict.fromkeys(filter(None, named)))
 
 
 def _learning_curves(status: Status, found: ReportInputs) -> Iterator[LearningCurve]:

@@ -36,13 +36,12 @@ def best_evaluation_step(campaign: Campaign, job: str, mine: ResultOrigins) -> t
     Known exactly where a result is taken at the best row of a file; else by what the training logged of the metric that
     the declaration chooses the checkpoint by.
     """
-    better = _directions_of_metrics(campaign)
+    better = campaign.decision.metrics if campaign.decision else {}
     for result in campaign.job(job).results:
         tested = mine.picked.get(result.name)
         if tested and _is_taken_at_best(result, better):
             return _best_of_series(tested, lower=_is_lower_better_by_reduction(result))
-    asked = (campaign.decision or {}).get("checkpoint", "last")
-    by = None if isinstance(asked, str) else asked["best"]
+    by = campaign.decision.best_by if campaign.decision else ""
     if by in mine.tested and by in better:
         return _best_of_series(mine.tested[by], lower=better[by] == "lower")
     return None, ()
@@ -53,7 +52,7 @@ def step_of_deciding_metrics(campaign: Campaign) -> dict[str, str]:
 
     Only of one job: what several jobs measure is nobody's mixture.
     """
-    better = _directions_of_metrics(campaign)
+    better = campaign.decision.metrics if campaign.decision else {}
     for job in campaign.jobs:
         mine = [result for result in job.results if result.name in better]
         if len(mine) == len(better) > 1:
@@ -61,7 +60,7 @@ def step_of_deciding_metrics(campaign: Campaign) -> dict[str, str]:
     return {}
 
 
-def _step_of_result(result: DeclaredResult, better: dict[str, str]) -> str | None:
+def _step_of_result(result: DeclaredResult, better: Mapping[str, str]) -> str | None:
     """A file that has one row, or one value, says nothing of steps."""
     told = best_or_last_in_names([result.key or ""])
     if told or result.kind not in _SERIES_KINDS:
@@ -71,29 +70,19 @@ def _step_of_result(result: DeclaredResult, better: dict[str, str]) -> str | Non
     return "last" if result.reduce == "last" else None
 
 
-def _is_taken_at_best(result: DeclaredResult, better: dict[str, str]) -> bool:
+def _is_taken_at_best(result: DeclaredResult, better: Mapping[str, str]) -> bool:
     if isinstance(result.reduce, str):
         return result.reduce == {"lower": "min", "higher": "max"}.get(better.get(result.name, ""))
     return True
 
 
 def _is_lower_better_by_reduction(result: DeclaredResult) -> bool:
-    return result.reduce == "min" if isinstance(result.reduce, str) else result.reduce["at"].get("better") == "lower"
+    return result.reduce == "min" if isinstance(result.reduce, str) else result.reduce.at.better == "lower"
 
 
 def _best_of_series(tested: MetricRange, *, lower: bool) -> tuple[float | None, tuple[float, ...]]:
     several = tested.first != tested.last
     return tested.lowest if lower else tested.highest, (tested.first, tested.last) if several else ()
-
-
-def _directions_of_metrics(campaign: Campaign) -> dict[str, str]:
-    """Of the metrics that are decided on."""
-    told = campaign.decision
-    if not told:
-        return {}
-    limit = told.get("limit")
-    found = {limit["metric"]: "lower" if "max" in limit else "higher"} if limit else {}
-    return found | {told["primary"]["metric"]: told["primary"]["better"]}
 
 
 # keys that name a run, or say where it lies, and do not change what it does

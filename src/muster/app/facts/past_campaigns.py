@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from muster.engine.ports.store import LoggedDecision
-from muster.model.campaign import AxisValue, Campaign, Job
+from muster.model.campaign import AxisValue, Campaign, DeclaredDecision, Job
 from muster.model.cell import list_campaign_cells
 
 
@@ -68,16 +68,17 @@ class RenamedValue:
         axes = tuple(replace(a, values=tuple(map(value, a.values))) if a.name == axis else a for a in campaign.axes)
         return replace(campaign, axes=axes, jobs=tuple(map(job, campaign.jobs)), decision=self._decision(campaign))
 
-    def _decision(self, campaign: Campaign) -> Mapping[str, Any] | None:
+    def _decision(self, campaign: Campaign) -> DeclaredDecision | None:
         """A procedure that names the value is still the one that was declared."""
         axis, old, new = (str(self.data[key]) for key in ("axis", "old", "new"))
-        told = dict(campaign.decision or {})
-        if axis == "config" and told.get("baseline") == old:
-            told["baseline"] = new
-        for part in ("primary", "limit"):
-            if axis == "split" and (told.get(part) or {}).get("split") == old:
-                told[part] = {**told[part], "split": new}
-        return told if campaign.decision else campaign.decision
+        told = campaign.decision
+        if told and axis == "config" and told.baseline == old:
+            return replace(told, baseline=new)
+        if told and axis == "split" and told.primary.split == old:
+            told = replace(told, primary=replace(told.primary, split=new))
+        if told and axis == "split" and told.limit and told.limit.split == old:
+            told = replace(told, limit=replace(told.limit, split=new))
+        return told
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +139,9 @@ def count_done_at_decision_change(campaign: Campaign, events: Iterable[LoggedDec
 
     `past` looks at a value that was renamed as if it had always had its new name.
     """
-    told = campaign.decision
-    if not told:
+    if campaign.decision is None:
         return 0
-    metrics = {told[part]["metric"] for part in ("primary", "limit") if told.get(part)}
+    metrics = set(campaign.decision.metrics)
     jobs = {job.name for job in campaign.jobs if metrics & {result.name for result in job.results}}
     now, shown, changed, same = _ways_to_decide(campaign, metrics), 0, 0, False
     for event in events:
@@ -163,7 +163,6 @@ def _ways_to_decide(campaign: Campaign, metrics: set[str]) -> tuple[Any, ...]:
     return declared_procedure(campaign), sorted(read, key=lambda each: (each[0], each[1].name))
 
 
-def declared_procedure(campaign: Campaign) -> Mapping[str, Any] | None:
+def declared_procedure(campaign: Campaign) -> DeclaredDecision | None:
     """What decides; factors and notes may be added at any time."""
-    told = campaign.decision
-    return {key: value for key, value in told.items() if key not in ("factors", "notes")} if told else None
+    return campaign.decision and replace(campaign.decision, factors={}, notes=())

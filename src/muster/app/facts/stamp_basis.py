@@ -209,7 +209,7 @@ class OriginReader:
         if order is None:
             return ResultOrigins(), None
         job = campaign.job(record.cell.job)
-        best = (campaign.decision or {}).get("checkpoint", "last") != "last"
+        best = campaign.decision is not None and campaign.decision.checkpoint != "last"
         found = read_result_origins(
             job,
             record.cell,

@@ -153,7 +153,8 @@ def find_busy_gpus() -> Mapping[int, str]:
 
 def _describe_stale_files(root: Path, state: CampaignState) -> list[str]:
     """Derived files that no longer say what the results say."""
-    if not (state.campaign.finish or {}).get("report") and not _has_derived_files(root / "reports"):
+    finish = state.campaign.finish
+    if not (finish and finish.report) and not _has_derived_files(root / "reports"):
         return []
     try:
         from muster.app.report.verify_files import find_stale_files  # heavy, and most looks end before it

@@ -93,7 +93,7 @@ def describe_writers(writers: Iterable[OutputWriter]) -> list[str]:
 
 
 def waits_for_others(state: CampaignState) -> bool:
-    return str((state.campaign.finish or {}).get("others", "wait")) == "wait"
+    return state.campaign.finish is None or state.campaign.finish.others == "wait"
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,7 @@ LONGEST_NOTICE = 8000  # characters of a notice: a variable of the environment h
 def notify_people(state: CampaignState, root: str, decision: Decision) -> list[Future[str]]:
     """Under way when it returns; what went wrong with each, or nothing, for who has time to wait for it."""
     notice = _notice_as_json(state, decision)
-    commands = [str(each["run"]) for each in state.campaign.notify if isinstance(each, Mapping) and each.get("run")]
+    commands = state.campaign.notice_commands.values()
     return [run_in_daemon_thread(partial(_run_notice_command, command, root, notice)) for command in commands]
 
 
@@ -270,7 +270,7 @@ class FinishRunner:
         if verdict is None:
             return [self._end(record, found)]
         ended = [self._end(record, found, verdict=verdict.verdict, flag=verdict.flag)]
-        if verdict.verdict == "INVALID" and not (state.campaign.finish or {}).get("notify"):
+        if verdict.verdict == "INVALID" and not (state.campaign.finish and state.campaign.finish.notify):
             text = f"the report says {format_report_verdict(verdict.verdict, verdict.flag)}; {verdict.path}"
             ended.append(self.decide("notice", text, data={"what": "REPORT", "verdict": verdict.verdict}))
         return ended
@@ -356,7 +356,7 @@ def environment_of_step(step: FinishStep, root: Path, state: CampaignState) -> d
 
 def has_bound_documents(root: Path, state: CampaignState) -> bool:
     """Whether `muster docs update` has something to do; without, it would call that wrong use."""
-    named = [root / name for name in (state.campaign.report or {}).get("documents", ())]
+    named = [root / name for name in state.campaign.documents]
     return any(root.glob(f"*{SIDECAR_ENDING}")) or any(
         path.with_name(path.name + SIDECAR_ENDING).exists() for path in named
     )

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 from muster.app.metrics.cell_history import attempt_that_counts
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.extension import ControllerExtension, MakeDecision, Observation, StopRequest
 from muster.files.atomic_write import make_private_folder, private_opener
 from muster.model.attempt import Attempt, CellRecord
+from muster.model.campaign import DeclaredGate, section_as_written
 from muster.model.campaign_state import CampaignState, GateRecord
 from muster.model.decision import Decision
 from muster.readers.background_reader import BackgroundReader
@@ -158,7 +158,7 @@ class GateWatcher(ControllerExtension):
     clock: Clock
     make_decision: MakeDecision
     every_s: float = 5.0
-    _gates: Mapping[str, Any] = field(default_factory=dict)
+    _gates: Mapping[str, DeclaredGate] = field(default_factory=dict)
     _watched: dict[GateKey, WatchedGate] = field(default_factory=dict)
     _over: set[GateKey] = field(default_factory=set)  # those that were read to their end
     _ended: dict[GateKey, float] = field(default_factory=dict)  # since when they are known to have ended
@@ -168,7 +168,7 @@ class GateWatcher(ControllerExtension):
     def __post_init__(self) -> None:
         self._begin({})
 
-    def _begin(self, gates: Mapping[str, Any]) -> None:
+    def _begin(self, gates: Mapping[str, DeclaredGate]) -> None:
         """With nothing known: other settings decide otherwise."""
         self._gates, self._watched, self._over, self._ended, self._next = gates, {}, set(), {}, 0.0
         self._shift = BackgroundReader(self.clock)  # apart from the loop: a file system may hang
@@ -197,7 +197,7 @@ class GateWatcher(ControllerExtension):
         """A file system that does not answer keeps no campaign from its end, unless the next job waits for it."""
         now = self.clock.boot()
         for key in ended:
-            if now - self._ended.setdefault(key, now) > GATE_PATIENCE_S and not self._gates[key[2]].get("lets"):
+            if now - self._ended.setdefault(key, now) > GATE_PATIENCE_S and not self._gates[key[2]].lets:
                 self._over.add(key)
 
     def _decisions(self, state: CampaignState, standing: Mapping[GateKey, GateProgress]) -> Iterator[Decision]:
@@ -209,7 +209,7 @@ class GateWatcher(ControllerExtension):
         self, standing: Mapping[GateKey, GateProgress], unread: AbstractSet[GateKey]
     ) -> Iterator[tuple[tuple[str, int], StopRequest]]:
         for key, found in standing.items():
-            cause = _CAUSES.get(self._gates[key[2]]["act"])
+            cause = _CAUSES.get(self._gates[key[2]].act)
             if cause and found.failed and key in unread:
                 why = f"gate {key[2]} at iteration {found.failed.iteration}: {found.failed.why}"
                 yield key[:2], StopRequest(cause, why)
@@ -219,7 +219,7 @@ class GateWatcher(ControllerExtension):
         for name, gate in self._gates.items():
             for record in state.cells.values():
                 attempt = record.open or attempt_that_counts(record)
-                if attempt and record.cell.job == gate["job"] and (key := (*attempt.key, name)) not in self._over:
+                if attempt and record.cell.job == gate.job and (key := (*attempt.key, name)) not in self._over:
                     yield key, attempt, record
 
     def _asks(self, state: CampaignState) -> Iterator[tuple[GateKey, Callable[[], GateProgress]]]:
@@ -231,15 +231,16 @@ class GateWatcher(ControllerExtension):
                 yield key, partial(watched.look, attempt.outcome is not None)
 
     def _watch(
-        self, key: GateKey, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, output: str
+        self, key: GateKey, gate: DeclaredGate, record: CellRecord, attempt: Attempt, output: str
     ) -> WatchedGate:
-        schedule = Schedule.of(gate["schedule"]) if gate.get("schedule") else None
+        schedule = Schedule.of(gate.schedule) if gate.schedule else None
         name = re.sub(r"[^\w.-]", "_", key[2])
         trace = self.folder_of(*attempt.place) / TRACE_FOLDER / f"{name}.jsonl"
-        stream = open_gate_stream(gate["read"], gate.get("stage"), folder_of_output(output), self._since(attempt))
+        stream = open_gate_stream(gate.read, gate.stage, folder_of_output(output), self._since(attempt))
         before = partial(self._before, gate, record, attempt, output)
         floor = self._floor(name, record, attempt, output)
-        found = WatchedGate(key[2], GateSettings.of(gate), schedule, stream, trace, output, before, floor)
+        settings = GateSettings.of(section_as_written(gate))
+        found = WatchedGate(key[2], settings, schedule, stream, trace, output, before, floor)
         self._watched[key] = found
         return found
 
@@ -259,7 +260,7 @@ class GateWatcher(ControllerExtension):
         rows = [newest_gate_rows(self.folder_of(*each.place)).get(name) for each in shared]
         return max((int(row["iteration"]) for row in rows if row), default=-1)
 
-    def _before(self, gate: Mapping[str, Any], record: CellRecord, attempt: Attempt, own: str) -> list[EvaluationRow]:
+    def _before(self, gate: DeclaredGate, record: CellRecord, attempt: Attempt, own: str) -> list[EvaluationRow]:
         """What earlier attempts wrote, where this one goes on from their checkpoint: a streak goes on too."""
         from muster.readers.gate_traces import read_gate_rows
 

@@ -13,7 +13,7 @@ from muster.app.campaign.check_gates_and_loop import facts_of_campaign_gate, fac
 from muster.files.json_codec import TooManyJsonValues, check_json_values
 from muster.files.safe_open import read_regular_file
 from muster.files.state_folder import attempt_folder
-from muster.model.campaign import Campaign
+from muster.model.campaign import Campaign, DeclaredGate
 from muster.model.errors import MusterError, UsageError
 from muster.stages.contradictions import ERROR, GateFinding, TrainingFacts, find_contradictions
 from muster.stages.gate_decision import Decision
@@ -283,7 +283,7 @@ def _find_trace_in_run(folder: Path) -> Path:
     raise UsageError(f"there is no trace in {folder}", hint=f"looked for {', '.join(TRACE_FILES_OF_RUN)}")
 
 
-def select_campaign_gates(campaign: Campaign, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+def select_campaign_gates(campaign: Campaign, names: Sequence[str]) -> dict[str, DeclaredGate]:
     """Those that are named; none: all."""
     known = dict(campaign.gates or {})
     if not known:

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from muster.app.loop.next_round import NOISE_ALPHA, best_after_each_round
+from muster.model.campaign import DeclaredLoop
 from muster.model.campaign_state import CampaignState
 from muster.model.provenance import Resumption
 from muster.model.variant import BASE, DEFAULT, SEARCH, LoopRecord, Variant
 from muster.rules.evaluate_expressions import MetricSummaries
 from muster.rules.expressions import MetricNode, keys_in_expression, parse_expression
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import Summary, better_direction_of_key
 from muster.rules.rank_variants import FINAL_VERDICTS, TriedVariant, VariantRun, finite_mean, score_variant
 from muster.stats.samples import Sample, difference_of_means
@@ -210,7 +210,7 @@ class LoopReportContext:
 
 
 def gather_loop_facts(
-    state: CampaignState, tried: Sequence[TriedVariant], settings: LoopSettings, asked: LoopReportContext
+    state: CampaignState, tried: Sequence[TriedVariant], settings: DeclaredLoop, asked: LoopReportContext
 ) -> LoopFacts:
     over = [replace(each, runs=tuple(run for run in each.runs if run.over)) for each in tried]
     variants = _add_gains_over_parents([_make_loop_variant(each, settings.by, asked) for each in over], settings.better)
@@ -327,7 +327,7 @@ def _sample_of_variant(of: LoopVariant) -> Sample:
 # -- rules
 
 
-def _gains_of_all_rules(variants: Sequence[LoopVariant], settings: LoopSettings) -> tuple[RuleGains, ...]:
+def _gains_of_all_rules(variants: Sequence[LoopVariant], settings: DeclaredLoop) -> tuple[RuleGains, ...]:
     """In the declared order, those that never fired, too; then whoever else made a variant."""
     declared = {rule.id: rule.reason for rule in settings.rules}
     if settings.default:
@@ -357,7 +357,7 @@ def _gains_of_rule(rule: str, reason: str, variants: Sequence[LoopVariant]) -> R
 # -- keys
 
 
-def _keys_to_show(tried: Sequence[TriedVariant], settings: LoopSettings) -> tuple[tuple[str, ...], int]:
+def _keys_to_show(tried: Sequence[TriedVariant], settings: DeclaredLoop) -> tuple[tuple[str, ...], int]:
     """What ranks first, then what the rules ask for, then the others, less steps and what W&B adds: `_runtime`.
 
     Of the others first what is better high or low: the order in which a trainer logs them says nothing.
@@ -379,13 +379,15 @@ def _is_step_column(summary: Summary) -> bool:
     return name in STEP_NAMES or (summary.count > 1 and summary.tail == summary.tail_steps)
 
 
-def _keys_in_settings(settings: LoopSettings) -> list[str]:
+def _keys_in_settings(settings: DeclaredLoop) -> list[str]:
     nodes = [parse_expression(settings.by, "number")] if settings.by else []
-    nodes += [parse_expression(each) for each in (settings.target, *(rule.when for rule in settings.rules)) if each]
+    nodes += [
+        parse_expression(each) for each in (settings.stop.target, *(rule.when for rule in settings.rules)) if each
+    ]
     return [key for node in nodes for key in keys_in_expression(node)]
 
 
-def _directions_of_keys(tried: Sequence[TriedVariant], settings: LoopSettings) -> dict[str, str]:
+def _directions_of_keys(tried: Sequence[TriedVariant], settings: DeclaredLoop) -> dict[str, str]:
     """By its name, and of the key that ranks as it is declared."""
     logged = {key for each in tried for run in each.runs for key in run.summaries}
     found = {key: better for key in logged if (better := better_direction_of_key(key))}

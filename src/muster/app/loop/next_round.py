@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from muster.model.campaign import DeclaredLoop
 from muster.model.variant import LoopRecord, Variant
 from muster.rules.edit_config import make_variant_name
 from muster.rules.evaluate_expressions import MetricSummaries, evaluate_expression, evaluation_as_json
 from muster.rules.expressions import parse_expression
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.proposal_rules import Ruling
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, rank_scored_variants
@@ -84,7 +84,7 @@ class RoundGain:
 
 
 def plan_next_round(
-    record: LoopRecord, tried: Sequence[TriedVariant], settings: LoopSettings, most: int, proposer: Proposer
+    record: LoopRecord, tried: Sequence[TriedVariant], settings: DeclaredLoop, most: int, proposer: Proposer
 ) -> NextRound:
     number = record.round + 1
     if why := _explain_loop_end(record, tried, settings, most):
@@ -93,7 +93,7 @@ def plan_next_round(
     found = proposer.propose(board)
     made = _collect_proposed_variants(board, found, settings)
     if not made and settings.top:  # what the best few would give was tried: the next ones get their turn
-        others = replace(board, parents=select_parents(record, tried, replace(settings, top=len(tried))))
+        others = replace(board, parents=select_parents(record, tried, settings, len(tried)))
         more = proposer.propose(others)
         made = _collect_proposed_variants(others, more, settings)[: settings.top * settings.per_run]
         found = more if made else found
@@ -101,7 +101,7 @@ def plan_next_round(
     return NextRound(number, tuple(made), stopped, tuple(name for name, _ in found.rulings), found.rulings)
 
 
-def _collect_proposed_variants(board: ProposerInput, found: Proposals, settings: LoopSettings) -> list[ProposedVariant]:
+def _collect_proposed_variants(board: ProposerInput, found: Proposals, settings: DeclaredLoop) -> list[ProposedVariant]:
     known = {each.digest for each in board.record.variants}
     names = {each.name for each in board.record.variants}
     made: list[ProposedVariant] = []
@@ -113,22 +113,22 @@ def _collect_proposed_variants(board: ProposerInput, found: Proposals, settings:
     return made
 
 
-def make_proposer_board(record: LoopRecord, tried: Sequence[TriedVariant], settings: LoopSettings) -> ProposerInput:
+def make_proposer_board(record: LoopRecord, tried: Sequence[TriedVariant], settings: DeclaredLoop) -> ProposerInput:
     return ProposerInput(record, tried, select_parents(record, tried, settings), settings.by, settings.better)
 
 
 # -- stop conditions
 
 
-def _explain_loop_end(record: LoopRecord, tried: Sequence[TriedVariant], settings: LoopSettings, most: int) -> str:
-    if settings.target and (met := _find_met_target(tried, settings.target)):
+def _explain_loop_end(record: LoopRecord, tried: Sequence[TriedVariant], settings: DeclaredLoop, most: int) -> str:
+    if settings.stop.target and (met := _find_met_target(tried, settings.stop.target)):
         return f"the target is reached: {met}"
     if waiting := _explain_open_round(record, tried):
         return waiting
-    if settings.no_gain and settings.by:
+    if settings.stop.no_gain and settings.by:
         course = best_after_each_round(record, tried, settings)
         without = _count_rounds_without_gain(course)
-        if without >= settings.no_gain:
+        if without >= settings.stop.no_gain:
             best = course[-1]
             return (
                 f"no gain in {phrase('count.round', n=without)}: {settings.by} is still best with {best.best} "
@@ -160,7 +160,7 @@ def _find_met_target(tried: Sequence[TriedVariant], target: str) -> str:
     return ""
 
 
-def best_after_each_round(record: LoopRecord, tried: Sequence[TriedVariant], settings: LoopSettings) -> list[RoundGain]:
+def best_after_each_round(record: LoopRecord, tried: Sequence[TriedVariant], settings: DeclaredLoop) -> list[RoundGain]:
     """The course of the best. Another one takes its place only if it is better beyond the noise of the seeds."""
     found: list[RoundGain] = []
     best: tuple[TriedVariant, VariantScore] | None = None
@@ -188,11 +188,13 @@ def _count_rounds_without_gain(course: Sequence[RoundGain]) -> int:
 # -- proposals
 
 
-def select_parents(record: LoopRecord, tried: Sequence[TriedVariant], settings: LoopSettings) -> list[TriedVariant]:
+def select_parents(
+    record: LoopRecord, tried: Sequence[TriedVariant], settings: DeclaredLoop, top: int | None = None
+) -> list[TriedVariant]:
     """With `keep:` the best of all rounds, else all of this one; in any case with a history and a config."""
     fit = [each for each in tried if each.summaries and not each.trouble]
     if settings.top and settings.by:
-        return [each for each, _ in rank_scored_variants(fit, settings.by, settings.better)][: settings.top]
+        return [each for each, _ in rank_scored_variants(fit, settings.by, settings.better)][: top or settings.top]
     return [each for each in fit if each.variant.round == record.round]
 
 

@@ -27,22 +27,23 @@ from muster.files.atomic_write import PUBLIC_FILE, mode_no_wider_than, write_ato
 from muster.files.campaign_snapshots import load_campaign_snapshot, save_snapshot, write_once_durably
 from muster.files.crash_points import reach_crash_point
 from muster.model.attempt import CellRecord
+from muster.model.campaign import DeclaredLoop
 from muster.model.errors import MusterError, UsageError
 from muster.model.variant import VARIANT_AXIS, Variant, add_variants_to_campaign
 from muster.rules.config_paths import UnreadableConfig, config_kind_of_file
 from muster.rules.edit_config import digest_config, parse_config
-from muster.rules.loop_settings import LoopSettings, parse_loop_settings
+from muster.rules.loop_settings import add_ready_rules
 from muster.rules.proposal_rules import Ruling
 from muster.rules.rank_variants import TriedVariant, VariantRun
 from muster.text.phrases import phrase
 
 
-def loop_settings_of_status(status: Status) -> LoopSettings:
+def loop_settings_of_status(status: Status) -> DeclaredLoop:
     loop = status.state.campaign.loop
     if loop is None:
         hint = "declare `loop:` in campaign.yaml; `muster init loop` shows one"
         raise UsageError("this campaign has no loop", hint=hint)
-    return parse_loop_settings(loop)
+    return add_ready_rules(loop)
 
 
 # -- what was tried

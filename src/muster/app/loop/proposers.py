@@ -16,14 +16,14 @@ from muster.app.campaign.proposer_function import ProposerFunction
 from muster.app.loop.next_round import NextRound
 from muster.app.loop.search_proposer import seed_from_parts
 from muster.files.atomic_write import make_private_folder, write_atomically
+from muster.model.campaign import DeclaredLoop, LoopDefault, LoopRule
 from muster.model.errors import MusterError
 from muster.model.variant import Variant
 from muster.rules.config_paths import format_config_path, value_at_place
 from muster.rules.edit_config import differing_places, parse_config, show_config_value
 from muster.rules.evaluate_expressions import MetricSummaries
-from muster.rules.loop_settings import LoopSettings
 from muster.rules.metric_summary import metric_summary_as_json
-from muster.rules.proposal_rules import DefaultEdits, Rule, Ruling, evaluate_rules, outcome_of_edits
+from muster.rules.proposal_rules import Ruling, evaluate_rules, outcome_of_edits
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, score_variant
 
@@ -149,8 +149,8 @@ def _lineage_entry(each: Variant) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RuleProposer:
-    rules: tuple[Rule, ...]
-    default: DefaultEdits | None = None
+    rules: tuple[LoopRule, ...]
+    default: LoopDefault | None = None
 
     def propose(self, board: ProposerInput) -> Proposals:
         if not self.rules and not self.default:
@@ -178,22 +178,23 @@ class RuleProposer:
 STUDY_FILE = Path("loop") / "optuna.log"  # in the campaign's `.muster`
 
 
-def make_proposer(settings: LoopSettings, root: Path) -> Proposer:
+def make_proposer(settings: DeclaredLoop, root: Path) -> Proposer:
     if settings.search:
         from muster.app.loop.search_proposer import SearchProposer
+        from muster.rules.search_space import resolve_search_settings
 
-        return SearchProposer(settings.search)
-    if settings.entry:
+        return SearchProposer(resolve_search_settings(settings.search))
+    if settings.propose:
         from muster.app.campaign.proposer_function import ProposerFunction
 
-        return FunctionProposer(ProposerFunction(settings.entry, root))
+        return FunctionProposer(ProposerFunction(settings.propose, root))
     return RuleProposer(settings.rules, settings.default)
 
 
-def write_optuna_study(state: Path, settings: LoopSettings, board: ProposerInput, found: NextRound) -> None:
+def write_optuna_study(state: Path, settings: DeclaredLoop, board: ProposerInput, found: NextRound) -> None:
     """For optuna-dashboard: what was tried, and the next round as running. Nobody here reads it."""
     from muster.app.loop.search_proposer import SearchProposer
-    from muster.rules.search_space import find_missing_package
+    from muster.rules.search_space import find_missing_package, resolve_search_settings
 
     if settings.search is None or (found.stopped and find_missing_package(settings.search.sampler)[0]):
         return
@@ -204,7 +205,7 @@ def write_optuna_study(state: Path, settings: LoopSettings, board: ProposerInput
     path = state / STUDY_FILE
     try:
         make_private_folder(path.parent)
-        write_atomically(path, SearchProposer(settings.search).journal(board, proposed))
+        write_atomically(path, SearchProposer(resolve_search_settings(settings.search)).journal(board, proposed))
     except OSError as error:
         raise MusterError(
             f"the study can't be written: {error.strerror}", where=str(path), hint="nothing was proposed; fix it"

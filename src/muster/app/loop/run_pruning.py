@@ -21,7 +21,7 @@ from muster.readers.background_reader import BackgroundReader
 from muster.readers.discovery.folder_walk import LogSource
 from muster.readers.records.metric_reader import MetricReader, MetricRows
 from muster.rules.evaluate_expressions import is_same_key, names_matching_key
-from muster.rules.loop_settings import parse_loop_settings
+from muster.rules.loop_settings import prune_rule_of_loop
 from muster.rules.rank_variants import BestValueTrail, PruneRule, explain_hopeless_run
 
 PRUNE_EVERY_S = 5.0
@@ -144,24 +144,24 @@ class RunPruner(ControllerExtension):
         return Observation(stops=self._stops(state)) if polling else NOTHING_OBSERVED
 
     def _stops(self, state: CampaignState) -> dict[AttemptKey, StopRequest]:
-        rule = parse_loop_settings(state.campaign.loop).prune if state.campaign.loop else None
-        if rule is None:
+        loop = state.campaign.loop
+        rule = prune_rule_of_loop(loop) if loop else None
+        if loop is None or rule is None:
             return {}
         if rule != self._rule:
             self._begin(rule)
         now = self.clock.boot()
         if now >= self._next:
             self._next = now + PRUNE_EVERY_S
-            self._look(state, rule)
-        steps = state.job(state.campaign.loop["job"]).steps if state.campaign.loop else None
-        hopeless = self._hopeless(rule, steps)
+            self._look(state, loop.job, rule)
+        hopeless = self._hopeless(rule, state.job(loop.job).steps)
         return {key: StopRequest("pruned", why, only_running=True) for key, why in hopeless}
 
-    def _look(self, state: CampaignState, rule: PruneRule) -> None:
+    def _look(self, state: CampaignState, job: str, rule: PruneRule) -> None:
         asks: dict[AttemptKey, Callable[[], BestValueTrail]] = {}
         for cell in state.cells.values():
             attempt = cell.open or attempt_that_counts(cell)
-            if attempt is None or cell.cell.job != (state.campaign.loop or {}).get("job"):
+            if attempt is None or cell.cell.job != job:
                 continue
             known = self._runs.get(attempt.key)
             if known is None:

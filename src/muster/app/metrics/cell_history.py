@@ -168,8 +168,7 @@ def stamp_loop_cells(
     campaign, reader = status.state.campaign, OriginReader(desk, hashes, values=False)
     if campaign.loop is None:
         return {}
-    job = str(campaign.loop["job"])
-    mine = [cell for cell in status.cells if cell.record.cell.job == job]
+    mine = [cell for cell in status.cells if cell.record.cell.job == campaign.loop.job]
     needs = map_needed_cells(campaign, [cell.record.cell for cell in status.cells])
     configs = {variant.name: variant.config for variant in status.state.loop.variants}
     found = {}

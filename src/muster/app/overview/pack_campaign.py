@@ -243,7 +243,7 @@ class PackSelection:
     def _documents(self) -> Iterator[Path]:
         """Bound texts, with their bindings."""
         root = self.desk.root
-        named = [root / str(name) for name in (self.state.campaign.report or {}).get("documents") or ()]
+        named = [root / name for name in self.state.campaign.documents]
         beside = [path.with_name(path.name.removesuffix(SIDECAR_SUFFIX)) for path in root.glob(f"*{SIDECAR_SUFFIX}")]
         for path in (*named, *beside):
             yield path

@@ -224,7 +224,7 @@ def _update_bound_documents(found: GatheredFacts, names: Sequence[str]) -> Updat
 
 def _documents_to_update(found: GatheredFacts) -> Sequence[str]:
     """Those that the campaign names, and what is bound beside its file."""
-    named = (found.status.state.campaign.report or {}).get("documents") or ()
+    named = found.status.state.campaign.documents
     bound = (path.name.removesuffix(SIDECAR_SUFFIX) for path in sorted(found.root.glob(f"*{SIDECAR_SUFFIX}")))
     return tuple(dict.fromkeys([*named, *(name for name in bound if (found.root / name).exists())]))
 

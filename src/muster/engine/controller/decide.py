@@ -308,7 +308,7 @@ def _decide_starts(view: ControllerView, state: CampaignState, settled: Mapping[
     failing = find_failing_slots(_recent_attempts(view, settled))
     free = [slot for slot in _find_free_slots(view, settled) if slot.name not in failing]
     has_gpus = any(slot.kind == "gpu" for slot in view.slots)
-    let = {job for gate in (state.campaign.gates or {}).values() for job in gate.get("lets", ())}
+    let = {job for gate in (state.campaign.gates or {}).values() for job in gate.lets}
     for planned in view.agenda:
         if not free:
             return

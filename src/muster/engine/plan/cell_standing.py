@@ -138,9 +138,9 @@ def unmet_needs(cell: Cell, state: CampaignState, needs: CellNeeds) -> list[str]
 def shut_gate_reason(cell: Cell, state: CampaignState, needs: CellNeeds) -> str:
     """Why gates that let its job start have not: each of its runs must have come to a phase above 0, and be there."""
     for name, gate in (state.campaign.gates or {}).items():
-        for need in needs.get(cell.id, ()) if cell.job in gate.get("lets", ()) else ():
+        for need in needs.get(cell.id, ()) if cell.job in gate.lets else ():
             record = state.cells.get(need)
-            if record is None or record.cell.job != gate["job"]:
+            if record is None or record.cell.job != gate.job:
                 continue
             known, completed = state.gates.get(need, {}).get(name), record.completed
             if known is None or completed is None or known.attempt != completed.n or known.phase < 1:

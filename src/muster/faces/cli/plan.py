@@ -86,8 +86,8 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         told = f"{phrase('count.mistake', n=found.mistakes)} that {'keeps' if found.mistakes == 1 else 'keep'}"
         yield paint_text(phrase("cli.check_finds_up_from_starting_any", told=told), "red")
     loop = status.state.campaign.loop
-    if loop and int(loop.get("rounds", 1)) > 1:
-        yield phrase("cli.rounds_most_what_each_further_one_runs", rounds=loop["rounds"])
+    if loop and loop.rounds > 1:
+        yield phrase("cli.rounds_most_what_each_further_one_runs", rounds=loop.rounds)
     yield f"expected: {_format_estimate(found)}"
     if found.status.spending:
         from muster.faces.cli.common.money_line import money_line

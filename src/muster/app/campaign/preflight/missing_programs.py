@@ -31,8 +31,7 @@ from muster.text.shell_words import split_commands
 
 
 def find_unsupported_keys(campaign: Campaign) -> Iterator[Mistake]:
-    silent = [channel for channel in campaign.notify if not (isinstance(channel, Mapping) and channel.get("run"))]
-    if silent:
+    if len(campaign.notice_commands) < len(campaign.notify):
         yield _unsupported_key_warning("notify", phrase("campaign.notify_knows_only_version_other"))
 
 
@@ -82,17 +81,16 @@ def _list_entry_names(folder: Path, *, files: bool) -> list[str]:
 
 def warn_of_missing_finish_inputs(campaign: Campaign, root: str, environ: Mapping[str, str]) -> Iterator[Mistake]:
     """Warnings: a text may still be written, a program still be installed."""
-    for at, name in enumerate((campaign.report or {}).get("documents") or ()):
-        yield from _warn_of_missing_document(Path(root), str(name), f"report.documents.{at}")
-    for at, line in enumerate((campaign.finish or {}).get("run") or ()):
+    for at, name in enumerate(campaign.documents):
+        yield from _warn_of_missing_document(Path(root), name, f"report.documents.{at}")
+    for at, line in enumerate(campaign.finish.run if campaign.finish else ()):
         yield from _warn_of_missing_finish_program(
-            str(line), root, environ, f"finish.run.{at}", phrase("campaign.step_would_fail_when_all_cells_done")
+            line, root, environ, f"finish.run.{at}", phrase("campaign.step_would_fail_when_all_cells_done")
         )
-    for at, channel in enumerate(campaign.notify):
-        if isinstance(channel, Mapping) and isinstance(channel.get("run"), str):
-            yield from _warn_of_missing_finish_program(
-                channel["run"], root, environ, f"notify.{at}.run", phrase("campaign.nobody_would_told")
-            )
+    for at, line in campaign.notice_commands.items():
+        yield from _warn_of_missing_finish_program(
+            line, root, environ, f"notify.{at}.run", phrase("campaign.nobody_would_told")
+        )
 
 
 def _warn_of_missing_document(root: Path, name: str, path: str) -> Iterator[Mistake]:

@@ -222,7 +222,7 @@ def _pronoun_for(cells: Sequence[str]) -> str:
 def format_gate_lines(state: CampaignState) -> Iterator[str]:
     """One line for each gate of the campaign: where it stands in the runs that it had a word about."""
     for name, gate in (state.campaign.gates or {}).items():
-        runs = [record for record in state.declared if record.cell.job == gate["job"] and record.attempts]
+        runs = [record for record in state.declared if record.cell.job == gate.job and record.attempts]
         told = {record.cell.id: state.gates.get(record.cell.id, {}).get(name) for record in runs}
         open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
         word = phrase("cli.open", few_names=join_few_names(open_)) if open_ else phrase("cli.shut_all_them")

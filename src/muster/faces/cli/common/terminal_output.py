@@ -17,7 +17,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from muster.app.facts.gather_facts import ProgressStep
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output
 from muster.model.errors import Mistake
 from muster.text.phrases import phrase
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
     from muster.app.campaign.cell_definitions import DefinitionChanges
     from muster.app.campaign.preflight.python_environments import PythonEnvironment
+    from muster.app.facts.gather_facts import ProgressStep
 
 _WORD = os.urandom(12).hex()
 _MARK = f"\033<{_WORD}"
