@@ -25,9 +25,9 @@ from muster.readers.log_rows import (
 )
 from muster.readers.output_files import newest_paths_first
 from muster.readers.proof import absolute_pattern
-from muster.readers.records.history_parts import counting_key
 from muster.readers.records.metric_reader import MetricColumn
 from muster.readers.records.row_steps import finite_number_of, look_up_key
+from muster.readers.records.step_counter import counting_key
 from muster.readers.records.wandb_records import WANDB_STEP_KEY
 
 RECORD_KINDS = ("wandb", "tensorboard")

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Protocol
 
 from muster.files.safe_open import open_log_file
 from muster.model.provenance import HistoryGap, KeptRows, Resumption
+from muster.readers.records.history_parts import mask_below_step
 from muster.readers.records.row_steps import decode_json_row
 
 NEAR_DISTANCES = 2.0  # logging distances between a checkpoint and the first row after it, at most
@@ -144,13 +145,6 @@ def _gaps_within(each: AttemptSteps, times: int) -> list[HistoryGap]:
         if (rows := round((later - one) / each.distance) - 1) > 0
     ]
     return found if len(found) <= times else []
-
-
-def mask_below_step(steps: Sequence[float], end: float) -> Any:
-    """A mask of the rows that count; one without a step does."""
-    import numpy as np
-
-    return ~(np.asarray(steps, np.float64) >= end)
 
 
 def mask_of_kept_rows(steps: Sequence[float], times: int) -> Any:

@@ -24,8 +24,8 @@ from muster.readers.log_rows import (
     sweep_jsonl_rows,
 )
 from muster.readers.pattern_child import PatternHit
-from muster.readers.records.history_parts import counting_key
 from muster.readers.records.row_steps import finite_number_of, look_up_key, needle_of_key
+from muster.readers.records.step_counter import counting_key
 from muster.readers.user_patterns import LONGEST_SEARCHED_LINE, UserPattern
 
 MOST_BYTES = 32 << 20  # of a JSON file, which is read whole

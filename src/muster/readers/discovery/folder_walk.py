@@ -123,12 +123,19 @@ LOGS_LOOKED_FOR = (
 LOG_PART_FOLDERS = frozenset(
     {"train", "eval", "val", "valid", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
 )
+OBJECT_LINE_NAMES = re.compile(
+    r"(?:log|metrics|scalars|result|progress)\.(?:json|txt)\Z"
+)  # maybe JSON lines by another name
 TRAINER_STATE_FILE = "trainer_state.json"
 TRAINER_CHECKPOINT = re.compile(r"checkpoint-(\d+)\Z")  # of HF: only its trainer_state.json is of interest
 TABLE_NAMES = re.compile(
     r"(?:progress|metrics|history|results|log|monitor|training_log|.*\.monitor|.*[_-]metrics)\.csv\Z"
 )
 ROW_FILE_NAMES = frozenset({"metrics.jsonl", "scores.jsonl", "history.jsonl", "log.jsonl"})
+MAIN_LOG_NAMES = (  # of several files of one kind: the first of these keeps its keys
+    "metrics.jsonl", "scores.jsonl", "history.jsonl", "log.jsonl", "progress.csv", "metrics.csv", "history.csv",
+    "results.csv", "log.csv", "stdout.log", "train.log",
+)  # fmt: skip
 _PRINTED = r"(?:stdout|stderr|output|train|training|run|nohup|log|slurm-.*)\.(?:log|out|txt)"
 PRINTED_LOG_NAMES = re.compile(rf"{_PRINTED}\Z|.*\.log\Z")
 
@@ -182,6 +189,7 @@ class LogSource:
     make: Callable[[], MetricReader]
     why: str  # it was chosen
     prefix: str = ""
+    label: str = ""  # what tells its keys from those of other files of its kind; empty: they keep their names
 
 
 @dataclass(slots=True)

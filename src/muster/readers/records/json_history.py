@@ -17,9 +17,10 @@ from typing import Any
 import msgspec
 
 from muster.readers.records.growing_file import GrowingFile
-from muster.readers.records.history_parts import ColumnBatch, GatheredColumns, LineHistory, StepCounter, counting_key
+from muster.readers.records.history_parts import ColumnBatch, LineHistory
 from muster.readers.records.metric_reader import MetricColumn, MetricRows, MetricSource, ReaderState, RecordedRunEnd
-from muster.readers.records.row_steps import decode_json_value, numeric_leaves, plain_number
+from muster.readers.records.row_steps import MEDIA_TYPE_KEY, decode_json_value, numeric_leaves, plain_number
+from muster.readers.records.step_counter import GatheredColumns, StepCounter, rank_of_counter
 
 NUMBER, OTHER = "number", "other"  # of a key; nested keys have a mapping of their own
 _MOST_LEAVES = 400
@@ -86,7 +87,8 @@ def _merge_row_shape(shape: RowShape, row: dict[str, Any], depth: int) -> bool:
         return False
     for key, value in row.items():
         known = shape.get(key)
-        if isinstance(value, dict) and value and (known is None or isinstance(known, dict)):
+        nested = isinstance(value, dict) and value and MEDIA_TYPE_KEY not in value
+        if nested and (known is None or isinstance(known, dict)):
             if not _merge_row_shape(shape.setdefault(key, {}), value, depth + 1):
                 return False
         elif plain_number(value) is not None:
@@ -141,13 +143,15 @@ _decode_one_row = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class JsonlHistory(LineHistory):
+    fits = "JSON objects with numbers in them, one per line"
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._type = RowType()
         self._types = 0
 
-    def restart(self) -> None:
-        super().restart()
+    def restart(self, *, knowing: bool = False) -> None:
+        super().restart(knowing=knowing)
         self._type, self._types = RowType(), 0
 
     def take(self, text: bytes) -> ColumnBatch | None:
@@ -200,14 +204,13 @@ class JsonlHistory(LineHistory):
     def _steps(self, found: dict[str, Any], count: int) -> Any:
         import numpy as np
 
-        if self.steps.key is None:
-            self.steps.key = _first_counting_key(found, count)
-        values, lacks = found.get(self.steps.key or "", (None, np.ones(count, bool)))
-        if values is None or lacks.any():
-            told = [None] * count if values is None else values.tolist()
-            return np.array([self.steps.next(None if no else step) for step, no in zip(told, lacks, strict=True)])
-        self.steps.all(values)
-        return values
+        counters: dict[str, Any] = {}
+        for key, (values, lacks) in found.items():
+            if rank_of_counter(key) is not None:
+                none = lacks | np.isnan(values)
+                told = zip(values.tolist(), none.tolist(), strict=True)
+                counters[key] = [None if no else value for value, no in told] if none.any() else values
+        return np.asarray(self.steps.steps(count, counters))
 
     def _learned(self, text: bytes, count: int) -> ColumnBatch | None:
         """With a type that knows all keys of these rows; None where they are no rows."""
@@ -234,15 +237,6 @@ class JsonlHistory(LineHistory):
             else:
                 self.unfit += 1
         return gathered.columns, gathered.count
-
-
-def _first_counting_key(found: dict[str, Any], count: int) -> str | None:
-    """That of the first row that has one."""
-    counters = {key: lacks for key, (_, lacks) in found.items() if counting_key([key])}
-    for row in range(count if counters else 0):
-        if there := [key for key, lacks in counters.items() if not lacks[row]]:
-            return counting_key(there)
-    return None
 
 
 def _fill_missing_values(known: Any, more: Any) -> Any:
@@ -343,11 +337,18 @@ class WholeJsonHistory:
             self._taken, self._steps = 0, StepCounter()
         if self._taken == len(rows) and not fresh:
             return
+        gathered = self._gather(rows)
+        if self._steps.misled:
+            fresh, self._taken, self._steps = self._taken > 0, 0, StepCounter(self._steps.barred)
+            gathered = self._gather(rows)
+        self._taken, self._last = len(rows), _row_text(rows[-1]) if rows else ""
+        yield MetricRows(gathered.columns, gathered.count, fresh)
+
+    def _gather(self, rows: list[dict[str, Any]]) -> GatheredColumns:
         gathered = GatheredColumns()
         for row in rows[self._taken :]:
             self._steps.row(list(numeric_leaves(row)), gathered)
-        self._taken, self._last = len(rows), _row_text(rows[-1]) if rows else ""
-        yield MetricRows(gathered.columns, gathered.count, fresh)
+        return gathered
 
     def state(self) -> ReaderState:
         return {"seen": self._seen, "taken": self._taken, "last": self._last, "steps": self._steps.state()}
@@ -358,9 +359,8 @@ class WholeJsonHistory:
 
     @property
     def said(self) -> MetricSource:
-        return MetricSource(
-            self.path, self.format, tuple(filter(None, (self.note, self._trouble))), self._growing.written or None
-        )
+        skipped = tuple(filter(None, (self.note, self._trouble)))
+        return MetricSource(self.path, self.format, skipped, self._growing.written or None, self._steps.name)
 
 
 def _row_text(row: dict[str, Any]) -> str:

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from muster.files.safe_open import read_file_start
 from muster.model.provenance import Resumption
 from muster.readers.discovery.folder_walk import (
     LOG_PART_FOLDERS,
     LOG_WALK_PATIENCE_S,
+    MAIN_LOG_NAMES,
+    OBJECT_LINE_NAMES,
     PRINTED_LOG_NAMES,
     ROW_FILE_NAMES,
     SOURCE_TRUST_ORDER,
@@ -32,10 +34,11 @@ from muster.readers.discovery.folder_walk import (
     LogSource,
     walk_for_logs,
 )
-from muster.readers.records.history_parts import HistoryChain, HistoryPart, counting_key
+from muster.readers.records.history_parts import HistoryChain, HistoryPart
 from muster.readers.records.json_history import JsonlHistory, WholeJsonHistory, rows_of_trainer_state
 from muster.readers.records.metric_reader import MetricReader, MetricRows, MetricSource, RecordedRunEnd
 from muster.readers.records.row_steps import decode_json_value, numeric_leaves
+from muster.readers.records.step_counter import counting_key, rank_of_counter
 from muster.readers.records.tensorboard import TensorboardHistory
 from muster.readers.records.text_history import CsvHistory, PrintedHistory
 from muster.readers.records.wandb_runs import wandb_log_sources, wandb_own_folders
@@ -59,10 +62,12 @@ class MeasuredRun:
 
 @dataclass(frozen=True, slots=True)
 class MetricFeed:
-    """A reader, and what is put before its keys where two of its kind use the same ones."""
+    """A reader, and what is put before its keys."""
 
     reader: MetricReader
     prefix: str = ""
+    kind: str = ""
+    label: str = ""  # what is put before those keys that others of its kind use, too; empty: they are its own
 
 
 class RunMeter:
@@ -72,6 +77,7 @@ class RunMeter:
         self._feeds = list(feeds)
         self._wanted = wanted
         self._keys: list[dict[str, Summarizer]] = [{} for _ in feeds]
+        self._names: list[dict[str, None]] = [{} for _ in feeds]  # all keys, asked for or not
         self._others: dict[str, None] = {}
         self._troubles: dict[int, str] = {}
         self._crowded: set[int] = set()  # sources with more keys than are kept
@@ -87,14 +93,18 @@ class RunMeter:
                 self._troubles[at] = f"{feed.reader.said.path} can't be read: {error.strerror or error}"
 
     def _take(self, at: int, rows: MetricRows) -> None:
+        feed, names = self._feeds[at], self._names[at]
         if rows.fresh:
             self._keys[at].clear()
+            names.clear()
             self._crowded.discard(at)
         for key, (steps, values) in rows.columns.items():
-            name = self._feeds[at].prefix + key
+            name = feed.prefix + key
+            if len(names) < MOST_KEYS:
+                names[name] = None
             summarizer = self._keys[at].get(name)
             if summarizer is None:
-                if not self._wanted(name):
+                if not self._wanted(name) and not (feed.label and self._wanted(f"{feed.label}/{name}")):
                     if len(self._others) < MOST_KEYS:
                         self._others[name] = None
                     continue
@@ -106,18 +116,46 @@ class RunMeter:
 
     def measured(self) -> MeasuredRun:
         keys: dict[str, Summary] = {}
-        for held in self._keys:
-            keys.update({key: each.summary() for key, each in held.items() if key not in keys})
+        shared = self._shared_keys()
+        for feed, held in zip(self._feeds, self._keys, strict=True):
+            for key, each in held.items():
+                apart = key in shared.get(feed.kind, ()) and feed.label
+                name = f"{feed.label}/{key}" if apart else key
+                if name not in keys and (not apart or self._wanted(key) or self._wanted(name)):
+                    keys[name] = replace(each.summary(), key=name)
         said = tuple(feed.reader.said for feed in self._feeds)
         ended = next((feed.reader.ended for feed in self._feeds if feed.reader.ended), None)
         times = [each.written for each, held in zip(said, self._keys, strict=True) if held and each.written is not None]
         crowded = (self._feeds[at].reader.said.path for at in sorted(self._crowded))
         more = (f"{path} has more than {MOST_KEYS} keys: those that came later are left out" for path in crowded)
-        troubles = (*self._troubles.values(), *more)
+        troubles = (*self._troubles.values(), *more, *self._describe_shared(shared))
         resumed = next((found for feed in self._feeds if (found := getattr(feed.reader, "resumption", None))), None)
         return MeasuredRun(said, keys, ended, max(times, default=None), troubles, tuple(self._others), resumed)
 
+    def _shared_keys(self) -> dict[str, dict[str, None]]:
+        """Of each kind the keys that several of its files hold, and not with the same values."""
+        found: dict[str, dict[str, None]] = defaultdict(dict)
+        for kind in {feed.kind for feed in self._feeds if feed.label}:
+            mine = [at for at, feed in enumerate(self._feeds) if feed.kind == kind]
+            counts = Counter(name for at in mine for name in self._names[at])
+            for name in [name for name, count in counts.items() if count > 1]:
+                held = [self._keys[at][name].summary() for at in mine if name in self._keys[at]]
+                if len(held) < counts[name] or any(each != held[0] for each in held):
+                    found[kind][name] = None
+        return found
 
+    def _describe_shared(self, shared: Mapping[str, Mapping[str, None]]) -> Iterator[str]:
+        for kind, names in shared.items():
+            labels = [feed.label for feed in self._feeds if feed.kind == kind and feed.label]
+            first, count = min(names, key=lambda name: rank_of_counter(name) is not None, default=""), len(names)
+            if count:
+                some = " and ".join(f"{label}/{first}" for label in labels[:2])
+                others = f", and {count - 1} more" if count > 1 else ""
+                yield f"{len(labels)} {kind} files use keys that others use, too; they are told apart as {some}{others}"
+
+
+_LABELLED_KINDS = ("jsonl", "csv", "stdout")
+_STATE_HEAD_BYTES = 64 << 10
 _MOST_ROWS, _HEAD_BYTES = 20, 256 << 10  # of a file with another name that are looked at
 
 
@@ -128,7 +166,7 @@ class LoggedRun:
     passed: tuple[str, ...] = ()  # what was found and left aside, and why
 
     def feeds(self) -> list[MetricFeed]:
-        return [MetricFeed(source.make(), source.prefix) for source in self.sources]
+        return [MetricFeed(source.make(), source.prefix, source.kind, source.label) for source in self.sources]
 
     def files(self) -> list[str]:
         """All that hold its numbers: of a history in several files each of them."""
@@ -176,7 +214,7 @@ def discover_runs(root: str, patience_s: float = LOG_WALK_PATIENCE_S) -> Discove
     for source in _printed_log_sources(around, root, own, grouped):
         grouped[source.run].append(source)
     runs = [
-        LoggedRun(folder, _sources_by_trust(sources), tuple(passed[folder]))
+        LoggedRun(folder, _label_sources(folder, _sources_by_trust(sources)), tuple(passed[folder]))
         for folder, sources in sorted(grouped.items())
     ]
     return DiscoveredRuns(runs, around.cut, [*around.troubles, *_note_empty_wandb_folders(around)])
@@ -242,6 +280,22 @@ def _sources_by_trust(sources: Sequence[LogSource]) -> tuple[LogSource, ...]:
     return tuple(sorted(sources, key=lambda source: (SOURCE_TRUST_ORDER.index(source.kind), source.path)))
 
 
+def _label_sources(folder: str, sources: Sequence[LogSource]) -> tuple[LogSource, ...]:
+    """Files of one kind by their names, but for the main one, which keeps its keys."""
+    found = []
+    for source in sources:
+        alike = [each for each in sources if each.kind == source.kind and each.kind in _LABELLED_KINDS]
+        names = [os.path.basename(each.path) for each in alike]
+        main = min((name for name in names if name in MAIN_LOG_NAMES), key=MAIN_LOG_NAMES.index, default=None)
+        name = os.path.basename(source.path)
+        if len(alike) < 2 or (name == main and names.count(name) == 1):
+            found.append(source)
+            continue
+        label = name if names.count(name) == 1 else os.path.relpath(source.path, folder)
+        found.append(replace(source, label=os.path.splitext(label)[0]))
+    return tuple(found)
+
+
 def _run_of_single_file(path: str) -> LoggedRun:
     name, folder = os.path.basename(path), os.path.dirname(path) or "."
     if name.endswith(".wandb"):
@@ -261,6 +315,8 @@ def _run_of_single_file(path: str) -> LoggedRun:
         ".jsonl": ("jsonl", JsonlHistory),
     }
     kind, make_part = part.get(os.path.splitext(name)[1], ("stdout", PrintedHistory))
+    if kind == "stdout" and _counting_rows(path, all):
+        kind, make_part = part[".jsonl"]
     return LoggedRun(folder, (_line_source(path, kind, folder, make_part, "named"),))
 
 
@@ -275,7 +331,8 @@ def _line_sources(around: FoundLogs, root: str, own: _WandbOwnedFiles) -> list[L
     found = []
     for path in around.files:
         name, run = os.path.basename(path), run_folder_of_logs(os.path.dirname(path), root)
-        if name.endswith(".jsonl") and path not in own and _is_history_file(path):
+        objects = name.endswith(".jsonl") and path not in own and _is_history_file(path)
+        if objects or (OBJECT_LINE_NAMES.match(name) and path not in own and _counting_rows(path, all)):
             found.append(_line_source(path, "jsonl", run, JsonlHistory, "a JSON object per line"))
         elif TABLE_NAMES.match(name):
             found.append(_line_source(path, "csv", run, CsvHistory, "a table with a known name"))
@@ -295,14 +352,25 @@ def _is_history_file(path: str) -> bool:
     name = os.path.basename(path)
     if name in ROW_FILE_NAMES or name in (WANDB_HISTORY, WANDB_EVENTS):
         return name in ROW_FILE_NAMES
+    return _counting_rows(path, any)
+
+
+def _counting_rows(path: str, how_many: Callable[[Iterable[bool]], bool]) -> bool:
+    """Whether the lines of a file, as many as `how_many` wants, are objects that count steps."""
     try:
-        lines = read_file_start(path, _HEAD_BYTES).split(b"\n")[:_MOST_ROWS]
+        head = read_file_start(path, _HEAD_BYTES)
     except OSError:
         return False
-    rows = [row for line in lines if isinstance(row := decode_json_value(line), dict)]
-    return any(
-        len(keys) > 1 and counting_key(keys) for row in rows if (keys := [key for key, _ in numeric_leaves(row)])
-    )
+    lines = [line for line in head.split(b"\n")[:_MOST_ROWS] if line.strip()]
+    if len(head) >= _HEAD_BYTES and len(lines) < _MOST_ROWS:
+        lines.pop()  # it was cut
+    rows = [decode_json_value(line) for line in lines]
+    counting = [
+        len(keys) > 1 and counting_key(keys) is not None
+        for row in rows
+        for keys in [[key for key, _ in numeric_leaves(row)] if isinstance(row, dict) else []]
+    ]
+    return bool(rows) and how_many(counting)
 
 
 def _tensorboard_sources(around: FoundLogs, root: str, own: _WandbOwnedFiles) -> list[LogSource]:
@@ -344,21 +412,31 @@ def _event_file_start(name: str) -> tuple[float, str]:
 
 def _trainer_state_sources(around: FoundLogs, passed: dict[str, list[str]]) -> list[LogSource]:
     """Each checkpoint has one; the newest holds all rows of the others."""
-    of_run: dict[str, list[tuple[float, str]]] = defaultdict(list)
+    of_run: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
     for path in around.files:
         if os.path.basename(path) != TRAINER_STATE_FILE:
             continue
         folder = os.path.dirname(path)
         step = TRAINER_CHECKPOINT.match(os.path.basename(folder))
-        of_run[os.path.dirname(folder) if step else folder].append((float(step[1]) if step else float("inf"), path))
+        known = (float(step[1]), 0.0) if step else (_global_step(path), 1.0)  # of two the root's holds the end, too
+        of_run[os.path.dirname(folder) if step else folder].append((*known, path))
     found = []
     for run, states in of_run.items():
-        *older, (_, newest) = sorted(states)
+        *older, (_, _, newest) = sorted(states)
         if older:
             passed[run].append(f"{len(older)} older trainer_state.json: the newest holds their rows")
         why = f"the newest of {len(states)}" if older else "the state of HF's trainer"
         found.append(_trainer_state_source(newest, run, why))
     return found
+
+
+def _global_step(path: str) -> float:
+    """How far a state of the trainer has come; where it does not say so near its beginning, as far as any."""
+    try:
+        found = re.search(rb'"global_step":\s*(\d{1,15})', read_file_start(path, _STATE_HEAD_BYTES))
+    except OSError:
+        found = None
+    return float(found[1]) if found else float("inf")
 
 
 def _printed_log_sources(

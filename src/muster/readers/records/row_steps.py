@@ -30,6 +30,7 @@ _NUMBER_BYTES = re.compile(
     rb"\s*[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|infinity)\s*", re.IGNORECASE
 )
 _DEEPEST = 16
+MEDIA_TYPE_KEY = "_type"  # of an object that stands for a table, a picture, ...: W&B writes them among the numbers
 _LONGEST_NUMBER_TEXT = 400  # letters of a number: fitting takes quadratic time
 
 
@@ -65,12 +66,12 @@ _OF_JSON_ALONE = re.compile(rb"NaN|Infinity|[eE][+-]?[0-9]|[0-9]{18}|\\u[dD]|[\x
 
 
 def numeric_leaves(row: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, float]]:
-    """The numbers of a row; nested keys are joined by dots."""
+    """The numbers of a row; nested keys are joined by dots. The size of a picture is none of them."""
     for key, value in row.items():
         number = plain_number(value)
         if number is not None:
             yield f"{before}{key}", number
-        elif type(value) is dict and depth < _DEEPEST:
+        elif type(value) is dict and depth < _DEEPEST and MEDIA_TYPE_KEY not in value:
             yield from numeric_leaves(value, f"{before}{key}.", depth + 1)
 
 
@@ -241,6 +242,17 @@ def look_up_key(row: Any, key: str) -> Any:
     return None
 
 
+def number_with_suffix(text: str) -> float | None:
+    """Also NaN, inf and `2K`."""
+    found = parse_number(text.encode())
+    match = _NUMBER_WITH_SUFFIX.fullmatch(text) if found is None and len(text) <= _LONGEST_NUMBER else None
+    return _number_of_match(match) if match else found
+
+
+def _number_of_match(match: re.Match[str]) -> float:
+    return float(match.group(1).replace(",", "").replace("_", "")) * _SUFFIX_FACTORS[match.group(2).lower()]
+
+
 def finite_number_of(value: Any) -> float | None:
     """A finite number, also as a text; None for everything else."""
     if type(value) is float:  # nearly always
@@ -249,7 +261,7 @@ def finite_number_of(value: Any) -> float | None:
         match = _NUMBER_WITH_SUFFIX.fullmatch(value.strip()) if len(value) <= _LONGEST_NUMBER else None
         if match is None:
             return None
-        value = float(match.group(1).replace(",", "").replace("_", "")) * _SUFFIX_FACTORS[match.group(2).lower()]
+        value = _number_of_match(match)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -18,11 +18,12 @@ from typing import Any
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import MusterError, UsageError
 from muster.readers.discovery.folder_walk import WANDB_HISTORY, WANDB_RUN, WANDB_SUMMARY, FoundLogs, LogSource
-from muster.readers.records.history_parts import GatheredColumns, HistoryChain
+from muster.readers.records.history_parts import HistoryChain
 from muster.readers.records.json_history import JsonlHistory, WholeJsonHistory, row_of_last_values
 from muster.readers.records.metric_reader import InMemoryReader, MetricReader, MetricRows, RecordedRunEnd
 from muster.readers.records.record_frames import WANDB_HEADER_BYTES
 from muster.readers.records.row_steps import numeric_leaves
+from muster.readers.records.step_counter import GatheredColumns
 from muster.readers.records.wandb_records import WandbHistory
 
 MOST_ONLINE_RUNS = 200
@@ -83,7 +84,7 @@ def _reader_of_online_run(run: Any) -> InMemoryReader:
     code = _EXIT_CODES_OF_STATES.get(str(getattr(run, "state", "")))
     runtime = dict(getattr(run, "summary", None) or {}).get("_runtime")
     ended = None if code is None else RecordedRunEnd(code, float(runtime) if isinstance(runtime, int | float) else None)
-    return InMemoryReader(str(getattr(run, "url", run.id)), "wandb-online", batches, ended, wall)
+    return InMemoryReader(str(getattr(run, "url", run.id)), "wandb-online", batches, ended, wall, step="_step")
 
 
 def _finite_or_named(value: Any) -> Any:
