@@ -287,15 +287,7 @@ def _describe_wanted_column(wanted: str, usual: Sequence[str]) -> str:
 
 
 def _objects_of_json_lines(text: str) -> list[Mapping[str, Any] | None]:
-    found: list[Mapping[str, Any] | None] = []
-    for line in text.split("\n"):  # `splitlines` would split within a text too
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            found.append(row if isinstance(row, dict) else None)
-    return found
+    return [row for _, row in _parse_lines_as_objects(text)]
 
 
 def _objects_of_json_list(text: str) -> list[Mapping[str, Any] | None]:

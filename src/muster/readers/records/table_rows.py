@@ -12,7 +12,7 @@ from muster.readers.records.row_steps import number_with_suffix, parse_number
 from muster.stages.traces import choose_delimiter
 
 LONGEST_TABLE_ROW = 4 << 20  # bytes of a row: of thousands of columns
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GROUPED = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d+)?")  # 1,000
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+(?:[eE][-+]?\d+)?")
 
@@ -25,7 +25,7 @@ class TableHeader:
     @classmethod
     def of_line(cls, line: bytes) -> TableHeader | None:
         """None: it is empty, or a remark, as the monitor files of Gym begin with."""
-        text = line.removeprefix(_BYTE_ORDER_MARK).replace(b"\0", b"").decode("utf-8", "replace").strip("\r\n")
+        text = line.removeprefix(BYTE_ORDER_MARK).replace(b"\0", b"").decode("utf-8", "replace").strip("\r\n")
         if not text.strip() or text.lstrip().startswith("#"):
             return None
         delimiter = choose_delimiter(text)
@@ -110,5 +110,5 @@ class _BoundedLines:
         if self.left < 0:
             raise csv.Error(f"a row in it has more than {LONGEST_TABLE_ROW >> 20} MiB")
         if not self._begun:
-            self._begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
+            self._begun, line = True, line.removeprefix(BYTE_ORDER_MARK)
         return line.replace(b"\0", b"").decode("utf-8", "replace")
