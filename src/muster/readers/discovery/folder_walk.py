@@ -121,7 +121,8 @@ LOGS_LOOKED_FOR = (
     "trainer_state.json, *.log"
 )
 LOG_PART_FOLDERS = frozenset(
-    {"train", "eval", "val", "valid", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
+    {"train", "eval", "val", "valid", "validation", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
+    | {"dvclive", "plots"}
 )
 OBJECT_LINE_NAMES = re.compile(
     r"(?:log|metrics|scalars|result|progress)\.(?:json|txt)\Z"
@@ -171,20 +172,10 @@ SKIPPED_LOG_FOLDERS = re.compile(
 )
 
 
-SOURCE_TRUST_ORDER = (
-    "jsonl",
-    "csv",
-    "wandb",
-    "tensorboard",
-    "hf",
-    "stdout",
-)  # in this order, where two hold the same key
-
-
 @dataclass(frozen=True, slots=True)
 class LogSource:
     path: str
-    kind: str  # one of TRUST
+    kind: str  # the name of its kind
     run: str  # the folder of the run it belongs to
     make: Callable[[], MetricReader]
     why: str  # it was chosen

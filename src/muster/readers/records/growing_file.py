@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from muster.files.safe_open import open_regular_fd
+from muster.files.safe_open import open_log_fd
 from muster.readers.records.row_steps import BLANK_BYTES
 
 READ_BLOCK = 2 << 20  # of one read
@@ -46,7 +46,7 @@ class GrowingFile:
         Raises OSError where it is there and can't be read.
         """
         try:
-            self._fd = open_regular_fd(self.path)
+            self._fd = open_log_fd(self.path)
         except (FileNotFoundError, NotADirectoryError):
             self.exists, self.size = False, 0
             yield False
@@ -59,7 +59,10 @@ class GrowingFile:
 
     def _find_place(self) -> bool:
         facts = os.fstat(self._fd)
-        self.exists, self.size, self.written = True, facts.st_size, facts.st_mtime
+        self.exists, self.size = True, facts.st_size
+        if self.path.endswith(".gz"):  # it was unpacked
+            facts = os.stat(self.path)  # noqa: PTH116
+        self.written = facts.st_mtime
         identity = [facts.st_dev, facts.st_ino]
         replaced = self._file is not None and (
             identity != self._file or self.size < self.offset or self._was_rewritten()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -61,6 +61,18 @@ class TableHeader:
 
     def has_decimal_comma(self, field: str) -> bool:
         return "," in field and self.number(field) is None and _DECIMAL_COMMA.fullmatch(field.strip()) is not None
+
+
+def holds_table(lines: Sequence[bytes]) -> bool:
+    """Whether these lines begin with a header of some columns, and every row below it has a number in some of them."""
+    headers = ((at, header) for at, line in enumerate(lines) if (header := TableHeader.of_line(line)) is not None)
+    at, header = next(headers, (0, None))
+    if header is None or not header.sound or len(header.names) < 2:
+        return False
+    rows = [header.fields(line) for line in lines[at + 1 :]]
+    return bool(rows) and all(
+        len(row) == len(header.names) and any(header.number(field) is not None for field in row) for row in rows
+    )
 
 
 def split_table_line(line: str, delimiter: str) -> list[str]:

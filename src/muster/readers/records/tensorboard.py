@@ -1,16 +1,23 @@
 """TensorBoard event files, read without tensorboard: scalars as plain numbers and as tensors of one element."""
 
+# ruff: noqa: PTH118, PTH119, PTH120
+# Paths are texts here, as in the rest of this room.
+
 from __future__ import annotations
 
+import os
+import re
 import struct
 from array import array
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from muster.readers.discovery.folder_walk import LogSource
 from muster.readers.records.growing_file import READ_BLOCK
-from muster.readers.records.history_parts import ColumnBatch, HistoryPart
-from muster.readers.records.metric_reader import ReaderState
+from muster.readers.records.history_parts import ColumnBatch, HistoryChain, HistoryPart
+from muster.readers.records.metric_reader import MetricReader, ReaderState
 from muster.readers.records.record_frames import (
     BYTES,
     FIXED32,
@@ -23,6 +30,7 @@ from muster.readers.records.record_frames import (
     read_varint,
     signed_int64,
 )
+from muster.readers.records.record_kinds import LogSearch, RecordKind, run_folder_of_logs
 from muster.readers.records.step_counter import GatheredColumns
 
 if TYPE_CHECKING:
@@ -279,3 +287,46 @@ class TensorboardHistory(HistoryPart):
             yield f"{self._rows.unreadable} events that could not be understood"
         if self._frames.torn:
             yield "its end is not whole yet"
+
+
+def _find_event_folders(search: LogSearch) -> Iterator[LogSource]:
+    """All event files of a folder follow each other; several folders of one run are told apart by their names."""
+    folders: dict[str, list[str]] = defaultdict(list)
+    for path in search.around.files:
+        if ".tfevents." in os.path.basename(path) and not search.is_of_wandb(path):
+            folders[os.path.dirname(path)].append(path)
+    of_run: dict[str, list[str]] = defaultdict(list)
+    for folder in folders:
+        of_run[run_folder_of_logs(folder, search.root)].append(folder)
+    for run, mine in of_run.items():
+        for folder in sorted(mine):
+            prefix = f"{os.path.relpath(folder, run)}/" if len(mine) > 1 and folder != run else ""
+            count = len(folders[folder])
+            why = "event files" if count == 1 else f"{count} event files, one after the other"
+            yield LogSource(folder, "tensorboard", run, _tensorboard_reader(folder), why, prefix)
+
+
+def _tensorboard_reader(folder: str) -> Callable[[], MetricReader]:
+    return lambda: HistoryChain(folder, "tensorboard", TensorboardHistory, lambda: event_files_in_order(folder))
+
+
+def event_files_in_order(folder: str) -> list[str]:
+    """In the order of their beginning, which is in their names."""
+    try:
+        names = [name for name in os.listdir(folder) if ".tfevents." in name]  # noqa: PTH208
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in sorted(names, key=_event_file_start)]
+
+
+def _event_file_start(name: str) -> tuple[float, str]:
+    digits = re.search(r"\.tfevents\.(\d+)", name)
+    return float(digits[1]) if digits else 0.0, name
+
+
+TENSORBOARD = RecordKind(
+    "tensorboard",
+    lambda path: HistoryChain.of_file(path, "tensorboard", TensorboardHistory),
+    lambda file: "event files" if ".tfevents." in file.name else "",
+    _find_event_folders,
+)

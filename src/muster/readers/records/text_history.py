@@ -12,8 +12,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from muster.readers.records.history_parts import ColumnBatch, LineHistory
+from muster.readers.discovery.folder_walk import PRINTED_LOG_NAMES, TABLE_NAMES, WANDB_DEBUG, LogSource
+from muster.readers.records.history_parts import ColumnBatch, HistoryChain, LineHistory
 from muster.readers.records.metric_reader import MetricColumn, ReaderState
+from muster.readers.records.record_kinds import LogFile, LogSearch, RecordKind
 from muster.readers.records.row_steps import (
     decode_json_value,
     finite_number_of,
@@ -352,3 +354,25 @@ def _printed_number(text: str) -> float | None:
     """Also `2K` and `1,000`, as LeRobot and others print them."""
     found = parse_number(text.encode())
     return finite_number_of(text.rstrip(",")) if found is None else found
+
+
+def _accepts_table(file: LogFile) -> str:
+    if TABLE_NAMES.match(file.name):
+        return "a table with a known name"
+    if file.ending in (".csv", ".tsv"):
+        return "a table" if file.named else "a table that counts steps" if file.counts_in_table() else ""
+    maybe = file.named or PRINTED_LOG_NAMES.match(file.name)  # Keras' CSVLogger is shown with `training.log`
+    return "a table that counts steps" if maybe and file.counts_in_table() else ""
+
+
+def _find_printed(search: LogSearch) -> Iterator[LogSource]:
+    for path in search.around.files:
+        name = LogFile(path).name
+        if PRINTED_LOG_NAMES.match(name) and not WANDB_DEBUG.match(name) and not search.is_of_wandb(path):
+            yield PRINTED.source(path, search.run_of(path), "nothing else holds its numbers")
+
+
+CSV = RecordKind("csv", lambda path: HistoryChain.of_file(path, "csv", CsvHistory), _accepts_table)
+PRINTED = RecordKind(
+    "stdout", lambda path: HistoryChain.of_file(path, "stdout", PrintedHistory), find=_find_printed, last_resort=True
+)
