@@ -338,6 +338,28 @@ def test_a_restart_that_is_seen_while_it_is_written(tmp_path: Path) -> None:
     assert meter.measured().keys["loss"].count == 60
 
 
+def test_pictures_are_passed_over_unchecked_and_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from muster.readers.records import record_frames
+
+    checked: list[int] = []
+    real = record_frames.CrcOfManyPieces._alike
+
+    def counting(self: Any, every: Any, starts: Any, size: int) -> Any:
+        checked.append(size)
+        return real(self, every, starts, size)
+
+    monkeypatch.setattr(record_frames.CrcOfManyPieces, "_alike", counting)
+    picture = field(1, field(1, b"image") + field(4, b"\x08\x40" + field(4, bytes(3000))))
+    event_of_picture = event(b"\x09" + struct.pack("<d", 1.7e9) + b"\x10\x05" + field(5, picture))
+    many = b"".join(field(1, field(1, b"k%03d" % key) + b"\x15" + struct.pack("<f", 0.5)) for key in range(100))
+    event_of_many = event(b"\x09" + struct.pack("<d", 1.7e9) + b"\x10\x07" + field(5, many))
+    put(tmp_path / "events.out.tfevents.1", board(0, 5, 1.0) + event_of_picture + event_of_many + board(5, 9, 2.0))
+    found = measured(tmp_path)
+    assert (found.keys["loss"].count, found.keys["k099"].last_step) == (9, 7)
+    assert found.sources[0].skipped == ()
+    assert not any(size > 2999 for size in checked)
+
+
 # -- numbers that nobody logged, and values that are left out
 
 

@@ -212,9 +212,14 @@ class PrintedHistory(LineHistory):
         return gathered.columns, gathered.count
 
     def _take_line(self, line: bytes, told: str, gathered: GatheredColumns) -> None:
-        row = _printed_object(line, told)
-        values = list(numeric_leaves(row)) if row is not None else self._pairs(told)
-        at = [] if row is not None else [*_named_steps(told), *self._nameless_steps(told)]
+        row = _printed_object(line, told) if "{" in told else None
+        at: list[PrintedPair] = []
+        if row is None:
+            at = [*_named_steps(told), *self._nameless_steps(told)]
+            values, ambiguous = _pairs_of_line(told, stepped=bool(at))
+            self._ambiguous += ambiguous
+        else:
+            values = list(numeric_leaves(row))
         if at and not values:  # a heading: "Learning iteration 3/1500"
             values = [each for each in at if each[0] not in (BAR_COUNTER, BRACKET_COUNTER)]
         elif len(values) == 1 and not at and self._counts_otherwise(values[0][0]):
@@ -227,13 +232,8 @@ class PrintedHistory(LineHistory):
         """A counter in a line of its own, as below a block that began with another one: it counts nothing above it."""
         return rank_of_counter(key) is not None and self.steps.key not in (None, key)
 
-    def _pairs(self, told: str) -> list[PrintedPair]:
-        values, ambiguous = _pairs_of_line(told)
-        self._ambiguous += ambiguous
-        return values
-
     def _nameless_steps(self, told: str) -> Iterator[PrintedPair]:
-        if bar := _BARS.search(told):
+        if "/" in told and (bar := _BARS.search(told)):
             now, length = (float(each) for each in bar.groups() if each is not None)
             known, before, base = self._bar
             if known in (0.0, length):  # others are those of a validation
@@ -245,6 +245,8 @@ class PrintedHistory(LineHistory):
 
     def _take_table(self, told: str, gathered: GatheredColumns) -> bool:
         """Rows of `| key | value |` up to a line of dashes are one row."""
+        if not self._table and "|" not in told:
+            return False
         line = told.strip()
         if found := _TABLE_ROW.match(line):
             key, text = found.groups()
@@ -299,15 +301,15 @@ def _with_nan(value: Any) -> Any:
 
 def key_value_pairs(line: str) -> list[PrintedPair]:
     """What a printed line says; a key that comes twice and can't be told apart is left out."""
-    return _pairs_of_line(line)[0]
+    return _pairs_of_line(line, stepped=bool(_named_steps(line)))[0]
 
 
-def _pairs_of_line(line: str) -> tuple[list[PrintedPair], bool]:
-    """The pairs, and whether some were left out."""
+def _pairs_of_line(line: str, *, stepped: bool) -> tuple[list[PrintedPair], bool]:
+    """The pairs, and whether some were left out. `stepped`: the line says its step in another way."""
     found = []
     if "=" in line or ":" in line:
-        found = [match for match in KEY_VALUE_PAIRS.finditer(line) if not _CODE_FILES.search(match[1])]
-    if any(char.isdigit() for char in line) and (_NAMED_STEP.search(line) or _BARS.search(line)):
+        found = [match for match in KEY_VALUE_PAIRS.finditer(line) if not _is_code_file(match[1])]
+    if stepped:
         known = {match.start(1) for match in found}
         found += [match for match in _WORD_VALUE_PAIRS.finditer(line) if match.start(1) not in known]
     told = [(match, value) for match in found if (value := _printed_number(match[3])) is not None]
@@ -316,19 +318,23 @@ def _pairs_of_line(line: str) -> tuple[list[PrintedPair], bool]:
     first = min((match.start(1) for match, _ in told if rank_of_counter(match[1]) is None), default=0)
     split = _SPLIT.search(line, 0, first)
     names = [_name_of_pair(line, match, split[1] if split else "") for match, _ in told]
-    counts = Counter(names)
-    twice = {name for name, count in counts.items() if count > 1}
-    if twice:
-        names = [
-            f"{_words_before(line, match)}{match[1]}" if name in twice else name
-            for name, (match, _) in zip(names, told, strict=True)
-        ]
-        values: dict[str, set[str]] = {}
-        for name, (match, _) in zip(names, told, strict=True):
-            values.setdefault(name, set()).add(match[3])
-        twice = {name for name, each in values.items() if len(each) > 1}
+    if len(set(names)) == len(names):
+        return [(name, value) for name, (_, value) in zip(names, told, strict=True)], False
+    twice = {name for name, count in Counter(names).items() if count > 1}
+    names = [
+        f"{_words_before(line, match)}{match[1]}" if name in twice else name
+        for name, (match, _) in zip(names, told, strict=True)
+    ]
+    values: dict[str, set[str]] = {}
+    for name, (match, _) in zip(names, told, strict=True):
+        values.setdefault(name, set()).add(match[3])
+    twice = {name for name, each in values.items() if len(each) > 1}
     pairs = dict.fromkeys((name, value) for name, (_, value) in zip(names, told, strict=True) if name not in twice)
     return list(pairs), bool(twice)
+
+
+def _is_code_file(key: str) -> bool:
+    return "." in key and _CODE_FILES.search(key) is not None
 
 
 def _name_of_pair(line: str, match: re.Match[str], split: str) -> str:
@@ -341,7 +347,11 @@ def _name_of_pair(line: str, match: re.Match[str], split: str) -> str:
 
 
 def _words_before(line: str, match: re.Match[str]) -> str:
-    words = _WORDS_BEFORE.search(line, max(0, match.start(1) - 200), match.start(1))
+    begin = match.start(1)
+    nearest = line[line.rfind(" ", 0, max(0, begin - 1)) + 1 : begin].rpartition("\t")[2]
+    if not nearest.endswith(" ") or not nearest[:-1].replace("_", "").replace("'", "").isalnum():
+        return ""  # sooner told than by the pattern
+    words = _WORDS_BEFORE.search(line, max(0, begin - 200), begin)
     return _LEVELS.sub("", words[1]) if words else ""
 
 
