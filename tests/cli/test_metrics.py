@@ -89,6 +89,28 @@ def test_nothing_found_says_what_was_looked_for(camp: Camp) -> None:
     assert "no values yet" in camp("metrics", "started", code=0).stdout
 
 
+def test_a_finished_file_in_which_nothing_fits_is_no_success(camp: Camp) -> None:
+    path = camp.root / "train.log"
+    path.write_text("compiling\ndone, saved to out\n")
+    assert "no values yet" in camp("metrics", "train.log", code=0).stdout, "it may still get some"
+    os.utime(path, (1.7e9, 1.7e9))
+    for target in ("train.log", "."):
+        done = camp("metrics", target, code=1)
+        assert "no value is in" in done.stderr
+        assert "nothing in train.log is one of: objects, `key=value`" in done.stderr
+    (camp.root / "table.csv").write_text("a;b\nx;y\n")
+    os.utime(camp.root / "table.csv", (1.7e9, 1.7e9))
+    assert "a header, and rows of numbers" in camp("metrics", "table.csv", code=1).stderr
+
+
+def test_numbers_of_rows_are_called_so(camp: Camp) -> None:
+    (camp.root / "metrics.csv").write_text("loss\n1\n2\n")
+    found = json.loads(camp("metrics", "metrics.csv", "--json", code=0).stdout)
+    check(found)
+    assert found["sources"][0]["step"] == "row"
+    assert "nothing in it counts steps: they are the numbers of its rows" in camp("metrics", "metrics.csv").stdout
+
+
 def test_a_key_that_no_run_has_is_wrong_use(camp: Camp) -> None:
     rows(camp.root / "out" / "metrics.jsonl", {"step": 1, "train/loss": 4.0, "lr": 0.1})
     done = camp("metrics", "out", "--key", "train/los", code=2)

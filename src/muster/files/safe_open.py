@@ -9,6 +9,7 @@ opened by `open_plain_file`, which follows no links.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
@@ -59,6 +60,8 @@ def read_plain_file(path: str, most: int = LARGEST_OWN_FILE) -> bytes:
 
 
 READ_BUFFER = 256 << 10
+MOST_UNPACKED_BYTES = 1 << 30  # of a packed log: more than that is no log, but a bomb
+_GZIP_BITS = 31
 LONGEST_HOLE = 1 << 20  # bytes that were never written, and are read as zeros
 HOLE_BYTES = b"\0\n\0"  # neither the line before it nor the one behind it is a whole one
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -158,12 +161,42 @@ def open_regular_file(path: str | os.PathLike[str], buffer: int = READ_BUFFER) -
     return cast(BinaryIO, BufferedReader(open_regular_raw(path), buffer))
 
 
+def open_log_fd(path: str | os.PathLike[str]) -> int:
+    """A descriptor of a log; of a packed one (.gz) of what is in it. Raises as `open_fd` does."""
+    fd = open_regular_fd(path)
+    if not str(path).endswith(".gz"):
+        return fd
+    try:
+        return _unpack_to_temporary_file(fd)
+    finally:
+        os.close(fd)
+
+
+def _unpack_to_temporary_file(packed: int) -> int:
+    """As much of it as is whole, and no more than anybody logs."""
+    import zlib
+    from tempfile import TemporaryFile
+
+    with TemporaryFile() as file:
+        unpacker, left = zlib.decompressobj(_GZIP_BITS), MOST_UNPACKED_BYTES
+        with contextlib.suppress(zlib.error):  # damaged: what comes before that is read
+            while left > 0 and (block := os.read(packed, READ_BUFFER)):
+                while block and left > 0:
+                    data = unpacker.decompress(block, min(left, READ_BUFFER * 4))
+                    left -= file.write(data)
+                    block = unpacker.unconsumed_tail
+                    if unpacker.eof:  # another one may follow
+                        block, unpacker = unpacker.unused_data, zlib.decompressobj(_GZIP_BITS)
+        file.seek(0)
+        return os.dup(file.fileno())
+
+
 def open_log_file(path: str | os.PathLike[str]) -> BinaryIO:
     """To be read from its beginning to its end, however long it is. For a long hole in it stands `HOLE`.
 
     A log that was cut has one in its middle; and a file of nothing else may claim to have any size.
     """
-    fd = open_regular_fd(path)
+    fd = open_log_fd(path)
     return cast(BinaryIO, BufferedReader(SparseLogFile(fd, os.fstat(fd).st_size), READ_BUFFER))
 
 
@@ -179,6 +212,17 @@ def read_file_start(path: str | os.PathLike[str], most: int) -> bytes:
     """At most its first bytes. Raises as `open_fd` does."""
     with open_regular_file(path, 0x2000) as file:
         return file.read(most)
+
+
+def read_log_start(path: str, most: int) -> bytes:
+    """At most its first bytes; of a packed log those of what is in it. Raises as `open_fd` does."""
+    if not path.endswith(".gz"):
+        return read_file_start(path, most)
+    import zlib
+
+    with contextlib.suppress(zlib.error):
+        return zlib.decompressobj(_GZIP_BITS).decompress(read_file_start(path, most), most)
+    return b""
 
 
 def check_regular_kind(path: str | os.PathLike[str], mode: int) -> None:

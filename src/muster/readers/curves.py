@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from muster.files.safe_open import open_log_file
 from muster.model.attempt import Order
 from muster.model.campaign import DeclaredResult, Job
 from muster.model.cell import Cell
@@ -19,15 +18,14 @@ from muster.readers.log_rows import (
     is_joined_log,
     join_log_columns,
     pieces_of_log,
-    read_table_rows,
     step_in_checkpoint_name,
-    sweep_jsonl_rows,
+    sweep_log_rows,
 )
 from muster.readers.output_files import newest_paths_first
 from muster.readers.proof import absolute_pattern
-from muster.readers.records.history_parts import counting_key
 from muster.readers.records.metric_reader import MetricColumn
 from muster.readers.records.row_steps import finite_number_of, look_up_key
+from muster.readers.records.step_counter import counting_key
 from muster.readers.records.wandb_records import WANDB_STEP_KEY
 
 RECORD_KINDS = ("wandb", "tensorboard")
@@ -160,22 +158,12 @@ class CurveLog:
 
     def _read_one(self, path: str) -> None:
         try:
-            if self.kind == "jsonl":
-                sweep_jsonl_rows(path, [self])
-            elif self.kind in RECORD_KINDS:
+            if self.kind in RECORD_KINDS:
                 self._read_records(path)
             else:
-                self._read_table(path)
+                sweep_log_rows(path, self.kind, [self])
         except (OSError, csv.Error):
             self.forget()
-
-    def _read_table(self, path: str) -> None:
-        with open_log_file(path) as file:
-            rows = read_table_rows(file)
-            names = next(rows, [])
-            for row in rows:
-                if row:
-                    self.take_row(dict(zip(names, row, strict=False)))
 
     def _read_records(self, path: str) -> None:
         from muster.readers.records.logged_runs import record_readers
@@ -219,11 +207,11 @@ class CurveLog:
             self._rows[shape] = _without_long_values(row)
         if keys and self._step is None:
             self._step = counting_key(row)
-        step = finite_number_of(look_up_key(row, self._step)) if keys and self._step else None
+        step = _logged_number(look_up_key(row, self._step), self.kind) if keys and self._step else None
         if step is None:
             return
         for key in keys:
-            value = finite_number_of(look_up_key(row, key))
+            value = _logged_number(look_up_key(row, key), self.kind)
             if value is not None:
                 self._add(key, step, value)
 
@@ -270,6 +258,11 @@ class CurveLog:
 
     def _logged(self, keys: Sequence[str]) -> list[str]:
         return [key for key in keys if key in self._thinned and len(self._thinned[key].steps) > 1]
+
+
+def _logged_number(value: Any, kind: str) -> float | None:
+    """A comma that is left in the cell of a table has no meaning that anybody knows."""
+    return None if kind == "csv" and type(value) is str and "," in value else finite_number_of(value)
 
 
 def _without_long_values(row: Mapping[str, Any]) -> Mapping[str, Any]:

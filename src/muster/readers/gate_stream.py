@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import json
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from muster.model.campaign import GateSource
 from muster.readers.records.growing_file import READ_BLOCK, GrowingFile
 from muster.readers.records.logged_runs import newest_run_in
 from muster.readers.records.metric_reader import MetricReader
+from muster.readers.records.row_steps import decode_json_row
+from muster.readers.records.table_rows import BYTE_ORDER_MARK, TableHeader
 from muster.stages.notation import parse_finite_number
 from muster.stages.traces import EvaluationRow
 
@@ -57,7 +58,7 @@ class TextGateStream:
     stage: str
     since: float = 0.0
     _file: GrowingFile | None = None
-    _names: list[str] = field(default_factory=list)  # of CSV: its header
+    _header: TableHeader | None = None  # of CSV
     _tail: bytes = b""  # a last line that has not ended
 
     def look(self) -> GateRows:
@@ -66,23 +67,24 @@ class TextGateStream:
             return GateRows(())
         other = self._file is not None and self._file.path != path
         if self._file is None or other:
-            self._file, self._names = GrowingFile(path), []
+            self._file, self._header = GrowingFile(path), None
         with self._file.opened() as replaced:
             if replaced:
-                self._names = []
+                self._header = None
             rows = [row for line in self._lines(self._file) if (row := self._row(line)) is not None]
         return GateRows(rows, replaced or other)
 
     def rest(self) -> list[EvaluationRow]:
         """Not every script ends its last line. One that was cut is no row: it lacks its brace, or some columns."""
-        line, self._tail = _decode_gate_line(self._tail), b""
+        line, self._tail = self._tail, b""
         row = self._row(line) if line.strip() else None
         return [row] if row and (self.kind == "jsonl" or len(row.values) + 1 >= self._columns()) else []
 
     def _columns(self) -> int:
-        return len(self._names) - (self.stage in self._names)
+        names = self._header.names if self._header else ()
+        return len(names) - (self.stage in names)
 
-    def _lines(self, file: GrowingFile) -> Iterator[str]:
+    def _lines(self, file: GrowingFile) -> Iterator[bytes]:
         """Those that have ended. One that is too long to be a row is passed over."""
         rest = b""
         at = file.offset
@@ -94,14 +96,15 @@ class TextGateStream:
             *lines, rest = (rest + block).split(b"\n")
             for line in lines:
                 if line.strip():
-                    yield _decode_gate_line(line)
+                    yield line
             if len(rest) > LONGEST_GATE_LINE:
                 rest = b""
             file.go_on(at - len(rest))
         self._tail = rest
 
-    def _row(self, line: str) -> EvaluationRow | None:
-        entry = self._json(line) if self.kind == "jsonl" else self._csv(line)
+    def _row(self, line: bytes) -> EvaluationRow | None:
+        found = decode_json_row(line.removeprefix(BYTE_ORDER_MARK)) if self.kind == "jsonl" else self._table_row(line)
+        entry = found if isinstance(found, dict) else {}
         at = entry.get(self.step)
         if isinstance(at, bool) or not isinstance(at, int | float) or not 0 <= at < 2**53 or at != int(at):
             return None
@@ -111,26 +114,20 @@ class TextGateStream:
         }
         return EvaluationRow(int(at), values, str(label) if label is not None else "")
 
-    def _json(self, line: str) -> dict[str, Any]:
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
+    def _table_row(self, line: bytes) -> dict[str, Any]:
+        if self._header is None:
+            self._header = TableHeader.of_line(line)
             return {}
-        return found if isinstance(found, dict) else {}
-
-    def _csv(self, line: str) -> dict[str, Any]:
-        import csv
-
-        try:
-            cells = next(csv.reader([line]), [])
-        except csv.Error:
+        header, fields = self._header, self._header.fields(line)
+        if header.is_followed_by(fields):
+            self._header = TableHeader.of_line(line)
             return {}
-        if not self._names:
-            self._names = [cell.strip() for cell in cells]
-            return {}
-        numbers = [parse_finite_number(cell.strip()) for cell in cells]
-        values = [cell if number is None else number for cell, number in zip(cells, numbers, strict=True)]
-        return dict(zip(self._names, values, strict=False))
+        row = {}
+        for name, cell in zip(header.names, fields, strict=False):
+            number = parse_finite_number(cell.strip())
+            grouped = header.number(cell) if number is None and "," in cell else None
+            row[name] = grouped if grouped is not None else cell if number is None else number
+        return row
 
 
 @dataclass(slots=True)
@@ -193,8 +190,3 @@ def _gate_file_time(path: str) -> float:
         return os.stat(path).st_mtime  # noqa: PTH116
     except OSError:
         return 0.0
-
-
-def _decode_gate_line(line: bytes) -> str:
-    """Some programs begin a file with a byte order mark."""
-    return line.decode("utf-8", "replace").removeprefix("\ufeff")

@@ -13,6 +13,7 @@ from muster.model.campaign import Campaign, DeclaredGate, section_as_written
 from muster.model.campaign_state import CampaignState
 from muster.readers.gate_stream import open_gate_stream
 from muster.readers.output_files import folder_of_output
+from muster.readers.records.row_steps import decode_json_row
 from muster.stages.gate_settings import GateSettings
 from muster.stages.traces import EvaluationRow, drop_superseded_rows, rows_with_gate_keys
 
@@ -44,8 +45,6 @@ def newest_gate_rows(folder: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def _read_last_trace_row(path: Path) -> dict[str, Any] | None:
-    import json
-
     try:
         with open_regular_file(path) as file:
             file.seek(max(0, file.seek(0, 2) - TRACE_TAIL_BYTES))
@@ -53,10 +52,7 @@ def _read_last_trace_row(path: Path) -> dict[str, Any] | None:
     except OSError:
         return None
     for line in reversed(lines):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
+        row = decode_json_row(line)
         if isinstance(row, dict) and "iteration" in row:
             return row
     return None

@@ -1,13 +1,11 @@
-"""Rows of logs. Which of them count where several attempts wrote one history (what was written after the checkpoint
-that the next attempt began from is lost); one pass over a jsonl file for all who ask; rows of a CSV file, bounded in
-length.
+"""Rows of logs: which of them count where several attempts wrote one history (what was written after the checkpoint
+that the next attempt began from is lost), and one pass over a file for all who ask.
 """
 
 # Paths are texts here, as in the rest of this room.
 
 from __future__ import annotations
 
-import csv
 import math
 import os
 import re
@@ -20,7 +18,9 @@ from typing import Any, BinaryIO, Protocol
 
 from muster.files.safe_open import open_log_file
 from muster.model.provenance import HistoryGap, KeptRows, Resumption
+from muster.readers.records.history_parts import mask_below_step
 from muster.readers.records.row_steps import decode_json_row
+from muster.readers.records.table_rows import read_table_rows
 
 NEAR_DISTANCES = 2.0  # logging distances between a checkpoint and the first row after it, at most
 REGULAR, MOSTLY = 0.01, 0.8  # distances that are the usual one, and how many of them are enough to miss a row
@@ -146,13 +146,6 @@ def _gaps_within(each: AttemptSteps, times: int) -> list[HistoryGap]:
     return found if len(found) <= times else []
 
 
-def mask_below_step(steps: Sequence[float], end: float) -> Any:
-    """A mask of the rows that count; one without a step does."""
-    import numpy as np
-
-    return ~(np.asarray(steps, np.float64) >= end)
-
-
 def mask_of_kept_rows(steps: Sequence[float], times: int) -> Any:
     """A mask of the rows that count in one file that attempts appended to: where steps go back, a run was resumed.
 
@@ -245,16 +238,35 @@ class RowTaker(Protocol):
     def take_row(self, row: Mapping[str, Any]) -> None: ...
 
 
-def sweep_jsonl_rows(path: str, takers: Sequence[RowTaker]) -> None:
-    """Line by line; half a line and what is no JSON object is passed over. Raises OSError."""
-    asked = [taker.needles for taker in takers]
+def sweep_log_rows(path: str, kind: str, takers: Sequence[RowTaker]) -> None:
+    """Line by line; half a line and what is no row is passed over. Of a table a cell is a number where it can be one.
+
+    Raises OSError, and csv.Error where a row is longer than any table's.
+    """
     takes = [taker.take_row for taker in takers]
-    every = not all(asked)
     with open_log_file(path) as file:
-        while line := file.readline(LONGEST_LOG_LINE):
-            if (every or _is_worth_decoding(line, asked)) and isinstance(row := decode_json_row(line), dict):
-                for take in takes:
-                    take(row)
+        for row in _table_rows(file) if kind == "csv" else _object_rows(file, [taker.needles for taker in takers]):
+            for take in takes:
+                take(row)
+
+
+def _object_rows(file: BinaryIO, asked: Sequence[Sequence[bytes]]) -> Iterator[dict[str, Any]]:
+    every = not all(asked)
+    while line := file.readline(LONGEST_LOG_LINE):
+        if (every or _is_worth_decoding(line, asked)) and isinstance(row := decode_json_row(line), dict):
+            yield row
+
+
+def _table_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    for header, fields in read_table_rows(file):
+        if len(fields) < len(header.names):  # the header itself, or a row that was cut
+            continue
+        row: dict[str, Any] = {}
+        for name, field in zip(header.names, fields, strict=False):
+            if cell := field.strip():
+                number = header.number(cell) if "," in cell else None
+                row[name] = cell if number is None else number
+        yield row
 
 
 def _is_worth_decoding(line: bytes, asked: Sequence[Sequence[bytes]]) -> bool:
@@ -265,36 +277,3 @@ def _is_worth_decoding(line: bytes, asked: Sequence[Sequence[bytes]]) -> bool:
         else:
             return True
     return False
-
-
-LONGEST_TABLE_ROW = 4 << 20  # bytes of a row: of thousands of columns
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of byte order
-
-
-def read_table_rows(file: BinaryIO) -> Iterator[list[str]]:
-    """Raises csv.Error where a row is longer than any table's."""
-    lines = _BoundedLines(file)
-    for row in csv.reader(lines):
-        lines.left = LONGEST_TABLE_ROW
-        yield row
-
-
-class _BoundedLines:
-    def __init__(self, file: BinaryIO) -> None:
-        self.left = LONGEST_TABLE_ROW  # of the row that is being read
-        self._file = file
-        self._begun = False
-
-    def __iter__(self) -> _BoundedLines:
-        return self
-
-    def __next__(self) -> str:
-        line = self._file.readline(self.left + 1)
-        if not line:
-            raise StopIteration
-        self.left -= len(line)
-        if self.left < 0:
-            raise csv.Error(f"a row in it has more than {LONGEST_TABLE_ROW >> 20} MiB")
-        if not self._begun:
-            self._begun, line = True, line.removeprefix(_BYTE_ORDER_MARK)
-        return line.replace(b"\0", b"").decode("utf-8", "replace")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from muster.files.safe_open import is_permanent_read_error
-from muster.readers.records.row_steps import read_last_step
+from muster.readers.records.text_steps import read_last_step
 
 
 @dataclass(frozen=True, slots=True)

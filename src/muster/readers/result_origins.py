@@ -22,7 +22,7 @@ from muster.model.provenance import CheckpointOrigin, NoCurveReason, ResultOrigi
 from muster.readers.checkpoints.checkpoint_steps import step_of_checkpoint
 from muster.readers.checkpoints.whole_checkpoints import checkpoint_saved_at
 from muster.readers.curves import CURVE_KINDS, CurveLog, curve_logs_of_attempt, curves_in_logs, read_missing_curves
-from muster.readers.log_rows import sweep_jsonl_rows
+from muster.readers.log_rows import sweep_log_rows
 from muster.readers.proof import ResultPlaces, find_result_places, step_key_of_result
 from muster.readers.results import LOG_KINDS, FoundResult, NoResult, ResultValues
 from muster.readers.run_times import RunWindow
@@ -113,7 +113,7 @@ def _read_results_and_curves(
     for path in dict.fromkeys([*asked, *(log.path for log in swept)]):
         mine = [log for log in swept if log.path == path]
         try:
-            sweep_jsonl_rows(path, [*asked.get(path, ()), *mine])
+            sweep_log_rows(path, "jsonl", [*asked.get(path, ()), *mine])
         except OSError:
             waiting = {name: each for name, each in waiting.items() if each not in asked.get(path, ())}
             for log in mine:

@@ -20,12 +20,12 @@ from muster.readers.log_rows import (
     LogPiece,
     is_joined_log,
     masks_of_pieces,
-    read_table_rows,
-    sweep_jsonl_rows,
+    sweep_log_rows,
 )
 from muster.readers.pattern_child import PatternHit
-from muster.readers.records.history_parts import counting_key
 from muster.readers.records.row_steps import finite_number_of, look_up_key, needle_of_key
+from muster.readers.records.step_counter import counting_key
+from muster.readers.records.table_rows import read_table_rows
 from muster.readers.user_patterns import LONGEST_SEARCHED_LINE, UserPattern
 
 MOST_BYTES = 32 << 20  # of a JSON file, which is read whole
@@ -104,22 +104,28 @@ class ResultValues:
     def _read_one(self, path: str) -> None:
         if not path:
             return
-        if self._result.kind == "jsonl":
-            sweep_jsonl_rows(path, [self])
-            return
-        counter = self._counter_of(path) if self.pieces and self._result.kind == "csv" else None
-        keys = [*self.keys, counter] if counter else self.keys
-        for row in _result_rows(self._result.kind, path, keys):
-            if self.pieces:
-                step = finite_number_of(row[-1]) if counter else None
-                self._take_step(row[: len(self.keys)], step)
-            else:
-                self._take(row)
+        if self._result.kind == "csv":
+            self._read_table(path)
+        elif self._result.kind == "jsonl":
+            sweep_log_rows(path, "jsonl", [self])
+        else:
+            for row in _result_rows(self._result.kind, path, self.keys):
+                if self.pieces:
+                    self._take_step(row, None)
+                else:
+                    self._take(row)
 
-    def _counter_of(self, path: str) -> str | None:
-        with open_log_file(path) as file:
-            header = [column.strip() for column in next(read_table_rows(file), [])]
-        return self._step if self._step in header else counting_key(header)
+    def _read_table(self, path: str) -> None:
+        try:
+            with open_log_file(path) as file:
+                header, _ = next(read_table_rows(file), (None, []))
+            names = header.names if header else ()
+            if unknown := [key for key in self.keys if key not in names]:
+                raise NoResult(f"it has no column '{unknown[0]}'")
+            self._step = self._step if self._step in names else counting_key(names)
+            sweep_log_rows(path, "csv", [self])
+        except csv.Error as error:
+            raise NoResult(f"it can't be read as csv: {error}") from None
 
     def take_row(self, row: Mapping[str, Any]) -> None:
         values = [row[key] if key in row else _value_or_missing(row, key) for key in self.keys]
@@ -264,7 +270,7 @@ def _kind_of_value(value: Any) -> str:
 def _result_rows(kind: str, path: str, keys: Sequence[str]) -> Iterator[ResultRow]:
     try:
         yield from _RESULT_READERS[kind](path, keys)
-    except (UnicodeDecodeError, csv.Error) as error:
+    except UnicodeDecodeError as error:
         raise NoResult(f"it can't be read as {kind}: {error}") from None
 
 
@@ -282,19 +288,6 @@ def _json_rows(path: str, keys: Sequence[str]) -> Iterator[ResultRow]:
         yield from zip(*found, strict=True)
     else:
         yield tuple(found)
-
-
-def _csv_rows(path: str, keys: Sequence[str]) -> Iterator[ResultRow]:
-    with open_log_file(path) as file:
-        table = read_table_rows(file)
-        header = [column.strip() for column in next(table, [])]
-        unknown = [key for key in keys if key not in header]
-        if unknown:
-            raise NoResult(f"it has no column '{unknown[0]}'")
-        places = [header.index(key) for key in keys]
-        for row in table:
-            if len(row) == len(header):  # a half-written last line has fewer
-                yield tuple(row[place].strip() or MISSING for place in places)
 
 
 def _npz_rows(path: str, keys: Sequence[str]) -> Iterator[ResultRow]:
@@ -363,7 +356,6 @@ def _has_null_at_key(row: Any, key: str) -> bool:
 
 _RESULT_READERS: Mapping[str, Callable[[str, Sequence[str]], Iterator[ResultRow]]] = {
     "json": _json_rows,
-    "csv": _csv_rows,
     "npz": _npz_rows,
     "stdout": _printed_rows,
 }

@@ -184,6 +184,7 @@ STAGE_COLUMNS = ("stage", "stage_type", "tail_stage")
 MOST_TABLE_ROWS = 500_000  # lines
 MOST_TABLE_CELLS = 1_000_000  # of a table: a row that lacks its cells has one for each column all the same
 _MARKDOWN_RULE = re.compile(r"\s*\|?\s*:?-{3,}:?\s*(\|\s*:?-{3,}:?\s*)*\|?\s*")
+_QUOTED_TEXT = re.compile(r'"[^"]*"')
 _PERCENTAGE = re.compile(r"(-?[0-9.]+)\s*%")
 
 
@@ -286,15 +287,7 @@ def _describe_wanted_column(wanted: str, usual: Sequence[str]) -> str:
 
 
 def _objects_of_json_lines(text: str) -> list[Mapping[str, Any] | None]:
-    found: list[Mapping[str, Any] | None] = []
-    for line in text.split("\n"):  # `splitlines` would split within a text too
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            found.append(row if isinstance(row, dict) else None)
-    return found
+    return [row for _, row in _parse_lines_as_objects(text)]
 
 
 def _objects_of_json_list(text: str) -> list[Mapping[str, Any] | None]:
@@ -305,13 +298,17 @@ def _objects_of_json_list(text: str) -> list[Mapping[str, Any] | None]:
     return [each if isinstance(each, dict) else None for each in found]
 
 
+def choose_delimiter(header: str) -> str:
+    """What stands between the names of a table: spreadsheets of some countries write semicolons."""
+    return max(",\t;", key=_QUOTED_TEXT.sub("", header).count)
+
+
 def _rows_of_csv(text: str) -> list[Mapping[str, Any] | None]:
     import csv
     from io import StringIO
 
-    parted = max(",;\t", key=text.partition("\n")[0].count)  # spreadsheets of some countries write semicolons
     try:
-        table = csv.DictReader(StringIO(text, newline=""), delimiter=parted)
+        table = csv.DictReader(StringIO(text, newline=""), delimiter=choose_delimiter(text.partition("\n")[0]))
         left = [MOST_TABLE_CELLS]
         return list(
             _limit_table_cells(

@@ -37,7 +37,7 @@ from muster.readers.curves import (
     keys_logged_for,
     read_missing_curves,
 )
-from muster.readers.log_rows import sweep_jsonl_rows
+from muster.readers.log_rows import sweep_log_rows
 from muster.readers.proof import FileProofReader
 from muster.readers.result_origins import read_result_origins
 
@@ -182,7 +182,9 @@ def test_results_and_curves_of_one_log_are_read_in_one_pass(order: Order, monkey
     )
     passes: list[str] = []
     monkeypatch.setattr(
-        result_origins, "sweep_jsonl_rows", lambda name, takers: (passes.append(name), sweep_jsonl_rows(name, takers))
+        result_origins,
+        "sweep_log_rows",
+        lambda name, kind, takers: (passes.append(name), sweep_log_rows(name, kind, takers)),
     )
     found = read(order, asked, metrics=["score", "cost"])
     assert passes == [str(path)]

@@ -34,6 +34,7 @@ class _FollowedSource:
 
     reader: MetricReader
     prefix: str
+    label: str = ""
     trails: dict[str, BestValueTrail] = field(default_factory=dict)
     some: bool = False  # whether it has held any value
 
@@ -54,6 +55,8 @@ class _FollowedSource:
         self.some |= bool(rows.columns)
         for key, column in rows.columns.items():
             name = self.prefix + key
+            if self.label and is_same_key(f"{self.label}/{name}", rule.key):
+                name = f"{self.label}/{name}"
             if is_same_key(name, rule.key):
                 self.trails.setdefault(name, BestValueTrail(rule.better)).add_many(*column)
 
@@ -118,7 +121,7 @@ def _identify_source(source: LogSource) -> tuple[str, str, str]:
 
 
 def _follow_source(source: LogSource) -> _FollowedSource:
-    return _FollowedSource(source.make(), source.prefix)
+    return _FollowedSource(source.make(), source.prefix, source.label)
 
 
 @dataclass(slots=True)

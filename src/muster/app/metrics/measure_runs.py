@@ -7,6 +7,7 @@ from __future__ import annotations
 import difflib
 import os
 import shlex
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -31,12 +32,15 @@ from muster.readers.records.logged_runs import (
     discover_runs,
 )
 from muster.readers.records.metric_reader import MetricSource, RecordedRunEnd
+from muster.readers.records.step_counter import NO_COUNTER
 from muster.rules.metric_summary import Summary, better_direction_of_key, metric_summary_as_json
 from muster.text.describe_run import describe_resumed_log
 from muster.text.phrases import phrase
 from muster.text.sentences import join_few_names
 
+ROW_NUMBERS = NO_COUNTER  # the name of steps that are none
 METRIC_COLUMNS = ("key", "first", "last", "best", "delta", "%", "mean", "count", "nan", "last step")
+STILL_WRITTEN_S = 60.0  # a file that was written to since so long ago may still get its first value
 WANDB_CLOCK_KEYS = frozenset({"_step", "_runtime", "_timestamp"})  # of W&B itself: not what the run logged
 
 
@@ -57,7 +61,7 @@ class RunMetrics:
 
 def metrics_as_json(block: RunMetrics, now: float) -> dict[str, Any]:
     sources = [
-        {"path": said.path, "format": said.format, "why": why, "skipped": list(said.skipped)}
+        {"path": said.path, "format": said.format, "step": said.step or None, "why": why, "skipped": list(said.skipped)}
         for said, why in block.sources
     ]
     return {
@@ -224,10 +228,23 @@ def measure_runs_in_path(path: str, base: Path, keys: WantedKeys) -> list[RunMet
             hint=f"looked for {_describe_search(found)}",
         )
     notes = (*filter(None, [found.cut]), *found.troubles)
-    return [
+    blocks = [
         _metrics_of_run(path_relative_to(run.folder, base), run, measure_run(run, keys), keys, notes)
         for run in found.runs
     ]
+    unfit = [why for block in blocks if (why := _why_nothing_fits(block, time.time()))]
+    if len(unfit) == len(blocks):
+        raise MusterError(f"no value is in {path_relative_to(path, base)}", where=path, hint="; ".join(unfit[:3]))
+    return blocks
+
+
+def _why_nothing_fits(block: RunMetrics, now: float) -> str:
+    """Of a run that is not written any more and holds no value; empty: it does, or may still get some."""
+    if block.keys or block.others or not block.sources:
+        return ""
+    if not all(said.tried and (said.written or now) < now - STILL_WRITTEN_S for said, _ in block.sources):
+        return ""
+    return "; ".join(f"nothing in {Path(said.path).name} is one of: {said.tried}" for said, _ in block.sources)
 
 
 def _describe_search(found: DiscoveredRuns) -> str:

@@ -11,6 +11,7 @@ import typer
 
 from muster.app.metrics.measure_runs import (
     METRIC_COLUMNS,
+    ROW_NUMBERS,
     WANDB_CLOCK_KEYS,
     MetricsTarget,
     RunMetrics,
@@ -86,6 +87,8 @@ def _print_run_metrics(block: RunMetrics, now: float, *, clocks: bool) -> None:
     print(paint_text(block.name, "bold"))
     for said, why in block.sources:
         print(f"  {said.format}: {said.path} ({why})")
+        if said.step == ROW_NUMBERS:
+            print("    nothing in it counts steps: they are the numbers of its rows")
         for each in said.skipped:
             print(f"    {each}")
     for note in block.notes:

@@ -121,14 +121,22 @@ LOGS_LOOKED_FOR = (
     "trainer_state.json, *.log"
 )
 LOG_PART_FOLDERS = frozenset(
-    {"train", "eval", "val", "valid", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
+    {"train", "eval", "val", "valid", "validation", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
+    | {"dvclive", "plots"}
 )
+OBJECT_LINE_NAMES = re.compile(
+    r"(?:log|metrics|scalars|result|progress)\.(?:json|txt)\Z"
+)  # maybe JSON lines by another name
 TRAINER_STATE_FILE = "trainer_state.json"
 TRAINER_CHECKPOINT = re.compile(r"checkpoint-(\d+)\Z")  # of HF: only its trainer_state.json is of interest
 TABLE_NAMES = re.compile(
     r"(?:progress|metrics|history|results|log|monitor|training_log|.*\.monitor|.*[_-]metrics)\.csv\Z"
 )
 ROW_FILE_NAMES = frozenset({"metrics.jsonl", "scores.jsonl", "history.jsonl", "log.jsonl"})
+MAIN_LOG_NAMES = (  # of several files of one kind: the first of these keeps its keys
+    "metrics.jsonl", "scores.jsonl", "history.jsonl", "log.jsonl", "progress.csv", "metrics.csv", "history.csv",
+    "results.csv", "log.csv", "stdout.log", "train.log",
+)  # fmt: skip
 _PRINTED = r"(?:stdout|stderr|output|train|training|run|nohup|log|slurm-.*)\.(?:log|out|txt)"
 PRINTED_LOG_NAMES = re.compile(rf"{_PRINTED}\Z|.*\.log\Z")
 
@@ -164,24 +172,15 @@ SKIPPED_LOG_FOLDERS = re.compile(
 )
 
 
-SOURCE_TRUST_ORDER = (
-    "jsonl",
-    "csv",
-    "wandb",
-    "tensorboard",
-    "hf",
-    "stdout",
-)  # in this order, where two hold the same key
-
-
 @dataclass(frozen=True, slots=True)
 class LogSource:
     path: str
-    kind: str  # one of TRUST
+    kind: str  # the name of its kind
     run: str  # the folder of the run it belongs to
     make: Callable[[], MetricReader]
     why: str  # it was chosen
     prefix: str = ""
+    label: str = ""  # what tells its keys from those of other files of its kind; empty: they keep their names
 
 
 @dataclass(slots=True)

@@ -20,8 +20,8 @@ from typing import Any
 from muster.files.bounded_yaml import load_yaml
 from muster.files.safe_open import read_file_start
 from muster.model.foreign_run import ActionRepeat, TargetStep
-from muster.readers.discovery.step_columns import EPOCH_NAMES, normalize_key_name
 from muster.readers.records.row_steps import finite_number_of
+from muster.readers.records.step_counter import EPOCH_NAMES, normalize_key_name
 
 _MOST_FILES, _LARGEST, _MOST_KEYS = 20, 1 << 20, 50
 _YAML_BYTES = 64 << 10  # of all files together: its parser does about 100 kB/s; beyond that lines are searched

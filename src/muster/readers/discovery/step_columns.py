@@ -19,13 +19,9 @@ from muster.files.safe_open import open_regular_fd
 from muster.model.calendar import seconds_of_iso_time
 from muster.model.foreign_run import ProgressDates
 from muster.readers.checkpoints.whole_checkpoints import checkpoint_saved_at
-from muster.readers.records.row_steps import (
-    BLANK_BYTES,
-    LogPattern,
-    StepTableColumn,
-    decode_json_row,
-    finite_number_of,
-)
+from muster.readers.records.row_steps import BLANK_BYTES, LogPattern, decode_json_row, finite_number_of
+from muster.readers.records.step_counter import normalize_key_name, rank_of_counter
+from muster.readers.records.table_rows import TableHeader
 
 MOST_GAPS = 256
 MOMENT_S = 1.0
@@ -89,43 +85,6 @@ def _modification_times(paths: Iterable[str]) -> Iterable[float]:
             continue
 
 
-# names of counters without their separators, the best first; of "train/global_step" the last part counts
-STEP_COLUMN_NAMES = (
-    "step",
-    "globalstep",
-    "steps",
-    "envstep",
-    "envsteps",
-    "totalenvsteps",
-    "totalsteps",
-    "numsteps",
-    "trainstep",
-    "agentstep",
-    "totaltimesteps",
-    "numtimesteps",
-    "timesteps",
-    "timestep",
-    "iteration",
-    "iterations",
-    "iter",
-    "iters",
-    "it",
-    "update",
-    "updates",
-    "nupdates",
-    "numupdates",
-    "frame",
-    "frames",
-    "numframes",
-    "batch",
-    "epoch",
-    "epochs",
-    "episode",
-    "episodes",
-    "round",
-    "generation",
-)
-EPOCH_NAMES = frozenset({"epoch", "epochs"})
 _TIME_COLUMN_NAMES = frozenset({"time", "timestamp", "ts", "walltime", "datetime", "date", "createdat", "loggedat"})
 _TAIL_SIZES = (256 << 10, 4 << 20)
 _MOST_ROWS = 600
@@ -173,11 +132,6 @@ def find_step_column(path: str, kind: str) -> StepColumn:
         os.close(fd)
 
 
-def normalize_key_name(key: str) -> str:
-    """`trainer/Global_Step` -> globalstep"""
-    return re.sub(r"[^a-z0-9]", "", re.split(r"[/.]", key)[-1].lower())
-
-
 def _last_lines_of_file(fd: int, size: int) -> list[bytes]:
     lines: list[bytes] = []
     for length in _TAIL_SIZES:
@@ -213,27 +167,22 @@ def _one_level_leaves(row: dict[str, Any], before: str = "") -> Iterator[tuple[s
 
 
 def _step_column_of_table(head: bytes, lines: Sequence[bytes], written: float) -> StepColumn:
-    header = head.partition(b"\n")[0]
-    delimiter = max((b",", b"\t", b";"), key=header.count)
-    names = [name.strip().strip('"') for name in header.decode("utf-8-sig", "replace").split(delimiter.decode())]
-    if not header.count(delimiter) and normalize_key_name(names[0]) not in STEP_COLUMN_NAMES:
+    header = next(filter(None, map(TableHeader.of_line, head.split(b"\n"))), None)
+    if header is None or (len(header.names) < 2 and rank_of_counter(header.names[0]) is None):
         return StepColumn()
-    rows = []
-    for line in lines:
-        column = StepTableColumn(tuple(names), 0, delimiter.decode())
-        fields = column.fields(line)
-        if len(fields) == len(names) and fields != names:
-            rows.append(dict(zip(names, fields, strict=True)))
-    return _step_column_of_rows(rows, written) if rows else StepColumn(columns=tuple(names[:20]))
+    rows = [fields for line in lines if len(fields := header.fields(line)) == len(header.names)]
+    found = [
+        {name: number if (number := header.number(field)) is not None else field for name, field in named}
+        for fields in rows
+        if not header.is_followed_by(fields)
+        for named in [zip(header.names, fields, strict=True)]
+    ]
+    return _step_column_of_rows(found, written) if found else StepColumn(columns=header.names[:20])
 
 
 def _counting_column(names: Sequence[str], rows: Sequence[dict[str, Any]]) -> str | None:
     """The column with the best name of those that increase."""
-    ranked = sorted(
-        (STEP_COLUMN_NAMES.index(normalize_key_name(name)), len(name), name)
-        for name in names
-        if normalize_key_name(name) in STEP_COLUMN_NAMES
-    )
+    ranked = sorted((rank, len(name), name) for name in names if (rank := rank_of_counter(name)) is not None)
     still: str | None = None  # a counter that stands: an epoch may be long
     for _, _, name in ranked:
         values = [value for row in rows if (value := finite_number_of(row.get(name))) is not None]

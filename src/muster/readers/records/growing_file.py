@@ -12,13 +12,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from io import FileIO
 from typing import Any
 
-from muster.files.safe_open import open_regular_fd, regular_opener
-from muster.readers.records.row_steps import BLANK_BYTES, HEADER_BYTES, TAIL_BYTES, find_text_end
+from muster.files.safe_open import open_log_fd
+from muster.readers.records.row_steps import BLANK_BYTES
 
 READ_BLOCK = 2 << 20  # of one read
+TAIL_BYTES = 16 << 20  # text looked at before giving up: rows without the key, or one endless line
+HEADER_BYTES = 1 << 20
+_NUL_BYTES = 256 << 20  # NULs skipped at the end: a power cut can leave many
+_FIRST_BLOCK, _LARGEST_BLOCK = 64 << 10, 4 << 20
 _FINGERPRINT_BYTES = 64
 
 
@@ -43,7 +46,7 @@ class GrowingFile:
         Raises OSError where it is there and can't be read.
         """
         try:
-            self._fd = open_regular_fd(self.path)
+            self._fd = open_log_fd(self.path)
         except (FileNotFoundError, NotADirectoryError):
             self.exists, self.size = False, 0
             yield False
@@ -56,7 +59,10 @@ class GrowingFile:
 
     def _find_place(self) -> bool:
         facts = os.fstat(self._fd)
-        self.exists, self.size, self.written = True, facts.st_size, facts.st_mtime
+        self.exists, self.size = True, facts.st_size
+        if self.path.endswith(".gz"):  # it was unpacked
+            facts = os.stat(self.path)  # noqa: PTH116
+        self.written = facts.st_mtime
         identity = [facts.st_dev, facts.st_ino]
         replaced = self._file is not None and (
             identity != self._file or self.size < self.offset or self._was_rewritten()
@@ -86,6 +92,26 @@ class GrowingFile:
         if len(self._head) < _FINGERPRINT_BYTES:
             self._head = self.at(0, min(_FINGERPRINT_BYTES, offset))
 
+    def find_text_end(self) -> int:
+        """Where the text ends and nothing but NULs follows; of too many of them where the looking ended."""
+        position, size = self.size, _FIRST_BLOCK
+        give_up = max(0, position - _NUL_BYTES)
+        while position > give_up:
+            size = min(size, position)
+            block = self.at(position - size, size)
+            position -= size
+            if block != bytes(len(block)):  # at once: stripping hundreds of megabytes byte by byte takes a second
+                return position + len(block.rstrip(b"\0"))
+            size = min(size * 2, _LARGEST_BLOCK)
+        return position
+
+    def next_data(self, offset: int) -> int:
+        """Where the hole ends that the offset is in."""
+        try:
+            return os.lseek(self._fd, offset, os.SEEK_DATA)
+        except OSError as error:
+            return self.size if error.errno == errno.ENXIO else offset
+
     def state(self) -> dict[str, Any]:
         return {
             "file": self._file,
@@ -102,7 +128,6 @@ class GrowingFile:
 MOST_BYTES = 2 << 20  # of one read
 LONGEST_LINE = 1 << 20  # an unfinished one that grows beyond this is dropped
 FAR_BEHIND = 256 << 20  # more than this since the last look is not worth reading: the newest is at its end
-_TAIL_FINGERPRINT_BYTES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +170,18 @@ class FileTail:
         self.exists = False
         self.size = 0
         self.generation = 0  # rises when the file was truncated or replaced: what follows is another file's
-        self.offset = 0  # read so far
         self.unended = 0  # bytes since the last newline that was seen
         self.first = b""  # the first line, where reading did not begin with it: a table's header
         self._bars = bars
-        self._file: tuple[int, int] | None = None
+        self._growing = GrowingFile(path)
+        self._begun = False
         self._rest = bytearray()  # the unfinished line
         self._skipping = False  # up to the next newline: the line was too long, or its beginning was not read
-        self._before = b""  # the bytes just before the offset, and the first ones: other bytes are another file
-        self._head = b""
+
+    @property
+    def offset(self) -> int:
+        """Read so far."""
+        return self._growing.offset
 
     @property
     def rest(self) -> bytes:
@@ -166,85 +194,62 @@ class FileTail:
 
     def read(self) -> TailChunk:
         """Raises OSError where the file is there and can't be read."""
-        try:
-            file = FileIO(self.path, opener=regular_opener)
-        except (FileNotFoundError, NotADirectoryError):
-            self.exists = False
-            return TailChunk(b"")
-        with file:
-            self._find_place(file)
-            text = self._next_lines(file)
-            if len(self._head) < _TAIL_FINGERPRINT_BYTES:
-                self._head = _read_bytes_at(file, 0, min(_TAIL_FINGERPRINT_BYTES, self.offset))
+        with self._growing.opened() as replaced:
+            self.exists = self._growing.exists
+            if not self.exists:
+                return TailChunk(b"")
+            self.size = self._growing.size
+            self._find_place(replaced)
+            text = self._next_lines()
         return TailChunk(text, self.offset < self.size)
 
     # -- where to go on
 
-    def _find_place(self, file: FileIO) -> None:
-        stat = os.fstat(file.fileno())
-        self.exists, self.size = True, stat.st_size
-        identity = (stat.st_dev, stat.st_ino)
-        if self._file is None:
-            self._begin(file)
-        elif identity != self._file or self.size < self.offset or self._was_rewritten(file):
-            self.generation += 1
-            self._begin(file)
+    def _find_place(self, replaced: bool) -> None:
+        self.generation += replaced
+        if replaced or not self._begun:
+            self._begun, self.first = True, b""
+            self._go_to(0, skipping=False)
+            if self.size > TAIL_BYTES:
+                self._begin_near_end()
         elif self.size - self.offset > FAR_BEHIND:
-            self._begin_near_end(file)
-        self._file = identity
+            self._begin_near_end()
 
-    def _was_rewritten(self, file: FileIO) -> bool:
-        before, head = self._before, self._head
-        return _read_bytes_at(file, self.offset - len(before), len(before)) != before or (
-            _read_bytes_at(file, 0, len(head)) != head
-        )
-
-    def _begin(self, file: FileIO) -> None:
-        self._go_to(0, b"", skipping=False)
-        self._head = self.first = b""
-        if self.size > TAIL_BYTES:
-            self._begin_near_end(file)
-
-    def _begin_near_end(self, file: FileIO) -> None:
-        start = find_text_end(file) - TAIL_BYTES
+    def _begin_near_end(self) -> None:
+        start = self._growing.find_text_end() - TAIL_BYTES
         if start <= self.offset:
             return
         if not self.first:
-            line, newline, _ = _read_bytes_at(file, 0, HEADER_BYTES).partition(b"\n")
+            line, newline, _ = self._growing.at(0, HEADER_BYTES).partition(b"\n")
             self.first = line if newline else b""
-        self._go_to(
-            start,
-            _read_bytes_at(file, max(0, start - _TAIL_FINGERPRINT_BYTES), min(_TAIL_FINGERPRINT_BYTES, start)),
-            skipping=True,
-        )
+        self._go_to(start, skipping=True)
 
-    def _go_to(self, offset: int, before: bytes, *, skipping: bool) -> None:
-        self.offset, self._before, self._skipping = offset, before, skipping
-        self.unended = 0
+    def _go_to(self, offset: int, *, skipping: bool) -> None:
+        self._growing.go_on(offset)
+        self._skipping, self.unended = skipping, 0
         self._rest.clear()
 
     # -- what is new
 
-    def _next_lines(self, file: FileIO) -> bytes:
-        block = _read_bytes_at(file, self.offset, min(MOST_BYTES, self.size - self.offset))
+    def _next_lines(self) -> bytes:
+        block = self._growing.at(self.offset, min(MOST_BYTES, self.size - self.offset))
         if not block:
             return b""
-        self._before = (self._before + block[-_TAIL_FINGERPRINT_BYTES:])[-_TAIL_FINGERPRINT_BYTES:]
-        self.offset += len(block)
+        self._growing.go_on(self.offset + len(block))
         newline = block.rfind(b"\n")
         self.unended = self.unended + len(block) if newline < 0 else len(block) - newline - 1
         if b"\0" in block:
             if block == bytes(len(block)):
-                self._pass_hole(file)
+                self._pass_hole()
             block = self._without_nuls(block)
         return self._whole_lines(block)
 
-    def _pass_hole(self, file: FileIO) -> None:
+    def _pass_hole(self) -> None:
         """Gigabytes that were never written cost nothing to pass."""
-        end = min(_next_data_offset(file, self.offset), self.size)
+        end = min(self._growing.next_data(self.offset), self.size)
         if end > self.offset:
             self.unended += end - self.offset
-            self.offset, self._before = end, bytes(_TAIL_FINGERPRINT_BYTES)
+            self._growing.go_on(end)
 
     def _without_nuls(self, block: bytes) -> bytes:
         """A power cut leaves NULs where the end of a line was: that line is lost, what follows is a new one."""
@@ -293,15 +298,3 @@ class FileTail:
             return newline
         bar = block.find(b"\r", 0, newline if newline >= 0 else len(block))
         return bar if bar >= 0 else newline
-
-
-def _read_bytes_at(file: FileIO, offset: int, count: int) -> bytes:
-    return os.pread(file.fileno(), count, offset) if count > 0 else b""
-
-
-def _next_data_offset(file: FileIO, offset: int) -> int:
-    """Where the hole ends that the offset is in."""
-    try:
-        return os.lseek(file.fileno(), offset, os.SEEK_DATA)
-    except OSError as error:
-        return os.fstat(file.fileno()).st_size if error.errno == errno.ENXIO else offset

@@ -10,13 +10,30 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from muster.readers.discovery.step_columns import STEP_COLUMN_NAMES, normalize_key_name
 from muster.readers.records.growing_file import READ_BLOCK, GrowingFile
 from muster.readers.records.metric_reader import MetricColumn, MetricRows, MetricSource, ReaderState, RecordedRunEnd
+from muster.readers.records.step_counter import StepCounter
 
+_MOST_REVISIONS = 8  # of one look
 ColumnBatch = tuple[dict[str, MetricColumn], int]  # columns, and how many rows
+
+
+def cut_column(column: MetricColumn, mask: Any) -> MetricColumn:
+    """What the mask leaves of it."""
+    import numpy as np
+
+    steps, values = (np.frombuffer(each)[mask] for each in column)
+    return array("d", steps.tobytes()), array("d", values.tobytes())
+
+
+def mask_below_step(steps: Sequence[float], end: float) -> Any:
+    """A mask of the rows that count; one without a step does."""
+    import numpy as np
+
+    return ~(np.asarray(steps, np.float64) >= end)
 
 
 class HistoryPart(ABC):
@@ -33,9 +50,28 @@ class HistoryPart(ABC):
     def skipped(self) -> Iterator[str]:
         """What could not be read, in words."""
 
-    def restart(self) -> None:
-        """Reading begins anew."""
+    def restart(self, *, knowing: bool = False) -> None:  # noqa: ARG002 - most kinds learn nothing on their way
+        """Reading begins anew; `knowing`: the same file, with what was learnt of it."""
         self.growing.go_on(0)
+
+    @property
+    def misled(self) -> bool:
+        """Whether what was handed out is wrong by what was found since: reading begins anew then, and knows it."""
+        return False
+
+    def take_back_from(self) -> float | None:
+        """The step that the last batch says the run was started again from: what came before, from it on, is void."""
+        return None
+
+    @property
+    def step_name(self) -> str:
+        """The key that counts the steps."""
+        return "step"
+
+    @property
+    def tried(self) -> str:
+        """What a line had to look like, where none of many did."""
+        return ""
 
     def state(self) -> ReaderState:
         return self.growing.state()
@@ -67,6 +103,8 @@ class HistoryChain:
         self._parts: dict[str, HistoryPart] = {}
         self._replaced = 0
         self._fresh = False
+        self._void: list[tuple[str, int, float]] = []  # file, offset, and from which step on all before is void
+        self._misled = False
 
     @classmethod
     def of_file(cls, path: str, form: str, make: Callable[[str], HistoryPart]) -> HistoryChain:
@@ -82,16 +120,44 @@ class HistoryChain:
             if path not in self._parts:
                 self._parts[path] = self._make(path)
         self._begin_anew_if_replaced()
-        for part in list(self._parts.values()):
+        for _ in range(_MOST_REVISIONS):
+            yield from self._read_on()
+            if not self._misled and not any(part.misled for part in self._parts.values()):
+                break
+            self._fresh, self._misled = True, False
+            for part in self._parts.values():
+                part.restart(knowing=True)
+        if self._fresh:
+            yield self._rows({}, 0)
+
+    def _read_on(self) -> Iterator[MetricRows]:
+        for path, part in list(self._parts.items()):
             with part.growing.opened() as replaced:
                 if replaced:  # between the two looks at it: the next look begins anew
                     part.growing.offset = part.growing.size + 1
                     continue
                 if part.growing.exists:
-                    for columns, count in part.batches():
-                        yield self._rows(columns, count)
-        if self._fresh:
-            yield self._rows({}, 0)
+                    yield from self._batches(path, part)
+
+    def _batches(self, path: str, part: HistoryPart) -> Iterator[MetricRows]:
+        begin = part.growing.offset
+        for columns, count in part.batches():
+            if (step := part.take_back_from()) is not None and (path, begin, step) not in self._void:
+                self._void.append((path, begin, step))
+                self._misled |= begin > 0 or path != next(iter(self._parts))  # else there is nothing before it
+            yield self._rows(self._without_void(path, begin, columns), count)
+            begin = part.growing.offset
+
+    def _without_void(self, path: str, begin: int, columns: dict[str, MetricColumn]) -> dict[str, MetricColumn]:
+        """Without what a later batch, or a later file, takes back."""
+        order = list(self._parts)
+        place = order.index(path), begin
+        later = [step for other, at, step in self._void if other in self._parts and (order.index(other), at) > place]
+        if not later:
+            return columns
+        end = min(later)
+        kept = {key: cut_column(column, mask_below_step(column[0], end)) for key, column in columns.items()}
+        return {key: column for key, column in kept.items() if len(column[0])}
 
     def _begin_anew_if_replaced(self) -> None:
         replaced = False
@@ -101,6 +167,7 @@ class HistoryChain:
         if replaced:
             self._replaced += 1
             self._fresh = True
+            self._void.clear()
             for part in self._parts.values():
                 part.restart()
 
@@ -113,10 +180,13 @@ class HistoryChain:
             "parts": {path: part.state() for path, part in self._parts.items()},
             "replaced": self._replaced,
             "fresh": self._fresh,
+            "void": self._void,
+            "misled": self._misled,
         }
 
     def restore(self, state: ReaderState) -> None:
         self._replaced, self._fresh = int(state["replaced"]), bool(state["fresh"])
+        self._void, self._misled = [(path, at, step) for path, at, step in state["void"]], bool(state["misled"])
         self._parts = {path: self._make(path) for path in state["parts"]}
         for path, part in self._parts.items():
             part.restore(state["parts"][path])
@@ -135,74 +205,27 @@ class HistoryChain:
         if self._replaced:
             skipped.append("the file was replaced or cut while it was read: what it held before is not counted")
         written = [time for part in self._parts.values() if (time := part.written) is not None]
-        return MetricSource(self.path, self.format, tuple(skipped), max(written, default=None))
-
-
-class GatheredColumns:
-    """Columns of numbers, row by row: for rows that no faster way fits."""
-
-    def __init__(self) -> None:
-        self.columns: dict[str, MetricColumn] = {}
-        self.count = 0
-
-    def add(self, key: str, step: float, value: float) -> None:
-        column = self.columns.get(key)
-        if column is None:
-            column = self.columns[key] = (array("d"), array("d"))
-        column[0].append(step)
-        column[1].append(value)
+        steps = [part.step_name for part in self._parts.values() if part.step_name]
+        tried = [part.tried for part in self._parts.values()]
+        return MetricSource(
+            self.path,
+            self.format,
+            tuple(skipped),
+            max(written, default=None),
+            steps[-1] if steps else "",
+            tried[-1] if tried and all(tried) else "",
+        )
 
 
 _TIMES = ("_timestamp", "timestamp", "wall_time", "time")
 _THIS_AGE = (1e9, 1e10)  # seconds since 1970: others are the run's own clock
-_RANK = {name: rank for rank, name in enumerate(STEP_COLUMN_NAMES)}
-
-
-def counting_key(keys: Iterable[str]) -> str | None:
-    """The key that counts the steps, if one does."""
-    ranked = [(rank, key) for key in keys if (rank := _RANK.get(normalize_key_name(key))) is not None]
-    return min(ranked, key=lambda each: each[0])[1] if ranked else None
-
-
-class StepCounter:
-    """The step of each row: what its counter says; where it is silent, that of the row before, or the row's number."""
-
-    def __init__(self) -> None:
-        self.key: str | None = None
-        self.rows = 0
-        self.last: float | None = None
-
-    def next(self, step: float | None) -> float:
-        if step is not None:
-            self.last = step
-        self.rows += 1
-        return float(self.rows - 1) if self.last is None else self.last
-
-    def all(self, steps: Sequence[float]) -> None:
-        """Rows that all have one."""
-        self.last = float(steps[-1])
-        self.rows += len(steps)
-
-    def row(self, values: Sequence[tuple[str, float]], into: GatheredColumns) -> None:
-        """One row that was read slowly; the first one with a counter in it decides what counts."""
-        if self.key is None:
-            self.key = counting_key(key for key, _ in values)
-        step = self.next(next((value for key, value in values if key == self.key), None))
-        for key, value in values:
-            into.add(key, step, value)
-        into.count += 1
-
-    def state(self) -> ReaderState:
-        return {"key": self.key, "rows": self.rows, "last": self.last}
-
-    def restore(self, state: ReaderState) -> None:
-        self.key, self.rows, self.last = state["key"], int(state["rows"]), state["last"]
 
 
 class LineHistory(HistoryPart):
     """A file of lines. Half a last line is waited for; one that is longer than a block is passed over."""
 
     breaks: tuple[bytes, ...] = (b"\n",)
+    fits = "lines"  # what holds a value here, in words
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
@@ -212,6 +235,19 @@ class LineHistory(HistoryPart):
         self._within = False  # a line that is too long
         self._unended = False
         self._wall: float | None = None
+        self._some = False  # whether it has held a value
+
+    @property
+    def tried(self) -> str:
+        return self.fits if self.growing.offset and not self._some else ""
+
+    @property
+    def step_name(self) -> str:
+        return self.steps.name
+
+    @property
+    def misled(self) -> bool:
+        return self.steps.misled
 
     @abstractmethod
     def take(self, text: bytes) -> ColumnBatch | None:
@@ -233,6 +269,7 @@ class LineHistory(HistoryPart):
                 continue
             batch = self._lines(data, cut)
             if batch is not None and batch[1]:
+                self._some |= bool(batch[0])
                 self._note_time(batch[0])
                 yield batch
             if cut < 0 or growing.offset >= growing.size:
@@ -259,19 +296,21 @@ class LineHistory(HistoryPart):
                 self._wall = columns[name][1][-1]
                 return
 
-    def restart(self) -> None:
+    def restart(self, *, knowing: bool = False) -> None:
         super().restart()
-        self.steps, self.unfit = StepCounter(), 0
+        self.steps, self.unfit = StepCounter(self.steps.barred if knowing else ()), 0
         self._overlong, self._within, self._unended, self._wall = 0, False, False, None
+        self._some = False
 
     def state(self) -> ReaderState:
         own = {"unfit": self.unfit, "overlong": self._overlong, "within": self._within, "wall": self._wall}
+        own["some"] = self._some
         return {**super().state(), **own, "steps": self.steps.state()}
 
     def restore(self, state: ReaderState) -> None:
         super().restore(state)
         self.unfit, self._overlong, self._within = int(state["unfit"]), int(state["overlong"]), bool(state["within"])
-        self._wall = state["wall"]
+        self._wall, self._some = state["wall"], bool(state["some"])
         self.steps.restore(state["steps"])
 
     @property

@@ -8,18 +8,17 @@ import os
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from muster.model.provenance import Resumption
 from muster.readers.discovery.folder_walk import LogSource
 from muster.readers.log_rows import (
     JoinPlan,
     build_resumption,
-    mask_below_step,
     mask_of_kept_rows,
     plan_join,
     steps_of_columns,
 )
+from muster.readers.records.history_parts import cut_column, mask_below_step
 from muster.readers.records.logged_runs import LoggedRun, files_of_reader
 from muster.readers.records.metric_reader import (
     MetricColumn,
@@ -107,7 +106,7 @@ class JoinedHistory:
                 column[1].extend(values)
         times = len(piece.attempts) - 1
         if times:
-            found = {key: _mask_column(column, mask_of_kept_rows(column[0], times)) for key, column in found.items()}
+            found = {key: cut_column(column, mask_of_kept_rows(column[0], times)) for key, column in found.items()}
         return found, count
 
     def _goes_back(self, rows: MetricRows) -> bool:
@@ -152,14 +151,7 @@ class JoinedHistory:
 
 
 def _cut_column(column: MetricColumn, end: float) -> MetricColumn:
-    return column if end == float("inf") else _mask_column(column, mask_below_step(column[0], end))
-
-
-def _mask_column(column: MetricColumn, mask: Any) -> MetricColumn:
-    import numpy as np
-
-    steps, values = (np.frombuffer(each)[mask] for each in column)
-    return array("d", steps.tobytes()), array("d", values.tobytes())
+    return column if end == float("inf") else cut_column(column, mask_below_step(column[0], end))
 
 
 def _shift_columns(columns: HistoryColumns, shift: float) -> HistoryColumns:

@@ -5,10 +5,16 @@ msgspec decodes a block of lines at once into a type made for the keys seen so f
 errors of msgspec, so that a late key is never dropped: the type is made anew then.
 """
 
+# ruff: noqa: PTH119, PTH120
+# Paths are texts here, as in the rest of this room.
+
 from __future__ import annotations
 
 import json
+import os
+import re
 from array import array
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from operator import attrgetter
@@ -16,10 +22,22 @@ from typing import Any
 
 import msgspec
 
+from muster.files.safe_open import read_file_start
+from muster.readers.discovery.folder_walk import (
+    OBJECT_LINE_NAMES,
+    ROW_FILE_NAMES,
+    TRAINER_CHECKPOINT,
+    TRAINER_STATE_FILE,
+    WANDB_EVENTS,
+    WANDB_HISTORY,
+    LogSource,
+)
 from muster.readers.records.growing_file import GrowingFile
-from muster.readers.records.history_parts import ColumnBatch, GatheredColumns, LineHistory, StepCounter, counting_key
+from muster.readers.records.history_parts import ColumnBatch, HistoryChain, LineHistory
 from muster.readers.records.metric_reader import MetricColumn, MetricRows, MetricSource, ReaderState, RecordedRunEnd
-from muster.readers.records.row_steps import decode_json_value, numeric_leaves, plain_number
+from muster.readers.records.record_kinds import LogFile, LogSearch, RecordKind
+from muster.readers.records.row_steps import MEDIA_TYPE_KEY, decode_json_value, numeric_leaves, plain_number
+from muster.readers.records.step_counter import GatheredColumns, StepCounter, rank_of_counter
 
 NUMBER, OTHER = "number", "other"  # of a key; nested keys have a mapping of their own
 _MOST_LEAVES = 400
@@ -86,7 +104,8 @@ def _merge_row_shape(shape: RowShape, row: dict[str, Any], depth: int) -> bool:
         return False
     for key, value in row.items():
         known = shape.get(key)
-        if isinstance(value, dict) and value and (known is None or isinstance(known, dict)):
+        nested = isinstance(value, dict) and value and MEDIA_TYPE_KEY not in value
+        if nested and (known is None or isinstance(known, dict)):
             if not _merge_row_shape(shape.setdefault(key, {}), value, depth + 1):
                 return False
         elif plain_number(value) is not None:
@@ -141,13 +160,15 @@ _decode_one_row = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class JsonlHistory(LineHistory):
+    fits = "JSON objects with numbers in them, one per line"
+
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self._type = RowType()
         self._types = 0
 
-    def restart(self) -> None:
-        super().restart()
+    def restart(self, *, knowing: bool = False) -> None:
+        super().restart(knowing=knowing)
         self._type, self._types = RowType(), 0
 
     def take(self, text: bytes) -> ColumnBatch | None:
@@ -200,14 +221,13 @@ class JsonlHistory(LineHistory):
     def _steps(self, found: dict[str, Any], count: int) -> Any:
         import numpy as np
 
-        if self.steps.key is None:
-            self.steps.key = _first_counting_key(found, count)
-        values, lacks = found.get(self.steps.key or "", (None, np.ones(count, bool)))
-        if values is None or lacks.any():
-            told = [None] * count if values is None else values.tolist()
-            return np.array([self.steps.next(None if no else step) for step, no in zip(told, lacks, strict=True)])
-        self.steps.all(values)
-        return values
+        counters: dict[str, Any] = {}
+        for key, (values, lacks) in found.items():
+            if rank_of_counter(key) is not None:
+                none = lacks | np.isnan(values)
+                told = zip(values.tolist(), none.tolist(), strict=True)
+                counters[key] = [None if no else value for value, no in told] if none.any() else values
+        return np.asarray(self.steps.steps(count, counters))
 
     def _learned(self, text: bytes, count: int) -> ColumnBatch | None:
         """With a type that knows all keys of these rows; None where they are no rows."""
@@ -234,15 +254,6 @@ class JsonlHistory(LineHistory):
             else:
                 self.unfit += 1
         return gathered.columns, gathered.count
-
-
-def _first_counting_key(found: dict[str, Any], count: int) -> str | None:
-    """That of the first row that has one."""
-    counters = {key: lacks for key, (_, lacks) in found.items() if counting_key([key])}
-    for row in range(count if counters else 0):
-        if there := [key for key, lacks in counters.items() if not lacks[row]]:
-            return counting_key(there)
-    return None
 
 
 def _fill_missing_values(known: Any, more: Any) -> Any:
@@ -296,6 +307,9 @@ def _copy_with_values(values: Any, places: Any, value: float) -> Any:
 
 MOST_JSON_BYTES = 128 << 20
 RowsOf = Callable[[Any], list[dict[str, Any]] | None]
+_MOST_ARRAY_ROWS = 1_000_000
+_STATE_HEAD_BYTES = 64 << 10
+_WHOLE_NAMES = re.compile(r"(?:(?:all|train|eval|predict|test)_results|history|metrics)\.json\Z")
 
 
 def rows_of_trainer_state(whole: Any) -> list[dict[str, Any]] | None:
@@ -307,6 +321,36 @@ def rows_of_trainer_state(whole: Any) -> list[dict[str, Any]] | None:
 def row_of_last_values(whole: Any) -> list[dict[str, Any]] | None:
     """A file that holds the last values alone."""
     return [whole] if isinstance(whole, dict) else None
+
+
+def rows_of_whole_json(whole: Any) -> list[dict[str, Any]] | None:
+    """A list of rows; lists side by side, as the `history` of Keras; or one row."""
+    if isinstance(whole, list):
+        return [row for row in whole if isinstance(row, dict)] or None
+    if not isinstance(whole, dict):
+        return None
+    lists = {key: values for key, values in whole.items() if isinstance(values, list) and values}
+    if not lists or len({len(values) for values in lists.values()}) > 1:
+        return [whole]
+    return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]
+
+
+def _rows_of_evaluations(path: str) -> list[dict[str, Any]] | None:
+    """`evaluations.npz` of Stable-Baselines3: a row for each evaluation, with the means of its episodes."""
+    from muster.readers.checkpoints.arrays import UnreadableArrays, read_npz_arrays
+
+    try:
+        found = read_npz_arrays(path, lambda names: [each for each in names if each in _EVALUATION_ARRAYS])
+    except UnreadableArrays:
+        return None
+    counts = found.get("timesteps")
+    if counts is None or len(counts) > _MOST_ARRAY_ROWS or any(len(each) != len(counts) for each in found.values()):
+        return None
+    means = {name: each.reshape(len(each), -1).mean(axis=1).tolist() for name, each in found.items() if len(each)}
+    return [dict(zip(means, row, strict=True)) for row in zip(*means.values(), strict=True)]
+
+
+_EVALUATION_ARRAYS = ("timesteps", "results", "ep_lengths", "successes")
 
 
 class WholeJsonHistory:
@@ -330,12 +374,15 @@ class WholeJsonHistory:
             if not self._growing.exists or seen == self._seen:
                 return
             data = self._growing.at(0, min(self._growing.size, MOST_JSON_BYTES + 1))
-        rows = self._rows_of(decode_json_value(data)) if len(data) <= MOST_JSON_BYTES else None
+        rows = self._rows_in(data) if len(data) <= MOST_JSON_BYTES else None
         self._trouble = "" if rows is not None else _why_json_is_unread(data)
         if rows is None:
             return  # half written: what was read before stands
         self._seen = seen
         yield from self._new(rows)
+
+    def _rows_in(self, data: bytes) -> list[dict[str, Any]] | None:
+        return self._rows_of(decode_json_value(data))
 
     def _new(self, rows: list[dict[str, Any]]) -> Iterator[MetricRows]:
         fresh = self._taken > len(rows) or (self._taken > 0 and _row_text(rows[self._taken - 1]) != self._last)
@@ -343,11 +390,18 @@ class WholeJsonHistory:
             self._taken, self._steps = 0, StepCounter()
         if self._taken == len(rows) and not fresh:
             return
+        gathered = self._gather(rows)
+        if self._steps.misled:
+            fresh, self._taken, self._steps = self._taken > 0, 0, StepCounter(self._steps.barred)
+            gathered = self._gather(rows)
+        self._taken, self._last = len(rows), _row_text(rows[-1]) if rows else ""
+        yield MetricRows(gathered.columns, gathered.count, fresh)
+
+    def _gather(self, rows: list[dict[str, Any]]) -> GatheredColumns:
         gathered = GatheredColumns()
         for row in rows[self._taken :]:
             self._steps.row(list(numeric_leaves(row)), gathered)
-        self._taken, self._last = len(rows), _row_text(rows[-1]) if rows else ""
-        yield MetricRows(gathered.columns, gathered.count, fresh)
+        return gathered
 
     def state(self) -> ReaderState:
         return {"seen": self._seen, "taken": self._taken, "last": self._last, "steps": self._steps.state()}
@@ -358,9 +412,8 @@ class WholeJsonHistory:
 
     @property
     def said(self) -> MetricSource:
-        return MetricSource(
-            self.path, self.format, tuple(filter(None, (self.note, self._trouble))), self._growing.written or None
-        )
+        skipped = tuple(filter(None, (self.note, self._trouble)))
+        return MetricSource(self.path, self.format, skipped, self._growing.written or None, self._steps.name)
 
 
 def _row_text(row: dict[str, Any]) -> str:
@@ -371,3 +424,77 @@ def _why_json_is_unread(data: bytes) -> str:
     if len(data) > MOST_JSON_BYTES:
         return f"it has more than {MOST_JSON_BYTES >> 20} MiB"
     return "it is half written, or no JSON of its kind" if data.strip() else "it is empty"
+
+
+class EvaluationHistory(WholeJsonHistory):
+    """An npz file, which is written anew with each evaluation."""
+
+    def _rows_in(self, data: bytes) -> list[dict[str, Any]] | None:  # noqa: ARG002 - it is opened as an archive
+        return self._rows_of(self.path)
+
+
+# -- kinds
+
+
+def _accepts_jsonl(file: LogFile) -> str:
+    """By its name, or by rows that count steps: a dataset is a JSONL file, too."""
+    if file.name == TRAINER_STATE_FILE or (file.name in (WANDB_HISTORY, WANDB_EVENTS) and not file.named):
+        return ""
+    if file.ending in (".jsonl", ".ndjson"):
+        known = file.named or file.name in ROW_FILE_NAMES
+        return "a JSON object per line" if known or file.counts_in_objects(any) else ""
+    maybe = OBJECT_LINE_NAMES.match(file.name) or (file.named and file.ending not in (".csv", ".tsv", ".wandb"))
+    return "a JSON object per line" if maybe and file.counts_in_objects(all) else ""
+
+
+def _find_jsonl(search: LogSearch) -> Iterator[LogSource]:
+    for path in search.around.files:
+        if not search.is_of_wandb(path) and (why := _accepts_jsonl(LogFile(path))):
+            yield JSONL.source(path, search.run_of(path), why)
+
+
+def _find_trainer_states(search: LogSearch) -> Iterator[LogSource]:
+    """Each checkpoint has one; the newest holds all rows of the others."""
+    of_run: dict[str, list[tuple[float, float, str]]] = defaultdict(list)
+    for path in search.around.files:
+        if os.path.basename(path) != TRAINER_STATE_FILE:
+            continue
+        folder = os.path.dirname(path)
+        step = TRAINER_CHECKPOINT.match(os.path.basename(folder))
+        known = (float(step[1]), 0.0) if step else (_global_step(path), 1.0)  # of two the root's holds the end, too
+        of_run[os.path.dirname(folder) if step else folder].append((*known, path))
+    for run, states in of_run.items():
+        *older, (_, _, newest) = sorted(states)
+        if older:
+            search.passed[run].append(f"{len(older)} older trainer_state.json: the newest holds their rows")
+        why = f"the newest of {len(states)}" if older else "the state of HF's trainer"
+        yield TRAINER_STATE.source(newest, run, why)
+
+
+def _global_step(path: str) -> float:
+    """How far a state of the trainer has come; where it does not say so near its beginning, as far as any."""
+    try:
+        found = re.search(rb'"global_step":\s*(\d{1,15})', read_file_start(path, _STATE_HEAD_BYTES))
+    except OSError:
+        found = None
+    return float(found[1]) if found else float("inf")
+
+
+def _accepts_whole_json(file: LogFile) -> str:
+    known = _WHOLE_NAMES.match(file.name) or (file.named and file.ending == ".json")
+    return "read as a whole" if known and not file.counts_in_objects(all) else ""
+
+
+JSONL = RecordKind("jsonl", lambda path: HistoryChain.of_file(path, "jsonl", JsonlHistory), _accepts_jsonl, _find_jsonl)
+TRAINER_STATE = RecordKind(
+    "hf",
+    lambda path: WholeJsonHistory(path, "trainer_state", rows_of_trainer_state),
+    lambda file: "the state of HF's trainer" if file.name == TRAINER_STATE_FILE else "",
+    _find_trainer_states,
+)
+WHOLE_JSON = RecordKind("json", lambda path: WholeJsonHistory(path, "json", rows_of_whole_json), _accepts_whole_json)
+EVALUATIONS = RecordKind(
+    "npz",
+    lambda path: EvaluationHistory(path, "npz", _rows_of_evaluations),
+    lambda file: "evaluations of SB3" if file.name == "evaluations.npz" else "",
+)

@@ -31,6 +31,8 @@ class MetricSource:
     format: str
     skipped: tuple[str, ...] = ()  # what could not be read, in words
     written: float | None = None  # wall time of the last value: the row's own where it has one, else the file's
+    step: str = ""  # the key that counts the steps; `row`: they are the numbers of rows; empty: there is no row yet
+    tried: str = ""  # what a line had to look like; empty: some did
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class InMemoryReader:
     ended: RecordedRunEnd | None = None
     written: float | None = None
     skipped: tuple[str, ...] = ()
+    step: str = ""
     _taken: int = 0
 
     def read(self) -> Iterator[MetricRows]:
@@ -86,4 +89,4 @@ class InMemoryReader:
 
     @property
     def said(self) -> MetricSource:
-        return MetricSource(self.path, self.format, self.skipped, self.written)
+        return MetricSource(self.path, self.format, self.skipped, self.written, self.step)

@@ -91,6 +91,27 @@ _LEADING_NULS = re.compile(rb"\0+")
 _EMPTY_UPPER_HALF = b"\0\0\0\0"  # the upper half of every length
 
 
+_SMALL_EVENT = 512  # bytes; pictures and histograms have more, and each has another length: to check them takes seconds
+_EVENT_SUMMARY, _VALUE, _SIMPLE_VALUE, _TENSOR = 5, 1, 2, 8
+
+
+def _may_hold_number(data: bytes, at: int, end: int) -> bool:
+    """Whether a summary in an event has a number or a tensor in it; what can't be told is checked."""
+    try:
+        for field, kind, start, stop in message_fields(data, at, end):
+            if field != _EVENT_SUMMARY:
+                if kind == BYTES and stop - start < _SMALL_EVENT:
+                    return True  # the start of a session, a version
+                continue
+            for part, form, begin, close in message_fields(data, start, stop):
+                inner = message_fields(data, begin, close) if part == _VALUE and form == BYTES else ()
+                if any(each in (_SIMPLE_VALUE, _TENSOR) for each, *_ in inner):
+                    return True
+    except NotProtobuf:
+        return True
+    return False
+
+
 class EventFrames:
     """Takes in the file piece by piece and finds whole events.
 
@@ -157,7 +178,10 @@ class EventFrames:
 
     def _whole(self, data: bytes, found: list[tuple[int, int]]) -> list[tuple[int, int]]:
         """Those whose checksum is right."""
-        if not found or not self._checks:
+        if not self._checks:
+            return found
+        found = [each for each in found if each[1] - each[0] < _SMALL_EVENT or _may_hold_number(data, *each)]
+        if not found:
             return found
         import numpy as np
 

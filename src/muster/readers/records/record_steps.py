@@ -11,7 +11,7 @@ import struct
 from abc import abstractmethod
 from collections.abc import Iterator
 
-from muster.readers.records.growing_file import READ_BLOCK, FileTail, GrowingFile
+from muster.readers.records.growing_file import READ_BLOCK, TAIL_BYTES, FileTail, GrowingFile
 from muster.readers.records.metric_reader import RecordedRunEnd
 from muster.readers.records.record_frames import (
     WANDB_BLOCK_BYTES,
@@ -22,7 +22,7 @@ from muster.readers.records.record_frames import (
     WandbFrames,
     masked_crc,
 )
-from muster.readers.records.row_steps import TAIL_BYTES, parse_number
+from muster.readers.records.row_steps import parse_number
 from muster.readers.records.tensorboard import read_scalar_event
 from muster.readers.records.text_steps import StepReader
 from muster.readers.records.wandb_records import WANDB_STEP_KEY, exit_record_in, history_record_in, read_history_row

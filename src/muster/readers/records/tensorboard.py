@@ -1,16 +1,23 @@
 """TensorBoard event files, read without tensorboard: scalars as plain numbers and as tensors of one element."""
 
+# ruff: noqa: PTH118, PTH119, PTH120
+# Paths are texts here, as in the rest of this room.
+
 from __future__ import annotations
 
+import os
+import re
 import struct
 from array import array
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from muster.readers.discovery.folder_walk import LogSource
 from muster.readers.records.growing_file import READ_BLOCK
-from muster.readers.records.history_parts import ColumnBatch, GatheredColumns, HistoryPart
-from muster.readers.records.metric_reader import ReaderState
+from muster.readers.records.history_parts import ColumnBatch, HistoryChain, HistoryPart
+from muster.readers.records.metric_reader import MetricReader, ReaderState
 from muster.readers.records.record_frames import (
     BYTES,
     FIXED32,
@@ -23,11 +30,14 @@ from muster.readers.records.record_frames import (
     read_varint,
     signed_int64,
 )
+from muster.readers.records.record_kinds import LogSearch, RecordKind, run_folder_of_logs
+from muster.readers.records.step_counter import GatheredColumns
 
 if TYPE_CHECKING:
     from muster.readers.records.bulk_decoding import ByteBuffer, IntArray, KeyCells, KeyNumbering
 
-_WALL, _STEP, _SUMMARY = 1, 2, 5  # Event
+_WALL, _STEP, _SUMMARY, _SESSION = 1, 2, 5, 7  # Event
+_STARTED = b"\x08\x01"  # of a session: it was started, perhaps again
 _VALUE = 1  # Summary
 _TAG, _SIMPLE, _TENSOR = 1, 2, 8  # Summary.Value
 _DTYPE, _SHAPE, _CONTENT, _FLOATS, _DOUBLES, _INTS, _INT64S, _HALVES = 1, 2, 4, 5, 6, 7, 10, 13  # TensorProto
@@ -42,12 +52,14 @@ class ScalarEvent:
     wall: float
     step: int
     values: list[tuple[str, float]]
+    starts: bool = False  # what was written before, from this step on, was taken back
 
 
 def read_scalar_event(data: bytes) -> ScalarEvent:
     """Of any form. Raises NotProtobuf."""
     wall, step = 0.0, 0
     values: list[tuple[str, float]] = []
+    starts = False
     for field, kind, start, end in message_fields(data, 0, len(data)):
         if field == _WALL and kind == FIXED64:
             (wall,) = struct.unpack("<d", data[start:end])
@@ -55,7 +67,9 @@ def read_scalar_event(data: bytes) -> ScalarEvent:
             step = signed_int64(start)
         elif field == _SUMMARY and kind == BYTES:
             values += _summary_values(data, start, end)
-    return ScalarEvent(wall, step, values)
+        elif field == _SESSION and kind == BYTES:
+            starts = data[start:end].startswith(_STARTED)
+    return ScalarEvent(wall, step, values, starts)
 
 
 def _summary_values(data: bytes, at: int, end: int) -> Iterator[tuple[str, float]]:
@@ -133,6 +147,9 @@ class ScalarColumns:
     def __init__(self) -> None:
         self.unreadable = 0  # events
         self.wall: float | None = None
+        self.starts: list[
+            tuple[int, float]
+        ] = []  # of the batch: a row, and from which step on those before it are void
         self._tags: list[str | None] = []  # by number; None: it only looked like one
         self._numbers: KeyNumbering | None = None
 
@@ -146,12 +163,15 @@ class ScalarColumns:
         walked = walk_events(buffer, starts, ends)
         steps = array("d", walked.steps.tobytes())
         cells, done = self._walked_cells(buffer, walked.heads, ends, walked.plain)
+        self.starts = []
         odd, numbered = GatheredColumns(), np.flatnonzero(done)
         if len(numbered):
             self.wall = buffer.double(starts[numbered[-1]] + 1)
         for row in np.flatnonzero(~done).tolist():
             self._take_slowly(data[starts[row] : ends[row]], row, steps, odd)
         loose = {key: (np.array(rows, np.int64), np.array(values)) for key, (rows, values) in odd.columns.items()}
+        if self.starts:
+            cells, loose = (_without_void_rows(each, steps, self.starts) for each in (cells, loose))
         return columns_from_cells(cells, loose, steps), len(events)
 
     def _walked_cells(
@@ -187,10 +207,23 @@ class ScalarColumns:
             self.unreadable += 1
             return
         steps[row] = float(event.step)
+        if event.starts:
+            self.starts.append((row, float(event.step)))
         for tag, value in event.values:
             into.add(tag, row, value)
         if event.values:
             self.wall = max(self.wall or 0.0, event.wall)
+
+
+def _without_void_rows(
+    cells: dict[str, KeyCells], steps: array[float], starts: list[tuple[int, float]]
+) -> dict[str, KeyCells]:
+    import numpy as np
+
+    told, kept = np.frombuffer(steps), np.ones(len(steps), bool)
+    for row, step in starts:
+        kept[:row] &= told[:row] < step
+    return {key: (rows[kept[rows]], values[kept[rows]]) for key, (rows, values) in cells.items() if kept[rows].any()}
 
 
 def _tag_of_plain_event(head: bytes) -> str | None:
@@ -213,6 +246,9 @@ class TensorboardHistory(HistoryPart):
         self._frames = EventFrames()
         self._rows = ScalarColumns()
 
+    def take_back_from(self) -> float | None:
+        return min((step for _, step in self._rows.starts), default=None)
+
     def batches(self) -> Iterator[ColumnBatch]:
         growing, frames = self.growing, self._frames
         while frames.at < growing.size:
@@ -226,8 +262,8 @@ class TensorboardHistory(HistoryPart):
             if frames.at == before or before + len(data) >= growing.size:
                 return
 
-    def restart(self) -> None:
-        super().restart()
+    def restart(self, *, knowing: bool = False) -> None:
+        super().restart(knowing=knowing)
         self._frames, self._rows = EventFrames(), ScalarColumns()
 
     def state(self) -> ReaderState:
@@ -251,3 +287,46 @@ class TensorboardHistory(HistoryPart):
             yield f"{self._rows.unreadable} events that could not be understood"
         if self._frames.torn:
             yield "its end is not whole yet"
+
+
+def _find_event_folders(search: LogSearch) -> Iterator[LogSource]:
+    """All event files of a folder follow each other; several folders of one run are told apart by their names."""
+    folders: dict[str, list[str]] = defaultdict(list)
+    for path in search.around.files:
+        if ".tfevents." in os.path.basename(path) and not search.is_of_wandb(path):
+            folders[os.path.dirname(path)].append(path)
+    of_run: dict[str, list[str]] = defaultdict(list)
+    for folder in folders:
+        of_run[run_folder_of_logs(folder, search.root)].append(folder)
+    for run, mine in of_run.items():
+        for folder in sorted(mine):
+            prefix = f"{os.path.relpath(folder, run)}/" if len(mine) > 1 and folder != run else ""
+            count = len(folders[folder])
+            why = "event files" if count == 1 else f"{count} event files, one after the other"
+            yield LogSource(folder, "tensorboard", run, _tensorboard_reader(folder), why, prefix)
+
+
+def _tensorboard_reader(folder: str) -> Callable[[], MetricReader]:
+    return lambda: HistoryChain(folder, "tensorboard", TensorboardHistory, lambda: event_files_in_order(folder))
+
+
+def event_files_in_order(folder: str) -> list[str]:
+    """In the order of their beginning, which is in their names."""
+    try:
+        names = [name for name in os.listdir(folder) if ".tfevents." in name]  # noqa: PTH208
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in sorted(names, key=_event_file_start)]
+
+
+def _event_file_start(name: str) -> tuple[float, str]:
+    digits = re.search(r"\.tfevents\.(\d+)", name)
+    return float(digits[1]) if digits else 0.0, name
+
+
+TENSORBOARD = RecordKind(
+    "tensorboard",
+    lambda path: HistoryChain.of_file(path, "tensorboard", TensorboardHistory),
+    lambda file: "event files" if ".tfevents." in file.name else "",
+    _find_event_folders,
+)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -16,12 +16,12 @@ from muster.readers.records.growing_file import FAR_BEHIND, MOST_BYTES, FileTail
 from muster.readers.records.row_steps import (
     LogPattern,
     LogStep,
-    StepTableColumn,
     decode_json_row,
     finite_number_of,
     look_up_key,
     needle_of_key,
 )
+from muster.readers.records.table_rows import TableHeader
 
 _MOST_READS = FAR_BEHIND // MOST_BYTES + 1
 _SIZE_UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -91,6 +91,9 @@ class StepReader(ABC):
 
     def _peek(self, rest: bytes) -> None:  # noqa: B027 - most kinds can't tell a half line from a whole one
         """Takes in the line that has not ended, where it is sure what it will say."""
+
+    def finish(self) -> None:  # noqa: B027 - what can tell a half line from a whole one has taken it
+        """The run has ended: the line that has not is as whole as it will ever be."""
 
     def _restart(self) -> None:  # noqa: B027 - most kinds keep nothing of the file
         """Another file begins."""
@@ -190,6 +193,10 @@ class PrintedStepReader(StepReader):
         if found := self._pattern.last(_end_of_long_line(rest), unended=True):
             self._found_in(found)
 
+    def finish(self) -> None:
+        if found := self._pattern.last(_end_of_long_line(self.tail.rest)):
+            self._found_in(found)
+
     def _found_in(self, found: LogStep) -> None:
         self._found(found.step)
         self.stage = found.named.get(self.stage_key or "") or self.stage
@@ -213,48 +220,51 @@ class TableStepReader(StepReader):
     def __init__(self, path: str, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
         super().__init__(FileTail(path), key, scale, stage_key)
         self._name = key.encode()
-        self._column: StepTableColumn | None = None
+        self._header: TableHeader | None = None  # of those with the key in them
 
     def _restart(self) -> None:
-        self._column = None
+        self._header = None
 
     def _take(self, text: bytes) -> None:
-        if self._column is None:
-            self._column = StepTableColumn.of(self.tail.first, self.key) or self._first_header(text)
+        if self._header is None:
+            self._header = self._header_of(self.tail.first) or self._first_header(text)
         sections = list(self._sections(text))
-        for column, rows in sections:
-            if column is not None and self._look_for_step(column, rows):
+        for header, rows in sections:
+            if header is not None and self._look_for_step(header, rows):
                 break
         else:
             self._not_found(max(0, text.count(b"\n") - len(sections) + 1))
-        self._column, newest = sections[0]
-        if self._column is not None:
-            self._look_at_newest(self._column, newest)
+        self._header, newest = sections[0]
+        if self._header is not None:
+            self._look_at_newest(self._header, newest)
 
-    def _first_header(self, text: bytes) -> StepTableColumn | None:
+    def _header_of(self, line: bytes) -> TableHeader | None:
+        header = TableHeader.of_line(line)
+        return header if header is not None and self.key in header.names else None
+
+    def _first_header(self, text: bytes) -> TableHeader | None:
         at = -1
         for _ in range(_MOST_DOUBTS):
             at = text.find(self._name, at + 1)
             if at < 0:
                 return None
             _, stop, line = _line_around(text, at)
-            column = StepTableColumn.of(line, self.key)
-            if column is not None:
-                return column
+            if header := self._header_of(line):
+                return header
             at = stop - 1  # a line that names it many times is looked at once
         return None
 
-    def _sections(self, text: bytes) -> Iterator[tuple[StepTableColumn | None, bytes]]:
+    def _sections(self, text: bytes) -> Iterator[tuple[TableHeader | None, bytes]]:
         """Rows with the header that holds for them, the newest ones first."""
         end = len(text)
-        while self._column and (found := self._last_header(text, end, self._column)):
-            start, stop, column = found
-            yield column, text[stop:end]
+        while self._header and (found := self._last_header(text, end, self._header)):
+            start, stop, header = found
+            yield header, text[stop:end]
             end = start
-        yield self._column, text[:end]
+        yield self._header, text[:end]
 
-    def _last_header(self, text: bytes, end: int, known: StepTableColumn) -> tuple[int, int, StepTableColumn] | None:
-        at = end
+    def _last_header(self, text: bytes, end: int, known: TableHeader) -> tuple[int, int, TableHeader] | None:
+        place, at = known.names.index(self.key), end
         for _ in range(_MOST_DOUBTS):
             at = text.rfind(self._name, 0, at)
             if at < 0:
@@ -262,40 +272,51 @@ class TableStepReader(StepReader):
             if not _is_whole_name(text, at, at + len(self._name)):
                 continue
             start, stop, line = _line_around(text, at)
-            column = StepTableColumn.of(line, self.key)
+            header = self._header_of(line)
             # a row may hold the column's name as a text; it has a number where its own header says so
-            if column and finite_number_of(dict(enumerate(column.names)).get(known.index)) is None:
-                return start, stop, column
+            if header and finite_number_of(dict(enumerate(header.names)).get(place)) is None:
+                return start, stop, header
             at = start
         return None
 
-    def _look_for_step(self, column: StepTableColumn, rows: bytes) -> bool:
-        for fields in _table_rows_back(column, rows):
-            value = finite_number_of(fields[column.index])
-            if value is not None:
+    def _look_for_step(self, header: TableHeader, rows: bytes) -> bool:
+        place = header.names.index(self.key)
+        for fields in _table_rows_back(header, rows):
+            value = header.number(fields[place])
+            if value is not None and math.isfinite(value):
                 self._found(value)
                 return True
         return False
 
-    def _look_at_newest(self, column: StepTableColumn, rows: bytes) -> None:
-        fields = next(_table_rows_back(column, rows), None)
+    def finish(self) -> None:
+        if self._header is None:
+            return
+        place, fields = self._header.names.index(self.key), self._header.fields(self.tail.rest)
+        value = self._header.number(fields[place]) if place < len(fields) else None
+        if value is None or not math.isfinite(value):
+            return
+        cut = place == len(fields) - 1  # perhaps 12 of 120000: never more than the truth, so it may only raise
+        self._found(max(value, self.logged) if cut and self.logged is not None else value)
+
+    def _look_at_newest(self, header: TableHeader, rows: bytes) -> None:
+        fields = next(_table_rows_back(header, rows), None)
         if fields is None:
             return
-        row = dict(zip(column.names, fields, strict=False))
+        row = dict(zip(header.names, fields, strict=False))
         self.non_finite = next((name for name, field in row.items() if _is_non_finite_text(field)), "")
         if self.stage_key is not None:
             self.stage = row.get(self.stage_key, "").strip() or self.stage
 
     def _unfit_told(self, name: str) -> str:
-        if self._column is None:
+        if self._header is None:
             return f"{name} has no column '{self.key}'"
         return f"0 of {self.unfit} rows of {name} hold a number in '{self.key}'"
 
 
-def _table_rows_back(column: StepTableColumn, rows: bytes) -> Iterator[list[str]]:
+def _table_rows_back(header: TableHeader, rows: bytes) -> Iterator[list[str]]:
     for line in lines_with_needle(rows):
-        fields = column.fields(line)
-        if len(fields) >= len(column.names):  # fewer: a piece of a quoted field with a newline in it
+        fields = header.fields(line)
+        if len(fields) >= len(header.names):  # fewer: a piece of a quoted field with a newline in it
             yield fields
 
 
@@ -311,3 +332,28 @@ def _line_around(text: bytes, at: int) -> tuple[int, int, bytes]:
 
 def _is_whole_name(text: bytes, start: int, stop: int) -> bool:
     return (start == 0 or text[start - 1] in _BESIDE_NAME) and (stop == len(text) or text[stop] in _BESIDE_NAME)
+
+
+_STEP_READERS: Mapping[str, Callable[[str, str], StepReader]] = {
+    "jsonl": JsonlStepReader,
+    "csv": TableStepReader,
+    "stdout": lambda path, regex: PrintedStepReader(path, LogPattern.of(regex)),
+}
+
+
+def read_last_step(path: str, kind: str, key: str | None) -> float | None:
+    """The newest step in a jsonl or csv file of a run that has ended (`key`: its key or column), or in a log (`key`: a
+    regex with a group).
+
+    None: there is none, the file is missing, or the kind is not read (wandb, tensorboard). Raises OSError where the
+    file is there and can't be read.
+    """
+    if key is None or kind not in _STEP_READERS:
+        return None
+    reader = _STEP_READERS[kind](path, key)
+    try:
+        reader.look()
+    except IsADirectoryError:
+        return None
+    reader.finish()
+    return reader.logged

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from muster.readers.records.growing_file import READ_BLOCK
-from muster.readers.records.history_parts import ColumnBatch, GatheredColumns, HistoryPart
+from muster.readers.records.history_parts import ColumnBatch, HistoryPart
 from muster.readers.records.metric_reader import ReaderState, RecordedRunEnd
 from muster.readers.records.record_frames import (
     BYTES,
@@ -27,6 +27,7 @@ from muster.readers.records.record_frames import (
     signed_int64,
 )
 from muster.readers.records.row_steps import decode_json_value, numeric_leaves, parse_number
+from muster.readers.records.step_counter import GatheredColumns
 
 if TYPE_CHECKING:
     from muster.readers.records.bulk_decoding import ByteBuffer, KeyCells, KeyNumbering, WalkedHistory
@@ -117,8 +118,8 @@ def _cells_of_odd_values(odd: list[OddValue]) -> dict[str, KeyCells]:
         value = parse_number(text)
         if value is not None:
             found.add(key, row, value)
-        elif text.startswith(b"{") and isinstance(inner := decode_json_value(text), dict):
-            for name, number in numeric_leaves(inner, f"{key}."):
+        elif text.startswith(b"{"):
+            for name, number in numeric_leaves({key: decode_json_value(text)}):
                 found.add(name, row, number)
     return {key: (np.array(rows, np.int64), np.array(values)) for key, (rows, values) in found.columns.items()}
 
@@ -240,8 +241,8 @@ class WandbHistory(HistoryPart):
         except NotProtobuf:
             self._rows.unreadable += 1
 
-    def restart(self) -> None:
-        super().restart()
+    def restart(self, *, knowing: bool = False) -> None:
+        super().restart(knowing=knowing)
         self._frames, self._rows, self._ended, self._wall = WandbFrames(), WandbHistoryRows(), None, None
 
     def state(self) -> ReaderState:
@@ -264,6 +265,10 @@ class WandbHistory(HistoryPart):
     def written(self) -> float | None:
         """As the rows tell it: the file's own time rises with the machine's statistics, whatever the run does."""
         return self._wall
+
+    @property
+    def step_name(self) -> str:
+        return WANDB_STEP_KEY
 
     def skipped(self) -> Iterator[str]:
         if self._foreign:

@@ -18,11 +18,13 @@ from typing import Any
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import MusterError, UsageError
 from muster.readers.discovery.folder_walk import WANDB_HISTORY, WANDB_RUN, WANDB_SUMMARY, FoundLogs, LogSource
-from muster.readers.records.history_parts import GatheredColumns, HistoryChain
+from muster.readers.records.history_parts import HistoryChain
 from muster.readers.records.json_history import JsonlHistory, WholeJsonHistory, row_of_last_values
 from muster.readers.records.metric_reader import InMemoryReader, MetricReader, MetricRows, RecordedRunEnd
 from muster.readers.records.record_frames import WANDB_HEADER_BYTES
+from muster.readers.records.record_kinds import LogSearch, RecordKind
 from muster.readers.records.row_steps import numeric_leaves
+from muster.readers.records.step_counter import GatheredColumns
 from muster.readers.records.wandb_records import WandbHistory
 
 MOST_ONLINE_RUNS = 200
@@ -83,7 +85,7 @@ def _reader_of_online_run(run: Any) -> InMemoryReader:
     code = _EXIT_CODES_OF_STATES.get(str(getattr(run, "state", "")))
     runtime = dict(getattr(run, "summary", None) or {}).get("_runtime")
     ended = None if code is None else RecordedRunEnd(code, float(runtime) if isinstance(runtime, int | float) else None)
-    return InMemoryReader(str(getattr(run, "url", run.id)), "wandb-online", batches, ended, wall)
+    return InMemoryReader(str(getattr(run, "url", run.id)), "wandb-online", batches, ended, wall, step="_step")
 
 
 def _finite_or_named(value: Any) -> Any:
@@ -108,7 +110,8 @@ def _batches_of_history(rows: Iterable[Mapping[str, Any]]) -> Iterator[GatheredC
         yield gathered
 
 
-def wandb_log_sources(around: FoundLogs, root: str, passed: dict[str, list[str]]) -> list[LogSource]:
+def _find_wandb_runs(search: LogSearch) -> list[LogSource]:
+    around, root, passed = search.around, search.root, search.passed
     folders: dict[str, list[str]] = defaultdict(list)  # run folder -> its files
     for path in around.files:
         name, folder = os.path.basename(path), os.path.dirname(path)
@@ -236,3 +239,11 @@ def wandb_url_in_text(text: bytes) -> str:
             for each in _ADDRESS.findall(line):
                 found = each.decode("utf-8", "replace").rstrip(".")
     return found
+
+
+WANDB = RecordKind(
+    "wandb",
+    lambda path: HistoryChain.of_file(path, "wandb", WandbHistory),
+    lambda file: "the run's own records" if file.ending == ".wandb" else "",
+    _find_wandb_runs,
+)
