@@ -631,3 +631,9 @@ def test_names_of_programs() -> None:
     assert find_process.program_of_command(["python", "-c", "import time"]) == "python"
     assert find_process.program_of_command(["-bash"]) == "bash"
     assert find_process.program_of_command([]) == ""
+
+
+def test_a_line_of_no_table_is_no_header(tmp_path: Path) -> None:
+    """A carriage return in the middle of it, which no reader of tables takes."""
+    (tmp_path / "odd.csv").write_bytes(b"step\rloss\r1\n2\n")
+    assert find_step_column(str(tmp_path / "odd.csv"), "csv").key is None

@@ -24,12 +24,13 @@ class TableHeader:
 
     @classmethod
     def of_line(cls, line: bytes) -> TableHeader | None:
-        """None: it is empty, or a remark, as the monitor files of Gym begin with."""
+        """None: it is empty, no line of any table, or a remark, as the monitor files of Gym begin with."""
         text = line.removeprefix(BYTE_ORDER_MARK).replace(b"\0", b"").decode("utf-8", "replace").strip("\r\n")
         if not text.strip() or text.lstrip().startswith("#"):
             return None
         delimiter = choose_delimiter(text)
-        return cls(tuple(name.strip() for name in split_table_line(text, delimiter)), delimiter)
+        names = tuple(name.strip() for name in split_table_line(text, delimiter))
+        return cls(names, delimiter) if names else None
 
     @property
     def sound(self) -> bool:
