@@ -17,6 +17,16 @@ from muster.faces.cli.common.terminal_output import display_width, pad_name, pai
 from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
+STATE_WORDS = {
+    "complete": "cli.campaign_is_complete",
+    "stopped": "cli.campaign_is_stopped",
+    "finishing": "cli.campaign_is_finishing",
+    "running": "cli.campaign_is_running",
+    "held": "cli.campaign_is_held",
+    "down": "cli.campaign_is_down",
+    "gone": "cli.campaign_is_gone",
+    "unread": "cli.campaign_is_unread",
+}
 LIST_COLOURS = {"complete": "green", "stopped": "red", "unread": "red", "gone": "yellow", "held": "yellow"}
 
 
@@ -48,9 +58,13 @@ def ls_command(
     else:
         widest = max(display_width(each.path) for each in found)
         for each in found:
-            state = paint_text(f"{each.state:<9}", LIST_COLOURS.get(each.state, ""))
+            state = paint_text(pad_name(_say_state(each.state), 9), LIST_COLOURS.get(each.state, ""))
             print(f"{pad_name(each.path, widest)}  {state}  {_format_list_rest(each)}".rstrip())
     return 0
+
+
+def _say_state(state: str) -> str:
+    return phrase(STATE_WORDS[state]) if state in STATE_WORDS else state
 
 
 def _format_list_rest(each: ListedCampaign) -> str:

@@ -14,7 +14,7 @@ import typer
 
 from muster.faces.cli.common.terminal_output import pad_label, paint_text, print_json
 from muster.model.errors import CampaignInvalid, MusterError
-from muster.text.phrases import join_phrases, phrase
+from muster.text.phrases import english_text, join_phrases, phrase
 
 # typer carries a click of its own; this is the base of its errors, whichever click it is
 WRONG_USE = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -58,7 +58,7 @@ def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str
     if isinstance(error, WRONG_USE):
         wrong: Any = error
         ctx = getattr(wrong, "ctx", None)
-        return _failure_as_json("usage", wrong.format_message(), "", _usage_hint(wrong, ctx, arguments)), 2
+        return _failure_as_json("usage", _say_wrong_use(wrong, ctx), "", _usage_hint(wrong, ctx, arguments)), 2
     if isinstance(error, OSError):
         return _failure_as_json(
             "os_error", error.strerror or str(error), str(error.filename or ""), _os_error_hint(error)
@@ -69,6 +69,19 @@ def _failure_facts(error: Exception, arguments: Sequence[str]) -> tuple[dict[str
         "",
         _save_traceback(error),
     ), 1
+
+
+def _say_wrong_use(wrong: Any, ctx: Any) -> str:
+    """The frequent ones of click's own sentences, as ours; the others as it says them."""
+    said: str = wrong.format_message()
+    param, option = getattr(wrong, "param", None), getattr(wrong, "option_name", None)
+    known = []
+    if type(wrong).__name__ == "MissingParameter" and param is not None:
+        hint = wrong.param_hint or param.get_error_hint(ctx)
+        known = [phrase("cli.missing_option", option=hint), phrase("cli.missing_argument", argument=hint)]
+    elif type(wrong).__name__ == "NoSuchOption":
+        known = [phrase("cli.no_such_option", option=option)]
+    return next((ours for ours in known if english_text(ours) == said), said)
 
 
 def _usage_hint(wrong: Any, ctx: Any, arguments: Sequence[str]) -> str:

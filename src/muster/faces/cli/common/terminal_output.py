@@ -249,9 +249,40 @@ def format_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 EVIDENCE_HEAD = ("cli.head_signal", "cli.head_class", "cli.head_reading", "cli.head_age", "cli.head_says")
 
 
+EVIDENCE_WORDS = {  # of its classes, and of what it says
+    "life": "cli.word_life",
+    "progress": "cli.word_progress",
+    "activity": "cli.word_activity",
+    "exit": "cli.word_exit",
+    "proof": "cli.word_proof",
+    "decision": "cli.word_decision",
+    "alive": "cli.word_alive",
+    "gone": "cli.word_gone",
+    "stopped": "cli.word_stopped",
+    "ended": "cli.word_ended",
+    "lost": "cli.word_lost",
+    "nobody": "cli.word_nobody",
+    "holds": "cli.word_holds",
+    "fails": "cli.word_fails",
+    "abstains": "cli.word_abstains",
+    "advances": "cli.word_advances",
+    "overdue": "cli.word_overdue",
+    "silent": "cli.word_silent",
+    "idle": "cli.word_idle",
+    "busy": "cli.word_busy",
+    "can't be read": "cli.word_unreadable",
+    "belongs to it": "cli.word_belongs",
+}
+
+
 def format_evidence_table(rows: Iterable[tuple[str, str, str, str, str]]) -> Iterator[str]:
     """Of each reading: its signal, class, text, age, and what it says."""
-    return format_table([tuple(map(phrase, EVIDENCE_HEAD)), *rows])
+    shown = ((signal, _say_word(kind), text, age, _say_word(says)) for signal, kind, text, age, says in rows)
+    return format_table([tuple(map(phrase, EVIDENCE_HEAD)), *shown])
+
+
+def _say_word(word: str) -> str:
+    return phrase(EVIDENCE_WORDS[word]) if word in EVIDENCE_WORDS else word
 
 
 def section_title(code: str) -> str:
