@@ -240,7 +240,7 @@ def _bound_number_line(each: BoundNumber) -> str:
 
 
 def _join_keys(keys: Sequence[str]) -> str:
-    return reduce(lambda first, second: phrase("list.both", first=first, second=second), keys)
+    return reduce(lambda first, second: phrase("list.one_and_other", one=first, other=second), keys)
 
 
 def _ambiguous_number_lines(each: AmbiguousNumber) -> Iterator[str]:

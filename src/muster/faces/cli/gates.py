@@ -21,7 +21,7 @@ from muster.app.gates.replay_gates import (
 )
 from muster.app.gates.staged_pictures import DrawnRunFiles, draw_run_or_cell, drawn_files_as_json
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import LEVEL_LABELS, paint_text, print_json, print_notice
+from muster.faces.cli.common.terminal_output import LEVEL_LABELS, pad_name, paint_text, print_json, print_notice
 from muster.locales import LANGUAGES
 from muster.model.errors import UsageError
 from muster.stages.gate_decision import ADVANCE, FAILURE_HOLD, FALL_BACK, Decision
@@ -56,7 +56,7 @@ def draw(
             phrase(
                 "cli.language_expected",
                 language=language,
-                languages=phrase("list.either", first=LANGUAGES[0], second=LANGUAGES[1]),
+                languages=phrase("list.one_or_other", one=LANGUAGES[0], other=LANGUAGES[1]),
             )
         )
     base = folder_of_context(ctx)
@@ -215,7 +215,7 @@ def _gate_replay_lines(found: GateReplay, told: EvaluationFile | None) -> Iterat
 
 
 def _gate_decision_line(each: Decision) -> str:
-    state = paint_text(f"{each.state:<13}", _STATE_COLOURS.get(each.state, ""))
-    stage = f"{each.stage or '-':<6}"
+    state = paint_text(pad_name(each.state, 13), _STATE_COLOURS.get(each.state, ""))
+    stage = pad_name(each.stage or "-", 6)
     broke = f"  [{phrase('cli.streak_broken', length=each.before)}]" if each.broke else ""
     return f"{each.iteration:>6}  {stage} {phrase('cli.in_phase', phase=each.phase)}  {state}{each.why}{broke}"
