@@ -16,9 +16,11 @@ def parse_duration(text: str, option: str = "--timeout") -> float:
     """`1h30m` -> 5400.0"""
     wanted = text.strip().lower()
     if re.fullmatch(r"\d+(\.\d+)?", wanted):
-        raise UsageError(f"{option} {text}: of what?", hint=f"add the unit: {wanted}s, {wanted}m or {wanted}h")
+        raise UsageError(
+            phrase("span.without_unit", option=option, text=text), hint=phrase("span.add_unit", number=wanted)
+        )
     if not re.fullmatch(rf"({_PART.pattern}\s*)+", wanted):
-        raise UsageError(f"{option} {text}: not a duration", hint="write it as 90s, 10m, 2h or 1h30m")
+        raise UsageError(phrase("span.no_duration", option=option, text=text), hint=phrase("span.write_it_so"))
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(wanted))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
 
@@ -152,9 +152,11 @@ class _Templates(dict[str, str]):
 
     def __missing__(self, code: str) -> str:
         subject, _, _ = code.partition(".")
-        for language in dict.fromkeys(("en", self._language)):  # English where a translation is missing
-            for key, text in load_messages(subject, language).items():
-                self[f"{subject}.{key}"] = text
+        found = dict(load_messages(subject, "en"))
+        if self._language != "en":
+            with suppress(KeyError):  # English where a translation is missing
+                found |= load_messages(subject, self._language)
+        self.update({f"{subject}.{key}": text for key, text in found.items()})
         if code not in self:
             raise KeyError(code)
         return self[code]

@@ -50,7 +50,9 @@ def strip_full_stop(text: str) -> str:
 
 def end_with_full_stop(text: str) -> str:
     """As a sentence of its own: one full stop, whoever wrote it."""
-    return text if text.endswith(("!", "?", "...", "。", "！", "？")) else f"{strip_full_stop(text)}."
+    if text.endswith(("!", "?", "...", "。", "！", "？")) or (text.endswith(".") and not text.endswith("..")):
+        return text
+    return phrase("list.sentence", text=text)
 
 
 def split_duration(seconds: float) -> tuple[str, str]:

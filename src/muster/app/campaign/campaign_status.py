@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from muster.engine.plan.cell_standing import CellStanding, is_outdated_cell, standing_of_cell
@@ -13,7 +14,7 @@ from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
-from muster.text.phrases import has_code, join_phrases, phrase
+from muster.text.phrases import has_code, join_phrases, phrase, phrase_as_data
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -418,7 +419,9 @@ def cell_status_as_json(cell: CellStatus, status: Status) -> dict[str, Any]:
         "confidence": verdict.confidence,
         "cause": str(verdict.cause) if verdict.cause else None,
         "reason": verdict.reason,
+        **reason_code_as_json(verdict.reason, last.outcome.phrases if last and last.outcome else {}),
         "next": cell.next,
+        **next_code_as_json(cell.next),
         "attempt": last.n if last else None,
         "attempt_count": len(record.attempts),
         "pid": cell.pid,
@@ -431,6 +434,28 @@ def cell_status_as_json(cell: CellStatus, status: Status) -> dict[str, Any]:
         "output": cell.output,
         "evidence": [evidence_as_json(item, boot_time_for_attempt(last, status)) for item in verdict.evidence],
     }
+
+
+def reason_code_as_json(reason: str, recorded: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """What stands beside a reason; null where it has no code: a person's words, or an older log.
+
+    `recorded`: the codes of an outcome's texts, which are plain English once they are read from the log.
+    """
+    data = phrase_as_data(reason) or recorded.get(reason)
+    if not data:
+        return {"code": None, "params": None}
+    params = data["params"]
+    if recorded:
+        params = {
+            name: {"text": value, **recorded[value]} if isinstance(value, str) and value in recorded else value
+            for name, value in params.items()
+        }
+    return {"code": data["code"], "params": params}
+
+
+def next_code_as_json(following: str) -> dict[str, Any]:
+    data = phrase_as_data(following)
+    return {"next_code": data.get("code"), "next_params": data.get("params")}
 
 
 def boot_time_for_attempt(attempt: Attempt | None, status: Status) -> float:

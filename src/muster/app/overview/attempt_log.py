@@ -30,28 +30,28 @@ def find_attempt_log(
     record = state.cells[resolve_one_cell(cell, declared_names(state), withdrawn_names(state))]
     attempt = _choose_attempt(record, number)
     path = attempt_folder(desk.state, *attempt.place) / ("stderr.log" if err else "stdout.log")
-    name = phrase("overview.attempt", n=attempt.n, id=record.cell.id)
+    name = phrase("overview.attempt_of_cell", n=attempt.n, cell=record.cell.id)
     if attempt.adopted:
         where = attempt.outcome.output if attempt.outcome else None
-        raise MusterError(phrase("overview.adopted_no_log", name=name), where=where or "")
+        raise MusterError(phrase("overview.adopted_has_no_log", attempt=name), where=where or "")
     if not path.exists() and (words := describe_cleaning(desk.store.events(record.cell.id), attempt.n)):
-        hint = phrase("overview.why_still_tells_how_ended", id=shlex.quote(record.cell.id))
-        raise MusterError(phrase("overview.logs_were", name=name, words=words), where=str(path), hint=hint)
+        hint = phrase("overview.why_tells_how_it_ended", cell=shlex.quote(record.cell.id))
+        raise MusterError(phrase("overview.logs_were_cleaned", attempt=name, cleaned=words), where=str(path), hint=hint)
     return AttemptLog(attempt, path)
 
 
 def _choose_attempt(record: CellRecord, number: int | None) -> Attempt:
     if record.last is None:
         raise MusterError(
-            phrase("overview.not_run_yet_so_there_no_log", id=record.cell.id),
-            hint=phrase("overview.why_says_what_waits", id=shlex.quote(record.cell.id)),
+            phrase("overview.no_log_yet", cell=record.cell.id),
+            hint=phrase("overview.why_says_what_it_waits_for", cell=shlex.quote(record.cell.id)),
         )
     if number is None:
         return record.last
     if not 1 <= number <= len(record.attempts):
         raise UsageError(
-            phrase("overview.no_attempt", id=record.cell.id, number=number),
-            hint=phrase("overview.attempts_1", attempts=len(record.attempts)),
+            phrase("overview.no_such_attempt", cell=record.cell.id, attempt=number),
+            hint=phrase("overview.has_attempts", last=len(record.attempts)),
         )
     return record.attempts[number - 1]
 

@@ -22,6 +22,7 @@ from muster.model.errors import MusterError, UsageError
 from muster.model.verdict import VerdictState
 from muster.text.phrases import phrase
 
+DEMO_FAULTS = ("overview.demo_kills_run", "overview.demo_kills_controller")
 DEMO_POLL_S = 0.1
 DEMO_PATIENCE_S = 60.0
 KILL_RUN_AFTER = 3  # cells done
@@ -36,7 +37,7 @@ def find_demo_example() -> Path:
     for place in (here.parents[2] / "_examples" / "safe_nav", here.parents[4] / "examples" / "safe_nav"):
         if (place / CAMPAIGN_FILE_NAME).is_file():
             return place
-    raise MusterError(phrase("overview.examples_safe_nav_not_found"), hint=phrase("overview.part_repository_package"))
+    raise MusterError(phrase("overview.example_not_found"), hint=phrase("overview.example_is_in_package"))
 
 
 def create_demo_folder(folder: Path | None) -> Path:
@@ -46,7 +47,7 @@ def create_demo_folder(folder: Path | None) -> Path:
         folder = next(Path(name) for name in names if not Path(name).exists())
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(
-            phrase("overview.exists_not_empty", folder=folder),
+            phrase("overview.folder_not_empty", folder=folder),
             where=str(folder.absolute()),
             hint=phrase("overview.name_new_folder"),
         )
@@ -78,7 +79,7 @@ class DemoRun:
         """To the end, whatever we kill on the way."""
         self._until(lambda s: s.counts["DONE"] >= KILL_RUN_AFTER)
         while (name := self._kill_a_run()) is not None and not self._died(name):
-            self.say(phrase("overview.just_finished_another_one_then", name=name))
+            self.say(phrase("overview.demo_run_had_finished", cell=name))
         self._until(lambda s: s.counts["DONE"] >= KILL_CONTROLLER_AFTER)
         self._kill_the_controller()
         return self._until(lambda s: not s.going_on)
@@ -89,7 +90,7 @@ class DemoRun:
         if victim is None or victim.pid is None:
             return None
         name = victim.record.cell.id
-        self.say(phrase("overview.fault_1_killing_run_sigkill_pid", name=name, pid=victim.pid))
+        self.say(phrase("overview.demo_kills_run", cell=name, pid=victim.pid))
         with contextlib.suppress(ProcessLookupError):
             os.kill(victim.pid, signal.SIGKILL)
         return name
@@ -100,15 +101,16 @@ class DemoRun:
         cell = _cell_status_by_name(status, name)
         if cell.verdict.state != VerdictState.DEAD:
             return False
-        self.say(phrase("overview.dead_cause", name=name, cause=cell.verdict.cause, reason=cell.verdict.reason))
-        self.say(f"  next: {cell.next}")
-        self.say(phrase("overview.retry_because_demo_killed_purpose", name=name))
-        self.desk.decide([self.desk.person("retry", phrase("overview.demo_killed_purpose"), cell=name)])
+        self.say(phrase("overview.demo_run_died", cell=name, cause=str(cell.verdict.cause), reason=cell.verdict.reason))
+        self.say(phrase("overview.demo_next", next=cell.next))
+        because = phrase("overview.demo_killed_it")
+        self.say(f'  $ muster retry {name} --because "{because}"')
+        self.desk.decide([self.desk.person("retry", because, cell=name)])
         self._until(lambda s: len(_cell_status_by_name(s, name).record.attempts) > 1)
         self.say(
-            phrase("overview.attempt_2_resumes_from_last_checkpoint")
+            phrase("overview.demo_attempt_resumes")
             if _has_resumed(self.desk, name)
-            else phrase("overview.attempt_2_started")
+            else phrase("overview.demo_attempt_started")
         )
         return True
 
@@ -116,17 +118,17 @@ class DemoRun:
         holder = self.desk.controller()
         if holder is None:
             return
-        self.say(phrase("overview.fault_2_killing_controller_sigkill_pid", pid=holder.pid))
+        self.say(phrase("overview.demo_kills_controller", pid=holder.pid))
         kill_exact_process(holder.pid, holder.ticks)
         deadline = time.monotonic() + DEMO_PATIENCE_S
         while self.desk.lock.held() and time.monotonic() < deadline:
             time.sleep(0.01)
         alive = [cell.record.cell.id for cell in self._look().cells if cell.verdict.state == VerdictState.RUNNING]
-        self.say(phrase("overview.without_controller_still_running_their", alive=", ".join(alive) or "none"))
+        self.say(phrase("overview.demo_runs_live_on", cells=", ".join(alive) or phrase("overview.no_cells")))
         self.desk.revive()
         fresh = self.desk.await_controller()
         if fresh:
-            self.say(phrase("overview.revived_controller_epoch_adopted_them", pid=fresh.pid, epoch=fresh.epoch))
+            self.say(phrase("overview.demo_controller_revived", pid=fresh.pid, epoch=fresh.epoch))
 
     def _victim(self, status: Status) -> CellStatus | None:
         """The youngest run that has a checkpoint to resume from."""

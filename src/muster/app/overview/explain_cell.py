@@ -16,42 +16,45 @@ from muster.app.campaign.campaign_status import (
     cell_status_as_json,
     confidence_of_attempt,
     evidence_as_json,
+    reason_code_as_json,
 )
 from muster.app.campaign.disk_use import describe_cleaning
 from muster.app.campaign.status_json import cadence_as_json, verdict_change_as_json
 from muster.engine.ports.store import LoggedDecision
+from muster.files.json_codec import outcome_in_words
 from muster.files.known_secrets import mask_secrets_in_tail
 from muster.files.safe_open import open_regular_file, read_plain_file
 from muster.model.attempt import Attempt
 from muster.model.calendar import format_iso_time
+from muster.model.decision import Decision
 from muster.model.variant import VARIANT_AXIS, Variant
 from muster.model.verdict import Cause, Evidence, Verdict, VerdictState
 from muster.readers.gate_traces import newest_gate_rows
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase, phrase_from_data
 
 TAIL_BYTES = 4096
 TAIL_LINES = 12
 FolderOf = Callable[[str, int], Path]
 
-UNSEEN_MEANING = "It is alive and active, but whether it advances can't be seen. That is no reason to restart it."
+UNSEEN_MEANING = "overview.quiet_and_unseen_means"
 MEANING_BY_STATE = {
-    "DONE": "It is finished and does not run again by itself.",
-    "RUNNING": "It is alive.",
-    "QUIET": "It is alive and advances; only its log is silent. That is no reason to restart it.",
-    "STALLED": "It is alive but does not advance. Nothing is killed by itself.",
-    "DEAD": "It is not running. What it wrote is kept.",
-    "UNKNOWN": "It can't be told just now, so it is called neither running nor dead.",
-    "PENDING": "It has not started yet. Nothing is wrong with it.",
-    "BLOCKED": "It has not started: other cells must be DONE first, or a gate must open.",
-    "HELD": "It has not started: a person holds the campaign.",
-    "GIVEN_UP": "It was given up, and does not run by itself. It counts as settled, and reports count it as missing.",
+    "DONE": "overview.done_means",
+    "RUNNING": "overview.running_means",
+    "QUIET": "overview.quiet_means",
+    "STALLED": "overview.stalled_means",
+    "DEAD": "overview.dead_means",
+    "UNKNOWN": "overview.unknown_means",
+    "PENDING": "overview.pending_means",
+    "BLOCKED": "overview.blocked_means",
+    "HELD": "overview.held_means",
+    "GIVEN_UP": "overview.given_up_means",
 }
 
 
 def explain_verdict(verdict: Verdict) -> str:
     """What it means for who asks, in a sentence."""
     unseen = verdict.state == VerdictState.QUIET and verdict.confidence != "proven"
-    return UNSEEN_MEANING if unseen else MEANING_BY_STATE[verdict.state]
+    return phrase(UNSEEN_MEANING if unseen else MEANING_BY_STATE[verdict.state])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,11 @@ class AttemptStory:
 
     @property
     def resumed(self) -> str | None:
-        return self.resumed_from and f"from {self.resumed_from}{f' ({self.resumed_at})' if self.resumed_at else ''}"
+        if not self.resumed_from:
+            return None
+        if not self.resumed_at:
+            return phrase("overview.resumed_from", checkpoint=self.resumed_from)
+        return phrase("overview.resumed_from_step", checkpoint=self.resumed_from, step=self.resumed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +145,24 @@ def _build_timeline(attempt: Attempt | None, events: Sequence[LoggedDecision]) -
             continue
         if decision.kind == "start":
             yield VerdictChange(
-                decision.at, decision.boot, "RUNNING", phrase("overview.started", slots=", ".join(attempt.slots))
+                decision.at, decision.boot, "RUNNING", phrase("overview.started_on", slots=", ".join(attempt.slots))
             )
         elif decision.kind == "verdict":
             state = str(decision.data.get("to", "")).partition("(")[0]
-            yield VerdictChange(decision.at, decision.boot, state, decision.reason)
+            yield VerdictChange(decision.at, decision.boot, state, reason_in_words(decision))
         elif decision.kind == "settle":
             state = str(decision.data["outcome"]["verdict"])
-            yield VerdictChange(decision.at, decision.boot, state, f"{state}: {decision.reason}")
+            said = join_phrases(": ", (state, reason_in_words(decision)))
+            yield VerdictChange(decision.at, decision.boot, state, said)
+
+
+def reason_in_words(decision: Decision) -> str:
+    """As it was recorded, in the language of this process."""
+    recorded = decision.data.get("phrases")
+    if not isinstance(recorded, Mapping):  # of a settled attempt they stand with its outcome
+        outcome = decision.data.get("outcome")
+        recorded = outcome.get("phrases") if isinstance(outcome, Mapping) else None
+    return phrase_from_data(decision.reason, recorded.get(decision.reason) if isinstance(recorded, Mapping) else None)
 
 
 def find_withdrawn_cells(status: Status) -> tuple[CellStatus, ...]:
@@ -161,7 +178,7 @@ def find_withdrawn_cells(status: Status) -> tuple[CellStatus, ...]:
         replace(
             cell,
             record=status.state.cells[cell.record.cell.id],
-            next="nothing to do: it is no longer declared",
+            next=phrase("overview.nothing_to_do_not_declared"),
             startable=False,
         )
         for cell in found.cells
@@ -193,6 +210,7 @@ def _build_attempt_story(attempt: Attempt, cell: CellStatus, folder: Path) -> At
             verdict.lines,
             verdict.advice,
         )
+    outcome = outcome_in_words(outcome)
     cause = outcome.cause
     return AttemptStory(
         attempt,
@@ -294,6 +312,7 @@ def _attempt_story_as_json(told: AttemptStory, boot: float) -> dict[str, Any]:
         "cause": told.cause,
         "confidence": told.confidence,
         "reason": told.reason,
+        **reason_code_as_json(told.reason),
         "started": told.started,
         "ended": told.ended,
         "duration_s": told.duration_s,
@@ -309,10 +328,17 @@ def _attempt_story_as_json(told: AttemptStory, boot: float) -> dict[str, Any]:
         "resumed_from": told.resumed_from,
         "accepted": attempt.accepted,
         "superseded": attempt.superseded,
-        "reread": {"holds": attempt.reread.holds, "reason": attempt.reread.reason} if attempt.reread else None,
+        "reread": _reread_as_json(attempt),
         "adopted": attempt.adopted,
         "cleaned": told.cleaned,
     }
+
+
+def _reread_as_json(attempt: Attempt) -> dict[str, Any] | None:
+    if attempt.reread is None:
+        return None
+    reason = attempt.reread.reason
+    return {"holds": attempt.reread.holds, "reason": reason, **reason_code_as_json(reason)}
 
 
 def _decision_as_json(event: LoggedDecision) -> dict[str, Any]:
@@ -323,6 +349,7 @@ def _decision_as_json(event: LoggedDecision) -> dict[str, Any]:
         "what": decision.kind,
         "attempt": decision.attempt,
         "why": decision.reason,
+        **reason_code_as_json(reason_in_words(decision)),
         "refused": event.void,
         "evidence": decision.data.get("evidence") if decision.kind == "note" else None,
     }

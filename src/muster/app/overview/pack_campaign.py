@@ -101,13 +101,12 @@ def _refuse_open_attempts(desk: CampaignHandle, state: CampaignState) -> None:
     if going:
         raise MusterError(
             phrase(
-                "overview.not_over",
-                count=phrase("count.cell", n=len(going)),
-                value="is" if len(going) == 1 else "are",
-                few_names=join_few_names(going, MOST_NAMED_CELLS),
+                "overview.cells_not_over",
+                n=len(going),
+                cells=join_few_names(going, MOST_NAMED_CELLS),
             ),
             where=str(desk.root),
-            hint=phrase("overview.pack_when_wait_ended_stop_runs_down"),
+            hint=phrase("overview.pack_when_runs_ended"),
             code="going_on",
         )
 
@@ -120,9 +119,9 @@ def _refuse_foreign_files(desk: CampaignHandle, sources: list[PackSource]) -> No
     if outside and not begun_by_us(desk.state):
         raise MusterError(
             phrase(
-                "overview.names_files_outside_folder_nothing",
+                "overview.pack_would_hold_foreign_files",
                 not_started_here=describe_not_started_here(),
-                few_names=join_few_names(outside, 1),
+                files=join_few_names(outside, 1),
             ),
             where=str(desk.root),
             hint=NOT_STARTED_HINT,
@@ -135,9 +134,9 @@ def _refuse_secret_lines(desk: CampaignHandle) -> None:
     found = list(_find_secret_lines(desk))
     if found:
         raise MusterError(
-            phrase("overview.looks_like_secret_pack_given_others", found=found[0]),
+            phrase("overview.line_looks_like_secret", place=found[0]),
             where=str(desk.file),
-            hint=phrase("overview.leave_environment_up_called_which"),
+            hint=phrase("overview.leave_secret_to_environment"),
             code="secret",
         )
 
@@ -150,13 +149,13 @@ def _find_secret_lines(desk: CampaignHandle) -> Iterator[str]:
         name = event.decision.data.get("hash") if event.decision.kind == "campaign" else None
         if name and (text := _snapshot_text(desk, str(name))):
             texts.append(
-                (phrase("overview.taken", campaign_file_name=CAMPAIGN_FILE_NAME, at=event.decision.at[:16]), text)
+                (phrase("overview.file_as_taken_in", file=CAMPAIGN_FILE_NAME, time=event.decision.at[:16]), text)
             )
     for name, text in texts:
         lines = text.splitlines()
         for number, (line, shown) in enumerate(zip(lines, hide_secrets_in_yaml(lines), strict=True), 1):
             if line != shown:
-                yield phrase("overview.line", number=number, name=name)
+                yield phrase("overview.line_of_file", line=number, file=name)
 
 
 def _snapshot_text(desk: CampaignHandle, name: str) -> str:
@@ -344,7 +343,8 @@ def parse_pack_extras(asked: list[str]) -> frozenset[str]:
     unknown = [each for each in asked if each not in PACK_EXTRAS]
     if unknown:
         raise UsageError(
-            phrase("overview.there_no_such_extra", unknown=unknown[0]), hint=f"known: {', '.join(PACK_EXTRAS)}"
+            phrase("overview.no_such_extra", extra=unknown[0]),
+            hint=phrase("overview.known_extras", extras=", ".join(PACK_EXTRAS)),
         )
     return frozenset(asked)
 

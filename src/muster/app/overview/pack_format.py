@@ -80,15 +80,15 @@ def decode_manifest(data: bytes, where: str) -> PackManifest:
     try:
         told = msgspec.json.decode(data, type=_ManifestHead)
         if told.muster_pack != PACK_FORMAT:
-            hint = phrase("overview.later_version_made_use_one")
+            hint = phrase("overview.use_later_version")
             raise PackError(
-                phrase("overview.format_knows", muster_pack=told.muster_pack, pack_format=PACK_FORMAT),
+                phrase("overview.pack_format_unknown", format=told.muster_pack, known=PACK_FORMAT),
                 where=where,
                 hint=hint,
             )
         found = msgspec.json.decode(data, type=PackManifest)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise damaged_pack_error(where, phrase("overview.manifest_cant_read", error=error)) from None
+        raise damaged_pack_error(where, phrase("overview.manifest_unreadable", error=error)) from None
     for trouble in _find_manifest_troubles(found):
         raise damaged_pack_error(where, trouble)
     return found
@@ -99,20 +99,20 @@ class _ManifestHead(msgspec.Struct):
 
 
 def damaged_pack_error(where: str, why: str) -> PackError:
-    hint = phrase("overview.cut_changed_no_pack_copy_once_more")
-    return PackError(phrase("overview.pack_not_whole", why=why), where=where, hint=hint)
+    hint = phrase("overview.copy_pack_once_more")
+    return PackError(phrase("overview.pack_not_whole", reason=why), where=where, hint=hint)
 
 
 def _find_manifest_troubles(found: PackManifest) -> Iterator[str]:
     paths = [file.path for file in found.files]
     for path in (*paths, *found.folders):
         if why := why_path_refused(path):
-            yield phrase("overview.manifest_names", path=path, why=why)
+            yield phrase("overview.manifest_names_bad_path", path=path, reason=why)
         elif path.startswith(STATE_PREFIX) and is_machine_specific(path.removeprefix(STATE_PREFIX)):
-            yield phrase("overview.manifest_names_which_no_pack_holds", path=path)
+            yield phrase("overview.manifest_names_foreign_path", path=path)
     for text in (found.campaign, found.version, found.log.at, *found.left_out):
         if not text.isprintable():
-            yield phrase("overview.manifest_holds_text_cant_printed", text=text)
+            yield phrase("overview.manifest_text_unprintable", text=text)
     known = set(paths)
     if len(known) != len(paths):
         yield phrase("overview.manifest_names_file_twice")
@@ -120,12 +120,12 @@ def _find_manifest_troubles(found: PackManifest) -> Iterator[str]:
         if any(str(parent) in known for parent in PurePosixPath(path).parents) or (
             path in found.folders and path in known
         ):
-            yield phrase("overview.manifest_names_below_file", path=path)
+            yield phrase("overview.manifest_path_below_file", path=path)
     for file in found.files:
         if file.size < 0 or not _DIGEST.fullmatch(file.sha256) or not 0 <= file.mtime_ns < LATEST_NS:
-            yield phrase("overview.manifest_tells_no_size_hash_time", path=file.path)
+            yield phrase("overview.manifest_facts_missing", path=file.path)
     if not {"campaign.yaml", ".muster/decisions.jsonl"} & known:
-        yield phrase("overview.there_no_campaign")
+        yield phrase("overview.pack_without_campaign")
 
 
 def is_machine_specific(name: str) -> bool:
@@ -136,16 +136,16 @@ def is_machine_specific(name: str) -> bool:
 def why_path_refused(path: str) -> str:
     """Why a path may not be in a pack; empty: it may. Nothing may lead out of the folder."""
     if not path or path.startswith("/"):
-        return phrase("overview.which_absolute") if path else phrase("overview.which_no_name")
+        return phrase("overview.path_is_absolute") if path else phrase("overview.path_has_no_name")
     parts = path.split("/")
     if ".." in parts:
-        return phrase("overview.which_leads_out_folder")
+        return phrase("overview.path_leads_out")
     if "" in parts or "." in parts or "\0" in path or path == MANIFEST_NAME:
-        return phrase("overview.which_no_name_file")
+        return phrase("overview.path_names_no_file")
     if len(path.encode("utf-8", "surrogateescape")) > LONGEST or any(
         len(part.encode("utf-8", "surrogateescape")) > LONGEST_PART for part in parts
     ):
-        return phrase("overview.which_too_long_name")
+        return phrase("overview.path_too_long")
     return ""
 
 
@@ -165,18 +165,16 @@ def compression_of_name(path: Path) -> tuple[str, Compression]:
     for suffix, kind in PACK_SUFFIXES.items():
         if path.name.endswith(suffix) and path.name != suffix:
             return path.name.removesuffix(suffix), kind
-    hint = phrase("overview.name_name_tar_gz_name_tar_zst_where")
-    raise UsageError(phrase("overview.does_not_end_pack_does", name=path.name), where=str(path), hint=hint)
+    hint = phrase("overview.pack_names")
+    raise UsageError(phrase("overview.pack_name_unknown", file=path.name), where=str(path), hint=hint)
 
 
 def import_zstandard(where: str) -> Any:
     try:
         return importlib.import_module("zstandard")
     except ImportError:
-        hint = phrase("overview.pip_install_zstandard_use_name_tar_gz")
-        raise MusterError(
-            phrase("overview.tar_zst_needs_package_zstandard"), where=where, hint=hint, code="missing"
-        ) from None
+        hint = phrase("overview.install_zstandard")
+        raise MusterError(phrase("overview.zstandard_missing"), where=where, hint=hint, code="missing") from None
 
 
 @contextlib.contextmanager
@@ -197,7 +195,7 @@ def make_stream_reader(file: BinaryIO, where: str) -> Callable[[int], bytes]:
     file.seek(0)
     kind = next((kind for magic, kind in _MAGIC.items() if head.startswith(magic)), None)
     if kind is None:
-        raise PackError(phrase("overview.no_pack"), where=where, hint=phrase("overview.pack_file_tar_gz_makes_one"))
+        raise PackError(phrase("overview.not_a_pack"), where=where, hint=phrase("overview.pack_makes_one"))
     stream: Any
     wrong: tuple[type[Exception], ...]
     if kind == "gz":
@@ -213,7 +211,7 @@ def make_stream_reader(file: BinaryIO, where: str) -> Callable[[int], bytes]:
                 parts.append(data)
                 count -= len(data)
         except wrong as error:
-            raise damaged_pack_error(where, str(error) or phrase("overview.end_missing")) from None
+            raise damaged_pack_error(where, str(error) or phrase("overview.pack_end_missing")) from None
         return b"".join(parts)
 
     return read

@@ -8,7 +8,13 @@ from typing import Any
 
 from muster.app.campaign.campaign_code import CodeReader
 from muster.app.campaign.campaign_handle import CAMPAIGN_FILE_NAME, CampaignHandle
-from muster.app.campaign.campaign_status import ControllerStatus, Status, build_status
+from muster.app.campaign.campaign_status import (
+    ControllerStatus,
+    Status,
+    build_status,
+    next_code_as_json,
+    reason_code_as_json,
+)
 from muster.app.campaign.cell_definitions import DefinitionChanges, find_definition_changes, hash_definitions
 from muster.app.campaign.load_campaign import (
     count_usable_slots,
@@ -95,7 +101,10 @@ def plan_as_json(found: PlanPreview) -> dict[str, Any]:
         "started": found.started,
         "declared": len(found.status.cells),
         "counts": dict(found.status.counts),
-        "would_run": [{"cell": i.cell, "why": i.why, "position": i.position} for i in found.outlook.would_run],
+        "would_run": [
+            {"cell": i.cell, "why": i.why, **reason_code_as_json(i.why), "position": i.position}
+            for i in found.outlook.would_run
+        ],
         "not": [_other_cell_as_json(other, found) for other in found.outlook.others],
         "mistakes": found.mistakes,
         "changes": {
@@ -128,14 +137,18 @@ def _other_cell_as_json(other: SkippedCell, found: PlanPreview) -> dict[str, Any
             "cell": other.cell,
             "verdict": str(now.verdict.state),
             "reason": now.verdict.reason,
+            **reason_code_as_json(now.verdict.reason),
             "next": now.next,
+            **next_code_as_json(now.next),
             "later": False,
         }
     return {
         "cell": other.cell,
         "verdict": str(other.verdict),
         "reason": other.reason,
+        **reason_code_as_json(other.reason),
         "next": other.next,
+        **next_code_as_json(other.next),
         "later": other.later,
     }
 

@@ -38,12 +38,12 @@ TAR_CHUNK = 1 << 20
 LARGEST_EXTENSION = 64 << 10  # bytes of a pax header: a long name
 LONGEST_END = 1 << 20  # bytes of padding after the last member
 REFUSED_TAR_KINDS = {
-    b"1": "a hard link",
-    b"2": "a symbolic link",
-    b"3": "a device",
-    b"4": "a device",
-    b"5": "a folder",
-    b"6": "a pipe",
+    b"1": "overview.kind_hard_link",
+    b"2": "overview.kind_symbolic_link",
+    b"3": "overview.kind_device",
+    b"4": "overview.kind_device",
+    b"5": "overview.kind_folder",
+    b"6": "overview.kind_pipe",
 }
 _PLAIN, _EXTENSION = b"0", b"x"
 _OCTAL = re.compile(rb"[0-7]+[\0 ]?")
@@ -71,18 +71,19 @@ def read_tar_members(read: ReadBytes) -> Iterator[TarMember]:
         if _header_kind(header) == _EXTENSION:
             size = _header_size(header)
             if size > LARGEST_EXTENSION:
-                raise BadTar(phrase("overview.header_too_long"))
+                raise BadTar(phrase("overview.pack_header_too_long"))
             extension = _parse_pax_header(whole(size + _padding_to_block(size))[:size])
             header = whole(TAR_BLOCK)
         kind = _header_kind(header)
         name = extension.get("path") or _header_name(header)
         if kind != _PLAIN:
-            raise BadTar(phrase("overview.in_it_is", name=name, get=REFUSED_TAR_KINDS.get(kind, "no plain file")))
+            code = REFUSED_TAR_KINDS.get(kind, "overview.kind_not_plain")
+            raise BadTar(phrase("overview.member_is_no_file", member=name, kind=phrase(code)))
         size = int(extension["size"]) if "size" in extension else _header_size(header)
         left = [size + _padding_to_block(size)]
         yield TarMember(name, size, lambda left=left, size=size: _member_chunks(whole, left, size))  # type: ignore[misc]
         if left[0]:
-            raise BadTar(phrase("overview.not_read", name=name))
+            raise BadTar(phrase("overview.member_not_read", member=name))
     _read_tar_end(read)
 
 
@@ -101,16 +102,16 @@ def _read_tar_end(read: ReadBytes) -> None:
     while data := read(TAR_CHUNK):
         seen += len(data)
         if seen > LONGEST_END or data.strip(b"\0"):
-            raise BadTar(phrase("overview.something_follows_end"))
+            raise BadTar(phrase("overview.pack_goes_on_after_end"))
     if seen < TAR_BLOCK:
-        raise BadTar(phrase("overview.end_missing"))
+        raise BadTar(phrase("overview.pack_end_missing"))
 
 
 def _make_exact_reader(read: ReadBytes) -> ReadBytes:
     def exactly(count: int) -> bytes:
         data = read(count)
         if len(data) != count:
-            raise BadTar(phrase("overview.end_missing"))
+            raise BadTar(phrase("overview.pack_end_missing"))
         return data
 
     return exactly
@@ -123,7 +124,7 @@ def _padding_to_block(size: int) -> int:
 def _header_kind(header: bytes) -> bytes:
     told, rest = header[148:156], header[:148] + b" " * 8 + header[156:]
     if _parse_octal(told) != sum(rest) or not header[257:263].startswith(b"ustar"):
-        raise BadTar(phrase("overview.header_damaged"))
+        raise BadTar(phrase("overview.pack_header_damaged"))
     return header[156:157]
 
 
@@ -134,7 +135,7 @@ def _header_size(header: bytes) -> int:
 def _parse_octal(field: bytes) -> int:
     text = field.strip(b"\0 ")
     if not _OCTAL.fullmatch(text):
-        raise BadTar(phrase("overview.number_damaged"))
+        raise BadTar(phrase("overview.pack_number_damaged"))
     return int(text, 8)
 
 
@@ -142,7 +143,7 @@ def _header_name(header: bytes) -> str:
     name, prefix = (header[start:end].partition(b"\0")[0] for start, end in ((0, 100), (345, 500)))
     with contextlib.suppress(UnicodeDecodeError):
         return (prefix + b"/" + name if prefix else name).decode()
-    raise BadTar(phrase("overview.name_damaged"))
+    raise BadTar(phrase("overview.pack_name_damaged"))
 
 
 def _parse_pax_header(data: bytes) -> dict[str, str]:
@@ -158,13 +159,13 @@ def _parse_pax_header(data: bytes) -> dict[str, str]:
                 or data[length - 1 : length] != b"\n"
                 or key not in _KNOWN_PAX_KEYS
             ):
-                raise BadTar(phrase("overview.header_damaged"))
+                raise BadTar(phrase("overview.pack_header_damaged"))
             found[key] = value
             data = data[length:]
     except ValueError:
-        raise BadTar(phrase("overview.header_damaged")) from None
+        raise BadTar(phrase("overview.pack_header_damaged")) from None
     if "size" in found and not (found["size"].isascii() and found["size"].isdecimal()):
-        raise BadTar(phrase("overview.header_damaged"))
+        raise BadTar(phrase("overview.pack_header_damaged"))
     return found
 
 
@@ -190,7 +191,7 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
         beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.unpacking-", dir=folder.parent))
     except OSError as error:
         raise MusterError(
-            phrase("overview.nothing_can_unpacked_here", strerror=error.strerror), where=str(folder.parent)
+            phrase("overview.cant_unpack_here", reason=error.strerror), where=str(folder.parent)
         ) from None
     try:
         with open_regular_file(pack) as file:
@@ -200,11 +201,11 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
         beside.chmod(PUBLIC_FOLDER & ~umask_of_caller())
         beside.rename(folder)
     except BadTar as error:
-        raise damaged_pack_error(str(pack), str(error)) from None
+        raise damaged_pack_error(str(pack), error.args[0]) from None
     except OSError as error:
         why = error.strerror or str(error)
-        hint = phrase("overview.nothing_unpacked_fix_try_again")
-        raise MusterError(phrase("overview.pack_could_not_unpacked", why=why), where=str(folder), hint=hint) from None
+        hint = phrase("overview.fix_it_and_unpack_again")
+        raise MusterError(phrase("overview.pack_not_unpacked", reason=why), where=str(folder), hint=hint) from None
     finally:
         shutil.rmtree(beside, ignore_errors=True)
     return UnpackResult(folder, manifest)
@@ -212,24 +213,22 @@ def unpack_campaign(pack: Path, folder: Path, step: UnpackProgress, mark: MarkSt
 
 def _refuse_unreadable_pack(pack: Path) -> None:
     if not pack.exists():
-        raise UsageError(phrase("overview.there_no_file", pack=pack), where=str(pack))
+        raise UsageError(phrase("overview.no_such_pack", file=pack), where=str(pack))
     if not pack.is_file():
-        raise UsageError(
-            phrase("overview.no_file_name_pack"), where=str(pack), hint=phrase("overview.pack_file_tar_gz_makes_one")
-        )
+        raise UsageError(phrase("overview.pack_is_no_file"), where=str(pack), hint=phrase("overview.pack_makes_one"))
     if not os.access(pack, os.R_OK):
-        raise MusterError(phrase("overview.pack_cant_read"), where=str(pack))
+        raise MusterError(phrase("overview.pack_unreadable"), where=str(pack))
 
 
 def _refuse_unpack_folder(folder: Path) -> None:
-    hint = phrase("overview.name_folder_does_not_exist_unpack_file")
+    hint = phrase("overview.name_folder_to_unpack_to")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise UsageError(phrase("overview.exists_no_folder", name=folder.name), where=str(folder), hint=hint)
+        raise UsageError(phrase("overview.exists_and_is_no_folder", file=folder.name), where=str(folder), hint=hint)
     if folder.is_dir() and (any(folder.iterdir()) or folder.samefile(Path.cwd())):
-        why = phrase("overview.not_empty") if any(folder.iterdir()) else phrase("overview.folder_you")
-        raise UsageError(f"{folder.name} {why}", where=str(folder), hint=hint)
+        code = "overview.folder_is_not_empty" if any(folder.iterdir()) else "overview.folder_is_where_you_are"
+        raise UsageError(phrase(code, folder=folder.name), where=str(folder), hint=hint)
     if not folder.parent.is_dir():
-        raise UsageError(phrase("overview.there_no_folder", parent=folder.parent), where=str(folder))
+        raise UsageError(phrase("overview.no_such_folder", folder=folder.parent), where=str(folder))
 
 
 def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step: UnpackProgress) -> PackManifest:
@@ -237,9 +236,9 @@ def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step:
     free = shutil.disk_usage(folder).free
     if manifest.size > free:
         raise MusterError(
-            phrase("overview.disk_bytes_left_pack_holds", free=free, size=manifest.size),
+            phrase("overview.disk_too_small_for_pack", free=free, size=manifest.size),
             where=str(folder.parent),
-            hint=phrase("overview.free_some_space_unpack_elsewhere"),
+            hint=phrase("overview.free_space_or_unpack_elsewhere"),
         )
     waiting = {file.path: file for file in manifest.files}
     _make_unpacked_folders(folder, manifest)
@@ -248,22 +247,22 @@ def _extract_members(found: Iterator[TarMember], folder: Path, where: str, step:
         told = waiting.pop(member.name, None)
         if told is None:
             known = any(file.path == member.name for file in manifest.files)
-            raise BadTar(
-                phrase("overview.is_in_it", name=member.name, value="twice" if known else "and not in its manifest")
-            )
+            raise BadTar(phrase("overview.member_twice" if known else "overview.member_unknown", member=member.name))
         if member.size != told.size:
-            raise BadTar(phrase("overview.bytes_manifest_says", name=member.name, size=member.size, size2=told.size))
+            raise BadTar(
+                phrase("overview.member_size_differs", member=member.name, size=member.size, declared=told.size)
+            )
         _write_unpacked_file(folder / told.path, told, member.chunks())
         done += told.size
-        step("unpacking", done, manifest.size)
+        step(phrase("overview.unpacking"), done, manifest.size)
     if waiting:
-        raise BadTar(phrase("overview.missing", next=next(iter(waiting))))
+        raise BadTar(phrase("overview.member_missing", member=next(iter(waiting))))
     return manifest
 
 
 def _read_manifest_member(first: TarMember | None, where: str) -> PackManifest:
     if first is None or first.name != MANIFEST_NAME:
-        raise BadTar(phrase("overview.does_not_begin_manifest"))
+        raise BadTar(phrase("overview.no_manifest_first"))
     if first.size > LARGEST_MANIFEST:
         raise BadTar(phrase("overview.manifest_too_long"))
     return decode_manifest(b"".join(first.chunks()), where)
@@ -272,7 +271,7 @@ def _read_manifest_member(first: TarMember | None, where: str) -> PackManifest:
 def _make_unpacked_folders(folder: Path, manifest: PackManifest) -> None:
     paths = [
         *(file.path for file in manifest.files),
-        *(phrase("overview.in_it", path=path) for path in manifest.folders),
+        *(f"{path}/in it" for path in manifest.folders),
     ]
     for path in folders_of_paths(paths):
         (folder / path).mkdir(mode=0o700 if _is_state_path(path) else 0o777)
@@ -295,7 +294,7 @@ def _write_unpacked_file(path: Path, told: PackFile, chunks: Iterator[bytes]) ->
             digest.update(data)
             file.write(data)
     if digest.hexdigest() != told.sha256:
-        raise BadTar(phrase("overview.not_what_manifest_says", path=told.path))
+        raise BadTar(phrase("overview.member_differs", member=told.path))
     os.utime(path, ns=(told.mtime_ns, told.mtime_ns))
 
 

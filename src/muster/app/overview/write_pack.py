@@ -53,12 +53,14 @@ def refuse_pack_target(target: Path, *, force: bool) -> None:
     """What would refuse the pack is told before anything is read."""
     compression_of_name(target)
     if target.is_dir():
-        raise UsageError(phrase("overview.folder_name_file_made"), where=str(target))
+        raise UsageError(phrase("overview.pack_target_is_folder"), where=str(target))
     if not target.parent.is_dir():
-        raise UsageError(phrase("overview.there_no_folder", parent=target.parent), where=str(target))
+        raise UsageError(phrase("overview.no_such_folder", folder=target.parent), where=str(target))
     if target.exists() and not force:
         raise UsageError(
-            f"{target.name} exists", where=str(target), hint=phrase("overview.name_another_file_add_force")
+            phrase("overview.file_exists", file=target.name),
+            where=str(target),
+            hint=phrase("overview.name_another_file_or_force"),
         )
 
 
@@ -70,14 +72,14 @@ def describe_pack_files(sources: Iterable[PackSource], step: PackProgress) -> li
     found = []
     for source in ordered:
         if why := why_path_refused(source.path):
-            raise MusterError(phrase("overview.cant_packed_name", path=source.path, why=why), where=source.place)
+            raise MusterError(phrase("overview.name_cant_be_packed", path=source.path, reason=why), where=source.place)
         size, mtime_ns = sizes[source.path]
         digest = hashlib.sha256()
         with _open_source(source) as file:
             for data in _read_chunks(file, size):
                 digest.update(data)
                 done += len(data)
-                step("hashing", done, of)
+                step(phrase("overview.hashing"), done, of)
         found.append(PackFile(source.path, size, digest.hexdigest(), mtime_ns))
     return found
 
@@ -101,7 +103,7 @@ def write_pack(
     except OSError as error:
         why = error.strerror or str(error)
         raise MusterError(
-            phrase("overview.pack_could_not_written", why=why), where=error.filename or str(target)
+            phrase("overview.pack_not_written", reason=why), where=error.filename or str(target)
         ) from None
     finally:
         if partial:
@@ -122,7 +124,7 @@ def _write_tar_stream(
                 tar.addfile(_tar_header(file.path, file.size, file.mtime_ns // 10**9), checked)  # type: ignore[arg-type]
                 checked.compare()
             done += file.size
-            step("packing", done, of)
+            step(phrase("overview.packing"), done, of)
 
 
 def _tar_header(path: str, size: int, mtime: int) -> tarfile.TarInfo:
@@ -152,7 +154,7 @@ class _CheckedFile:
 
 
 def _changed_file_error(source: PackSource) -> MusterError:
-    hint = phrase("overview.something_writes_pack_again_when_ended")
+    hint = phrase("overview.pack_again_when_written")
     return MusterError(phrase("overview.file_changed_while_packed"), where=source.place, hint=hint)
 
 
@@ -164,7 +166,7 @@ def _size_and_time(source: PackSource) -> tuple[int, int]:
     except OSError as error:
         raise _unreadable_file_error(source, error) from None
     if not stat.S_ISREG(found.st_mode):
-        raise MusterError(phrase("overview.what_packed_no_plain_file"), where=source.place)
+        raise MusterError(phrase("overview.packed_thing_is_no_file"), where=source.place)
     return found.st_size if source.limit is None else source.limit, found.st_mtime_ns
 
 
@@ -183,9 +185,9 @@ def _open_source(source: PackSource) -> Iterator[BinaryIO]:
 
 def _unreadable_file_error(source: PackSource, error: OSError) -> MusterError:
     return MusterError(
-        phrase("overview.file_cant_packed", strerror=error.strerror),
+        phrase("overview.file_cant_be_packed", reason=error.strerror),
         where=source.place,
-        hint=phrase("overview.fix_pack_again"),
+        hint=phrase("overview.fix_it_and_pack_again"),
     )
 
 
@@ -211,9 +213,9 @@ def mask_pack_sources(sources: Iterable[PackSource], needed: Collection[str]) ->
             yield source
         elif told is None or source.place in needed:
             raise MusterError(
-                phrase("overview.holds_secret_environment_campaign_pack", path=source.path),
+                phrase("overview.file_holds_secret", path=source.path),
                 where=source.place,
-                hint=phrase("overview.take_out_file_pack_all_same_secrets"),
+                hint=phrase("overview.take_secret_out_of_file"),
                 code="secret",
             )
         else:

@@ -33,8 +33,10 @@ def accept_command(
     """
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     done = accept_attempts(desk, cells, because, print_notice, attempt=attempt)
-    print_refusals(done.refused, "accepted")
+    print_refusals(done.refused, "cli.not_accepted")
     for each in done.accepted:
-        which = phrase("cli.attempt_2", attempt=each.attempt, of=each.of) if each.of > 1 else ""
-        print(phrase("cli.accepted_counts_done", cell=each.cell, which=which))
+        if each.of > 1:
+            print(phrase("cli.attempt_accepted", cell=each.cell, attempt=each.attempt, of=each.of))
+        else:
+            print(phrase("cli.cell_accepted", cell=each.cell))
     return 1 if done.refused else 0

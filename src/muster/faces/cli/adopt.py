@@ -14,7 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import state_mark
 from muster.faces.cli.common.terminal_output import is_utf8_stream, paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -74,41 +74,47 @@ def adoption_exit_code(found: AdoptionResult) -> int:
 
 
 def print_adoption(found: AdoptionResult, dry_run: bool) -> None:
-    verb = phrase("cli.would_adopt") if dry_run else "adopted"
     how = {(match.cell, match.path): match.how for match in found.found.matched}
     for proved in found.taken:
         path = proved.outcome.output or ""
         print(f"  {state_mark('DONE')} {proved.cell}: {path} ({how.get((proved.cell, path), '')})")
         if proved.outcome.note:
-            print(f"      note: {proved.outcome.note}")
+            print(f"      {phrase('cli.label_note')} {proved.outcome.note}")
     already = found.found.already
     for known in already:
-        print(phrase("cli.already_adopted_2", state_mark=state_mark("DONE"), cell=known.cell, path=known.path))
+        print(f"  {state_mark('DONE')} {phrase('cli.cell_already_adopted', cell=known.cell, path=known.path)}")
     for refused in found.refused:
         print(
             f"  {paint_text('✘' if is_utf8_stream() else 'X', 'yellow')} {escape_terminal_line(refused.what)}: "
             f"{escape_terminal_line(refused.reason)}"
         )
     for path in found.found.undeclared:
-        print(phrase("cli.named_like_output_but_values_campaign", terminal_line=escape_terminal_line(path)))
+        print(f"  ? {phrase('cli.output_of_undeclared_values', path=escape_terminal_line(path))}")
     if not found.taken and not found.refused and not already:
-        print(phrase("cli.no_run_folder_found"))
+        print("  " + phrase("cli.no_run_folder_found"))
+    print(_say_adoption_result(found, dry_run))
     left = found.declared - found.done
-    end = (
+    if found.taken and left and not dry_run:
+        print(phrase("cli.missing_cells_after_adoption", n=left))
+
+
+def _say_adoption_result(found: AdoptionResult, dry_run: bool) -> str:
+    counts = [
+        phrase("cli.would_adopt" if dry_run else "cli.adopted_count", count=len(found.taken)),
+        *([phrase("cli.already_adopted_count", count=len(found.found.already))] if found.found.already else []),
+        phrase("cli.would_refuse" if dry_run else "cli.refused_count", count=len(found.refused)),
+    ]
+    ends = [
         phrase("cli.nothing_recorded")
         if dry_run
-        else phrase("cli.done_2", done=found.done, count=phrase("count.cell", n=found.declared))
-    )
+        else phrase("cli.done_of_declared", done=found.done, cells=phrase("count.cell", n=found.declared))
+    ]
     if found.spent:
-        verb_ = phrase("cli.would") if dry_run else "is"
-        end += phrase("cli.what_took_written_down_wasted", count=phrase("count.refused_run", n=found.spent), verb=verb_)
+        code = "cli.would_record_waste" if dry_run else "cli.waste_recorded"
+        ends.append(phrase(code, runs=phrase("count.refused_run", n=found.spent)))
     elif not found.taken and not dry_run:
-        end += phrase("cli.nothing_changed")
-    known_ = phrase("cli.already_adopted", already=len(already)) if already else ""
-    print(f"{verb} {len(found.taken)}{known_}, {'would refuse' if dry_run else 'refused'} {len(found.refused)}; {end}")
-    if found.taken and left and not dry_run:
-        missing = phrase("cli.cell") if left == 1 else phrase("cli.cells")
-        print(phrase("cli.plan_shows_missing_up_runs_what", left=left, missing=missing))
+        ends.append(phrase("cli.nothing_changed"))
+    return join_phrases("; ", (join_phrases(", ", counts), *ends))
 
 
 def adoption_as_json(found: AdoptionResult, dry_run: bool) -> dict[str, Any]:

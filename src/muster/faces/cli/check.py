@@ -10,11 +10,17 @@ import typer
 from muster.app.campaign.preflight.check_campaign import check_campaign
 from muster.app.campaign.preflight.check_report import CheckResult, check_as_json
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import paint_text, print_asked_environment, print_json, print_mistakes
+from muster.faces.cli.common.terminal_output import (
+    pad_label,
+    paint_text,
+    print_asked_environment,
+    print_json,
+    print_mistakes,
+)
 from muster.files.campaign_ownership import find_readable_root
 from muster.model.attempt import classify_code_state, list_code_changes
 from muster.model.errors import UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -39,7 +45,7 @@ def check_command(
     Exit code: 0 valid (warnings or not), 1 valid, but this machine lacks something that it needs, 2 there are mistakes.
     """
     if ask and quick:
-        raise UsageError(phrase("cli.ask_asks_what_quick_leaves_out"), where="--quick", hint=phrase("cli.say_one_two"))
+        raise UsageError(phrase("cli.ask_and_quick_exclude"), where="--quick", hint=phrase("cli.say_one_of_the_two"))
     found = check_campaign(
         find_readable_root(folder_of_context(ctx)), quick=quick, ask=ask, asking=print_asked_environment
     )
@@ -54,32 +60,43 @@ def print_check(found: CheckResult) -> None:
     print_mistakes(found.file, [*found.mistakes, *found.failures, *found.warnings, *found.notes])
     if not found.valid:
         return
-    warned = f", {phrase('count.warning', n=len(found.warnings))}" if found.warnings else ""
-    print(paint_text(phrase("cli.valid", file=found.file, warned=warned), "green"))
+    valid = [phrase("cli.file_valid", file=found.file)]
+    valid += [phrase("count.warning", n=len(found.warnings))] if found.warnings else []
+    print(paint_text(join_phrases(", ", valid), "green"))
     for line in format_machine_lines(found.preflight) if found.preflight else ():
         print(line)
     if found.saved:
-        print(phrase("cli.saved", saved=found.saved))
+        print(phrase("cli.saved_in", path=found.saved))
     if found.failures:
-        print(paint_text(phrase("cli.preflight_failed_what_missing_here"), "red"))
+        print(paint_text(phrase("cli.preflight_failed"), "red"))
 
 
 def format_machine_lines(record: Mapping[str, Any]) -> Iterator[str]:
     gpus = [
-        f"{gpu['index']} {gpu['name']}" + (f" (busy: {gpu['why']})" if gpu["busy"] else "") for gpu in record["gpus"]
+        phrase("cli.gpu_busy", gpu=f"{gpu['index']} {gpu['name']}", reason=gpu["why"])
+        if gpu["busy"]
+        else f"{gpu['index']} {gpu['name']}"
+        for gpu in record["gpus"]
     ]
-    yield f"  GPUs    {', '.join(gpus) or 'none found'}"
+    yield _machine_line("cli.label_gpus", join_phrases(", ", gpus) if gpus else phrase("cli.no_gpu_found"))
     if record["driver"]:
-        yield f"  driver  {record['driver']}" + (f", CUDA {record['cuda']}" if record.get("cuda") else "")
+        cuda = f", CUDA {record['cuda']}" if record.get("cuda") else ""
+        yield _machine_line("cli.label_driver", record["driver"] + cuda)
     if record["disk"]:
-        yield phrase("cli.disk_gib_free", free_bytes=record["disk"]["free_bytes"] / 2**30, path=record["disk"]["path"])
-    yield phrase(
-        "cli.python_musters_own_cpus", python=record["python"], platform=record["platform"], cpus=record["cpus"]
+        free, path = record["disk"]["free_bytes"] / 2**30, record["disk"]["path"]
+        yield _machine_line("cli.label_disk", phrase("cli.disk_free", gib=free, path=path))
+    yield _machine_line(
+        "cli.label_python",
+        phrase("cli.own_python", python=record["python"], platform=record["platform"], cpus=record["cpus"]),
     )
     for each in record.get("environments", ()):
-        yield f"  runs    {', '.join(each['jobs'])}: {_format_environment(each)}"
+        yield _machine_line("cli.label_runs", join_phrases(": ", (", ".join(each["jobs"]), _format_environment(each))))
     for folder, code in record["code"].items():
-        yield f"  code    {folder}: {_format_code(code)}"
+        yield _machine_line("cli.label_code", join_phrases(": ", (folder, _format_code(code))))
+
+
+def _machine_line(label: str, said: str) -> str:
+    return f"  {pad_label(phrase(label), 8)}{said}"
 
 
 def _format_environment(each: Mapping[str, Any]) -> str:
@@ -87,44 +104,46 @@ def _format_environment(each: Mapping[str, Any]) -> str:
         return str(each["note"])
     name = " ".join(each["command"])
     if "note" in each:
-        return f"{name}, {each['note']}"
+        return join_phrases(", ", (name, each["note"]))
     if each["python"] is None:
-        return phrase("cli.cant_started", name=name)
-    frameworks = [_format_framework(one) for one in each["frameworks"]] or [
-        phrase("cli.neither_jax_nor_torch_installed")
-    ]
+        return phrase("cli.python_cant_start", python=name)
+    frameworks = [_format_framework(one) for one in each["frameworks"]] or [phrase("cli.no_framework_installed")]
     packages = phrase("count.package", n=len(each["packages"]))
     return phrase(
-        "cli.python", name=name, version=each["python"]["version"], frameworks="; ".join(frameworks), packages=packages
+        "cli.python_has",
+        python=name,
+        version=each["python"]["version"],
+        frameworks=join_phrases("; ", frameworks),
+        packages=packages,
     )
 
 
 def _format_framework(one: Mapping[str, Any]) -> str:
     name = " ".join(part for part in (one["name"], one.get("version")) if part)
     if one.get("trouble"):
-        return f"{name} fails: {one['trouble']}"
-    return f"{name} sees {join_few_names(one['devices'], 4) or 'no GPU'}" + (
-        f" ({join_few_names(one['kinds'], 2)})" if one["kinds"] else ""
-    )
+        return phrase("cli.framework_fails", framework=name, trouble=one["trouble"])
+    devices = join_few_names(one["devices"], 4) if one["devices"] else phrase("cli.no_gpu")
+    sees = phrase("cli.framework_sees", framework=name, devices=devices)
+    return join_phrases("", (sees, " (", join_few_names(one["kinds"], 2), ")")) if one["kinds"] else sees
 
 
 def _format_code(code: Mapping[str, Any]) -> str:
     state, files = classify_code_state(code), len(code.get("files") or ())
-    hashed = phrase(
-        "cli.source_known", count=phrase("count.file", n=files), value="its hash" if files == 1 else "their hashes"
-    )
+    hashed = phrase("cli.source_known_by_hash", n=files)
     if state == "unknown":
-        return phrase("cli.not_known", get=code.get("why") or "git could not tell what was changed")
+        return phrase("cli.code_not_known", reason=code.get("why") or phrase("cli.git_could_not_tell"))
     if state == "no_commit":
-        return phrase("cli.repository_without_commit_yet", hashed=hashed if files else "no source in it")
+        return phrase("cli.repository_without_commit", known=hashed if files else phrase("cli.no_source_in_it"))
     if state != "known":
-        known = hashed if files else phrase("cli.which_code_ran_cant_told_later")
-        return phrase("cli.not_git_repository", known=known)
-    return f"commit {code['commit'][:12]}, {_format_code_changes(code) if code['dirty'] else 'clean'}"
+        return phrase("cli.no_git_repository", known=hashed if files else phrase("cli.code_cant_be_told_later"))
+    changes = _format_code_changes(code) if code["dirty"] else phrase("cli.clean_commit")
+    return phrase("cli.at_commit", commit=code["commit"][:12], changes=changes)
 
 
 def _format_code_changes(code: Mapping[str, Any]) -> str:
     changed, untracked = list_code_changes(code)
-    named = [*changed, *(f"{name} untracked" for name in untracked)]
-    where = f" in {phrase('count.file', n=len(named))}: {join_few_names(named, 4)}" if named else ""
-    return phrase("cli.changes_not_committed_diff", where=where, dirty=code["dirty"])
+    named = [*changed, *(phrase("cli.untracked_file", file=name) for name in untracked)]
+    if not named:
+        return phrase("cli.uncommitted_changes", diff=code["dirty"])
+    files, names = phrase("count.file", n=len(named)), join_few_names(named, 4)
+    return phrase("cli.uncommitted_changes_in", files=files, names=names, diff=code["dirty"])

@@ -10,7 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
 from muster.text.durations import parse_duration
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
 MOST_LEFTOVERS = 10
@@ -44,14 +44,16 @@ def clean_command(
         for line in format_clean_lines(found, MOST_LEFTOVERS):
             print(line)
         total = format_leftover_size(sum(each.bytes for each in found))
-        more = phrase("cli.all_clean_older_than_yes_deletes", total=total, older=older) if found else ""
-        print(phrase("cli.can_go", count=phrase("count.leftover", n=len(found)), more=more))
+        can_go = [phrase("cli.leftovers_can_go", leftovers=phrase("count.leftover", n=len(found)))]
+        can_go += [phrase("cli.clean_deletes_them", size=total, age=older)] if found else []
+        print(join_phrases("; ", can_go))
         return 0
     done = cleaning.carry_out(found)
     if as_json_:
         print_json(clean_as_json(done.found, deleted=True, refused=done.refused, freed=done.freed))
     else:
         for name, why in done.refused.items():
-            print(f"{name} stays: {why}")
-        print(f"deleted {phrase('count.leftover', n=len(done.found))}, {format_leftover_size(done.freed)}")
+            print(phrase("cli.leftover_stays", leftover=name, reason=why))
+        leftovers = phrase("count.leftover", n=len(done.found))
+        print(phrase("cli.leftovers_deleted", leftovers=leftovers, size=format_leftover_size(done.freed)))
     return 1 if done.refused else 0

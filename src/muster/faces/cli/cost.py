@@ -12,8 +12,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.spending import budget_level_of
 from muster.app.facts.stamp_basis import reckon_open_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.money_line import BUDGET_COLOURS, forecast_text
-from muster.faces.cli.common.terminal_output import paint_text, print_json
+from muster.faces.cli.common.money_line import ACCOUNT_NAMES, BUDGET_COLOURS, forecast_text, format_spent
+from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts
 from muster.text.phrases import phrase
@@ -21,11 +21,17 @@ from muster.text.sentences import format_duration
 
 app = typer.Typer(add_completion=False)
 ACCOUNT_MEANINGS = {
-    "productive": "ended in a DONE that is used",
-    "wasted": "died, superseded or stopped",
-    "idle": "paid for, and nothing ran",
-    "overhead": "slots held before the command ran and after its end",
-    "running": "not decided yet",
+    "productive": "cli.productive_means",
+    "wasted": "cli.wasted_means",
+    "idle": "cli.idle_means",
+    "overhead": "cli.overhead_means",
+    "running": "cli.running_means",
+}
+KINDS_OF_WASTE = {
+    "died": "cli.waste_died",
+    "superseded": "cli.waste_superseded",
+    "refused": "cli.waste_refused",
+    "stopped": "cli.waste_stopped",
 }
 
 
@@ -51,19 +57,15 @@ def cost_command(
     for line in cost_lines(found):
         print(line)
     if written:
-        print(f"written: {written}")
+        print(phrase("cli.report_written", path=written))
     return 0
 
 
 def cost_lines(found: CampaignCost) -> Iterator[str]:
     spending, book = found.spending, found.spending.ledger
     state = spending.state
-    yield phrase(
-        "cli.as_of_2",
-        paint_text=paint_text(state.campaign.name, "bold"),
-        cost_headline=_cost_headline(found),
-        as_of=found.as_of[11:19],
-    )
+    as_of = phrase("cli.as_of", time=found.as_of[11:19])
+    yield f"{paint_text(state.campaign.name, 'bold')}: {_cost_headline(found)}   {as_of}"
     yield ""
     yield from _account_table(book.hours, book.money, state.campaign.money.currency if state.campaign.money else "")
     yield from _cost_footnotes(found)
@@ -72,9 +74,9 @@ def cost_lines(found: CampaignCost) -> Iterator[str]:
 def _cost_headline(found: CampaignCost) -> str:
     money, accounts = found.spending.state.campaign.money, found.spending.ledger.money
     if money is None or accounts is None:
-        return phrase("cli.no_price_declared", slot_hours=format_slot_hours(found.spending.ledger.hours.total))
-    of = f" of {money.budget:g}" if money.budget is not None else ""
-    spent = f"{accounts.total:.2f}{of} {money.currency} spent"
+        return phrase("cli.no_price_declared", duration=format_slot_hours(found.spending.ledger.hours.total))
+    amount = format_spent(accounts.total, money.budget)
+    spent = phrase("cli.spent_so_far", spent=amount, currency=money.currency)
     return paint_text(spent, BUDGET_COLOURS.get(budget_level_of(found.spending) or "", "")) + forecast_text(
         found.spending
     )
@@ -84,15 +86,19 @@ def _account_table(time: Accounts, money: Accounts | None, currency: str) -> Ite
     def row(name: str, spent: float, amount: float | None, meaning: str) -> str:
         share = f"{spent / time.total * 100:4.0f} %" if time.total else "     "
         paid = f"{amount:>12.2f} {currency}" if amount is not None else ""
-        return f"  {name:<14}{format_slot_hours(spent):>10}{share:>8}{paid}   {meaning}"
+        duration = format_slot_hours(spent)
+        before = " " * (10 - display_width(duration))
+        return f"  {pad_name(name, 14)}{before}{duration}{share:>8}{paid}   {meaning}"
 
-    for name, meaning in ACCOUNT_MEANINGS.items():
+    for name, code in ACCOUNT_MEANINGS.items():
+        meaning, title = phrase(code), phrase(ACCOUNT_NAMES[name])
         amount = getattr(money, name) if money else None
         if getattr(time, name) or amount or name in ("productive", "wasted"):
-            yield row(name, getattr(time, name), amount, meaning)
+            yield row(title, getattr(time, name), amount, meaning)
         if name == "wasted":
             for cause, lost in sorted(time.by_cause.items(), key=lambda item: -item[1]):
-                yield row(f"  {cause}", lost, money.by_cause.get(cause, 0.0) if money else None, kind_of_waste(cause))
+                kind = phrase(KINDS_OF_WASTE[kind_of_waste(cause)])
+                yield row(f"  {cause}", lost, money.by_cause.get(cause, 0.0) if money else None, kind)
 
 
 def _cost_footnotes(found: CampaignCost) -> Iterator[str]:
@@ -102,27 +108,20 @@ def _cost_footnotes(found: CampaignCost) -> Iterator[str]:
     if found.paid is not None:
         more = (found.spending.spent or 0.0) - found.paid
         explained = (
-            phrase("cli.more_were_spent", more=more, currency=currency)
+            phrase("cli.more_were_spent", amount=more, currency=currency)
             if more >= 0.005
-            else phrase("cli.explained_spans_all")
+            else phrase("cli.spans_explain_all")
         )
         if found.unaccounted and found.unaccounted >= 0.005:
-            explained = phrase(
-                "cli.unaccounted_no_span_explains_them", unaccounted=found.unaccounted, currency=currency
-            )
-        yield f"  paid {found.paid:g} {currency}: {explained}"
+            explained = phrase("cli.unaccounted_for", amount=found.unaccounted, currency=currency)
+        yield f"  {phrase('cli.paid_and_explained', paid=found.paid, currency=currency, explained=explained)}"
     if book.adopted:
-        yield (
-            phrase(
-                "cli.adopted_times_their_files",
-                count=phrase("count.run", n=book.adopted),
-                slot_hours=format_slot_hours(book.adopted_hours),
-            )
-        )
+        runs, duration = phrase("count.run", n=book.adopted), format_slot_hours(book.adopted_hours)
+        yield f"  {phrase('cli.adopted_runs_took', runs=runs, duration=duration)}"
     if found.free_hours is not None and found.free_hours >= 0.01:
-        yield phrase("cli.slots_stood_free_while_campaign_ran", slot_hours=format_slot_hours(found.free_hours))
+        yield f"  {phrase('cli.slots_stood_free', duration=format_slot_hours(found.free_hours))}"
     if book.gpu_hours:
-        yield phrase("cli.gpus", slot_hours=format_slot_hours(book.gpu_hours))
+        yield f"  {phrase('cli.of_gpus', duration=format_slot_hours(book.gpu_hours))}"
 
 
 def format_slot_hours(value: float) -> str:

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from muster.app.campaign.campaign_status import Status
-from muster.app.overview.demo import DemoRun, create_demo_folder
+from muster.app.overview.demo import DEMO_FAULTS, DemoRun, create_demo_folder
 from muster.faces.cli.common.status_view import show_status
-from muster.faces.cli.common.terminal_output import clear_line, find_muster_command, paint_text
+from muster.faces.cli.common.terminal_output import clear_line, find_muster_command, pad_label, paint_text
 from muster.files.own_processes import own_python_command
-from muster.text.phrases import phrase
+from muster.text.phrases import has_code, phrase
 
 app = typer.Typer(add_completion=False)
 REPORT_COMMANDS = (
@@ -43,7 +43,7 @@ def demo_command(
     started, muster = time.monotonic(), find_muster_command()
     place = create_demo_folder(folder)
     teller = DemoPrinter()
-    teller.say(phrase("cli.real_training_campaign_4_configs_x_5", place=place))
+    teller.say(phrase("cli.demo_begins", folder=place))
     running = DemoRun.start(place, teller.say, teller.draw)
     try:
         last = running.run()
@@ -51,7 +51,7 @@ def demo_command(
         teller.close()
         here = f"{muster} -C {shlex.quote(str(place))}"
         ends = f"{here} down --runs --because 'seen enough'"
-        print(phrase("cli.detached_goes_status_tells_truth_ends", here=here, ends=ends))
+        print("\n" + phrase("cli.demo_detached", status=f"{here} status", down=ends))
         return 4
     teller.close()
     print()
@@ -77,15 +77,16 @@ def _print_demo_summary(last: Status, place: Path, here: str, seconds: float) ->
     again = [cell.record.cell.id for cell in last.cells if len(cell.record.attempts) > 1]
     print(
         phrase(
-            "cli.cells_attempts_s_more_than_one",
+            "cli.demo_summary",
             cells=len(last.cells),
             attempts=attempts,
             seconds=seconds,
-            again=", ".join(again) or "none",
+            again=", ".join(again) or phrase("cli.no_cells"),
         )
     )
-    print(phrase("cli.read_first", place=place / "reports" / "decision.md"))
-    print(phrase("cli.look_around_why", here=here, again=again[0] if again else last.cells[0].record.cell.id))
+    why = f"{here} why {again[0] if again else last.cells[0].record.cell.id}"
+    print(f"{pad_label(phrase('cli.label_read_first'), 14)}{place / 'reports' / 'decision.md'}")
+    print(f"{pad_label(phrase('cli.label_look_around'), 14)}{why}")
 
 
 class DemoPrinter:
@@ -99,23 +100,16 @@ class DemoPrinter:
     def say(self, text: str) -> None:
         self._clear()
         stamp = paint_text(f"[{time.monotonic() - self.started:5.1f} s]", "dim")
-        print(f"{stamp} {paint_text(text, 'yellow') if text.startswith('FAULT') else text}", flush=True)
+        fault = any(has_code(text, code) for code in DEMO_FAULTS)
+        print(f"{stamp} {paint_text(text, 'yellow') if fault else text}", flush=True)
 
     def draw(self, status: Status) -> None:
         done, total = status.counts["DONE"], len(status.cells)
         if self.screen:
             full = 40 * done // max(1, total)
             bar = paint_text("━" * full, "green") + paint_text("━" * (40 - full), "dim")
-            sys.stdout.write(
-                phrase(
-                    "cli.done_running",
-                    clear_line=clear_line(),
-                    bar=bar,
-                    done=done,
-                    total=total,
-                    running=status.counts["RUNNING"],
-                )
-            )
+            stands = phrase("cli.done_and_running", done=done, total=total, running=status.counts["RUNNING"])
+            sys.stdout.write(f"{clear_line()}{bar} {stands}")
             sys.stdout.flush()
         elif done // 10 > self.shown // 10:
             self.say(phrase("cli.cells_done", done=done, total=total))

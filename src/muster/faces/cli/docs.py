@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ from muster.faces.cli.common.terminal_output import command_from_here, paint_tex
 from muster.files.campaign_ownership import refuse_foreign_campaign
 from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_line
 
 if TYPE_CHECKING:
@@ -34,7 +35,18 @@ if TYPE_CHECKING:
 
 MOST_LINES_LISTED = 40
 STATE_COLOURS = {"agrees": "green", "stale": "yellow", "disagrees": "red", "untraced": "dim"}
-STATE_WORDS = {"agrees": "agree", "stale": "are stale", "disagrees": "disagree", "untraced": "can't be traced"}
+STATE_WORDS = {
+    "agrees": "cli.number_agrees",
+    "stale": "cli.number_stale",
+    "disagrees": "cli.number_disagrees",
+    "untraced": "cli.number_untraced",
+}
+STATE_COUNTS = {
+    "agrees": "cli.numbers_agree",
+    "stale": "cli.numbers_stale",
+    "disagrees": "cli.numbers_disagree",
+    "untraced": "cli.numbers_untraced",
+}
 
 
 app = typer.Typer(
@@ -46,7 +58,9 @@ app = typer.Typer(
 def docs_group(ctx: typer.Context) -> None:
     """Numbers in your own texts: binds them to results, updates those and nothing else, says which agree."""
     if ctx.invoked_subcommand is None:
-        raise UsageError(phrase("cli.say_what_do_bind_update_audit"), hint=phrase("cli.example_docs_bind_ppt_md"))
+        raise UsageError(
+            phrase("cli.say_bind_update_or_audit"), hint=phrase("cli.for_example", command="muster docs bind ppt.md")
+        )
 
 
 @app.command("bind", epilog="Example:  muster docs bind ppt.md --dry-run")
@@ -104,7 +118,7 @@ def docs_update_command(
     known = _known_quantities(ctx, to_write=True)
     if known.invalid:
         raise MusterError(
-            NO_RESULT_MESSAGE, where=str(known.root), hint=phrase("cli.report_names_red_flags"), code="invalid"
+            NO_RESULT_MESSAGE, where=str(known.root), hint=phrase("cli.report_names_flags"), code="invalid"
         )
     paths = _document_paths(ctx, files) if files else _bound_document_paths(known)
     now = datetime.now().astimezone()
@@ -163,7 +177,7 @@ def _bound_document_paths(known: BindableNumbers) -> list[Path]:
     bound = [path for path in declared if path.resolve().with_name(path.resolve().name + SIDECAR_SUFFIX).exists()]
     found = list(dict.fromkeys([*bound, *beside]))
     if not found:
-        raise UsageError(phrase("cli.no_text_bound_yet"), where=str(known.root), hint="muster docs bind FILE")
+        raise UsageError(phrase("cli.no_text_bound"), where=str(known.root), hint="muster docs bind FILE")
     return found
 
 
@@ -171,13 +185,13 @@ def _bound_document_paths(known: BindableNumbers) -> list[Path]:
 
 
 def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
-    print(f"\nline {about.spot.line}: {paint_text(escape_terminal_line(about.spot.text), 'bold')}: {about.why}")
+    print(f"\n{_in_line(about.spot.line)}: {paint_text(escape_terminal_line(about.spot.text), 'bold')}: {about.why}")
     print(f"    {escape_terminal_line(about.around)}")
     for number, name in enumerate(about.candidates, 1):
         print(f"    {number}  {name}")
     while True:
         try:
-            said = input(phrase("cli.which_one_1__enter_none_them", candidates=len(about.candidates))).strip()
+            said = input(phrase("cli.ask_which_number", last=len(about.candidates)) + " ").strip()
         except EOFError:
             print()
             return None
@@ -189,45 +203,49 @@ def _ask_which_quantity(about: AmbiguousNumber) -> int | None:
 
 def _bind_result_lines(bound: BindResult, folder: Path, *, dry_run: bool) -> Iterator[str]:
     new = sum(not each.old for each in bound.fixed)
-    parts = [
-        f"{phrase('count.number', n=len(bound.fixed))} bound"
-        + (phrase("cli.them_new", new=new) if new < len(bound.fixed) else "")
-    ]
-    parts += [f"{len(bound.ambiguous)} ambiguous"] if bound.ambiguous else []
-    parts += [phrase("cli.not_traced", untraced=len(bound.untraced))] if bound.untraced else []
-    yield paint_text(f"{bound.path}: {', '.join(parts)}", "bold")
+    parts = [phrase("cli.numbers_bound", n=len(bound.fixed))]
+    parts += [phrase("cli.of_them_new", count=new)] if new < len(bound.fixed) else []
+    parts += [phrase("cli.numbers_ambiguous", count=len(bound.ambiguous))] if bound.ambiguous else []
+    parts += [phrase("cli.numbers_not_traced", count=len(bound.untraced))] if bound.untraced else []
+    yield paint_text(f"{bound.path}: {join_phrases(', ', parts)}", "bold")
     yield from _limit_listed_lines([_bound_number_line(each) for each in bound.fixed])
     for each in bound.lost:
-        yield (
-            phrase(
-                "cli.which_stood_line",
-                paint_text=paint_text("lost", "red"),
-                terminal_line=escape_terminal_line(each.spot.text),
-                line=each.spot.line,
-                why=each.why,
-            )
-        )
+        number = escape_terminal_line(each.spot.text)
+        stood = phrase("cli.number_stood_in_line", number=number, line=each.spot.line, reason=each.why)
+        yield f"  {paint_text(phrase('cli.number_lost'), 'red')} {stood}"
     yield from _limit_listed_lines([line for each in bound.ambiguous for line in _ambiguous_number_lines(each)])
-    untraced = [f"line {each.spot.line}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in bound.untraced]
-    yield from _limit_listed_lines([f"  {paint_text('not traced', 'dim')} {line}" for line in untraced])
+    untraced = [
+        f"{_in_line(each.spot.line)}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in bound.untraced
+    ]
+    label = paint_text(phrase("cli.not_traced"), "dim")
+    yield from _limit_listed_lines([f"  {label} {line}" for line in untraced])
     if dry_run:
-        yield phrase("cli.nothing_written_dry_run")
+        yield phrase("cli.nothing_written_in_dry_run")
     elif bound.written:
         following = command_from_here(folder, "docs update", bound.path)
-        yield phrase("cli.kept_text_untouched_next", sidecar=bound.sidecar, following=following)
+        yield phrase("cli.bindings_kept", file=bound.sidecar, command=following)
+
+
+def _in_line(number: int) -> str:
+    return phrase("cli.in_line", line=str(number))
 
 
 def _bound_number_line(each: BoundNumber) -> str:
-    told = {"now": "", "earlier": phrase("cli.fewer_seeds"), "": phrase("cli.value_differs")}[each.now]
+    by = [phrase("cli.bound_by", way=each.binding.by)]
+    if each.now != "now":
+        by.append(phrase("cli.as_with_fewer_seeds" if each.now == "earlier" else "cli.value_differs"))
     note = f" ({each.binding.note})" if each.binding.note else ""
-    keys = " and ".join(each.binding.keys)
-    bound = f"  line {each.spot.line}: {escape_terminal_line(each.spot.text)}  {paint_text(keys, 'green')}"
-    return f"{bound}  by {each.binding.by}{told}{note}"
+    bound = f"  {_in_line(each.spot.line)}: {escape_terminal_line(each.spot.text)}"
+    return f"{bound}  {paint_text(_join_keys(each.binding.keys), 'green')}  {join_phrases(', ', by)}{note}"
+
+
+def _join_keys(keys: Sequence[str]) -> str:
+    return reduce(lambda first, second: phrase("list.one_and_other", one=first, other=second), keys)
 
 
 def _ambiguous_number_lines(each: AmbiguousNumber) -> Iterator[str]:
     yield (
-        f"  {paint_text('ambiguous', 'yellow')} line {each.spot.line}: "
+        f"  {paint_text(phrase('cli.ambiguous'), 'yellow')} {_in_line(each.spot.line)}: "
         f"{escape_terminal_line(each.spot.text)}: {each.why}"
     )
     yield from (f"      {name}" for name in each.candidates)
@@ -237,39 +255,39 @@ def _update_result_lines(updated: UpdateResult, *, dry_run: bool) -> Iterator[st
     for line in updated.diff:
         colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
         yield paint_text(escape_terminal_line(line), colour) if colour else escape_terminal_line(line)
-    verb = phrase("cli.would_change") if dry_run else "changed"
     yield phrase(
-        "cli.they_were",
+        "cli.numbers_would_change" if dry_run else "cli.numbers_changed",
         path=updated.path,
-        count=phrase("count.number", n=len(updated.changes)),
-        verb=verb,
+        n=len(updated.changes),
         unchanged=updated.unchanged,
     )
     if updated.kept:
-        yield phrase("cli.old_version", kept=updated.kept)
-    told = [f"line {each.spot.line}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in updated.left]
-    yield from _limit_listed_lines([f"  {paint_text('look at', 'yellow')} {line}" for line in told])
+        yield phrase("cli.old_version_kept", path=updated.kept)
+    told = [f"{_in_line(each.spot.line)}: {escape_terminal_line(each.spot.text)}: {each.why}" for each in updated.left]
+    label = paint_text(phrase("cli.look_at"), "yellow")
+    yield from _limit_listed_lines([f"  {label} {line}" for line in told])
 
 
 def _document_audit_lines(audited: AuditResult) -> Iterator[str]:
     for spot, each in audited.findings:
         if each.state == "agrees":
             continue
-        should = f", now {each.should}" if each.should else ""
-        keys = f" {' and '.join(each.keys)}" if each.keys else ""
+        should = ", " + phrase("cli.number_now", value=each.should) if each.should else ""
+        keys = f" {_join_keys(each.keys)}" if each.keys else ""
         because = f": {each.because}" if each.because else ""
-        state = paint_text(each.state, STATE_COLOURS[each.state])
-        yield f"line {spot.line}: {escape_terminal_line(spot.text)} {state}{should}{keys}{because}"
+        state = paint_text(phrase(STATE_WORDS[each.state]), STATE_COLOURS[each.state])
+        yield f"{_in_line(spot.line)}: {escape_terminal_line(spot.text)} {state}{should}{keys}{because}"
     if bare := audited.unlabelled:
         yield (
-            f"line {bare.spot.line}: {escape_terminal_line(bare.spot.text)} "
-            f"{paint_text('unlabelled', 'yellow')}: {bare.why}"
+            f"{_in_line(bare.spot.line)}: {escape_terminal_line(bare.spot.text)} "
+            f"{paint_text(phrase('cli.unlabelled'), 'yellow')}: {bare.why}"
         )
-    told = [f"{count} {STATE_WORDS[state]}" for state, count in audited.counts.items() if count]
-    yield paint_text(f"{audited.path}: {', '.join(told) or 'no number that could stem from results'}", "bold")
+    told = [phrase(STATE_COUNTS[state], n=count) for state, count in audited.counts.items() if count]
+    said = join_phrases(", ", told) if told else phrase("cli.no_number_from_results")
+    yield paint_text(f"{audited.path}: {said}", "bold")
 
 
 def _limit_listed_lines(lines: Sequence[str]) -> Iterator[str]:
     yield from lines[:MOST_LINES_LISTED]
     if len(lines) > MOST_LINES_LISTED:
-        yield phrase("cli.more_json_lists_them_all", lines=len(lines) - MOST_LINES_LISTED)
+        yield "  " + phrase("cli.more_in_json", count=len(lines) - MOST_LINES_LISTED)

@@ -38,20 +38,17 @@ def down_command(
     def on_stopped(stopped: Sequence[StoppedAttempt]) -> None:
         print_stopped(stopped, limit)
         if stopped:
-            print(phrase("cli.retry_cell_because_takes_stopped_cell"))
+            print(phrase("cli.retry_takes_stopped_cell_up"))
 
     done = take_down(desk, runs=runs, because=because, limit_s=limit, on_stopped=on_stopped)
     if done.step:
-        became = phrase("cli.still_alive_request_stands") if done.step.lives else phrase("cli.stopped_up_does_again")
-        print(f"finish {done.step.name}: {became}")
-    print(phrase("cli.campaign_down_already") if done.was_down else phrase("cli.campaign_down_nothing_starts_until_up"))
+        became = phrase("cli.step_still_alive" if done.step.lives else "cli.step_stopped")
+        print(phrase("cli.finish_step_is", step=done.step.name, became=became))
+    print(phrase("cli.campaign_was_down" if done.was_down else "cli.campaign_goes_down"))
     _print_living_cells(done.living)
     return STILL_GOING_ON if done.late else 0
 
 
 def _print_living_cells(living: Sequence[str]) -> None:
     if living:
-        one = len(living) == 1
-        plural = phrase("cli.run_left_alone_lives") if one else phrase("cli.runs_were_left_alone_live")
-        stops = phrase("cli.down_runs_stops") if one else phrase("cli.down_runs_because_stops_them")
-        print(phrase("cli.too", living=len(living), plural=plural, few_names=join_few_names(living), stops=stops))
+        print(phrase("cli.runs_left_alone", n=len(living), cells=join_few_names(living)))

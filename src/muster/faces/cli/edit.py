@@ -10,7 +10,7 @@ import typer
 
 from muster.app.loop.edit_variant import MadeVariant, made_variant_as_json, write_variant_now
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
+from muster.faces.cli.common.terminal_output import format_table, paint_text, print_json
 from muster.rules.edit_config import show_config_value
 from muster.text.phrases import phrase
 from muster.text.terminal_text import escape_terminal_line
@@ -90,13 +90,14 @@ def _run_made_variant(where: ReadyCampaign, made: MadeVariant, as_json_: bool) -
     if as_json_:
         print_json(made_variant_as_json(made) | {"cells": [cell_status_as_json(cell, status) for cell in cells]})
     elif joined.going_on:
-        print(phrase("cli.more_campaign_goes_wait_waits_status", count=phrase("count.cell", n=len(cells))))
+        print(phrase("cli.more_cells_campaign_goes_on", n=len(cells)))
     return joined.exit_code(status)
 
 
 def made_variant_lines(made: MadeVariant) -> Iterator[str]:
-    yield f"{paint_text(str(made.path), 'bold')}   from {made.parent.name}: {escape_terminal_line(made.reason)}"
-    rows = [("path", "before", "after", "")]
+    origin = phrase("cli.variant_from", parent=made.parent.name, reason=escape_terminal_line(made.reason))
+    yield f"{paint_text(str(made.path), 'bold')}   {origin}"
+    rows = [(phrase("cli.head_path"), phrase("cli.head_before"), phrase("cli.head_after"), "")]
     rows += [
         (
             escape_terminal_line(each.path),
@@ -106,8 +107,5 @@ def made_variant_lines(made: MadeVariant) -> Iterator[str]:
         )
         for each in made.changes
     ]
-    widths = [max(display_width(row[column]) for row in rows) for column in range(4)]
-    for number, row in enumerate(rows):
-        line = "  ".join(pad_name(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
-        yield "  " + (paint_text(line, "dim") if number == 0 else line)
-    yield phrase("cli.recorded", record=made.record)
+    yield from format_table(rows)
+    yield phrase("cli.recorded_in", path=made.record)

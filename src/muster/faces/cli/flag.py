@@ -37,7 +37,7 @@ def list_flags(ctx: typer.Context, as_json_: JsonOption = False) -> int:
     found = list_red_flags(CampaignHandle.open(folder_of_context(ctx)))
     _print_flags(found, as_json_)
     if not found.flags and not as_json_:
-        print(phrase("cli.no_red_flag_raised"))
+        print(phrase("cli.no_flag_raised"))
     return 0
 
 
@@ -68,6 +68,5 @@ def accept(
     accepted = accept_red_flags(CampaignHandle.open(folder_of_context(ctx)), code, reason)
     _print_flags(accepted, as_json_)
     if not as_json_:
-        count = phrase("count.flag", n=len(accepted.flags))
-        print(phrase("cli.accepted_report_tells_verdict_without", count=count))
+        print(phrase("cli.flags_accepted", flags=phrase("count.flag", n=len(accepted.flags))))
     return 0

@@ -14,7 +14,6 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import paint_text, print_json
 from muster.files.campaign_ownership import find_campaign_root
 from muster.text.phrases import phrase
-from muster.text.sentences import fill_sentence
 
 app = typer.Typer(add_completion=False)
 MOST_ITEMS = 20
@@ -39,41 +38,35 @@ def fsck_command(
 
 
 def format_fsck_lines(found: FsckReport) -> Iterator[str]:
-    held = f"{phrase('count.cell', n=found.cells)}, {phrase('count.attempt', n=found.attempts)}"
-    yield paint_text(phrase("cli.rebuilt_from", held=held, count=phrase("count.decision", n=found.decisions)), "green")
+    cells, attempts = phrase("count.cell", n=found.cells), phrase("count.attempt", n=found.attempts)
+    decisions = phrase("count.decision", n=found.decisions)
+    yield paint_text(phrase("cli.rebuilt_from", cells=cells, attempts=attempts, decisions=decisions), "green")
     if found.old == "sound":
-        yield phrase("cli.old_campaign_db_sound_differences", differences=len(found.differences))
+        yield phrase("cli.old_database_sound", differences=len(found.differences))
         yield from _format_item_list("  ", found.differences)
         if found.behind:
-            yield phrase("cli.not_seen_last", count=phrase("count.decision", n=found.behind))
+            yield phrase("cli.old_database_behind", decisions=phrase("count.decision", n=found.behind))
     else:
-        yield phrase("cli.old_campaign_db", old=found.old)
+        yield phrase("cli.old_database_was", state=found.old)
     if found.old != "missing":
-        yield phrase("cli.old_one_kept_campaign_db_before_fsck")
+        yield phrase("cli.old_database_kept")
     if found.torn:
-        yield phrase("cli.decisions_jsonl_could_not_read_now", count=phrase("count.line", n=len(found.torn)))
+        yield phrase("cli.log_lines_unreadable", lines=phrase("count.line", n=len(found.torn)))
         yield from _format_item_list("  ", found.torn)
     if found.restored:
-        missing = phrase("count.decision_was", n=found.restored)
-        yield phrase("cli.missing_decisions_jsonl_came_back_from", missing=missing)
-    for items, text in (
-        (
-            found.recovered,
-            phrase("cli.known_only_now_recorded"),
-        ),
-        (found.unplaced, phrase("cli.attempt_nothing_left")),
-        (found.folderless, phrase("cli.no_folder_any_more_record_kept")),
-        (
-            found.ended,
-            phrase("cli.ended_not_recorded_yet_up_judges"),
-        ),
+        yield phrase("cli.decisions_restored", n=found.restored)
+    for code, items in (
+        ("cli.attempts_recovered", found.recovered),
+        ("cli.attempts_unplaced", found.unplaced),
+        ("cli.attempts_without_folder", found.folderless),
+        ("cli.attempts_ended_unrecorded", found.ended),
     ):
         if items:
-            yield fill_sentence(f"{len(items)} {text}:", {"n": len(items)})
+            yield phrase(code, n=len(items))
             yield from _format_item_list("  ", items)
 
 
 def _format_item_list(indent: str, items: tuple[str, ...]) -> Iterator[str]:
     yield from (f"{indent}{item}" for item in items[:MOST_ITEMS])
     if len(items) > MOST_ITEMS:
-        yield phrase("cli.more_json_them_all", indent=indent, items=len(items) - MOST_ITEMS)
+        yield indent + phrase("cli.more_json_has", count=len(items) - MOST_ITEMS)

@@ -21,11 +21,11 @@ from muster.app.gates.replay_gates import (
 )
 from muster.app.gates.staged_pictures import DrawnRunFiles, draw_run_or_cell, drawn_files_as_json
 from muster.faces.cli.common.command_line import VerbGroup, folder_of_context
-from muster.faces.cli.common.terminal_output import paint_text, print_json, print_notice
+from muster.faces.cli.common.terminal_output import LEVEL_LABELS, pad_name, paint_text, print_json, print_notice
 from muster.locales import LANGUAGES
 from muster.model.errors import UsageError
 from muster.stages.gate_decision import ADVANCE, FAILURE_HOLD, FALL_BACK, Decision
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 DRAW_EXAMPLE = "Example:  muster gates draw runs/v40 --language zh   or   muster gates draw train/v2_full/2"
 
@@ -52,7 +52,13 @@ def draw(
     Labels in the data that contradict the schedule are hatched in the pictures and named.
     """
     if language is not None and language not in LANGUAGES:
-        raise UsageError(phrase("cli.language_expected", language=language, languages=" or ".join(LANGUAGES)))
+        raise UsageError(
+            phrase(
+                "cli.language_expected",
+                language=language,
+                languages=phrase("list.one_or_other", one=LANGUAGES[0], other=LANGUAGES[1]),
+            )
+        )
     base = folder_of_context(ctx)
     made = draw_run_or_cell(target, base, base / out if out else None, language, print_notice)
     if as_json_:
@@ -87,7 +93,9 @@ _STATE_COLOURS = {ADVANCE: "green", FALL_BACK: "red", FAILURE_HOLD: "yellow"}
 def gates_group(ctx: typer.Context) -> None:
     """Gates over the metrics of a run: are they sound, and what would another setting have decided?"""
     if ctx.invoked_subcommand is None:
-        raise UsageError(phrase("cli.say_what_do_check_replay_draw"), hint=phrase("cli.example_gates_check"))
+        raise UsageError(
+            phrase("cli.say_check_replay_or_draw"), hint=phrase("cli.for_example", command="muster gates check")
+        )
 
 
 @app.command(
@@ -144,7 +152,7 @@ def replay(
     Without --with: the settings of the trace itself, of --flags, or of the campaign.
     """
     if wins not in ("", "failure", "success"):
-        raise UsageError(phrase("cli.wins_failure_success_not", wins=wins))
+        raise UsageError(phrase("cli.wins_unknown", wins=wins))
     folder, setting = folder_of_context(ctx), with_ or flags
     found, told = replay_gate_trace(folder, trace, setting, gate, wins=wins, windows_of_1=windows_of_1)
     if as_json_:
@@ -161,15 +169,15 @@ def _print_gate_check(found: GateCheck) -> None:
     for line in outline_training_facts(found.facts):
         print(f"  {line}")
     for each in found.findings:
-        print(f"{paint_text(each.level + ':', _LEVEL_COLOURS[each.level])} {each.message}")
+        print(f"{paint_text(phrase(LEVEL_LABELS[each.level]), _LEVEL_COLOURS[each.level])} {each.message}")
         if each.hint:
-            print(f"    fix: {each.hint}")
+            print(f"    {phrase('cli.label_fix')} {each.hint}")
     if found.replayed:
         print(
             paint_text(
-                phrase("cli.last_past_runs_replayed", runs=len(found.facts.runs))
+                phrase("cli.last_run_replayed", runs=len(found.facts.runs))
                 if len(found.facts.runs) > 1
-                else phrase("cli.replayed_over_evaluations"),
+                else phrase("cli.replayed_on_evaluations"),
                 "bold",
             )
         )
@@ -181,34 +189,33 @@ def _print_gate_check(found: GateCheck) -> None:
 
 def _gate_replay_lines(found: GateReplay, told: EvaluationFile | None) -> Iterator[str]:
     if told and told.table.skipped:
-        yield paint_text(phrase("cli.lines_no_rows_were_passed_over", skipped=told.table.skipped), "yellow")
+        yield paint_text(phrase("cli.lines_passed_over", count=told.table.skipped), "yellow")
     if told and told.table.taken_back:
         yield paint_text(
-            phrase("cli.rows_count_no_more_because_later_one", taken_back=told.table.taken_back),
+            phrase("cli.rows_taken_back", count=told.table.taken_back),
             "yellow",
         )
     if strangers := found.strangers:
-        yield paint_text(phrase("cli.settings_no_row_such_stage", strangers=", ".join(strangers)), "yellow")
+        yield paint_text(phrase("cli.settings_of_unknown_stages", stages=", ".join(strangers)), "yellow")
     if found.left_out:
         there = dict.fromkeys(key for row in told.table.rows for key in row.values) if told else {}
-        known = phrase("cli.rows", there=", ".join(there)) if there and not found.decisions else ""
-        yield paint_text(
-            phrase("cli.left_out_because_no_row", left_out=", ".join(found.left_out), known=known), "yellow"
-        )
+        left_out = [phrase("cli.conditions_left_out", keys=", ".join(found.left_out))]
+        left_out += [phrase("cli.rows_have_keys", keys=", ".join(there))] if there and not found.decisions else []
+        yield paint_text(join_phrases("; ", left_out), "yellow")
     yield from (_gate_decision_line(each) for each in found.decisions)
     yield paint_text(found.conclusion, "bold")
     opening = [each for each in found.otherwise if each.opens is not None]
     yield from (f"  {each}" for each in opening)
     if found.otherwise and not opening:
-        tried = "; ".join(each.what for each in found.otherwise)
-        yield phrase("cli.tried_one_time_none_these_would_opened", tried=tried)
+        tried = join_phrases("; ", [each.what for each in found.otherwise])
+        yield f"  {phrase('cli.none_would_have_opened', tried=tried)}"
     if found.differs:
         which = ", ".join(map(str, found.differs[:8]))
-        yield paint_text(phrase("cli.run_itself_decided_otherwise", which=which), "red")
+        yield paint_text(phrase("cli.run_decided_otherwise", iterations=which), "red")
 
 
 def _gate_decision_line(each: Decision) -> str:
-    state = paint_text(f"{each.state:<13}", _STATE_COLOURS.get(each.state, ""))
-    stage = f"{each.stage or '-':<6}"
-    broke = phrase("cli.streak_broken", before=each.before) if each.broke else ""
-    return f"{each.iteration:>6}  {stage} phase {each.phase}  {state}{each.why}{broke}"
+    state = paint_text(pad_name(each.state, 13), _STATE_COLOURS.get(each.state, ""))
+    stage = pad_name(each.stage or "-", 6)
+    broke = f"  [{phrase('cli.streak_broken', length=each.before)}]" if each.broke else ""
+    return f"{each.iteration:>6}  {stage} {phrase('cli.in_phase', phase=each.phase)}  {state}{each.why}{broke}"

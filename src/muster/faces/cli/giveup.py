@@ -25,7 +25,7 @@ def giveup_command(
     """Settles cells that will never be done. Reports count them as missing; `muster retry` takes them up again."""
     reason = require_reason(because)
     answers = give_up_cells(CampaignHandle.open_to_act(folder_of_context(ctx)), cells, reason, print_notice)
-    print_refusals(answers.refused, phrase("cli.given_up"))
+    print_refusals(answers.refused, "cli.not_given_up")
     for name in answers.accepted:
-        print(phrase("cli.given_up_reports_count_missing_retry", name=name))
+        print(phrase("cli.cell_given_up", cell=name))
     return 1 if answers.refused else 0

@@ -10,7 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.hold_campaign import hold_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import end_with_full_stop
 
 app = typer.Typer(add_completion=False)
@@ -24,14 +24,9 @@ def hold_command(
     """Nothing new starts, whoever asks, until `muster release`. What runs goes on."""
     reason = require_reason(because)
     done = hold_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), reason)
-    go_on = (
-        phrase("cli.running", living=done.living, value="cell goes" if done.living == 1 else "cells go")
-        if done.living
-        else ""
-    )
-    print(
-        phrase("cli.held_nothing_new_starts_until_release", end_with_full_stop=end_with_full_stop(reason), go_on=go_on)
-    )
+    said = [phrase("cli.campaign_held", reason=end_with_full_stop(reason))]
+    said += [phrase("cli.cells_run_on", n=done.living)] if done.living else []
+    print(join_phrases("; ", said))
     if done.before.kind == "held":
-        print(phrase("cli.held_before", reason=done.before.reason))
+        print(phrase("cli.was_held_before", reason=done.before.reason))
     return 0

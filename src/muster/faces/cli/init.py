@@ -27,6 +27,6 @@ def init_command(
     """Writes a campaign.yaml to start from, and an AGENTS.md that tells AI assistants how to ask and what not to do."""
     folder = folder_of_context(ctx).absolute()
     write_campaign_template(folder, name, replace=force)
-    print(phrase("cli.wrote_campaign_yaml_template_agents_md", name=name, folder=folder))
-    print(phrase("cli.next_edit_campaign_yaml_check_shows"))
+    print(phrase("cli.wrote_template", template=name, folder=folder))
+    print(phrase("cli.next_after_init"))
     return 0

@@ -35,7 +35,7 @@ from muster.faces.cli.common.terminal_output import (
     screen_columns,
 )
 from muster.model.errors import UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import replace_unprintable
 
 LanguageOption = Annotated[
@@ -54,7 +54,16 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 
 MOST_FINDINGS_LISTED = 60
 FINDING_COLOURS = {"agrees": "green", "disagrees": "red", "untraced": "dim"}
-FINDING_WORDS = {"agrees": "agree", "disagrees": "disagree", "untraced": "can't be traced"}
+FINDING_WORDS = {
+    "agrees": "cli.number_agrees",
+    "disagrees": "cli.number_disagrees",
+    "untraced": "cli.number_untraced",
+}
+FINDING_COUNTS = {
+    "agrees": "cli.numbers_agree",
+    "disagrees": "cli.numbers_disagree",
+    "untraced": "cli.numbers_untraced",
+}
 
 app = typer.Typer(
     cls=VerbGroup,
@@ -78,7 +87,9 @@ RunsOption = Annotated[
 def journal_group(ctx: typer.Context) -> None:
     """The research journal dev_vN.md: starts from the last one's open points, is filled from artifacts, is audited."""
     if ctx.invoked_subcommand is None:
-        raise UsageError(phrase("cli.say_what_do_new_fill_audit"), hint=phrase("cli.example_journal_new"))
+        raise UsageError(
+            phrase("cli.say_new_fill_or_audit"), hint=phrase("cli.for_example", command="muster journal new")
+        )
 
 
 @app.command("new", epilog="Example:  muster journal new   or   muster journal new --dir experiments --language zh")
@@ -143,27 +154,28 @@ def journal_fill_command(
 def _fill_report_lines(told: FillReport) -> Iterator[str]:
     done = told.filled
     changed = len(done.refreshed) + len(done.forced)
-    parts = [f"{phrase('count.block', n=len(done.written))} written"] if done.written else []
-    parts += [f"{changed} refreshed"] if changed else []
-    parts += [phrase("cli.they_were_2", same=len(done.same))] if done.same else []
-    yield paint_text(f"{os.path.relpath(told.path)}: {', '.join(parts) or 'nothing changed'}", "bold")
+    parts = [phrase("cli.blocks_written", n=len(done.written))] if done.written else []
+    parts += [phrase("cli.blocks_refreshed", count=changed)] if changed else []
+    parts += [phrase("cli.blocks_as_they_were", count=len(done.same))] if done.same else []
+    said = join_phrases(", ", parts) if parts else phrase("cli.no_block_changed")
+    yield paint_text(f"{os.path.relpath(told.path)}: {said}", "bold")
     for run in told.runs:
         kinds = [kind for kind, of in [*done.written, *done.refreshed] if of == run]
-        yield f"  {run}: {', '.join(kinds) or 'nothing new'}"
-    yield from (f"  figure {os.path.relpath(each)}" for each in told.figures)
+        yield f"  {run}: {', '.join(kinds) or phrase('cli.nothing_new')}"
+    yield from (f"  {phrase('cli.figure_drawn', path=os.path.relpath(each))}" for each in told.figures)
     yield from (f"  {note}" for note in told.notes)
     if told.against:
-        yield phrase("cli.compared_md", against=told.against)
+        yield "  " + phrase("cli.compared_with", journal=f"{told.against}.md")
     for block in done.silent:
-        yield paint_text(
-            phrase("cli.line_no_artifact_any_more_left", line=block.line, kind=block.kind, run=block.run), "yellow"
-        )
+        said = phrase("cli.block_without_artifact", line=block.line, block=block.kind, run=block.run)
+        yield paint_text("  " + said, "yellow")
     for block in done.edited:
-        yield paint_text(phrase("cli.line_edited_hand_left", line=block.line, kind=block.kind, run=block.run), "yellow")
+        said = phrase("cli.block_edited_by_hand", line=block.line, block=block.kind, run=block.run)
+        yield paint_text("  " + said, "yellow")
     if done.edited:
-        yield phrase("cli.force_overwrites_them_move_your_text")
+        yield phrase("cli.force_overwrites_blocks")
     if told.dry_run:
-        yield phrase("cli.nothing_written_dry_run")
+        yield phrase("cli.nothing_written_in_dry_run")
 
 
 @app.command(
@@ -193,50 +205,52 @@ def journal_audit_command(
 def _journal_audit_lines(found: AuditedJournal) -> Iterator[str]:
     spots = [each for each in found.numbers if each.finding.state != "agrees"]
     for each in spots[:MOST_FINDINGS_LISTED]:
-        should = phrase("cli.it_is_2", should=each.finding.should) if each.finding.should else ""
-        state = paint_text(each.finding.state, FINDING_COLOURS[each.finding.state])
-        yield f"line {each.line}: {each.finding.text} {state}{should}: {each.finding.because}"
+        should = ", " + phrase("cli.number_is", value=each.finding.should) if each.finding.should else ""
+        state = paint_text(phrase(FINDING_WORDS[each.finding.state]), FINDING_COLOURS[each.finding.state])
+        yield f"{_in_line(each.line)}: {each.finding.text} {state}{should}: {each.finding.because}"
     if len(spots) > MOST_FINDINGS_LISTED:
-        yield phrase("cli.more_json_lists_them_all_2", spots=len(spots) - MOST_FINDINGS_LISTED)
+        yield phrase("cli.more_in_json", count=len(spots) - MOST_FINDINGS_LISTED)
     for point in found.points:
-        where = f"line {point.line}: " if point.line else ""
+        where = f"{_in_line(point.line)}: " if point.line else ""
         yield f"{where}{point.id} {paint_text(point.kind, 'red' if point.wrong else 'yellow')}: {point.message}"
     for block in found.edited:
-        yield (
-            phrase(
-                "cli.line_hand_since_generated",
-                line=block.line,
-                kind=block.kind,
-                run=block.run,
-                paint_text=paint_text("edited", "red"),
-            )
-        )
+        edited = paint_text(phrase("cli.block_edited"), "red")
+        of_run = phrase("cli.block_of_run", block=block.kind, run=block.run)
+        yield f"{_in_line(block.line)}: {of_run} {edited} {phrase('cli.by_hand_since_generated')}"
     for artifact in found.artifacts:
-        what = phrase("cli.gone") if artifact.state == "missing" else phrase("cli.changed_since_journal_filled")
-        yield f"{artifact.path} {paint_text(what, 'red')} (of {artifact.run})"
+        what = phrase("cli.artifact_gone" if artifact.state == "missing" else "cli.artifact_changed")
+        yield f"{artifact.path} {paint_text(what, 'red')} ({phrase('cli.of_run', run=artifact.run)})"
     yield from (paint_text(note, "yellow") for note in found.notes)
-    told = [f"{count} {FINDING_WORDS[state]}" for state, count in found.counts.items() if count]
-    yield paint_text(
-        f"{os.path.relpath(found.path)}: {', '.join(told) or 'no number that could stem from a run'}", "bold"
-    )
+    told = [phrase(FINDING_COUNTS[state], n=count) for state, count in found.counts.items() if count]
+    said = join_phrases(", ", told) if told else phrase("cli.no_number_from_runs")
+    yield paint_text(f"{os.path.relpath(found.path)}: {said}", "bold")
+
+
+def _in_line(number: int) -> str:
+    return phrase("cli.in_line", line=str(number))
 
 
 def _created_journal_lines(made: CreatedJournal, start: Path) -> Iterator[str]:
-    after = f" from {made.last.name}" if made.last else phrase("cli.first_one_here")
-    yield paint_text(f"{os.path.relpath(made.path)}{after}", "bold")
+    path = os.path.relpath(made.path)
+    begun = (
+        phrase("cli.journal_from", path=path, last=made.last.name)
+        if made.last
+        else phrase("cli.first_journal", path=path)
+    )
+    yield paint_text(begun, "bold")
     for each in made.points:
-        times = f" (carried {phrase('count.time', n=each.carried)})" if each.carried else ""
+        times = f" ({phrase('cli.carried_times', n=each.carried)})" if each.carried else ""
         yield _fit_to_screen(f"  {each.id}{times} {_one_safe_line(each.planned)}")
-    ended = [f"{len(made.settled.done)} done"] if made.settled.done else []
-    ended += [f"{len(made.settled.dropped)} dropped"] if made.settled.dropped else []
+    ended = [phrase("cli.points_done", count=len(made.settled.done))] if made.settled.done else []
+    ended += [phrase("cli.points_dropped", count=len(made.settled.dropped))] if made.settled.dropped else []
     if ended:
-        yield phrase("cli.last_versions_points", ended=", ".join(ended))
+        yield "  " + phrase("cli.last_points_ended", counts=join_phrases(", ", ended))
     if made.missing:
         names = ", ".join(f"dev_v{each}.md" for each in made.missing)
-        yield paint_text(phrase("cli.between_two_there_no", names=names), "yellow")
+        yield paint_text("  " + phrase("cli.journals_missing", names=names), "yellow")
     yield phrase(
-        "cli.next_write_goal_when_run_over_run_dir",
-        command_from_here=command_from_here(start, "journal fill", made.path),
+        "cli.next_after_journal",
+        command=command_from_here(start, "journal fill", made.path),
     )
 
 

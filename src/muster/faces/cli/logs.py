@@ -96,7 +96,7 @@ def logs_command(
     Ctrl-C ends the following and nothing else.
     """
     if follow and as_json_:
-        raise UsageError(phrase("cli.f_json_cant_go_together"), hint=phrase("cli.wait_json_waits_end"))
+        raise UsageError(phrase("cli.follow_and_json_exclude"), hint=phrase("cli.wait_json_waits"))
     desk = CampaignHandle.open(folder_of_context(ctx))
     state = observe_and_revive(desk, print_notice).state
     log = find_attempt_log(desk, state, cell, attempt, err=err)
@@ -197,7 +197,7 @@ class FileTail:
             begin, end = at, at + LOG_CHUNK
         file.seek(begin)
         if begin > at:
-            self.to.write(phrase("cli.bytes_were_cut_out_here", begin=begin - at).encode())
+            self.to.write(f"\n[muster: {phrase('cli.bytes_cut_out', bytes=begin - at)}]\n".encode())
         return file.read(min(LOG_CHUNK, end - begin))
 
     def _replaced(self, file: BinaryIO) -> bool:

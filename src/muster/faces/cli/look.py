@@ -13,14 +13,21 @@ import typer
 from muster.app.look.judge_run import inspect_runs
 from muster.app.look.look_report import LookReport, logged_step, look_report_as_json, verdict_meaning
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.status_view import state_mark
-from muster.faces.cli.common.terminal_output import clear_line, display_width, pad_name, paint_text, print_json
+from muster.faces.cli.common.status_view import confidence_in_words, state_mark
+from muster.faces.cli.common.terminal_output import (
+    clear_line,
+    format_evidence_table,
+    pad_label,
+    paint_text,
+    print_json,
+    section_title,
+)
 from muster.faces.cli.why import format_cadence
 from muster.model.errors import UsageError
 from muster.model.foreign_run import RunQuery
 from muster.text.durations import format_calendar_duration, parse_duration
 from muster.text.hide_secrets import hide_secrets_in_words
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -48,7 +55,7 @@ def look_command(
     """The verdict and the evidence for a training that Muster did not start. Only looks; needs no campaign."""
     for_s = parse_duration(for_, "--for")
     if for_s < SHORTEST_S:
-        raise UsageError(phrase("cli.too_short_first_look_proves_nothing", for_=for_), hint=phrase("cli.give_least_1s"))
+        raise UsageError(phrase("cli.look_too_short", duration=for_), hint=phrase("cli.give_at_least_1s"))
     asked = parse_look_targets(targets, folder_of_context(ctx))
     counting = None if as_json_ or not sys.stderr.isatty() else _print_countdown
     looks = inspect_runs(asked, for_s, *((counting,) if counting else ()))
@@ -64,7 +71,7 @@ def look_command(
 
 
 def _print_countdown(left: float) -> None:
-    sys.stderr.write(phrase("cli.looking_s_more", clear_line=clear_line(), left=left))
+    sys.stderr.write(clear_line() + phrase("cli.looking", seconds=left))
     sys.stderr.flush()
 
 
@@ -87,20 +94,20 @@ def parse_look_targets(targets: Sequence[str], base: Path) -> list[RunQuery]:
 
 def _parse_look_target(text: str, base: Path) -> RunQuery:
     if not text.strip():
-        raise UsageError(phrase("cli.nothing_named_target_empty"), hint=phrase("cli.give_process_id_folder_run"))
+        raise UsageError(phrase("cli.look_target_empty"), hint=phrase("cli.give_process_id_or_folder"))
     if text.isascii() and text.isdecimal():
         if int(text) == 0 or len(text) > LONGEST_PID:
-            raise UsageError(phrase("cli.no_process_id", text=text), hint=phrase("cli.folder_name", text=text))
+            raise UsageError(phrase("cli.not_a_process_id", text=text), hint=phrase("cli.folder_named_so", text=text))
         return RunQuery(text, pid=int(text))
     path = base / text
     if not path.exists():
-        raise UsageError(phrase("cli.there_no_folder_no_process_id_either", text=text), hint=_suggest_folder(path))
+        raise UsageError(phrase("cli.no_such_folder_or_process", text=text), hint=_suggest_folder(path))
     if path.is_file():
         path = path.parent
     if path.resolve() == Path("/"):
-        raise UsageError(phrase("cli.everything_machine"), hint=phrase("cli.give_folder_one_run_process_id"))
+        raise UsageError(phrase("cli.root_folder_is_everything"), hint=phrase("cli.give_folder_of_one_run"))
     if not path.is_dir():
-        raise UsageError(phrase("cli.neither_folder_nor_file", text=text), hint=phrase("cli.give_folder_run_writes"))
+        raise UsageError(phrase("cli.neither_folder_nor_file", text=text), hint=phrase("cli.give_output_folder"))
     return RunQuery(text, folder=str(path))
 
 
@@ -111,9 +118,9 @@ def _suggest_folder(path: Path) -> str:
         names = []
     near = difflib.get_close_matches(path.name, names, 1)
     return (
-        phrase("cli.did_you_mean_3", parent=path.parent / near[0])
+        phrase("cli.did_you_mean_folder", folder=path.parent / near[0])
         if near
-        else phrase("cli.give_process_id_folder_run_writes")
+        else phrase("cli.give_process_id_or_output_folder")
     )
 
 
@@ -132,22 +139,27 @@ def look_report_lines(look: LookReport) -> Iterator[str]:
     verdict, sight = look.verdict, look.sight
     kind = f"({verdict.kind})" if verdict.kind else f"({verdict.cause})" if verdict.cause else ""
     name = paint_text(escape_terminal_line(sight.asked.text), "bold")
-    sure = f", {verdict.confidence}" if verdict.confidence != "unknown" else ""
-    yield f"{state_mark(verdict.state)} {name} is {verdict.state}{kind}{sure}: {escape_terminal_line(verdict.reason)}"
+    state, reason = f"{verdict.state}{kind}", escape_terminal_line(verdict.reason)
+    if verdict.confidence == "unknown":
+        stands = phrase("cli.is_in_unsure_state", state=state, reason=reason)
+    else:
+        sure = confidence_in_words(verdict.confidence)
+        stands = phrase("cli.is_in_state", state=state, confidence=sure, reason=reason)
+    yield f"{state_mark(verdict.state)} {name} {stands}"
     yield f"  {verdict_meaning(look)}"
     yield from _run_fact_lines(look)
-    yield _section_title(phrase("cli.what_do"))
+    yield section_title("cli.title_what_to_do")
     yield from (f"  {escape_terminal_line(text)}" for text in look.advice)
-    yield _section_title("Evidence")
+    yield section_title("cli.title_evidence")
     yield from _evidence_table_lines(look)
     if known := [rhythm for rhythm in verdict.rhythms if rhythm.silent_s is not None]:
-        yield _section_title("Cadence")
+        yield section_title("cli.title_cadence")
         yield from (escape_terminal_line(f"  {rhythm.signal}: {format_cadence(rhythm)}") for rhythm in known)
     if verdict.lines:
-        yield _section_title(phrase("cli.lines_log_show_2"))
+        yield section_title("cli.title_log_lines")
         yield from (f"  | {escape_terminal_line(line)}" for line in verdict.lines)
     for text in verdict.contributing:
-        yield f"  also: {escape_terminal_line(text)}"
+        yield f"  {phrase('cli.also', text=escape_terminal_line(text))}"
 
 
 def _run_fact_lines(look: LookReport) -> Iterator[str]:
@@ -157,22 +169,30 @@ def _run_fact_lines(look: LookReport) -> Iterator[str]:
         began = look.since[:19].replace("T", " ") if look.since else ""
         rows.append(
             (
-                "pid",
-                f"{who.pid}, since {began} ({format_calendar_duration(sight.boot - who.began)}): "
-                f"{_masked_command_line(who.argv)}",
+                phrase("cli.label_pid"),
+                phrase(
+                    "cli.process_since",
+                    pid=str(who.pid),
+                    began=began,
+                    duration=format_calendar_duration(sight.boot - who.began),
+                    command=_masked_command_line(who.argv),
+                ),
             )
         )
     if sight.found.folder:
-        rows.append(("output", sight.found.folder))
+        rows.append((phrase("cli.label_output"), sight.found.folder))
     if look.step is not None:
         target = sight.target
-        goal = f" of {target.step:g} ({target.where})" if target else ""
+        said = [f"{look.step:g}"]
+        if target:
+            goal = phrase("cli.step_of_target", step=said[0], target=f"{target.step:g}", where=target.where)
+            said = [goal]
         logged = logged_step(sight)
         if target and target.repeat and logged is not None:
-            goal += phrase("cli.logged", logged=logged, where=target.repeat.where, times=target.repeat.times)
-        rows.append(("step", f"{look.step:g}{goal}"))
-    rows += [("note", text) for text in look.notes]
-    yield from (f"  {label:<7}{escape_terminal_line(text)}" for label, text in rows)
+            said.append(phrase("cli.step_as_logged", step=logged, where=target.repeat.where, times=target.repeat.times))
+        rows.append((phrase("cli.label_step"), join_phrases("; ", said)))
+    rows += [(phrase("cli.label_noted"), text) for text in look.notes]
+    yield from (f"  {pad_label(label, 7)}{escape_terminal_line(text)}" for label, text in rows)
 
 
 def _masked_command_line(argv: Sequence[str]) -> str:
@@ -180,20 +200,18 @@ def _masked_command_line(argv: Sequence[str]) -> str:
     return text if len(text) <= LONGEST_COMMAND else text[: LONGEST_COMMAND - 3] + "..."
 
 
-def _section_title(text: str) -> str:
-    return "\n" + paint_text(text, "bold")
-
-
 def _evidence_table_lines(look: LookReport) -> Iterator[str]:
     boot = look.sight.boot
-    rows = [("signal", "class", "reading", "age", "says")]
-    for item in look.verdict.evidence:
-        age = format_calendar_duration(max(0.0, boot - item.boot)) if item.boot is not None else ""
-        rows.append((escape_terminal_line(item.signal), item.kind, escape_terminal_line(item.reading), age, item.says))
-    widths = [max(display_width(row[column]) for row in rows) for column in range(5)]
-    for number, row in enumerate(rows):
-        line = "  ".join(pad_name(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
-        yield "  " + (paint_text(line, "dim") if number == 0 else line)
+    yield from format_evidence_table(
+        (
+            escape_terminal_line(item.signal),
+            item.kind,
+            escape_terminal_line(item.reading),
+            format_calendar_duration(max(0.0, boot - item.boot)) if item.boot is not None else "",
+            item.says,
+        )
+        for item in look.verdict.evidence
+    )
 
 
 # -- names of files and commands are whatever somebody made them

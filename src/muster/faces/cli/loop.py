@@ -20,7 +20,7 @@ from muster.model.errors import UsageError
 from muster.model.variant import Variant
 from muster.rules.proposal_rules import explain_rulings
 from muster.text.describe_run import describe_resumed_log
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 if TYPE_CHECKING:
     from muster.app.loop.publish_loop_report import WrittenLoopReport
@@ -34,7 +34,9 @@ app = typer.Typer(cls=VerbGroup, add_completion=False, epilog="Example:  muster 
 def loop_group(ctx: typer.Context) -> None:
     """Rounds of experiments: rules on what the runs logged propose the configs of the next round."""
     if ctx.invoked_subcommand is None:
-        raise UsageError(phrase("cli.say_what_do_propose_run_explain_report"), hint=phrase("cli.example_loop_run"))
+        raise UsageError(
+            phrase("cli.say_propose_run_explain_or_report"), hint=phrase("cli.for_example", command="muster loop run")
+        )
 
 
 @app.command("propose", epilog="Example:  muster loop propose   then look at loop/round-2.txt")
@@ -55,7 +57,7 @@ def propose(
     desk = (CampaignHandle.open_to_act if take else CampaignHandle.open)(folder_of_context(ctx))
     made = prepare_round(desk, take=take, number=number)
     if made is None:
-        print(phrase("cli.round_decided_already", number=number))
+        print(phrase("cli.round_was_decided", round=number))
         return 0
     if as_json_:
         print_json(next_round_as_json(made.found, made.variants))
@@ -101,8 +103,8 @@ def explain(
         return 0
     for each in status.state.loop.lineage(name):
         print(_variant_lineage_line(each))
-    unread = [f"{one.cell}: {one.unread}" for one in of_cell.runs if not one.readable]
-    resumed = [f"{one.cell}: {describe_resumed_log(one.resumed)}" for one in of_cell.runs if one.resumed]
+    unread = [join_phrases(": ", (one.cell, one.unread)) for one in of_cell.runs if not one.readable]
+    resumed = [join_phrases(": ", (one.cell, describe_resumed_log(one.resumed))) for one in of_cell.runs if one.resumed]
     for line in [*unread, *resumed, *explain_rulings(found)]:
         print(line)
     return 0
@@ -133,32 +135,20 @@ def _loop_report_lines(made: WrittenLoopReport) -> Iterator[str]:
     best = made.summary["best"]
     if made.facts.identical:
         count = sum(bool(each.values) for each in made.facts.variants)
-        told = phrase("cli.all_scores_equal_last_digit", count=count, mean=best["mean"])
-        yield paint_text(phrase("cli.does_trainer_read", told=told), "yellow")
+        yield paint_text(phrase("cli.all_scores_equal", count=count, mean=best["mean"]), "yellow")
     elif best:
         spread = f" ± {best['sd']:.2g}" if best["sd"] is not None else ""
-        seeds = phrase("count.seed", n=best["n"])
-        yield (
-            phrase(
-                "cli.best_so_far",
-                paint_text=paint_text(best["variant"], "bold"),
-                by=made.facts.by,
-                mean=best["mean"],
-                spread=spread,
-                seeds=seeds,
-            )
-        )
+        score = f"{made.facts.by} = {best['mean']:.4g}{spread} ({phrase('count.seed', n=best['n'])})"
+        yield f"{phrase('cli.best_so_far')} {paint_text(best['variant'], 'bold')}: {score}"
     else:
-        yield phrase("cli.no_variant_score") if made.facts.by else phrase("cli.nothing_declared_rank_keep")
+        yield phrase("cli.no_variant_has_score" if made.facts.by else "cli.nothing_to_rank_by")
     if made.facts.stopped:
-        yield phrase("cli.no_round", round=made.facts.round + 1, stopped=made.facts.stopped)
+        yield phrase("cli.no_further_round", round=made.facts.round + 1, reason=made.facts.stopped)
     trouble = made.summary["trouble"]
     if trouble:
-        named = phrase("cli.it_is") if len(trouble) == 1 else phrase("cli.they")
-        many = phrase("count.run", n=len(trouble))
-        yield paint_text(phrase("cli.failed_left_no_history_named_report", many=many, named=named), "yellow")
+        yield paint_text(phrase("cli.runs_without_history", n=len(trouble)), "yellow")
     if made.undrawn:
-        yield paint_text(phrase("cli.best_so_far_could_not_drawn", undrawn=made.undrawn), "yellow")
+        yield paint_text(phrase("cli.best_so_far_not_drawn", reason=made.undrawn), "yellow")
     yield f"{phrase('count.file', n=len(made.files))}: {', '.join(made.files)}"
 
 
@@ -167,24 +157,26 @@ def _write_round_report(desk: CampaignHandle, told: list[TriedVariant]) -> None:
     from muster.app.loop.publish_loop_report import write_report_after_round
 
     if trouble := write_report_after_round(desk, told):
-        print(phrase("cli.loops_report_not_written_loop_report", trouble=trouble), file=sys.stderr)
+        print(phrase("cli.loop_report_not_written", trouble=trouble), file=sys.stderr)
 
 
 def _variant_lineage_line(each: Variant) -> str:
     why = f": {each.reason} ({', '.join(each.edits)})" if each.edits else ""
-    made = f" from {each.parent}{why}" if each.parent else f" (base){why}"
-    return f"{paint_text(each.name, 'bold')}, round {each.round}{made}"
+    code = "cli.round_of_variant" if each.parent else "cli.round_of_base"
+    return f"{paint_text(each.name, 'bold')}, {phrase(code, round=each.round, parent=each.parent)}{why}"
 
 
 def _next_round_lines(desk: CampaignHandle, made: PreparedRound, *, taken: bool) -> Iterator[str]:
     found = made.found
     if found.stopped:
-        yield phrase("cli.no_round", round=found.round, stopped=found.stopped)
+        yield phrase("cli.no_further_round", round=found.round, reason=found.stopped)
         return
-    yield paint_text(f"round {found.round}: {phrase('count.variant', n=len(made.variants))}", "bold")
+    yield paint_text(phrase("cli.variants_of_round", round=found.round, n=len(made.variants)), "bold")
     for each in made.variants:
-        yield f"  {each.name} from {each.parent}: {each.reason} ({', '.join(each.edits)})"
+        edits = ", ".join(each.edits)
+        origin = phrase("cli.variant_from_with_edits", parent=each.parent, reason=each.reason, edits=edits)
+        yield f"  {each.name} {origin}"
         yield from (f"    {note}" for note in each.notes)
     listed = os.path.relpath(desk.root / LOOP_FOLDER / f"round-{found.round}.txt")
-    more = phrase("cli.they_start_next_up") if taken else phrase("cli.nothing_started_runs", command=made.command)
-    yield phrase("cli.configs_listed", listed=listed, more=more)
+    more = phrase("cli.they_start_with_next_up") if taken else phrase("cli.nothing_started", command=made.command)
+    yield join_phrases("; ", (phrase("cli.configs_listed", path=listed), more))

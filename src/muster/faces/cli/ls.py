@@ -17,6 +17,16 @@ from muster.faces.cli.common.terminal_output import display_width, pad_name, pai
 from muster.text.phrases import phrase
 
 app = typer.Typer(add_completion=False)
+STATE_WORDS = {
+    "complete": "cli.campaign_is_complete",
+    "stopped": "cli.campaign_is_stopped",
+    "finishing": "cli.campaign_is_finishing",
+    "running": "cli.campaign_is_running",
+    "held": "cli.campaign_is_held",
+    "down": "cli.campaign_is_down",
+    "gone": "cli.campaign_is_gone",
+    "unread": "cli.campaign_is_unread",
+}
 LIST_COLOURS = {"complete": "green", "stopped": "red", "unread": "red", "gone": "yellow", "held": "yellow"}
 
 
@@ -38,28 +48,32 @@ def ls_command(
         if as_json_:
             print_json({"muster": 1, "forgotten": {"id": dropped.id, "path": dropped.path}})
         else:
-            print(phrase("cli.forgotten_up_there_enters_again", path=dropped.path))
+            print(phrase("cli.campaign_forgotten", path=dropped.path))
         return 0
     found = list_campaigns()
     if as_json_:
         print_json({"muster": 1, "campaigns": [listed_campaign_as_json(each) for each in found]})
     elif not found:
-        print(phrase("cli.no_campaign_yet_up_enters_campaign"))
+        print(phrase("cli.no_campaign_listed"))
     else:
         widest = max(display_width(each.path) for each in found)
         for each in found:
-            state = paint_text(f"{each.state:<9}", LIST_COLOURS.get(each.state, ""))
+            state = paint_text(pad_name(_say_state(each.state), 9), LIST_COLOURS.get(each.state, ""))
             print(f"{pad_name(each.path, widest)}  {state}  {_format_list_rest(each)}".rstrip())
     return 0
 
 
+def _say_state(state: str) -> str:
+    return phrase(STATE_WORDS[state]) if state in STATE_WORDS else state
+
+
 def _format_list_rest(each: ListedCampaign) -> str:
     if each.state == "gone":
-        return phrase("cli.deleted_moved_any_up_there_enters", name=each.name)
+        return phrase("cli.campaign_gone", campaign=each.name)
     if each.status is None:
-        return phrase("cli.cant_read", why=each.why)
-    done = f"{each.status.counts['DONE']} of {len(each.status.cells)}"
+        return phrase("cli.campaign_cant_be_read", reason=each.why)
+    done = phrase("cli.count_of", count=each.status.counts["DONE"], total=len(each.status.cells))
     dead = not each.status.controller.alive and each.state in ("running", "finishing")
-    notes = [phrase("cli.no_controller_up_goes")] if dead else []
-    notes += [phrase("cli.renamed", before=each.before)] if each.before else []
+    notes = [phrase("cli.no_controller_up_goes_on")] if dead else []
+    notes += [phrase("cli.campaign_renamed", before=each.before)] if each.before else []
     return "  ".join([done, each.name, *([each.verdict] if each.verdict else []), *notes])

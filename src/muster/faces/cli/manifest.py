@@ -23,13 +23,13 @@ app = typer.Typer(add_completion=False)
 MUCH_TO_HASH = 1 << 28  # bytes that take longer to read than a person waits without a word
 SHORT_HASH = 12  # of a hash, for people; the JSON has it whole
 KIND_TITLES = {
-    "state": "State",
-    "attempt": "Attempts: their facts and logs",
-    "output": "Outputs of attempts",
-    "artifact": "Further files of attempts",
-    "adopted": "Outputs of adopted runs",
-    "report": "Reports",
-    "lease": "Slot leases, shared by all campaigns of this machine",
+    "state": "cli.title_state",
+    "attempt": "cli.title_attempt_files",
+    "output": "cli.title_outputs",
+    "artifact": "cli.title_artifacts",
+    "adopted": "cli.title_adopted_outputs",
+    "report": "cli.title_reports",
+    "lease": "cli.title_leases",
 }
 
 
@@ -54,7 +54,7 @@ def manifest_command(
         print_json(rows)
         return 0
     for kind, group in groupby(entries, key=lambda entry: entry.kind):
-        _print_file_group(KIND_TITLES[kind], list(group), hashes)
+        _print_file_group(phrase(KIND_TITLES[kind]), list(group), hashes)
     print(f"{phrase('count.file', n=len(entries))}, {format_file_size(sum(entry.bytes for entry in entries))}")
     return 0
 
@@ -88,7 +88,7 @@ def _hash_progress_bar() -> Iterator[HashProgress]:
             console = rich_console(sys.stderr)
             drawn = Bar(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             bar = stack.enter_context(drawn)
-            row = bar.add_task(f"hashing {phrase('count.file', n=files)}", total=amount)
+            row = bar.add_task(phrase("cli.hashing_files", n=files), total=amount)
             return lambda count: bar.advance(row, count)
 
         yield begin

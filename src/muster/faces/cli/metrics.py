@@ -27,7 +27,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
 from muster.model.errors import UsageError
 from muster.text.durations import format_calendar_duration
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)
@@ -63,7 +63,9 @@ def metrics_command(
 ) -> int:
     """First, last, best, delta, % and mean of each key, from whatever the run wrote. A folder needs no campaign."""
     if not targets and not wandb_online:
-        raise UsageError(phrase("cli.which_run"), hint=phrase("cli.example_metrics_outputs_train"))
+        raise UsageError(
+            phrase("cli.name_a_run"), hint=phrase("cli.for_example", command="muster metrics outputs/train")
+        )
     keys = WantedKeys(tuple(key or ()))
     asked: list[MetricsTarget] = (
         [(wandb_online, partial(measure_online_runs, wandb_online, keys))] if wandb_online else []
@@ -96,13 +98,14 @@ def _print_run_metrics(block: RunMetrics, now: float, *, clocks: bool) -> None:
     table = metric_table_rows(block, clocks=clocks)
     if not table:
         if block.sources and not block.others:
-            print(phrase("cli.no_values_yet"))
+            print("  " + phrase("cli.no_values_yet"))
         return
     _print_metric_table([METRIC_COLUMNS, *table])
-    ended = phrase("cli.ended_exit_code", code=block.ended.code) if block.ended else ""
     seconds = value_age_s(block, now)
     if seconds is not None:
-        print(phrase("cli.last_value_old", calendar_duration=format_calendar_duration(seconds), ended=ended))
+        age = [phrase("cli.last_value_age", age=format_calendar_duration(seconds))]
+        age += [phrase("cli.run_ended_with", code=block.ended.code)] if block.ended else []
+        print("  " + join_phrases("; ", age))
 
 
 def _print_metric_table(table: Sequence[tuple[str, ...]]) -> None:

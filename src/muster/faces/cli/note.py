@@ -10,7 +10,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.verbs.choose_cells import require_reason
 from muster.app.campaign.verbs.write_note import read_evidence_line, write_note
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -28,10 +28,11 @@ def note_command(
     ] = None,
 ) -> int:
     """Writes a finding down, with its evidence. It goes into the record."""
-    said = require_reason(text, phrase("cli.note"))
+    said = require_reason(text, phrase("cli.the_note"))
     folder = folder_of_context(ctx)
     pointed = read_evidence_line(evidence, folder) if evidence is not None else None
     cells = write_note(CampaignHandle.open_to_act(folder), said, cell, pointed)
-    about = f" about {', '.join(cells)}" if cells else ""
-    print(f"noted{about}" + (phrase("cli.line", line=pointed["line"], file=pointed["file"]) if pointed else ""))
+    noted = [phrase("cli.noted_about", cells=", ".join(cells)) if cells else phrase("cli.noted")]
+    noted += [phrase("cli.with_line", line=pointed["line"], file=pointed["file"])] if pointed else []
+    print(join_phrases(", ", noted))
     return 0

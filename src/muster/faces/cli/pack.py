@@ -55,25 +55,19 @@ def pack_command(
     print(
         phrase(
             "cli.packed",
-            file=found.file,
-            count=phrase("count.file", n=len(manifest.files)),
-            file_size=format_file_size(manifest.size),
-            file_size2=format_file_size(found.size),
+            pack=found.file,
+            files=phrase("count.file", n=len(manifest.files)),
+            size=format_file_size(manifest.size),
+            packed_size=format_file_size(found.size),
         )
     )
     if manifest.outside:
         files = phrase("count.file", n=manifest.outside)
-        print(phrase("cli.from_outside_campaigns_folder_outside", files=files))
+        print(f"  {phrase('cli.packed_from_outside', files=files)}")
     if found.checkpoints:
-        print(f"  with {phrase('count.checkpoint', n=found.checkpoints)}")
+        print(f"  {phrase('cli.packed_with_checkpoints', n=found.checkpoints)}")
     if manifest.left_out:
         names = join_few_names(manifest.left_out, MOST_NAMED)
-        print(
-            phrase(
-                "cli.without_whose_recorded_hashes_vouch",
-                count=phrase("count.checkpoint", n=len(manifest.left_out)),
-                names=names,
-            )
-        )
-    print(phrase("cli.unpacked", command_from_here=command_from_here(Path(), "unpack", found.file)))
+        print(f"  {phrase('cli.packed_without_checkpoints', n=len(manifest.left_out), cells=names)}")
+    print(phrase("cli.unpacked_by", command=command_from_here(Path(), "unpack", found.file)))
     return 0

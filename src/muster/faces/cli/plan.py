@@ -14,7 +14,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.status_view import format_grids, format_legend
 from muster.faces.cli.common.terminal_output import format_change_lines, paint_text, print_json
 from muster.files.campaign_ownership import find_readable_root
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import end_with_full_stop, format_duration
 
 app = typer.Typer(add_completion=False)
@@ -46,9 +46,9 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     done = status.counts["DONE"]
     yield paint_text(
         phrase(
-            "cli.declared_done",
-            name=status.state.campaign.name,
-            count=phrase("count.cell", n=len(status.cells)),
+            "cli.cells_declared",
+            campaign=status.state.campaign.name,
+            cells=phrase("count.cell", n=len(status.cells)),
             done=done,
         ),
         "bold",
@@ -59,36 +59,27 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
     yield ""
     yield from _format_file_changes(found)
     later = [other for other in seen.others if other.later]
-    follows = "follows" if len(later) == 1 else "follow"
-    more = phrase("cli.more_when_what_they_need_done", later=len(later), follows=follows) if later else ""
-    yield paint_text(
-        phrase(
-            "cli.would_run_now",
-            would_run=len(seen.would_run),
-            count=phrase("count.cell", n=len(status.cells)),
-            more=more,
-        ),
-        "bold",
-    )
+    cells = phrase("count.cell", n=len(status.cells))
+    would_run = [phrase("cli.would_run_now", count=len(seen.would_run), cells=cells)]
+    would_run += [phrase("cli.cells_follow_later", n=len(later))] if later else []
+    yield paint_text(join_phrases("; ", would_run), "bold")
     for item in seen.would_run[:MOST_LISTED]:
         yield f"  {item.position:>3}. {item.cell}: {item.why}"
     if len(seen.would_run) > MOST_LISTED:
-        yield phrase("cli.more_plan_json_them_all", would_run=len(seen.would_run) - MOST_LISTED)
+        yield "  " + phrase("cli.more_in_plan_json", count=len(seen.would_run) - MOST_LISTED)
     for other in later[:MOST_LISTED]:
-        yield f"    then {other.cell}: {other.reason}"
+        yield f"    {phrase('cli.then_runs', cell=other.cell, reason=other.reason)}"
     if len(later) > MOST_LISTED:
-        yield phrase("cli.more_2", later=len(later) - MOST_LISTED)
+        yield "    " + phrase("cli.and_more", count=len(later) - MOST_LISTED)
     yield from _format_left_out(found)
     if seen.would_run and describe_unknown_runs(status.cells):
-        told = phrase("cli.up_starts_nothing_while_such_run_lives")
-        yield paint_text(phrase("cli.up_only_axis_value_starts_other_cells", told=told), "red")
+        yield paint_text(phrase("cli.unknown_run_keeps_up_from_starting"), "red")
     if found.mistakes:
-        told = f"{phrase('count.mistake', n=found.mistakes)} that {'keeps' if found.mistakes == 1 else 'keep'}"
-        yield paint_text(phrase("cli.check_finds_up_from_starting_any", told=told), "red")
+        yield paint_text(phrase("cli.mistakes_keep_up_from_starting", n=found.mistakes), "red")
     loop = status.state.campaign.loop
     if loop and loop.rounds > 1:
-        yield phrase("cli.rounds_most_what_each_further_one_runs", rounds=loop.rounds)
-    yield f"expected: {_format_estimate(found)}"
+        yield phrase("cli.rounds_at_most", rounds=loop.rounds)
+    yield phrase("cli.expected", estimate=_format_estimate(found))
     if found.status.spending:
         from muster.faces.cli.common.money_line import money_line
 
@@ -100,36 +91,39 @@ def _format_left_out(found: PlanPreview) -> Iterator[str]:
     verdicts = {cell.record.cell.id: cell for cell in found.status.cells}
     left = [other for other in found.outlook.others if not other.later and other.verdict != "DONE"]
     if left:
-        yield phrase("cli.would_not_run", left=len(left))
+        yield phrase("cli.would_not_run", count=len(left))
     for other in left[:MOST_LISTED]:
         now = verdicts[other.cell]
-        yield f"  {now.verdict.state} {other.cell}: {end_with_full_stop(now.verdict.reason)} Next: {now.next}"
+        said = phrase("cli.and_next", said=end_with_full_stop(now.verdict.reason), next=now.next)
+        yield f"  {now.verdict.state} {other.cell}: {said}"
     if len(left) > MOST_LISTED:
-        yield phrase("cli.more", left=len(left) - MOST_LISTED)
+        yield "  " + phrase("cli.and_more", count=len(left) - MOST_LISTED)
 
 
 def _format_file_changes(found: PlanPreview) -> Iterator[str]:
     what = found.changes
     if not what:
         return
-    yield phrase("cli.up_would_take_what_changed_since_last")
+    yield phrase("cli.up_would_take_in")
     yield from (f"  {line}" for line in format_change_lines(what))
     if what.code_changed:
-        yield phrase("cli.code_changed")
+        yield "  " + phrase("cli.code_changed")
     yield ""
 
 
 def _format_estimate(found: PlanPreview) -> str:
     expected = found.estimate
     if expected.slot_seconds is None or expected.wall_seconds is None:
-        return f"unknown: {expected.basis}"
+        return phrase("cli.no_estimate", reason=expected.basis)
     if not expected.cells:
         return expected.basis
-    price = f", {_format_price(found)}" if expected.money is not None else ""
-    clock = f"{format_duration(expected.wall_seconds)} on {phrase('count.slot', n=found.slots)}"
-    return phrase(
-        "cli.slot_time", clock=clock, duration=format_duration(expected.slot_seconds), price=price, basis=expected.basis
-    )
+    clock = format_duration(expected.wall_seconds)
+    said = [
+        phrase("cli.time_on_slots", duration=clock, slots=phrase("count.slot", n=found.slots)),
+        phrase("cli.slot_time", duration=format_duration(expected.slot_seconds)),
+        *([_format_price(found)] if expected.money is not None else []),
+    ]
+    return join_phrases("", (join_phrases(", ", said), " (", expected.basis, ")"))
 
 
 def _format_price(found: PlanPreview) -> str:
@@ -137,5 +131,5 @@ def _format_price(found: PlanPreview) -> str:
     money, expected = found.status.state.campaign.money, found.estimate
     currency = money.currency if money else ""
     low, high = expected.money_range or (0.0, 0.0)
-    between = f" ({low:.2f} to {high:.2f})" if high > low else ""
-    return f"{expected.money or 0.0:.2f} {currency}{between}"
+    price = f"{expected.money or 0.0:.2f} {currency}"
+    return phrase("cli.price_between", price=price, low=low, high=high) if high > low else price

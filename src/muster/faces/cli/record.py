@@ -16,7 +16,7 @@ from muster.app.record.record_markdown import record_markdown
 from muster.app.record.write_record import gather_record_sources, record_destination
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
 
@@ -51,10 +51,8 @@ def record_command(
     elif file is None:
         sys.stdout.write(text)
     else:
-        left = phrase("cli.not_done_each_reason", count=phrase("count.cell", n=facts.missing)) if facts.missing else ""
-        print(
-            phrase(
-                "cli.wrote_done", file=file, done=facts.done, count=phrase("count.cell", n=facts.declared), left=left
-            )
-        )
+        cells = phrase("count.cell", n=facts.declared)
+        wrote = [phrase("cli.record_written", path=file, done=facts.done, cells=cells)]
+        wrote += [phrase("cli.cells_not_done", n=facts.missing)] if facts.missing else []
+        print(join_phrases("; ", wrote))
     return 0

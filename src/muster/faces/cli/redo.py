@@ -13,7 +13,7 @@ from muster.app.campaign.verbs.retry_cells import RestartedCell
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json, print_notice, print_refusals
 from muster.model.errors import UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 app = typer.Typer(add_completion=False)
@@ -38,7 +38,7 @@ def redo_command(
     """
     reason = require_reason(because)
     if bool(cells) == outdated_:
-        raise UsageError(phrase("cli.name_cells_say_outdated"), hint="muster redo 'train/*/2' --because TEXT")
+        raise UsageError(phrase("cli.name_cells_or_outdated"), hint="muster redo 'train/*/2' --because TEXT")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     done = redo_cells(desk, cells or [], reason, print_notice, outdated=outdated_)
     if as_json_:
@@ -49,22 +49,22 @@ def redo_command(
 
 
 def _print_redo(done: RedoResult) -> None:
-    print_refusals(done.refused, "redone")
+    print_refusals(done.refused, "cli.not_redone")
     for each in done.redone:
         if each.cell not in done.followers:
             print(f"{each.cell}: {_format_redone_cell(each)}")
     if done.followers:
         count, names = phrase("count.cell", n=len(done.followers)), join_few_names(done.followers)
-        print(phrase("cli.run_again_them_because_they_rest_them", count=count, names=names))
+        print(phrase("cli.followers_run_again", count=count, cells=names))
     if done.overwritten:
         names = join_few_names(done.overwritten)
-        print(phrase("cli.what_they_left_may_overwritten_they", names=names))
+        print(phrase("cli.outputs_may_be_overwritten", cells=names))
     if not done.redone and not done.refused:
-        print(phrase("cli.nothing_do_no_done_cell_another"))
+        print(phrase("cli.nothing_to_redo"))
 
 
 def _format_redone_cell(each: RestartedCell) -> str:
-    old = phrase("cli.attempt_superseded", tried=each.tried)
+    old = phrase("cli.attempt_superseded", attempt=each.tried)
     if each.attempt:
-        return phrase("cli.attempt_3", old=old, attempt=each.attempt, state=each.state)
-    return "; ".join(filter(None, (old, each.reason, each.next)))
+        return join_phrases("; ", (old, phrase("cli.new_attempt", attempt=each.attempt, state=each.state)))
+    return join_phrases("; ", filter(None, (old, each.reason, each.next)))

@@ -23,11 +23,11 @@ def release_command(
     """Ends a hold: the campaign goes on as it was before."""
     found = release_campaign(CampaignHandle.open_to_act(folder_of_context(ctx)), because, print_notice)
     if found.state.intent.kind == "down":
-        print(phrase("cli.released_campaign_down_before_hold_up"))
+        print(phrase("cli.released_but_down"))
     elif found.complete:
-        print(phrase("cli.released_campaign_complete"))
+        print(phrase("cli.released_and_complete"))
     elif found.going_on:
-        print(phrase("cli.released_goes"))
+        print(phrase("cli.released_goes_on"))
     else:
-        print(phrase("cli.released_nothing_may_start_now_status"))
+        print(phrase("cli.released_nothing_starts"))
     return 0

@@ -32,9 +32,9 @@ def rename_command(
     """
     old, sign, new = names.partition("=")
     if old and old == new:
-        raise UsageError(phrase("cli.name_nothing_changed", old=old), hint=f"muster rename {axis} {old}=NEW")
+        raise UsageError(phrase("cli.has_that_name", name=old), hint=f"muster rename {axis} {old}=NEW")
     if not sign or not old or not new:
-        raise UsageError(phrase("cli.not_old_new", names=names), hint=f"muster rename {axis} large=big")
+        raise UsageError(phrase("cli.not_old_equals_new", text=names), hint=f"muster rename {axis} large=big")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     done = rename_axis_value(desk, axis, old, new, " ".join(because.split()))
     if as_json_:
@@ -45,25 +45,20 @@ def rename_command(
 
 
 def _print_rename(done: RenameResult) -> None:
-    what = phrase("cli.now", axis=done.axis, old=done.old, new=done.new)
+    what = phrase("cli.value_renamed", axis=done.axis, old=done.old, new=done.new)
     if done.already:
-        print(
-            phrase("cli.renamed_before", what=what) + (phrase("cli.campaign_yaml_new_name_now") if done.edited else "")
-        )
+        print(phrase("cli.renamed_before_file_edited" if done.edited else "cli.renamed_before", renamed=what))
         return
-    keep = "keeps" if len(done.cells) == 1 else "keep"
-    print(
-        phrase(
-            "cli.what_done",
-            what=what,
-            count=phrase("count.cell", n=len(done.cells)),
-            keep=keep,
-            few_names=join_few_names(list(done.cells)),
-        )
-    )
-    print(
-        phrase("cli.campaign_yaml_new_name") + ("" if done.edited else " already") + phrase("cli.reports_old_one_stale")
-    )
+    cells = join_few_names(list(done.cells))
+    print(phrase("cli.cells_keep_what_is_done", renamed=what, n=len(done.cells), cells=cells))
+    print(phrase("cli.file_has_new_name" if done.edited else "cli.file_had_new_name"))
     if done.passed_by:
-        runs = phrase("cli.later_runs_given_command", passed_by=", ".join(done.passed_by), new=done.new, axis=done.axis)
-        print(phrase("cli.see_they_do_what_they_did", runs=runs, old=done.old))
+        print(
+            phrase(
+                "cli.later_runs_get_new_name",
+                jobs=", ".join(done.passed_by),
+                axis=done.axis,
+                old=done.old,
+                new=done.new,
+            )
+        )

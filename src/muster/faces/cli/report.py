@@ -18,15 +18,15 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import command_from_here, paint_text, print_json, show_progress_bar
 from muster.stats.red_flags import RedFlag
 from muster.text.catalogue import load_catalogue
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
 VERDICT_COLOURS = {"RECOMMEND": "green", "EQUIVALENT": "cyan", "KEEP_BASELINE": "cyan", "INVALID": "red"}
 MOST_MISSING_NAMED = 12
 INCOMPLETE_EXIT_CODE = 3
 WAYS_BY_STATE = {  # to what is missing, by its state; what was excluded or given up has a sentence of its own
-    "PENDING": "`muster up` runs what is missing",
-    "DEAD": "`muster why CELL` says what a dead one needs",
+    "PENDING": "cli.up_runs_what_is_missing",
+    "DEAD": "cli.why_says_what_dead_needs",
 }
 
 
@@ -70,28 +70,27 @@ def format_report_lines(made: PublishedReport, root: Path, folder: Path) -> Iter
     for flag in sort_flags_by_level(analysis.flags):
         yield f"  {format_flag_line(flag, facts.language)}"
     if not facts.missing and any(flag.acceptable for flag in analysis.errors):
-        yield phrase("cli.looked_into_sound_flag_accept_code")
+        yield "  " + phrase("cli.flag_can_be_accepted")
     if made.kept is None:
         yield from (each.text for each in statements_of_losses(analysis, load_catalogue("report", facts.language)))
-        ways = "".join(
-            f"{way}, " for state, way in WAYS_BY_STATE.items() if any(each.state == state for each in facts.missing)
-        )
-        yield phrase("cli.nothing_written_report_partial_stamps", ways=ways)
+        ways = [
+            phrase(code) for state, code in WAYS_BY_STATE.items() if any(each.state == state for each in facts.missing)
+        ]
+        ways = [*ways, phrase("cli.report_partial_stamps_all")]
+        yield join_phrases("; ", (phrase("cli.nothing_written"), join_phrases(", ", ways)))
         return
     yield ""
-    yield phrase("cli.each_stamp", count=phrase("count.file", n=len(made.kept.written)), root=root)
+    yield phrase("cli.files_stamped", n=len(made.kept.written), folder=root)
     yield from (f"  {path}" for path in _group_paths_by_suffix(made.kept.written))
-    yield from (phrase("cli.removed_earlier_reports", path=path) for path in made.kept.removed)
-    yield from (phrase("cli.left_alone_changed_somebody", path=path) for path in made.kept.left)
+    yield from ("  " + phrase("cli.file_removed", path=path) for path in made.kept.removed)
+    yield from ("  " + phrase("cli.file_left_alone", path=path) for path in made.kept.left)
     if made.documents:
-        yield from (phrase("cli.numbers_updated", path=path) for path in made.documents.updated)
+        yield from ("  " + phrase("cli.numbers_updated", path=path) for path in made.documents.updated)
         for path in made.documents.unbound:
-            yield phrase(
-                "cli.not_bound_left_alone",
-                path=path,
-                command_from_here=command_from_here(folder, "docs bind", root / path),
-            )
-        yield from (f"  {paint_text('not updated', 'yellow')}: {path}: {why}" for path, why in made.documents.refused)
+            binds = command_from_here(folder, "docs bind", root / path)
+            yield "  " + phrase("cli.document_not_bound", path=path, command=binds)
+        label = paint_text(phrase("cli.not_updated"), "yellow")
+        yield from (f"  {label}: {path}: {why}" for path, why in made.documents.refused)
 
 
 def format_flag_line(flag: RedFlag, language: str) -> str:
@@ -103,11 +102,11 @@ def format_flag_line(flag: RedFlag, language: str) -> str:
 
 
 def _format_missing_cells(missing: Sequence[MissingCell]) -> Iterator[str]:
-    yield f"{phrase('count.cell', n=len(missing))} missing:"
+    yield phrase("cli.cells_missing", n=len(missing))
     for each in missing[:MOST_MISSING_NAMED]:
         yield f"  {each.state:<8} {each.cell}: {each.reason}"
     if len(missing) > MOST_MISSING_NAMED:
-        yield phrase("cli.more_status_names_them_all", missing=len(missing) - MOST_MISSING_NAMED)
+        yield "  " + phrase("cli.more_in_status", count=len(missing) - MOST_MISSING_NAMED)
 
 
 def _group_paths_by_suffix(paths: Sequence[str]) -> Iterator[str]:

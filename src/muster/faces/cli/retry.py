@@ -28,10 +28,10 @@ def retry_command(
     """
     reason = require_reason(because)
     done = retry_cells(CampaignHandle.open_to_act(folder_of_context(ctx)), cells, reason, print_notice)
-    print_refusals(done.refused, "retried")
+    print_refusals(done.refused, "cli.not_retried")
     for each in done.retried:
         if each.attempt:
-            print(phrase("cli.retried_attempt", cell=each.cell, attempt=each.attempt, state=each.state))
+            print(phrase("cli.cell_retried", cell=each.cell, attempt=each.attempt, state=each.state))
         else:
-            print(phrase("cli.retried", cell=each.cell, next=each.next))
+            print(phrase("cli.cell_to_be_retried", cell=each.cell, next=each.next))
     return 1 if done.refused else 0

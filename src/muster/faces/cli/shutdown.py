@@ -45,11 +45,11 @@ def shutdown_command(
     Exit code: 0 done, recorded, or (--dry-run) nothing stands against it; 3 refused or cancelled; 1 the command failed.
     """
     if sum((when_done, dry_run, cancel)) > 1:
-        raise UsageError(phrase("cli.when_done_dry_run_cancel_exclude_each"), hint=phrase("cli.choose_one"))
+        raise UsageError(phrase("cli.shutdown_options_exclude"), hint=phrase("cli.choose_one_of_them"))
     left = None if countdown is None else parse_duration(countdown, "--countdown")
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     if not (dry_run or cancel):
-        refuse_unless_started_here(desk.state, phrase("cli.powered_off"))
+        refuse_unless_started_here(desk.state, phrase("cli.is_powered_off"))
     if cancel:
         return _print_cancelled_shutdown(desk, as_json_)
     if when_done:
@@ -62,7 +62,7 @@ def shutdown_command(
     except KeyboardInterrupt:
         shutting.drop()
         if not as_json_:
-            print(phrase("cli.cancelled_machine_stays_2"))
+            print("\n" + phrase("cli.shutdown_cancelled"))
         raise
 
 
@@ -71,9 +71,9 @@ def _print_cancelled_shutdown(desk: CampaignHandle, as_json_: bool) -> int:
     if as_json_:
         print_json(shutdown_as_json(desk, "cancelled"))
     elif wanted:
-        print(phrase("cli.cancelled_machine_stays_until_shutdown"))
+        print(phrase("cli.shutdown_cancelled_until"))
     else:
-        print(phrase("cli.nothing_wished_shutdown_somebody"))
+        print(phrase("cli.no_shutdown_wished"))
     return 0
 
 
@@ -82,10 +82,10 @@ def _print_shutdown_wish(desk: CampaignHandle, left: float | None, as_json_: boo
     if as_json_:
         print_json(shutdown_as_json(desk, "wished"))
         return 0
-    print(phrase("cli.recorded_when_all_done_machine_powered", command=wish.command))
+    print(phrase("cli.shutdown_recorded", command=wish.command))
     if wish.intent != "running":
-        print(phrase("cli.campaign_nothing_happens_before_goes", intent=wish.intent))
-    print(phrase("cli.shutdown_cancel_takes_back_shutdown"))
+        print(phrase("cli.shutdown_waits_for_campaign", state=wish.intent))
+    print(phrase("cli.shutdown_can_be_cancelled"))
     return 0
 
 
@@ -93,9 +93,9 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
     code = 0 if told.ok else REFUSED_EXIT_CODE
     if told.what == "failed":
         raise MusterError(
-            phrase("cli.machine_could_not_powered_off", reasons=told.reasons[0]),
+            phrase("cli.machine_not_powered_off", reason=told.reasons[0]),
             where=str(shutting.desk.state / "finish" / "shutdown.log"),
-            hint=phrase("cli.container_only_host_can_name_command"),
+            hint=phrase("cli.host_powers_container_off"),
         )
     if as_json_:
         print_json(shutdown_as_json(shutting.desk, told.what, told))
@@ -103,21 +103,19 @@ def _print_shutdown(told: ShutdownResult, shutting: ShutdownRun, as_json_: bool)
     if told.what == "refused":
         print(
             paint_text(
-                phrase(
-                    "cli.not_now_reason_against", reasons=len(told.reasons), value="s" if len(told.reasons) != 1 else ""
-                ),
+                phrase("cli.reasons_against_shutdown", n=len(told.reasons)),
                 "yellow",
             )
         )
         for reason in told.reasons:
             print(f"  {reason}")
     elif told.what == "would shut down":
-        print(phrase("cli.nothing_stands_against_now_would_shut", command=told.command))
+        print(phrase("cli.would_shut_down", command=told.command))
         for other in told.others:
-            print(f"  ignored: {other}")
-        print(phrase("cli.after_second_look_60_s_later_countdown"))
+            print(f"  {phrase('cli.ignored', text=other)}")
+        print(phrase("cli.nothing_was_done_in_dry_run"))
     else:
-        print(phrase("cli.powering_off") if told.what == "shut down" else phrase("cli.cancelled_machine_stays"))
+        print(phrase("cli.powering_off_now") if told.what == "shut down" else phrase("cli.shutdown_cancelled"))
     return code
 
 
@@ -128,13 +126,9 @@ class CountdownLine:
         self._part = ""
 
     def __call__(self, part: str, left_s: float) -> None:
-        text = phrase(
-            "cli.nothing_stands_against_second_look", calendar_duration=format_calendar_duration(math.ceil(left_s))
-        )
+        text = phrase("cli.second_look_in", duration=format_calendar_duration(math.ceil(left_s)))
         if part == "counting down":
-            text = phrase(
-                "cli.powering_off_ctrl_c_shutdown_cancel", calendar_duration=format_calendar_duration(math.ceil(left_s))
-            )
+            text = phrase("cli.powering_off_in", duration=format_calendar_duration(math.ceil(left_s)))
         if sys.stdout.isatty():
             sys.stdout.write(f"{clear_line()}{text}")
             sys.stdout.flush()

@@ -13,7 +13,7 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
 from muster.model.attempt import Attempt
 from muster.text.durations import format_calendar_duration, parse_duration
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4
@@ -39,14 +39,14 @@ def stop_command(
     desk = CampaignHandle.open_to_act(folder_of_context(ctx))
     request = request_stop(desk, cells or [], because, print_notice)
     if request.meant_nothing:
-        print(phrase("cli.nothing_runs"))
+        print(phrase("cli.nothing_of_it_runs"))
         return 0
-    print_refusals(request.refused, "stopped")
+    print_refusals(request.refused, "cli.not_stopped")
     code = 1 if request.refused else 0
     if not wait:
         request.waiter.ensure_controller()
         for attempt in request.attempts:
-            print(phrase("cli.stop_requested_2", cell=attempt.cell))
+            print(phrase("cli.cell_stop_requested", cell=attempt.cell))
         return code
     stopped = await_stop(request.waiter, request.attempts, limit)
     print_stopped(stopped, limit)
@@ -56,10 +56,10 @@ def stop_command(
 def print_stopped(stopped: Sequence[StoppedAttempt], limit: float) -> None:
     for each in stopped:
         if each.lives:
-            waited = phrase("cli.still_alive_after", calendar_duration=format_calendar_duration(limit))
-            print(phrase("cli.request_stands_why_shows", cell=each.attempt.cell, waited=waited))
+            waited = format_calendar_duration(limit)
+            print(phrase("cli.cell_still_alive", cell=each.attempt.cell, duration=waited))
         else:
-            print(f"{each.attempt.cell}: {_format_end(each.attempt)}")
+            print(join_phrases(": ", (each.attempt.cell, _format_end(each.attempt))))
 
 
 def _format_end(attempt: Attempt) -> str:
@@ -67,8 +67,11 @@ def _format_end(attempt: Attempt) -> str:
     if outcome is None:
         return phrase("cli.stop_requested")
     if outcome.cause is None:
-        return phrase("cli.ended_2", verdict=outcome.verdict, reason=outcome.reason)
-    took = f" after {format_calendar_duration(outcome.duration_s)}" if outcome.duration_s is not None else ""
+        return phrase("cli.had_ended_as", state=outcome.verdict, reason=outcome.reason)
+    took = None if outcome.duration_s is None else format_calendar_duration(outcome.duration_s)
     if outcome.cause.kind == "user_stop":
-        return f"stopped{took}"
-    return phrase("cli.ended", took=took, verdict=outcome.verdict, cause=outcome.cause, reason=outcome.reason)
+        return phrase("cli.cell_stopped") if took is None else phrase("cli.cell_stopped_after", duration=took)
+    state = f"{outcome.verdict}({outcome.cause})"
+    if took is None:
+        return phrase("cli.had_ended_as", state=state, reason=outcome.reason)
+    return phrase("cli.had_ended_after", duration=took, state=state, reason=outcome.reason)

@@ -41,18 +41,16 @@ def unpack_command(
         print_json({"folder": str(found.folder), **pack_contents_as_json(found.manifest)})
         return 0
     manifest = found.manifest
-    count = phrase("count.file", n=len(manifest.files))
     print(
         phrase(
-            "cli.campaign_each_manifest_says",
+            "cli.campaign_unpacked",
             folder=found.folder,
             campaign=manifest.campaign,
-            count=count,
-            file_size=format_file_size(manifest.size),
+            files=phrase("count.file", n=len(manifest.files)),
+            size=format_file_size(manifest.size),
         )
     )
-    print(phrase("cli.log_packed", at=manifest.log.at, version=manifest.version))
+    print(f"  {phrase('cli.log_of_pack', time=manifest.log.at, version=manifest.version)}")
     if manifest.left_out:
-        missing = phrase("count.checkpoint", n=len(manifest.left_out))
-        print(phrase("cli.not_pack_recorded_hash_vouches_each", missing=missing))
+        print(f"  {phrase('cli.checkpoints_not_in_pack', n=len(manifest.left_out))}")
     return 0

@@ -64,7 +64,7 @@ def up_command(
     if at_boot:
         install_boot_start(find_campaign_root(folder), yes=yes)
     elif yes:
-        raise UsageError(phrase("cli.yes_answers_question_at_boot_which_you"), where="--yes")
+        raise UsageError(phrase("cli.yes_needs_at_boot"), where="--yes")
     return run_campaign(folder, only or [], detach=detach, as_json_=as_json_)
 
 
@@ -102,23 +102,21 @@ def install_boot_start(root: Path, *, yes: bool) -> None:
     machine = installed_services().machine
     who, wanted = machine.boot_keeper(), machine.boot_entry(root)
     if who.installed(wanted):
-        print(phrase("cli.machine_looks_after_already", kind=who.kind), file=sys.stderr)
+        print(phrase("cli.boot_start_is_installed", kind=who.kind), file=sys.stderr)
         return
-    print(phrase("cli.machine_look_after_campaign", kind=who.kind, shown=who.shown(wanted)), file=sys.stderr)
-    if not yes and not (sys.stdin.isatty() and typer.confirm(phrase("cli.install"), err=True)):
-        raise UsageError(
-            phrase("cli.nothing_installed_nothing_started"), hint=phrase("cli.say_yes_install_leave_at_boot_out")
-        )
+    print(f"{phrase('cli.boot_start_would_install', kind=who.kind)}\n{who.shown(wanted)}", file=sys.stderr)
+    if not yes and not (sys.stdin.isatty() and typer.confirm(phrase("cli.install_it"), err=True)):
+        raise UsageError(phrase("cli.nothing_installed"), hint=phrase("cli.say_yes_to_install"))
     if more := who.install(wanted):
         print(more, file=sys.stderr)
-    print(phrase("cli.installed_up_no_at_boot_takes_back"), file=sys.stderr)
+    print(phrase("cli.boot_start_installed"), file=sys.stderr)
 
 
 def remove_boot_start(root: Path) -> int:
     machine = installed_services().machine
     wanted = machine.boot_entry(root)
     gone = [who.kind for who in machine.boot_keepers() if who.remove(wanted)]
-    print(phrase("cli.taken_back", gone=", ".join(gone)) if gone else phrase("cli.there_nothing_take_back"))
+    print(phrase("cli.taken_back", kinds=", ".join(gone)) if gone else phrase("cli.nothing_to_take_back"))
     return 0
 
 
@@ -130,7 +128,7 @@ def attach_until_end(desk: CampaignHandle, *, quiet: bool) -> Status:
         return show_campaign_progress(desk, quiet=quiet, before=before)
     except KeyboardInterrupt:
         if not quiet:
-            print(phrase("cli.detached_runs_their_controller_live_up"))
+            print("\n" + phrase("cli.detached"))
         return observe_campaign(desk)
 
 
@@ -139,8 +137,8 @@ def print_handed_over(desk: CampaignHandle, as_json_: bool) -> int:
     if as_json_:
         print_json(status_as_json(observe_campaign(desk)))
     else:
-        said = phrase("cli.handed_over_controller", pid=holder.pid) if holder else phrase("cli.there_nothing_hand_over")
-        print(phrase("cli.status_tells_truth_wait_waits", said=said))
+        said = phrase("cli.handed_over", pid=holder.pid) if holder else phrase("cli.nothing_to_hand_over")
+        print(phrase("cli.status_and_wait_tell", said=said))
     return 0
 
 
@@ -148,4 +146,4 @@ def print_changes(changes: DefinitionChanges) -> None:
     for line in format_change_lines(changes):
         print(line)
     if changes.code_changed:
-        print(phrase("cli.code_changed_since_campaign_last_taken"))
+        print(phrase("cli.code_changed_since_taken_in"))

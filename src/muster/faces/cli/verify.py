@@ -9,10 +9,11 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.report.verify_files import file_states_as_json, verify_with_commands
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.terminal_output import paint_text, print_json
-from muster.text.phrases import phrase
+from muster.faces.cli.common.terminal_output import pad_name, paint_text, print_json
+from muster.text.phrases import join_phrases, phrase
 
 app = typer.Typer(add_completion=False)
+FILE_STATES = {"fresh": "cli.file_fresh", "stale": "cli.file_stale", "broken": "cli.file_broken"}
 FILE_STATE_COLOURS = {"fresh": "green", "stale": "yellow", "broken": "red"}
 
 
@@ -27,24 +28,15 @@ def verify_command(
     if as_json_:
         print_json(file_states_as_json(found.files))
     elif not found.files:
-        print(phrase("cli.nothing_derived_yet_report_makes"))
+        print(phrase("cli.nothing_derived_yet"))
     else:
         for each in found.files:
             because = f"  {each.because}" if each.because else ""
-            print(f"{paint_text(f'{each.state:<6}', FILE_STATE_COLOURS[each.state])}  {each.path}{because}")
-        again = (
-            phrase("cli.made_anew", commands=", ".join(f"`{each}`" for each in found.commands))
-            if found.commands
-            else ""
-        )
-        good = len(found.files) - len(found.bad)
-        print(
-            phrase(
-                "cli.fresh_not",
-                count=phrase("count.file", n=len(found.files)),
-                good=good,
-                bad=len(found.bad),
-                again=again,
-            )
-        )
+            state = pad_name(phrase(FILE_STATES[each.state]), 6)
+            print(f"{paint_text(state, FILE_STATE_COLOURS[each.state])}  {each.path}{because}")
+        fresh, files = len(found.files) - len(found.bad), phrase("count.file", n=len(found.files))
+        said = [phrase("cli.files_fresh", files=files, fresh=fresh, bad=len(found.bad))]
+        if found.commands:
+            said.append(phrase("cli.made_anew_by", commands=", ".join(f"`{each}`" for each in found.commands)))
+        print(join_phrases("; ", said))
     return 1 if found.bad else 0

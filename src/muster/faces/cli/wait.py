@@ -37,12 +37,5 @@ def wait_command(
         print_json(status_as_json(last))
     elif last.going_on:
         settled = last.counts["DONE"] + last.counts["GIVEN_UP"]
-        print(
-            phrase(
-                "cli.still_going_settled",
-                settled=settled,
-                count=phrase("count.cell", n=len(last.cells)),
-                value="is" if settled == 1 else "are",
-            )
-        )
+        print(phrase("cli.some_cells_settled", settled=settled, cells=phrase("count.cell", n=len(last.cells))))
     return last.exit

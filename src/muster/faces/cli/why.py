@@ -23,16 +23,25 @@ from muster.app.overview.explain_cell import (
     explain_verdict,
     find_withdrawn_cells,
     read_log_tail,
+    reason_in_words,
 )
 from muster.engine.ports.store import LoggedDecision
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.status_view import state_mark
-from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
+from muster.faces.cli.common.status_view import confidence_in_words, state_mark
+from muster.faces.cli.common.terminal_output import (
+    format_evidence_table,
+    pad_label,
+    paint_text,
+    print_json,
+    print_notice,
+    section_title,
+)
 from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
+from muster.model.variant import Variant
 from muster.model.verdict import Evidence, SignalRhythm
 from muster.text.durations import format_calendar_duration
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.terminal_text import strip_terminal_sequences
 
 app = typer.Typer(add_completion=False)
@@ -81,104 +90,112 @@ def format_story_lines(told: CellStory, status: Status) -> Iterator[str]:
     cell, verdict = told.cell, told.cell.verdict
     kind = f"({verdict.kind})" if verdict.kind else ""
     name = paint_text(cell.record.cell.id, "bold")
-    yield f"{state_mark(verdict.state)} {name} is {verdict.state}{kind}, {verdict.confidence}: {verdict.reason}"
-    yield f"  {explain_verdict(verdict)}" + (phrase("cli.cause", cause=verdict.cause) if verdict.cause else "")
+    state, sure = f"{verdict.state}{kind}", confidence_in_words(verdict.confidence)
+    stands = phrase("cli.is_in_state", state=state, confidence=sure, reason=verdict.reason)
+    yield f"{state_mark(verdict.state)} {name} {stands}"
+    meaning = [explain_verdict(verdict)]
+    meaning += [phrase("cli.its_cause", cause=str(verdict.cause))] if verdict.cause else []
+    yield "  " + join_phrases(" ", meaning)
     yield from _format_naming(cell.record)
     if cell.since:
-        open_ = cell.record.open is not None
-        yield f"  {'began' if open_ else 'since'}  {_format_story_time(cell.since)}"
-    yield f"  next   {cell.next}"
+        label = phrase("cli.label_began" if cell.record.open else "cli.label_since")
+        yield f"  {pad_label(label, 7)}{_format_story_time(cell.since)}"
+    yield f"  {pad_label(phrase('cli.label_next'), 7)}{cell.next}"
     if variant := told.variant:
-        made = (
-            f"from {variant.parent}: {variant.reason} ({', '.join(variant.edits)})"
-            if variant.edits
-            else phrase("cli.base")
+        yield "  " + phrase(
+            "cli.config_of_round", config=variant.config, round=variant.round, origin=_say_variant_origin(variant)
         )
-        yield phrase("cli.config_round", config=variant.config, round=variant.round, made=made)
     if verdict.turns is not None:
         left = format_calendar_duration(max(0.0, verdict.turns - status.boot))
-        yield phrase("cli.else_if_nothing_advances_more", into=verdict.into, left=left)
+        label, turns = phrase("cli.label_else"), phrase("cli.turns_into", state=verdict.into, duration=left)
+        yield f"  {pad_label(label, 7)}{turns}"
     if verdict.evidence:
         yield from _format_evidence(
             verdict.evidence, boot_time_for_attempt(cell.record.completed or cell.record.last, status)
         )
     if verdict.rhythms:
-        yield _bold_section_title("Cadence")
+        yield section_title("cli.title_cadence")
         yield from (f"  {rhythm.signal}: {format_cadence(rhythm)}" for rhythm in verdict.rhythms)
     if len(told.timeline) > 1 and not verdict.final:
         yield from _format_timeline(told, status)
     if told.needs:
-        yield _bold_section_title("Needs")
+        yield section_title("cli.title_needs")
         yield from (f"  {state_mark(state)} {need}  {state}" for need, state in told.needs)
     if told.gates:
         yield from _format_gate_rows(told)
     if told.attempts:
-        yield _bold_section_title("Attempts")
+        yield section_title("cli.title_attempts")
         for each in told.attempts:
             yield from _format_attempt(each, last=each is told.attempts[-1])
     if told.decisions:
-        yield _bold_section_title("Decisions")
+        yield section_title("cli.title_decisions")
         yield from (_format_decision(event) for event in told.decisions)
 
 
 def _format_naming(record: CellRecord) -> Iterator[str]:
     if not record.declared:
-        yield phrase("cli.no_longer_declared_campaign_attempts")
+        yield "  " + phrase("cli.withdrawn_attempts_kept")
     if record.formerly:
-        yield phrase("cli.formerly_renamed_attempts_kept", formerly=", ".join(record.formerly))
+        yield "  " + phrase("cli.formerly_named", cells=", ".join(record.formerly))
 
 
-def _bold_section_title(text: str) -> str:
-    return "\n" + paint_text(text, "bold")
+def _say_variant_origin(variant: Variant) -> str:
+    if not variant.edits:
+        return phrase("cli.variant_is_base")
+    edits = ", ".join(variant.edits)
+    return phrase("cli.variant_from_with_edits", parent=variant.parent, reason=variant.reason, edits=edits)
 
 
 def _format_gate_rows(told: CellStory) -> Iterator[str]:
-    yield _bold_section_title("Gates")
+    yield section_title("cli.title_gates")
     for gate, row in told.gates.items():
-        where = phrase(
-            "cli.iteration", iteration=row["iteration"], value=f" ({stage})" if (stage := row["stage"]) else ""
+        stage = f" ({row['stage']})" if row["stage"] else ""
+        said = phrase(
+            "cli.gate_row",
+            gate=gate,
+            state=row["state"],
+            phase=row["phase"],
+            iteration=row["iteration"],
+            stage=stage,
+            reason=row["why"],
         )
-        yield phrase("cli.phase", gate=gate, state=row["state"], phase=row["phase"], where=where, why=row["why"])
-        yield from (f"    missing: {each}" for each in row["missing"] or ())
+        yield f"  {said}"
+        yield from (f"    {phrase('cli.missing_for_gate', text=each)}" for each in row["missing"] or ())
 
 
 def _format_evidence(evidence: Sequence[Evidence], boot: float) -> Iterator[str]:
-    yield _bold_section_title("Evidence")
-    rows = [("signal", "class", "reading", "age", "says")]
-    for item in evidence:
-        age = format_calendar_duration(boot - item.boot) if item.boot is not None and boot >= item.boot else ""
-        rows.append((item.signal, item.kind, item.reading, age, item.says))
-    widths = [max(display_width(row[column]) for row in rows) for column in range(5)]
-    for number, row in enumerate(rows):
-        line = "  ".join(pad_name(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
-        yield "  " + (paint_text(line, "dim") if number == 0 else line)
+    yield section_title("cli.title_evidence")
+    yield from format_evidence_table(
+        (
+            item.signal,
+            item.kind,
+            item.reading,
+            format_calendar_duration(boot - item.boot) if item.boot is not None and boot >= item.boot else "",
+            item.says,
+        )
+        for item in evidence
+    )
 
 
 def format_cadence(rhythm: SignalRhythm) -> str:
     if rhythm.silent_s is None:
-        return phrase("cli.not_advanced_yet")
-    said = [phrase("cli.silent", calendar_duration=format_calendar_duration(rhythm.silent_s))]
+        return phrase("cli.has_not_advanced_yet")
+    said = [phrase("cli.silent_for", duration=format_calendar_duration(rhythm.silent_s))]
     if rhythm.usual_s is not None and rhythm.longest_s is not None:
-        said.insert(
-            0,
-            phrase(
-                "cli.usually_every_longest",
-                calendar_duration=format_calendar_duration(rhythm.usual_s),
-                calendar_duration2=format_calendar_duration(rhythm.longest_s),
-            ),
-        )
+        usual, longest = format_calendar_duration(rhythm.usual_s), format_calendar_duration(rhythm.longest_s)
+        said.insert(0, phrase("cli.usual_silence", usual=usual, longest=longest))
     limits = phrase(
-        "cli.overdue_after_stalled_after_earliest",
-        calendar_duration=format_calendar_duration(rhythm.suspect_s),
-        calendar_duration2=format_calendar_duration(rhythm.convict_s),
+        "cli.silence_limits",
+        overdue=format_calendar_duration(rhythm.suspect_s),
+        stalled=format_calendar_duration(rhythm.convict_s),
+        rests_on=rhythm.rests_on,
     )
-    text = f"{', '.join(said)}; {limits} ({rhythm.rests_on})"
-    return f"{text}; {rhythm.note}" if rhythm.note else text
+    return join_phrases("; ", filter(None, (join_phrases(", ", said), limits, rhythm.note)))
 
 
 def _format_timeline(told: CellStory, status: Status) -> Iterator[str]:
     """A strip with one sign per part of the attempt's time, and the moments at which it changed."""
-    yield _bold_section_title("Timeline")
+    yield section_title("cli.title_timeline")
     turns = told.timeline
     began, ended = turns[0].boot, turns[-1].boot if turns[-1].verdict in ("DONE", "DEAD") else status.boot
     if ended > began:
@@ -190,37 +207,41 @@ def _format_timeline(told: CellStory, status: Status) -> Iterator[str]:
 
 def _format_attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
     attempt = told.attempt
-    said = [f"{state_mark(told.verdict)} attempt {attempt.n}: {told.verdict}"]
+    said = [phrase("cli.attempt_is", attempt=attempt.n, state=told.verdict)]
     if told.cause:
-        said.append(f"{told.cause} ({told.confidence})")
+        said.append(f"{told.cause} ({confidence_in_words(told.confidence)})")
     if told.started:
-        said.append(f"started {_format_story_time(told.started)}")
+        said.append(phrase("cli.started_at", time=_format_story_time(told.started)))
     if told.ended:
-        said.append(f"ended {_format_story_time(told.ended)}")
+        said.append(phrase("cli.ended_at", time=_format_story_time(told.ended)))
     if told.duration_s is not None:
-        said.append(f"took {format_calendar_duration(told.duration_s)}")
+        said.append(phrase("cli.took_duration", duration=format_calendar_duration(told.duration_s)))
     if told.signal is not None:
-        said.append(phrase("cli.ended_signal", signal=told.signal))
+        said.append(phrase("cli.ended_by_signal", signal=told.signal))
     elif told.code is not None:
         said.append(phrase("cli.exit_code", code=told.code))
-    yield "  " + ", ".join(said)
+    yield f"  {state_mark(told.verdict)} {join_phrases(', ', said)}"
     yield f"      {told.reason}"
     reread = attempt.reread.reason if attempt.reread else None
-    for label, text in (
-        (phrase("cli.started_because"), attempt.retry_cause),
-        (phrase("cli.resumed_did_not_begin_anew"), told.resumed),
-        (phrase("cli.proof_read_again"), reread),
-        ("accepted", None if reread else attempt.accepted),
-        (phrase("cli.superseded_counts_no_more"), attempt.superseded),
-        (phrase("cli.output_logs"), told.cleaned),
+    for code, text in (
+        ("cli.started_because", attempt.retry_cause),
+        ("cli.resumed_from", told.resumed),
+        ("cli.proof_read_again", reread),
+        ("cli.accepted_because", None if reread else attempt.accepted),
+        ("cli.superseded_because", attempt.superseded),
+        ("cli.output_and_logs_cleaned", told.cleaned),
     ):
         if text:
-            yield f"      {label}: {text}"
+            yield f"      {phrase(code, text=text)}"
     if attempt.adopted:
-        yield phrase("cli.adopted_something_else_ran")
-    for label, path in (("output", told.output), ("log", told.log), ("errors", told.err)):
-        if path and not (told.cleaned and label == "output" and not Path(path).exists()):
-            yield f"      {label:<7}{path}"
+        yield "      " + phrase("cli.attempt_was_adopted")
+    for code, path in (
+        ("cli.label_output", told.output),
+        ("cli.label_log", told.log),
+        ("cli.label_errors", told.err),
+    ):
+        if path and not (told.cleaned and path == told.output and not Path(path).exists()):
+            yield f"      {pad_label(phrase(code), 7)}{path}"
     if last:
         yield from _format_death(told)
 
@@ -228,27 +249,28 @@ def _format_attempt(told: AttemptStory, *, last: bool) -> Iterator[str]:
 def _format_death(told: AttemptStory) -> Iterator[str]:
     """What the log shows of a death, and what to try."""
     for text in told.contributing:
-        yield f"      also: {text}"
+        yield f"      {phrase('cli.also', text=text)}"
     if told.lines:
-        yield phrase("cli.lines_log_show")
+        yield "      " + phrase("cli.log_lines_that_show_it")
         yield from (f"        | {_last_screen_state(line)}" for line in told.lines)
     elif told.verdict == "DEAD" and (found := read_log_tail(told.err)):
-        yield phrase("cli.last_lines_stderr_log")
+        yield "      " + phrase("cli.last_lines_of_stderr")
         yield from (f"        | {_last_screen_state(line)}" for line in found)
     if told.advice:
-        yield f"      try: {told.advice}"
+        yield f"      {phrase('cli.advice', text=told.advice)}"
 
 
 def _format_decision(event: LoggedDecision) -> str:
     decision = event.decision
-    attempt = phrase("cli.attempt", attempt=decision.attempt) if decision.attempt is not None else ""
-    text = f"  {_format_story_time(decision.at)}  {decision.who}: {decision.kind}{attempt}"
-    if decision.reason:
-        text += f", {decision.reason}"
+    what = decision.kind
+    if decision.attempt is not None:
+        what = phrase("cli.decision_of_attempt", decision=decision.kind, attempt=decision.attempt)
+    said = join_phrases(", ", filter(None, (what, reason_in_words(decision))))
+    text = f"  {_format_story_time(decision.at)}  {decision.who}: {said}"
     pointed = decision.data.get("evidence") if decision.kind == "note" else None
     if pointed:
         text += f" [{pointed['file']}:{pointed['line']}: {pointed['text']}]"
-    return text + (paint_text(f"  REFUSED: {event.void}", "yellow") if event.void else "")
+    return text + (paint_text("  " + phrase("cli.decision_refused", reason=event.void), "yellow") if event.void else "")
 
 
 def _format_story_time(iso: str) -> str:

@@ -82,8 +82,8 @@ class LazyCommands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and not args[0].startswith("-") and args[0] not in COMMANDS:
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
-            hint = phrase("cli.did_you_mean_2", near=near[0]) if near else "see `muster --help`"
-            raise UsageError(phrase("cli.there_no_command_2", args=args[0]), hint=hint)
+            code, command = ("cli.did_you_mean_command", f"muster {near[0]}") if near else ("cli.see_help", "muster")
+            raise UsageError(phrase("cli.no_such_command", command=repr(args[0])), hint=phrase(code, command=command))
         return super().resolve_command(ctx, args)
 
 
@@ -148,9 +148,9 @@ class VerbGroup(TyperGroup):
         if args and not args[0].startswith("-") and args[0] not in self.commands:
             near = difflib.get_close_matches(args[0], self.commands, 1)
             hint = (
-                phrase("cli.did_you_mean", name=self.name, near=near[0])
+                phrase("cli.did_you_mean_command", command=f"muster {self.name} {near[0]}")
                 if near
-                else phrase("cli.one", commands=", ".join(self.commands))
+                else phrase("cli.one_of", commands=", ".join(self.commands))
             )
-            raise UsageError(phrase("cli.there_no_command", name=self.name, args=args[0]), hint=hint)
+            raise UsageError(phrase("cli.no_such_command", command=f"'{self.name} {args[0]}'"), hint=hint)
         return super().resolve_command(ctx, args)

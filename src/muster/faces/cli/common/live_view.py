@@ -60,10 +60,9 @@ class ChangePrinter:
         self.told: set[str] = set()
         if before.going_on:
             done, living = before.counts["DONE"], sum(cell.record.open is not None for cell in before.cells)
-            all_ = phrase("count.cell", n=len(before.cells))
-            print(
-                phrase("cli.done_under_way", as_of=before.as_of[11:19], done=done, all=all_, living=living), flush=True
-            )
+            cells = phrase("count.cell", n=len(before.cells))
+            said = phrase("cli.cells_under_way", done=done, cells=cells, living=living)
+            print(f"{before.as_of[11:19]}  {said}", flush=True)
 
     def tell(self, found: Status) -> None:
         for cell in found.cells:
@@ -108,7 +107,7 @@ class LiveScreen:
         head.add_row(
             Text(clean_for_terminal(mask_secrets_in_output(found.state.campaign.name)), style="bold"),
             ProgressBar(total=max(1, len(found.cells)), completed=settled, width=40),
-            Text(phrase("cli.ctrl_c_detaches", settled=settled, cells=len(found.cells), as_of=found.as_of[11:19])),
+            Text(f"{settled}/{len(found.cells)}  {found.as_of[11:19]}  {phrase('cli.ctrl_c_detaches')}"),
         )
         lines = [_rich_text(line) for line in format_grids(found)]
         running = [_rich_text(format_cell_line(cell)) for cell in found.cells if cell.record.open][:16]

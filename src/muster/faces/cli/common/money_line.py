@@ -6,9 +6,16 @@ from collections.abc import Iterator
 
 from muster.app.campaign.spending import Spending, budget_level_of
 from muster.faces.cli.common.terminal_output import paint_text
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
+ACCOUNT_NAMES = {
+    "productive": "cli.account_productive",
+    "wasted": "cli.account_wasted",
+    "idle": "cli.account_idle",
+    "overhead": "cli.account_overhead",
+    "running": "cli.account_running",
+}
 BUDGET_COLOURS = {"warn": "yellow", "no_new_start": "yellow", "at_cap": "red"}
 
 
@@ -17,28 +24,28 @@ def money_line(found: Spending) -> Iterator[str]:
     money, accounts = found.state.campaign.money, found.ledger.money
     if money is None or accounts is None:
         return
-    spent = f"{accounts.total:.2f} of {money.budget:g}" if money.budget is not None else f"{accounts.total:.2f}"
     parts = [
-        f"{name} {amount:.2f}"
-        for name, amount in (
-            ("productive", accounts.productive),
-            ("wasted", accounts.wasted),
-            ("idle", accounts.idle),
-            ("overhead", accounts.overhead),
-            ("running", accounts.running),
-        )
-        if amount >= 0.005
+        join_phrases(" ", (phrase(code), f"{amount:.2f}"))
+        for account, code in ACCOUNT_NAMES.items()
+        if (amount := getattr(accounts, account)) >= 0.005
     ]
-    said = phrase("cli.money_spent", spent=spent, currency=money.currency) + (f" ({', '.join(parts)})" if parts else "")
-    stands = budget_level_of(found)
-    yield paint_text(said + forecast_text(found), BUDGET_COLOURS.get(stands or "", ""))
+    said = [phrase("cli.money_spent", spent=format_spent(accounts.total, money.budget), currency=money.currency)]
+    said += [" (", join_phrases(", ", parts), ")"] if parts else []
+    line = join_phrases("", (*said, forecast_text(found)))
+    yield paint_text(line, BUDGET_COLOURS.get(budget_level_of(found) or "", ""))
+
+
+def format_spent(spent: float, budget: float | None) -> str:
+    if budget is None:
+        return f"{spent:.2f}"
+    return phrase("cli.spent_of_budget", spent=f"{spent:.2f}", budget=f"{budget:g}")
 
 
 def forecast_text(found: Spending) -> str:
     expected, unknown = found.forecast, join_few_names(list(found.unknown), 3)
     if expected is None:
-        return phrase("cli.no_forecast_yet_no_cell_finished", unknown=unknown) if found.unknown else ""
+        return phrase("cli.no_forecast_yet", jobs=unknown) if found.unknown else ""
     if expected.high - (found.spent or 0.0) < 0.005:
         return ""
-    left_out = phrase("cli.without_none_finished", unknown=unknown) if found.unknown else ""
-    return phrase("cli.expected_all", mid=expected.mid, low=expected.low, high=expected.high, left_out=left_out)
+    left_out = phrase("cli.forecast_leaves_out", jobs=unknown) if found.unknown else ""
+    return phrase("cli.expected_in_all", mid=expected.mid, low=expected.low, high=expected.high, left_out=left_out)

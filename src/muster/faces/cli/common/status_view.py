@@ -32,7 +32,7 @@ from muster.faces.cli.common.terminal_output import (
     screen_columns,
 )
 from muster.model.campaign_state import CampaignState
-from muster.text.phrases import phrase
+from muster.text.phrases import Phrase, join_phrases, phrase
 from muster.text.sentences import end_with_full_stop, join_few_names
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
@@ -50,11 +50,25 @@ STATE_MARKS = {
     OUTDATED_STATE: ("≠", "d", "yellow"),
 }
 LONGEST_HEAD = 12
+NOTHING_TO_DO = ("campaign.nothing_do", "plan.nothing_do")  # not worth a word after each cell
 
 
 def state_mark(state: str) -> str:
     fancy, plain, colour = STATE_MARKS[state]
     return paint_text(fancy if is_utf8_stream() else plain, colour)
+
+
+CONFIDENCES = {
+    "proven": "cli.sure_proven",
+    "probable": "cli.sure_probable",
+    "presumed": "cli.sure_presumed",
+    "unknown": "cli.sure_unknown",
+}
+
+
+def confidence_in_words(confidence: str) -> str:
+    code = CONFIDENCES.get(confidence)
+    return phrase(code) if code else confidence
 
 
 def mark_of_cell(cell: CellStatus) -> str:
@@ -87,7 +101,7 @@ def _format_grid(job: str, axes: Sequence[str], cells: Sequence[CellStatus]) -> 
     left = max(4 + max(display_width(row) for row in rows), 3 + display_width(across))
     heads = _grid_column_heads(list(columns))
     for block in _column_blocks(heads, screen_columns() - left):
-        yield f"{across:>{left - 1}} " + " ".join(heads[column] for column in block)
+        yield " " * (left - 1 - display_width(across)) + f"{across} " + " ".join(heads[column] for column in block)
         for name, marks in rows.items():
             line = " ".join(marks.get(column, " ") + " " * (display_width(heads[column]) - 1) for column in block)
             yield (pad_name(f"  {name}", left) + line).rstrip()
@@ -117,9 +131,8 @@ def format_legend(status: Status) -> str:
     present = [state for state, count in status.counts.items() if count]
     told = [f"{state_mark(state)} {state} {status.counts[state]}" for state in present]
     old = sum(is_outdated_cell(cell.record) for cell in status.cells)
-    return "  ".join(
-        [*told, *([phrase("cli.them_outdated", state_mark=state_mark(OUTDATED_STATE), old=old)] if old else [])]
-    )
+    told += [f"{state_mark(OUTDATED_STATE)} {phrase('cli.of_them_outdated', count=old)}"] if old else []
+    return "  ".join(told)
 
 
 MOST_LISTED_CELLS = 40
@@ -146,15 +159,10 @@ def print_status(folder: Path, *, as_json_: bool = False, watch: bool = False) -
 def show_status(found: Status, told: Collection[str] = ()) -> None:
     """`told`: news (see `news`) that the reader has seen already."""
     done = found.counts["DONE"]
-    head = phrase("cli.done", name=found.state.campaign.name, done=done, count=phrase("count.cell", n=len(found.cells)))
-    print(
-        phrase(
-            "cli.as_of",
-            paint_text=paint_text(head, "bold"),
-            as_of=found.as_of[11:19],
-            controller_line=format_controller_line(found),
-        )
-    )
+    cells = phrase("count.cell", n=len(found.cells))
+    head = phrase("cli.done_of_cells", campaign=found.state.campaign.name, done=done, cells=cells)
+    as_of = phrase("cli.as_of", time=found.as_of[11:19])
+    print("   ".join((paint_text(head, "bold"), as_of, format_controller_line(found))))
     print()
     for line in format_grids(found):
         print(line)
@@ -171,13 +179,9 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
     for line in lines:
         print(line)
     for cell in found.withdrawn:
-        print(
-            phrase(
-                "cli.no_longer_declared_stop_ends",
-                cell_line=format_cell_line(cell),
-                id=shlex.quote(cell.record.cell.id),
-            )
-        )
+        name = shlex.quote(cell.record.cell.id)
+        told_of = phrase("cli.cell_no_longer_declared", said=_say_cell_with_next(cell), cell=name)
+        print(f"  {state_mark(cell.verdict.state)} {told_of}")
     if found.spending:
         from muster.faces.cli.common.money_line import money_line
 
@@ -198,25 +202,13 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
 def format_outdated_lines(found: Status) -> Iterator[str]:
     old = [cell.record.cell.id for cell in found.cells if is_outdated_cell(cell.record)]
     if old:
-        what = phrase("cli.done_definition_campaign_no_longer", old=len(old), few_names=join_few_names(old))
-        yield (
-            phrase(
-                "cli.next_redo_outdated_because_runs_again",
-                state_mark=state_mark(OUTDATED_STATE),
-                what=what,
-                pronoun_for=_pronoun_for(old),
-            )
-        )
+        yield f"  {state_mark(OUTDATED_STATE)} {phrase('cli.cells_outdated', n=len(old), cells=join_few_names(old))}"
 
 
 def format_later_result_lines(found: Status) -> Iterator[str]:
     for name, cells in cells_by_missing_result(found).items():
-        what = phrase("cli.done_before_declared", cells=len(cells), name=name, few_names=join_few_names(cells))
-        yield phrase("cli.next_report_looks_files", what=what, value="its" if len(cells) == 1 else "their")
-
-
-def _pronoun_for(cells: Sequence[str]) -> str:
-    return "it" if len(cells) == 1 else "them"
+        said = phrase("cli.done_before_result_declared", n=len(cells), result=name, cells=join_few_names(cells))
+        yield f"  {said}"
 
 
 def format_gate_lines(state: CampaignState) -> Iterator[str]:
@@ -224,12 +216,14 @@ def format_gate_lines(state: CampaignState) -> Iterator[str]:
     for name, gate in (state.campaign.gates or {}).items():
         runs = [record for record in state.declared if record.cell.job == gate.job and record.attempts]
         told = {record.cell.id: state.gates.get(record.cell.id, {}).get(name) for record in runs}
-        open_ = [f"{cell} (phase {known.phase})" for cell, known in told.items() if known and known.phase]
-        word = phrase("cli.open", few_names=join_few_names(open_)) if open_ else phrase("cli.shut_all_them")
+        open_ = [
+            phrase("cli.cell_in_phase", cell=cell, phase=known.phase)
+            for cell, known in told.items()
+            if known and known.phase
+        ]
+        stands = phrase("cli.gate_open_in", cells=join_few_names(open_)) if open_ else phrase("cli.gate_shut_in_all")
         if runs:
-            yield phrase(
-                "cli.gate_why_cell_tells_what_missing", name=name, count=phrase("count.run", n=len(runs)), word=word
-            )
+            yield phrase("cli.gate_line", gate=name, runs=phrase("count.run", n=len(runs)), stands=stands)
 
 
 def format_loop_lines(found: Status) -> list[str]:
@@ -285,7 +279,8 @@ def format_cell_list(left: Sequence[CellStatus]) -> Iterator[str]:
     for cell in own[MOST_LISTED_CELLS:]:
         more.setdefault((cell.verdict.state, _verdict_kind(cell)), []).append(cell.record.cell.id)
     for (state, kind), names in more.items():
-        yield f"  {state_mark(state)} {len(names)} more {state}{kind}: {join_few_names(names)}"
+        said = phrase("cli.more_cells_in_state", count=len(names), state=state + kind, cells=join_few_names(names))
+        yield f"  {state_mark(state)} {said}"
 
 
 def format_cell_groups(left: Sequence[CellStatus], found: Status) -> Iterator[str]:
@@ -295,61 +290,73 @@ def format_cell_groups(left: Sequence[CellStatus], found: Status) -> Iterator[st
             yield format_cell_line(waiting.cells[0])
             continue
         names = join_few_names([cell.record.cell.id for cell in waiting.cells])
-        head = f"{state_mark(waiting.state)} {len(waiting.cells)} {waiting.state}: {waiting.reason}: {names}"
-        yield f"  {head}. Next: {waiting.next}"
+        said = phrase(
+            "cli.cells_waiting",
+            count=len(waiting.cells),
+            state=waiting.state,
+            reason=waiting.reason,
+            cells=names,
+            next=waiting.next,
+        )
+        yield f"  {state_mark(waiting.state)} {said}"
     for blocked in group_blocked_cells(left, found.state):
         yield _format_blocked_group(blocked, found.state)
 
 
 def _format_blocked_group(group: BlockedGroup, state: CampaignState) -> str:
-    left_out = "" if group.asked else phrase("cli.left_out_only_too", cell_filter=format_cell_filter(state.only))
+    left_out = "" if group.asked else phrase("cli.left_out_by_filter_too", filter=format_cell_filter(state.only))
     if len(group.cells) == 1:
         return format_cell_line(group.cells[0]) + left_out
-    following = (
-        phrase("cli.cant_start_something_they_need_given")
-        if group.hopeless
-        else phrase("cli.they_start_when_these_done")
-    )
-    head = phrase(
-        "cli.blocked_need",
-        state_mark=state_mark("BLOCKED"),
-        cells=len(group.cells),
+    following = phrase("cli.cant_start_need_given_up") if group.hopeless else phrase("cli.they_start_when_needs_done")
+    said = phrase(
+        "cli.cells_blocked",
+        count=len(group.cells),
         job=group.job,
-        few_names=join_few_names(group.needs),
+        needs=join_few_names(group.needs),
+        left_out=left_out,
+        next=following,
     )
-    return f"  {head}{left_out}. Next: {following}"
+    return f"  {state_mark('BLOCKED')} {said}"
 
 
 def format_controller_line(found: Status) -> str:
     intent = found.state.intent
     if intent.kind == "held":
-        return paint_text(f"held: {intent.reason}", "yellow")
+        return paint_text(phrase("cli.held_because", reason=intent.reason), "yellow")
     controller = found.controller
     if controller.trouble:
-        who = f"controller {controller.pid}" if controller.pid else phrase("cli.no_controller")
-        return paint_text(f"{who}: {controller.trouble}", "red")
+        who = phrase("cli.controller_pid", pid=controller.pid) if controller.pid else phrase("cli.no_controller")
+        return paint_text(join_phrases(": ", (who, controller.trouble)), "red")
     if controller.alive:
-        return f"controller {controller.pid}"
+        return phrase("cli.controller_pid", pid=controller.pid)
     if intent.kind == "down":
-        return "down"
+        return phrase("cli.campaign_down")
     if not found.going_on:
-        return phrase("cli.rest")
+        return phrase("cli.campaign_at_rest")
     if controller.revived:
         return REVIVED_LINE
-    return phrase("cli.controller_gone_being_revived") if controller.started_here else phrase("cli.no_controller")
+    return phrase("cli.controller_being_revived") if controller.started_here else phrase("cli.no_controller")
 
 
 def format_cell_line(cell: CellStatus) -> str:
+    return f"  {state_mark(cell.verdict.state)} {_say_cell_with_next(cell)}"
+
+
+def _say_cell_with_next(cell: CellStatus) -> str:
     verdict, record = cell.verdict, cell.record
-    attempt = f" attempt {record.last.n}" if record.last else ""
-    text = (
-        f"  {state_mark(verdict.state)} {record.cell.id}{attempt}: {verdict.state}{_verdict_kind(cell)}, "
-        f"{verdict.reason}"
-    )
+    state = f"{verdict.state}{_verdict_kind(cell)}"
+    if record.last:
+        said = phrase(
+            "cli.attempt_stands", cell=record.cell.id, attempt=record.last.n, state=state, reason=verdict.reason
+        )
+    else:
+        said = phrase("cli.cell_stands", cell=record.cell.id, state=state, reason=verdict.reason)
     following = cell.next
     if verdict.kind == "orphans":
-        following = phrase("cli.no_other_attempt_starts_while_they", id=shlex.quote(record.cell.id))
-    return text if following == "nothing to do" else f"{end_with_full_stop(text)} Next: {following}"
+        following = phrase("cli.orphans_must_end_first", cell=shlex.quote(record.cell.id))
+    if isinstance(following, Phrase) and following.code in NOTHING_TO_DO:
+        return said
+    return phrase("cli.and_next", said=end_with_full_stop(said), next=following)
 
 
 def _verdict_kind(cell: CellStatus) -> str:
@@ -360,19 +367,12 @@ def _verdict_kind(cell: CellStatus) -> str:
 def format_closing_line(found: Status) -> str:
     given_up = found.counts["GIVEN_UP"]
     if found.complete:
-        going = phrase("cli.finish_goes") if found.finish and found.finish.due else ""
-        more = phrase(
-            "cli.given_up_reports_count_missing",
-            count=phrase("count.cell", n=given_up),
-            value="it" if given_up == 1 else "them",
-        )
-        return paint_text("complete" + (more if given_up else "") + going, "green")
+        said = [phrase("cli.complete_with_given_up", n=given_up) if given_up else phrase("cli.complete")]
+        said += [phrase("cli.finish_goes_on")] if found.finish and found.finish.due else []
+        return paint_text(join_phrases("; ", said), "green")
     if found.going_on:
-        return phrase("cli.still_going_why_cell_shows_evidence")
+        return phrase("cli.still_going_on")
     missing = len(found.cells) - found.counts["DONE"] - given_up
     if not missing:
-        return paint_text(phrase("cli.stopped_short_nothing_runs_loop_not"), "yellow")
-    are = "is" if missing == 1 else "are"
-    return paint_text(
-        phrase("cli.stopped_short_missing_nothing_runs", count=phrase("count.cell", n=missing), are=are), "yellow"
-    )
+        return paint_text(phrase("cli.stopped_short_in_loop"), "yellow")
+    return paint_text(phrase("cli.stopped_short", n=missing), "yellow")

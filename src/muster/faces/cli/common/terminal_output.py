@@ -164,17 +164,25 @@ def _real_stream(stream: TextIO) -> TextIO:
     return (sys.__stdout__ or stream) if stands_in else stream
 
 
+LEVEL_LABELS = {
+    "error": "cli.label_error",
+    "failure": "cli.label_failure",
+    "warning": "cli.label_warning",
+    "note": "cli.label_note",
+}
+
+
 def print_mistakes(file: str, mistakes: Sequence[Mistake]) -> None:
     for mistake in mistakes:
         place = f"{file}:{mistake.line}:{mistake.column}" if mistake.line else file
         colour = {"warning": "yellow", "note": "dim"}.get(mistake.level, "red")
-        word = paint_text(f"{mistake.level}:", colour, stream=sys.stderr)
+        word = paint_text(phrase(LEVEL_LABELS[mistake.level]), colour, stream=sys.stderr)
         print(f"{place}: {word} {mistake.message}", file=sys.stderr)
         if mistake.hint:
-            print(f"    fix: {mistake.hint}", file=sys.stderr)
+            print(f"    {phrase('cli.label_fix')} {mistake.hint}", file=sys.stderr)
     errors = sum(mistake.level == "error" for mistake in mistakes)
     if errors:
-        print(phrase("cli.mistake_nothing_changed", errors=errors, value="s" if errors != 1 else ""), file=sys.stderr)
+        print(phrase("cli.mistakes_nothing_changed", n=errors), file=sys.stderr)
 
 
 def print_notice(line: str) -> None:
@@ -182,16 +190,17 @@ def print_notice(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def print_refusals(refused: Mapping[str, str], done: str) -> None:
-    """`refused`: cell -> why it was not `done`."""
+def print_refusals(refused: Mapping[str, str], label: str) -> None:
+    """`refused`: cell -> why; `label`: the code of what was not done with it."""
     for cell, why in refused.items():
-        print(f"{cell}: {paint_text('not ' + done, 'yellow')}: {why}")
+        print(f"{cell}: {paint_text(phrase(label), 'yellow')}: {why}")
 
 
 def print_asked_environment(each: PythonEnvironment) -> None:
     """A framework may take a minute to import; a person should know what is waited for."""
     if sys.stderr.isatty():
-        print(paint_text(phrase("cli.asking_what_sees", name=each.name), "dim", stream=sys.stderr), file=sys.stderr)
+        asking = phrase("cli.asking_what_it_sees", python=each.name)
+        print(paint_text(asking, "dim", stream=sys.stderr), file=sys.stderr)
 
 
 NARROWEST = 20
@@ -224,6 +233,62 @@ def pad_name(text: str, columns: int) -> str:
     return escape_terminal_line(text) + " " * (columns - display_width(text))
 
 
+def pad_label(text: str, columns: int) -> str:
+    """What stands before a value: at least a space between them, however long it is in another language."""
+    return pad_name(text, max(columns, display_width(text) + 1))
+
+
+def format_table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The first row is its head. Columns line up, however wide their characters are."""
+    widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
+    for number, row in enumerate(rows):
+        line = "  ".join(pad_name(text, most) for text, most in zip(row, widths, strict=True)).rstrip()
+        yield "  " + (paint_text(line, "dim") if number == 0 else line)
+
+
+EVIDENCE_HEAD = ("cli.head_signal", "cli.head_class", "cli.head_reading", "cli.head_age", "cli.head_says")
+
+
+EVIDENCE_WORDS = {  # of its classes, and of what it says
+    "life": "cli.word_life",
+    "progress": "cli.word_progress",
+    "activity": "cli.word_activity",
+    "exit": "cli.word_exit",
+    "proof": "cli.word_proof",
+    "decision": "cli.word_decision",
+    "alive": "cli.word_alive",
+    "gone": "cli.word_gone",
+    "stopped": "cli.word_stopped",
+    "ended": "cli.word_ended",
+    "lost": "cli.word_lost",
+    "nobody": "cli.word_nobody",
+    "holds": "cli.word_holds",
+    "fails": "cli.word_fails",
+    "abstains": "cli.word_abstains",
+    "advances": "cli.word_advances",
+    "overdue": "cli.word_overdue",
+    "silent": "cli.word_silent",
+    "idle": "cli.word_idle",
+    "busy": "cli.word_busy",
+    "can't be read": "cli.word_unreadable",
+    "belongs to it": "cli.word_belongs",
+}
+
+
+def format_evidence_table(rows: Iterable[tuple[str, str, str, str, str]]) -> Iterator[str]:
+    """Of each reading: its signal, class, text, age, and what it says."""
+    shown = ((signal, _say_word(kind), text, age, _say_word(says)) for signal, kind, text, age, says in rows)
+    return format_table([tuple(map(phrase, EVIDENCE_HEAD)), *shown])
+
+
+def _say_word(word: str) -> str:
+    return phrase(EVIDENCE_WORDS[word]) if word in EVIDENCE_WORDS else word
+
+
+def section_title(code: str) -> str:
+    return "\n" + paint_text(phrase(code), "bold")
+
+
 def cut_to_width(text: str, columns: int) -> str:
     if display_width(text) <= columns:
         return text
@@ -244,35 +309,19 @@ def print_json(value: Any, stream: TextIO | None = None, indent: int | None = No
 def format_change_lines(what: DefinitionChanges) -> Iterator[str]:
     """Which cells an edited campaign file changes, and that finished ones are kept."""
     if what.released:
-        yield phrase("cli.released_campaign_yaml_changed_since")
-    for cells, one, many in (
-        (what.new, phrase("cli.new_cell"), phrase("cli.new_cells")),
-        (
-            what.gone,
-            phrase("cli.cell_no_longer_declared_attempts_kept"),
-            phrase("cli.cells_no_longer_declared_their"),
-        ),
-        (what.changed, phrase("cli.cell_whose_definition_changed"), phrase("cli.cells_whose_definition_changed")),
-        (
-            what.changed_done,
-            phrase("cli.done_cell_whose_definition_changed"),
-            phrase("cli.done_cells_whose_definition_changed"),
-        ),
-        (
-            what.proven,
-            phrase("cli.cell_whose_proof_holds_now_read_again"),
-            phrase("cli.cells_whose_proof_holds_now_read_again"),
-        ),
-        (
-            what.unproven,
-            phrase("cli.cell_whose_proof_read_again_does_not"),
-            phrase("cli.cells_whose_proof_read_again_does_not"),
-        ),
+        yield phrase("cli.released_since_file_changed")
+    for code, cells in (
+        ("cli.cells_new", what.new),
+        ("cli.cells_no_longer_declared", what.gone),
+        ("cli.cells_changed", what.changed),
+        ("cli.done_cells_changed", what.changed_done),
+        ("cli.cells_now_proven", what.proven),
+        ("cli.cells_no_longer_proven", what.unproven),
     ):
         if cells:
-            yield f"{len(cells)} {one if len(cells) == 1 else many}: {join_few_names(cells)}"
+            yield phrase(code, n=len(cells), cells=join_few_names(cells))
     if what.changed_done:
-        yield phrase("cli.redo_outdated_because_runs_them_again")
+        yield phrase("cli.redo_runs_them_again")
 
 
 def resolve_parent(path: Path) -> Path:
@@ -296,7 +345,7 @@ def find_muster_command() -> str:
 
     called, found = Path(sys.argv[0]), shutil.which("muster")
     if called.name == "__main__.py":
-        return phrase("cli.p_m", executable=shlex.quote(sys.executable))
+        return f"{shlex.quote(sys.executable)} -P -m muster"
     same = found is not None and called.exists() and Path(found).samefile(called)
     return "muster" if same or not called.exists() else shlex.quote(str(called))
 
