@@ -26,11 +26,11 @@ from muster.readers.records import record_kinds
 from muster.readers.records.logged_runs import MeasuredRun, RunMeter, newest_run_in
 from muster.readers.records.metric_reader import InMemoryReader, MetricRows
 from muster.readers.records.record_kinds import RecordKind, built_in_kinds, foreign_kinds, kind_called
+from muster.readers.records.record_steps import read_last_step
 from muster.readers.records.text_steps import (
     JsonlStepReader,
     StepReader,
     TableStepReader,
-    read_last_step,
 )
 from muster.readers.results import NoResult, read_cell_result
 from muster.rules.metric_summary import Summary
@@ -389,7 +389,7 @@ def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         asked.append(group)
         return [Point(name, f"package:{name}", group) for name in FOREIGN]
 
-    monkeypatch.setattr(record_kinds, "entry_points", points)
+    monkeypatch.setattr(record_kinds, "find_entry_points", points)
     for cached in (foreign_kinds, kind_called):
         cached.cache_clear()
     yield asked

@@ -61,7 +61,7 @@ from muster.readers.discovery import axis_values
 from muster.readers.discovery.step_columns import find_step_column
 from muster.readers.gate_stream import open_gate_stream
 from muster.readers.log_rows import LogPiece
-from muster.readers.proof_steps import read_newest_record_step, read_newest_step
+from muster.readers.proof_steps import read_newest_step
 from muster.readers.records.logged_runs import RunMeter, discover_runs
 from muster.readers.records.record_steps import TensorboardStepReader, WandbStepReader
 from muster.readers.records.row_steps import LogPattern
@@ -395,7 +395,11 @@ def _runs() -> Iterable[Reader]:
                  file="metrics.jsonl", words=JSON_WORDS, codec=LINES)  # fmt: skip
     yield Reader(
         "history.csv",
-        ("muster.readers.records.text_history", "muster.readers.records.history_parts"),
+        (
+            "muster.readers.records.text_history",
+            "muster.readers.records.table_rows",
+            "muster.readers.records.history_parts",
+        ),
         _csv,
         _history,
         file="progress.csv",
@@ -483,7 +487,7 @@ def _runs() -> Iterable[Reader]:
     yield Reader("steps.last", ("muster.readers.records.row_steps", "muster.readers.proof_steps"), lambda: [*_jsonl(), *_csv(), *_logs()],
                  _each(*(lambda path, kind=kind, key=key: read_newest_step(str(path), kind, key, 1.0, "it") for kind, key in (("jsonl", "step"), ("csv", "step"), ("stdout", REGEX)))), words=JSON_WORDS)  # fmt: skip
     yield Reader("steps.records", ("muster.readers.proof_steps", "muster.readers.records.record_steps"), _wandb,
-                 _each(lambda path: read_newest_record_step(str(path), "wandb", None, 1.0, "it"), lambda path: read_newest_record_step(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
+                 _each(lambda path: read_newest_step(str(path), "wandb", None, 1.0, "it"), lambda path: read_newest_step(str(path), "wandb", "train/loss", 1.0, "it")), file="r.wandb", codec=WANDB)  # fmt: skip
     yield Reader(
         "result.json",
         ("muster.readers.results",),

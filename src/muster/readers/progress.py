@@ -214,36 +214,29 @@ class RecordSource(StepSource):
     """Files of records that W&B or TensorBoard write. A run that was resumed goes on in another file."""
 
     def __init__(self, declared: DeclaredProgress, signal: str, pattern: str, stage: str | None) -> None:
-        from muster.readers.records.record_steps import (
-            TENSORBOARD_DELAY_S,
-            WANDB_DELAY_S,
-            TensorboardStepReader,
-            WandbStepReader,
-            tensorboard_files,
-            wandb_record_files,
-        )
-        from muster.readers.records.wandb_records import WANDB_STEP_KEY
+        from muster.readers.records.record_steps import TENSORBOARD_DELAY_S, WANDB_DELAY_S, open_step_reader
 
         wandb = declared.kind == "wandb"
-        reader = WandbStepReader if wandb else TensorboardStepReader
-        key = declared.step or (WANDB_STEP_KEY if wandb else "step")
-        super().__init__(declared, signal, lambda path: reader(path, key, declared.scale, stage))
+        make = lambda path: open_step_reader(declared.kind, path, declared.step, declared.scale, stage)  # noqa: E731
+        super().__init__(declared, signal, make)
         self.last = replace(self.last, delay_s=WANDB_DELAY_S if wandb else TENSORBOARD_DELAY_S)
         self.pattern = pattern
-        self._files = wandb_record_files if wandb else tensorboard_files
 
     def _paths(self) -> list[str]:
         found = newest_paths_first(self.pattern)
         if not found and (trouble := why_glob_is_unreadable(self.pattern)):
             raise SourceAbstains(trouble)
-        return [file for path in found[:_MOST_SOURCE_PATHS] for file in self._files(path)][-_MOST_SOURCE_PATHS:]
+        from muster.readers.records.record_steps import files_with_steps
+
+        files = [file for path in found[:_MOST_SOURCE_PATHS] for file in files_with_steps(self.declared.kind, path)]
+        return files[-_MOST_SOURCE_PATHS:]
 
     def _mark(self, readers: list[StepReader]) -> ProgressMark:
-        ended = getattr(readers[-1], "ended", None) if readers else None
+        ended = readers[-1].ended if readers else None
         return replace(super()._mark(readers), ended=ended.code if ended else None)
 
     def _told(self, reader: StepReader) -> str:
-        ended = getattr(reader, "ended", None)
+        ended = reader.ended
         return super()._told(reader) + (f"; its W&B record ends with exit code {ended.code}" if ended else "")
 
     def _nothing(self, readers: list[StepReader]) -> str:

@@ -35,10 +35,10 @@ from muster.readers.output_files import (
     why_glob_is_unreadable,
 )
 from muster.readers.proof_steps import (
+    RECORD_FILE_KINDS,
     ProofStep,
     proof_step_text,
     rank_of_step,
-    read_newest_record_step,
     read_newest_step,
 )
 from muster.readers.results import LOG_KINDS, NoResult, has_printed_match, read_cell_result
@@ -49,7 +49,6 @@ HOLDS, FAILS, UNREAD = "holds", "fails", "can't be read"
 ABSTAINS = "abstains"  # says something worth knowing and decides nothing
 _NO_PROOF = (Evidence("proof", "proof", "no proof declared: exit 0 is enough", HOLDS),)
 STEP_FILE_KINDS = ("jsonl", "csv", "stdout")
-RECORD_FILE_KINDS = ("wandb", "tensorboard")
 _ROUNDED_SCALE = 0.01  # `scale: 0.33` is a third
 _MOST_MATCHES = 16  # files of one glob that are opened: the newest ones
 
@@ -182,7 +181,7 @@ class _AttemptReading:
 
     def recorded(self) -> int | None:
         """The exit code that the run itself wrote down, where its log has a place for it."""
-        read = (self._recorded(each.kind, each.path, each.step, each.scale) for each in _sources_with_exit(self.job))
+        read = (self._written(each.kind, each.path, each.step, each.scale) for each in _sources_with_exit(self.job))
         return next((each.ended for each in read if each.ended is not None), None)
 
     def read(self) -> ProofReading:
@@ -218,11 +217,9 @@ class _AttemptReading:
     def _steps(self) -> list[ProofStep]:
         found: list[ProofStep] = []
         for source in self.job.progress:
-            if source.kind in RECORD_FILE_KINDS:
-                found.append(self._recorded(source.kind, source.path, source.step, source.scale))
-            elif source.kind == "stdout":
+            if source.kind == "stdout":
                 found.append(self._logged(source.path, source.scale))
-            elif source.kind in STEP_FILE_KINDS and source.step:
+            elif source.kind in RECORD_FILE_KINDS or (source.kind in STEP_FILE_KINDS and source.step):
                 found.append(self._written(source.kind, source.path, source.step, source.scale))
         return found
 
@@ -234,31 +231,19 @@ class _AttemptReading:
                 return step
         return ProofStep("stdout: no step matched its pattern")
 
-    def _written(self, kind: str, path: str, key: str, scale: float) -> ProofStep:
+    def _written(self, kind: str, path: str, key: str | None, scale: float) -> ProofStep:
         try:
             pattern = self.path(path)
         except KeyError as error:
             return ProofStep(_describe_missing_value(path, error), unread=True)
-        matches = self._newest(pattern)
-        if not matches:
-            trouble = why_glob_is_unreadable(pattern)
-            return ProofStep(trouble or f"{path}: does not exist", unread=trouble is not None)
-        steps = [read_newest_step(match, kind, key, scale, self._name(match)) for match in matches[:_MOST_MATCHES]]
-        return max(steps, key=rank_of_step)
+        from muster.readers.records.record_steps import files_with_steps
 
-    def _recorded(self, kind: str, path: str, key: str | None, scale: float) -> ProofStep:
-        from muster.readers.records.record_steps import tensorboard_files, wandb_record_files
-
-        try:
-            pattern = self.path(path)
-        except KeyError as error:
-            return ProofStep(_describe_missing_value(path, error), unread=True)
-        files_of = wandb_record_files if kind == "wandb" else tensorboard_files
-        files = [file for match in self._newest(pattern)[:_MOST_MATCHES] for file in files_of(match)]
+        files = [file for match in self._newest(pattern)[:_MOST_MATCHES] for file in files_with_steps(kind, match)]
         if not files:
             trouble = why_glob_is_unreadable(pattern)
-            return ProofStep(trouble or f"{path}: there are no records", unread=trouble is not None)
-        steps = [read_newest_record_step(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
+            nothing = "there are no records" if kind in RECORD_FILE_KINDS else "does not exist"
+            return ProofStep(trouble or f"{path}: {nothing}", unread=trouble is not None)
+        steps = [read_newest_step(file, kind, key, scale, self._name(file)) for file in files[-_MOST_MATCHES:]]
         return replace(max(steps, key=rank_of_step), ended=steps[-1].ended)
 
     def _judge_step(self, proof: StepProof, step: ProofStep | None) -> Evidence:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from muster.files.safe_open import is_permanent_read_error
-from muster.readers.records.text_steps import read_last_step
+
+RECORD_FILE_KINDS = ("wandb", "tensorboard")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +24,20 @@ def rank_of_step(step: ProofStep) -> tuple[bool, float, bool]:
     return (step.value is not None, step.value or 0.0, step.unread)
 
 
-def read_newest_step(path: str, kind: str, key: str, scale: float, name: str) -> ProofStep:
+def read_newest_step(path: str, kind: str, key: str | None, scale: float, name: str) -> ProofStep:
+    """What the exit record of W&B says is told, too."""
+    from muster.readers.records.record_steps import look_at_whole_file, open_step_reader
+
+    reader = open_step_reader(kind, path, key)
     try:
-        value = read_last_step(path, kind, key)
-    except OSError as error:
-        return _unread_step(name, error)
-    if value is None:
-        return ProofStep(f"{name}: no step in it" + ("" if kind == "stdout" else f" (key '{key}')"))
-    return _step_with_scale(name, value, scale)
-
-
-def read_newest_record_step(path: str, kind: str, key: str | None, scale: float, name: str) -> ProofStep:
-    """Of W&B or TensorBoard; what their exit record says is told, too."""
-    from muster.readers.records.record_steps import TensorboardStepReader, WandbStepReader
-    from muster.readers.records.wandb_records import WANDB_STEP_KEY
-
-    reader = WandbStepReader(path, key or WANDB_STEP_KEY) if kind == "wandb" else TensorboardStepReader(path)
-    try:
-        reader.look()
+        look_at_whole_file(reader)
     except OSError as error:
         return _unread_step(name, error)
     code = reader.ended.code if reader.ended else None
     ended = "" if code is None else f"; it ends with exit code {code}"
     if reader.logged is None:
-        return ProofStep(f"{name}: no step in it{ended}", ended=code)
+        asked = f" (key '{key}')" if kind in ("jsonl", "csv") else ""
+        return ProofStep(f"{name}: no step in it{asked}{ended}", ended=code)
     return replace(_step_with_scale(name, reader.logged, scale, ended), ended=code)
 
 

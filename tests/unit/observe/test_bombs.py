@@ -26,7 +26,7 @@ from muster.readers.checkpoints.whole_checkpoints import check_checkpoint
 from muster.readers.discovery.axis_values import config_leaves, load_run_config
 from muster.readers.discovery.run_arguments import declared_periods
 from muster.readers.records.logged_runs import newest_run_in
-from muster.readers.records.text_steps import read_last_step
+from muster.readers.records.record_steps import read_last_step
 from muster.readers.results import NoResult, read_cell_result
 from muster.spec.read_yaml import read_yaml_document
 

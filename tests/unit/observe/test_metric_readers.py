@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from muster.readers.records.record_steps import read_last_step
 from muster.readers.records.row_steps import LogPattern
 from muster.readers.records.text_steps import (
     JsonlStepReader,
     PrintedStepReader,
     StepReader,
     TableStepReader,
-    read_last_step,
     size_in_bytes_text,
 )
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.readers.records.text_steps import read_last_step
+from muster.readers.records.record_steps import read_last_step
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import struct
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -291,6 +292,45 @@ def test_steps_that_stand_in_a_line_without_a_name(tmp_path: Path, text: str, ex
     assert found.sources[0].step != "row"
 
 
+SB3 = """\
+---------------------------------
+| rollout/           |          |
+|    ep_rew_mean     | {reward} |
+| time/              |          |
+|    fps             | 1000     |
+|    total_timesteps | {step}   |
+---------------------------------
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "expected"),
+    [
+        (SB3.format(reward=20.5, step=2048) + SB3.format(reward=21.5, step=4096), "rollout/ep_rew_mean",
+         [(2048, 20.5), (4096, 21.5)]),
+        ("step 0: train loss 4.5, val loss 4.25\niter 0: loss 4.5, time 99.1ms\nstep 250: train loss 2.5, val loss 2.25\n",
+         "train loss", [(0, 4.5), (250, 2.5)]),
+        ("Epoch: [0][  10/5005]\tTime  0.500 ( 0.6)\tLoss 6.5000e+00 (7.0)\tAcc@1   0.25 (  0.2)\n"
+         "Epoch: [0][  20/5005]\tTime  0.500 ( 0.6)\tLoss 6.2500e+00 (7.0)\tAcc@1   0.50 (  0.2)\n", "Loss",
+         [(10, 6.5), (20, 6.25)]),
+        ("Epoch 1/2\n10/20 [==>..] - loss: 0.5\n20/20 [====] - loss: 0.25\nEpoch 2/2\n10/20 [==>..] - loss: 0.125\n", "loss",
+         [(10, 0.5), (20, 0.25), (30, 0.125)]),
+        ("no step here\nloss 4.5 is what we had at port 8080\nloss=0.5\n", "loss", [(0, 0.5)]),
+    ],
+)  # fmt: skip
+def test_what_people_print(tmp_path: Path, text: str, key: str, expected: list[tuple[float, float]]) -> None:
+    found = printed(tmp_path, text).keys[key]
+    assert list(zip(found.tail_steps, found.tail, strict=True)) == expected
+
+
+def test_a_line_that_is_no_table_takes_no_time(tmp_path: Path) -> None:
+    began = time.process_time()
+    printed(
+        tmp_path, ("|" + " " * 8000 + "x\n" + "-" * 8000 + "\n" + "{" * 8000 + "}\n" + "a_b " * 2000 + "c: 1\n") * 20
+    )
+    assert time.process_time() - began < 3.0
+
+
 def test_row_numbers_are_called_so(tmp_path: Path) -> None:
     found = printed(tmp_path, "loss=0.5\nloss=0.25\n")
     assert steps(found, "loss") == [0, 1]
@@ -384,3 +424,35 @@ def test_decimal_commas_are_told(tmp_path: Path) -> None:
 def test_a_step_with_commas_between_its_thousands(tmp_path: Path) -> None:
     found = measured(put(tmp_path / "metrics.csv", 'step,loss\n"1,000",0.5\n"2,000",0.25\n'))
     assert steps(found, "loss") == [1000, 2000]
+
+
+# -- what belongs together
+
+
+def test_the_validation_of_keras_belongs_to_the_run_of_its_training(tmp_path: Path) -> None:
+    for part in ("train", "validation"):
+        put(tmp_path / "logs" / part / "events.out.tfevents.1", board(0, 3, 1.0))
+    assert sorted(measured(tmp_path).keys) == ["logs/train/loss", "logs/validation/loss"]
+
+
+def test_the_metrics_of_dvclive_are_told_apart(tmp_path: Path) -> None:
+    for part in ("train", "eval"):
+        put(tmp_path / "dvclive" / "plots" / "metrics" / part / "loss.tsv", f"step\tloss\n0\t1\n1\t{len(part)}\n")
+    found = measured(tmp_path)
+    assert found.keys["dvclive/plots/metrics/eval/loss/loss"].last == 4
+    assert found.keys["dvclive/plots/metrics/train/loss/loss"].last == 5
+
+
+def test_a_rule_that_prunes_may_name_the_key_of_one_file(tmp_path: Path) -> None:
+    from muster.app.loop.run_pruning import _follow_source
+    from muster.rules.rank_variants import PruneRule
+
+    for part in ("eval", "train"):
+        rows = [{"step": at, "loss": float(len(part))} for at in range(3)]
+        put(tmp_path / f"{part}_metrics.jsonl", jsonl_bytes(rows))
+    run = newest_run_in(str(tmp_path)).run
+    assert run is not None
+    rule = PruneRule("train_metrics/loss", "lower")
+    followed = [_follow_source(source) for source in run.sources]
+    assert [each.read(rule) for each in followed] == [True, True]
+    assert [list(each.trails) for each in followed] == [[], ["train_metrics/loss"]]

@@ -12,8 +12,9 @@ import pytest
 from muster.model.campaign import DeclaredResult
 from muster.readers import user_patterns
 from muster.readers.pattern_child import PatternHit
+from muster.readers.records.record_steps import read_last_step
 from muster.readers.records.row_steps import LogPattern
-from muster.readers.records.text_steps import PrintedStepReader, read_last_step
+from muster.readers.records.text_steps import PrintedStepReader
 from muster.readers.results import read_cell_result
 from muster.readers.user_patterns import LONGEST_SEARCHED_LINE, PatternTooSlow, UserPattern
 

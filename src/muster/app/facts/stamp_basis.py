@@ -41,7 +41,8 @@ from muster.model.provenance import CheckpointOrigin, ResultOrigins, UnreadResul
 from muster.readers.attempt_facts import read_exit_file, read_order
 from muster.readers.discovery.axis_values import RUN_CONFIG_FILES
 from muster.readers.file_hashes import HashCache
-from muster.readers.proof import RECORD_FILE_KINDS, STEP_FILE_KINDS, FileProofReader, order_of_found_run
+from muster.readers.proof import STEP_FILE_KINDS, FileProofReader, order_of_found_run
+from muster.readers.proof_steps import RECORD_FILE_KINDS
 from muster.readers.result_origins import read_result_origins
 from muster.readers.resume import orders_before
 from muster.readers.run_times import times_of_run_folder

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
 
 from muster.files.safe_open import read_log_start
 from muster.readers.discovery.folder_walk import LOG_PART_FOLDERS, FoundLogs, LogSource
@@ -23,6 +23,9 @@ from muster.readers.records.metric_reader import MetricReader
 from muster.readers.records.row_steps import decode_json_value, numeric_leaves
 from muster.readers.records.step_counter import counting_key
 from muster.readers.records.table_rows import TableHeader, holds_table
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "muster.readers"
 _BUILT_IN = {  # in the order of trust, where two hold the same key; one line for each
@@ -143,12 +146,18 @@ def built_in_kinds() -> list[RecordKind]:
     return [kind_called(name) for name in _BUILT_IN]
 
 
+def find_entry_points(group: str) -> Iterable[EntryPoint]:
+    from importlib.metadata import entry_points  # it loads a lot, and is needed where nobody knows a file
+
+    return entry_points(group=group)
+
+
 @cache
 def foreign_kinds() -> tuple[list[RecordKind], list[str]]:
     """Those of other packages, and which of them can't be used."""
     found: list[RecordKind] = []
     troubles: list[str] = []
-    for point in entry_points(group=ENTRY_POINTS):
+    for point in find_entry_points(ENTRY_POINTS):
         try:
             kind = point.load()
             if not isinstance(kind, RecordKind) or kind.name in _BUILT_IN:

@@ -9,10 +9,10 @@ import math
 import os
 import struct
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from muster.readers.records.growing_file import READ_BLOCK, TAIL_BYTES, FileTail, GrowingFile
-from muster.readers.records.metric_reader import RecordedRunEnd
 from muster.readers.records.record_frames import (
     WANDB_BLOCK_BYTES,
     WANDB_HEADER_BYTES,
@@ -22,9 +22,9 @@ from muster.readers.records.record_frames import (
     WandbFrames,
     masked_crc,
 )
-from muster.readers.records.row_steps import parse_number
+from muster.readers.records.row_steps import LogPattern, parse_number
 from muster.readers.records.tensorboard import read_scalar_event
-from muster.readers.records.text_steps import StepReader
+from muster.readers.records.text_steps import JsonlStepReader, PrintedStepReader, StepReader, TableStepReader
 from muster.readers.records.wandb_records import WANDB_STEP_KEY, exit_record_in, history_record_in, read_history_row
 
 WANDB_DELAY_S = 20.0  # it writes every 15 s, or when 32 KiB are full; and a poll
@@ -36,7 +36,6 @@ class RecordStepReader(StepReader):
 
     def __init__(self, path: str, key: str, scale: float = 1.0, stage_key: str | None = None) -> None:
         super().__init__(FileTail(path), key, scale, stage_key)
-        self.ended: RecordedRunEnd | None = None
         self._growing = GrowingFile(path)
 
     def look(self) -> None:
@@ -158,7 +157,46 @@ class TensorboardStepReader(RecordStepReader):
         return False
 
 
-# -- which files
+# -- by kind
+
+
+_READERS: Mapping[str, type[StepReader]] = {
+    "jsonl": JsonlStepReader,
+    "csv": TableStepReader,
+    "wandb": WandbStepReader,
+    "tensorboard": TensorboardStepReader,
+}
+
+
+def open_step_reader(
+    kind: str, path: str, key: str | None, scale: float = 1.0, stage_key: str | None = None
+) -> StepReader:
+    """`key`: the key or column that counts, or the regex of a log. Raises KeyError where the kind holds no steps."""
+    if kind == "stdout":
+        return PrintedStepReader(path, LogPattern.of(key or ""), scale, stage_key)
+    return _READERS[kind](path, key or (WANDB_STEP_KEY if kind == "wandb" else "step"), scale, stage_key)  # type: ignore[arg-type]
+
+
+def read_last_step(path: str, kind: str, key: str | None) -> float | None:
+    """The newest step in a file of a run that has ended.
+
+    None: there is none, or the file is missing. Raises OSError where the file is there and can't be read.
+    """
+    reader = open_step_reader(kind, path, key)
+    look_at_whole_file(reader)
+    return reader.logged
+
+
+def look_at_whole_file(reader: StepReader) -> None:
+    """Of a run that has ended; what is a folder holds no step. Raises OSError."""
+    with suppress(IsADirectoryError):
+        reader.look()
+        reader.finish()
+
+
+def files_with_steps(kind: str, path: str) -> list[str]:
+    """That a path of a campaign file stands for."""
+    return {"wandb": wandb_record_files, "tensorboard": tensorboard_files}.get(kind, lambda only: [only])(path)
 
 
 def wandb_record_files(path: str) -> list[str]:

@@ -161,7 +161,6 @@ _NAMED_STEP = re.compile(
 )
 _BARS = re.compile(r"\|\s*(\d+)/(\d+)\s\[|^\s*(\d+)/(\d+)\s{1,4}[\[\u2501]|\]?\[\s{0,9}(\d+)\s?/\s?(\d+)\]")
 _BRACKETS = re.compile(r"^\s*\[(\d{1,15})\]\s|^\s*(\d{1,15}):\s+\w")
-_TABLE_ROW = re.compile(r"\|\s*([^|]{1,200}?)\s*\|\s*([^|]{0,200}?)\s*\|\s*\Z")
 _TABLE_END = re.compile(r"[-+=|]{5,}\Z")
 _MOST_TABLE_ROWS = 1000
 _PYTHON_NAMES = re.compile(r"(?<=[\s:,\[({-])(nan|inf)(?=[\s,\]})])")
@@ -248,8 +247,9 @@ class PrintedHistory(LineHistory):
         if not self._table and "|" not in told:
             return False
         line = told.strip()
-        if found := _TABLE_ROW.match(line):
-            key, text = found.groups()
+        cells = [cell.strip() for cell in line.split("|", 4)]
+        if len(cells) == 4 and cells[1] and not cells[0] and not cells[3]:
+            key, text = cells[1:3]
             value = _printed_number(text)
             if value is not None and len(self._table) < _MOST_TABLE_ROWS:
                 self._table.append((f"{self._group}{key}", value))
@@ -286,7 +286,7 @@ def _printed_object(line: bytes, told: str) -> dict[str, Any] | None:
     if row is None and "\\" not in text:
         try:
             row = ast.literal_eval(_PYTHON_NAMES.sub(lambda name: "0j" if name[1] == "nan" else "1e999", text))
-        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
             return None
         row = _with_nan(row)
     return row if isinstance(row, dict) and all(type(key) is str for key in row) else None

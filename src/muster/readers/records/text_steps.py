@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
 from muster.readers.records.growing_file import FAR_BEHIND, MOST_BYTES, FileTail, lines_with_needle
+from muster.readers.records.metric_reader import RecordedRunEnd
 from muster.readers.records.row_steps import (
     LogPattern,
     LogStep,
@@ -35,6 +36,7 @@ class StepReader(ABC):
         self.key = key
         self.scale = scale
         self.stage_key = stage_key
+        self.ended: RecordedRunEnd | None = None  # what the file says of the run's end
         self.logged: float | None = None  # the newest step as the run wrote it
         self.unfit = 0  # lines of this file so far, if none of them held a step
         self.non_finite = ""  # a metric that is NaN or inf in the newest row
@@ -332,28 +334,3 @@ def _line_around(text: bytes, at: int) -> tuple[int, int, bytes]:
 
 def _is_whole_name(text: bytes, start: int, stop: int) -> bool:
     return (start == 0 or text[start - 1] in _BESIDE_NAME) and (stop == len(text) or text[stop] in _BESIDE_NAME)
-
-
-_STEP_READERS: Mapping[str, Callable[[str, str], StepReader]] = {
-    "jsonl": JsonlStepReader,
-    "csv": TableStepReader,
-    "stdout": lambda path, regex: PrintedStepReader(path, LogPattern.of(regex)),
-}
-
-
-def read_last_step(path: str, kind: str, key: str | None) -> float | None:
-    """The newest step in a jsonl or csv file of a run that has ended (`key`: its key or column), or in a log (`key`: a
-    regex with a group).
-
-    None: there is none, the file is missing, or the kind is not read (wandb, tensorboard). Raises OSError where the
-    file is there and can't be read.
-    """
-    if key is None or kind not in _STEP_READERS:
-        return None
-    reader = _STEP_READERS[kind](path, key)
-    try:
-        reader.look()
-    except IsADirectoryError:
-        return None
-    reader.finish()
-    return reader.logged
