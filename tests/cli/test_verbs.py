@@ -13,7 +13,7 @@ import pytest
 
 from muster.faces.cli.common.command_line import COMMANDS
 from muster.model.errors import UsageError
-from muster.text.durations import parse_duration
+from muster.text.sentences import parse_duration
 from support.camp import Camp
 
 PROVEN = """\

@@ -25,7 +25,7 @@ from muster.engine.ports.extension import (
     ScriptedExtension,
     StopRequest,
 )
-from muster.hosts.local.step_executor import LocalStepExecutor
+from muster.hosts.local.executor import LocalStepExecutor
 from muster.model.campaign import Campaign, DeclaredGate, GateSource, Job
 from muster.model.campaign_state import CampaignState, Intent
 from muster.model.decision import Decision

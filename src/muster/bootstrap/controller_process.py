@@ -62,13 +62,12 @@ from muster.files.state_folder import (
     state_folder_standing,
 )
 from muster.hosts.local.attempt_observer import AttemptObserver, LivenessSignals, match_output_pattern_in_time
-from muster.hosts.local.executor import LocalExecutor
+from muster.hosts.local.executor import LocalExecutor, LocalStepExecutor
 from muster.hosts.local.gpus import GpuProbe
 from muster.hosts.local.guard import NOT_HERE, lower_oom_score
 from muster.hosts.local.guard_keeper import GuardKeeper, pop_guard_notice
 from muster.hosts.local.kernel import KernelLog
 from muster.hosts.local.launch_orders import LocalOrderComposer, OrderDefaults
-from muster.hosts.local.step_executor import LocalStepExecutor
 from muster.hosts.local.vitals import VitalsReader
 from muster.hosts.local.waker import LocalWaker
 from muster.model.attempt import Attempt, CellRecord

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field
 from typing import Any, ClassVar, Literal, NoReturn, dataclass_transform
 
+from muster.model.errors import Mistake
+
 Scalar = str | int | float | bool
 Better = Literal["higher", "lower"]
 ProgressKind = Literal["jsonl", "csv", "wandb", "tensorboard", "stdout", "files", "checkpoint"]
@@ -462,3 +464,11 @@ class Campaign:
         """What is run to tell somebody, by its place in `notify:`; no other channel is known."""
         channels = enumerate(self.notify)
         return {at: str(each["run"]) for at, each in channels if isinstance(each, Mapping) and each.get("run")}
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What reading a campaign file gives."""
+
+    campaign: Campaign
+    warnings: tuple[Mistake, ...] = ()

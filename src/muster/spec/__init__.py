@@ -5,7 +5,7 @@ Nothing is imported until it is used: `init` needs only the templates, and pydan
 
 from __future__ import annotations
 
-from muster.spec.parsed_campaign import Parsed
+from muster.model.campaign import Parsed
 
 
 def read_campaign(text: str, *, file: str, folder: str) -> Parsed:

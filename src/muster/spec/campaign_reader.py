@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from muster.model.campaign import Parsed
 from muster.model.errors import CampaignInvalid, Mistake
 from muster.spec.build_campaign import build_campaign
 from muster.spec.lint_axes import lint_axes, lint_env
@@ -9,7 +10,6 @@ from muster.spec.lint_cells import lint_cells, lint_command_words
 from muster.spec.lint_context import LintContext
 from muster.spec.lint_jobs import lint_jobs
 from muster.spec.lint_sections import lint_sections
-from muster.spec.parsed_campaign import Parsed
 from muster.spec.read_yaml import read_yaml_document
 from muster.spec.validate_model import validate_largest_part
 from muster.spec.yaml_tree import Scalar, Table, YamlDocument, describe_value

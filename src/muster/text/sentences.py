@@ -1,10 +1,11 @@
-"""Counts, durations and groups of cells as people are told them: one wording for all commands and reports."""
+"""Durations, lists and groups of cells as people are told them, and durations as they write them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
+from muster.model.errors import UsageError
 from muster.text.phrases import PluralNumber, join_phrases, phrase
 from muster.text.terminal_text import escape_terminal_text
 
@@ -109,3 +110,26 @@ def format_moment(iso: str) -> str:
 def shorten_quote(text: str) -> str:
     line = " ".join(text.split()) if "\n" in text else text.rstrip()
     return line if len(line) <= LONGEST_QUOTE else line[: LONGEST_QUOTE - 1] + "…"
+
+
+# -- as people write them
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smhd])")
+
+
+def parse_duration(text: str, option: str = "--timeout") -> float:
+    """`1h30m` -> 5400.0"""
+    wanted = text.strip().lower()
+    if re.fullmatch(r"\d+(\.\d+)?", wanted):
+        raise UsageError(
+            phrase("span.without_unit", option=option, text=text), hint=phrase("span.add_unit", number=wanted)
+        )
+    if not re.fullmatch(rf"({_PART.pattern}\s*)+", wanted):
+        raise UsageError(phrase("span.no_duration", option=option, text=text), hint=phrase("span.write_it_so"))
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(wanted))
+
+
+def format_calendar_duration(seconds_: float) -> str:
+    """A duration for people: 0.4 s, 12 s, 3 min, 2.1 h; of the calendar, so days too."""
+    return format_duration(seconds_) if seconds_ < 172800 else phrase("span.days", n=f"{seconds_ / 86400:.1f}")

@@ -12,7 +12,7 @@ from muster.engine.judge.liveness import LivenessFinding, format_elapsed
 from muster.engine.judge.run_evidence import list_rhythms, living_run_evidence
 from muster.engine.judge.unwatched_run import RunDeath, read_death_from_logs
 from muster.engine.ports.clock import SystemClock
-from muster.engine.ports.run_snapshot import INSPECTION_PERIOD_S, UNDATED, RunSnapshot
+from muster.engine.ports.processes import INSPECTION_PERIOD_S, UNDATED, RunSnapshot
 from muster.engine.ports.services import installed_services
 from muster.model.attempt_snapshot import ExitRecord
 from muster.model.foreign_run import RunFolderFacts, RunProcess, RunQuery

@@ -12,7 +12,7 @@ from muster.app.campaign.campaign_status import evidence_as_json
 from muster.app.campaign.status_json import cadence_as_json, verdict_change_as_json
 from muster.engine.judge.liveness import format_elapsed
 from muster.engine.judge.signal_history import SignalPulse
-from muster.engine.ports.run_snapshot import RunSnapshot
+from muster.engine.ports.processes import RunSnapshot
 from muster.model.calendar import format_iso_time
 from muster.model.verdict import LIVE_STATES, Verdict, VerdictState
 from muster.text.hide_secrets import hide_secrets_in_words

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from muster.model.foreign_run import ProgressDates, RunFolderFacts
 
 if TYPE_CHECKING:  # most who use the types below inspect nothing
+    from muster.engine.judge.unwatched_run import UnwatchedRunWatch
     from muster.engine.ports.clock import Clock
-    from muster.engine.ports.run_snapshot import RunSnapshot
-    from muster.model.foreign_run import RunQuery
+    from muster.model.attempt_snapshot import ExitRecord
+    from muster.model.foreign_run import RunProcess, RunQuery, SupervisedFolder, TargetStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +91,35 @@ class Processes(Protocol):
         """Whether another person's processes are there, or may be, into which we may not look."""
 
     def inspect(self, asked: RunQuery, clock: Clock) -> RunInspection: ...
+
+
+# -- what looks at a run without a campaign have shown: the host's inspector fills it, the app judges it
+
+ProcessFate = Literal["alive", "ended", "zombie", "never", "nobody", "hidden"]
+INSPECTION_PERIOD_S = 1.0
+NOTHING, UNDATED = RunFolderFacts(), ProgressDates()
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnapshot:
+    """All that the looks at one run brought."""
+
+    asked: RunQuery
+    boot: float
+    wall: float
+    watch: UnwatchedRunWatch  # without a process it watches the files alone
+    fate: ProcessFate
+    found: RunFolderFacts = NOTHING
+    dated: Mapping[str, ProgressDates] | None = None
+    who: RunProcess | None = None
+    state: str = ""  # the letter of its main process
+    exit: ExitRecord | None = None  # of one that has ended and was not waited for
+    others: tuple[RunProcess, ...] = ()
+    doubtful: tuple[RunProcess, ...] = ()
+    hidden: int = 0  # processes that may not be looked into
+    orphans: tuple[int, ...] = ()  # of its tree, when the main process has gone
+    target: TargetStep | None = None
+    supervised: SupervisedFolder | None = None
+    notes: tuple[str, ...] = ()
+    sought: str = ""  # what was looked for, where nothing was found
+    rival: int | None = None  # another process that writes where this one was said to

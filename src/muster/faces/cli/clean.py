@@ -9,8 +9,8 @@ import typer
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
-from muster.text.durations import parse_duration
 from muster.text.phrases import join_phrases, phrase
+from muster.text.sentences import parse_duration
 
 app = typer.Typer(add_completion=False)
 MOST_LEFTOVERS = 10

@@ -12,7 +12,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.spending import budget_level_of
 from muster.app.facts.stamp_basis import reckon_open_campaign
 from muster.faces.cli.common.command_line import folder_of_context
-from muster.faces.cli.common.money_line import ACCOUNT_NAMES, BUDGET_COLOURS, forecast_text, format_spent
+from muster.faces.cli.common.status_view import ACCOUNT_NAMES, BUDGET_COLOURS, forecast_text, format_spent
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json
 from muster.ledger.billed_spans import kind_of_waste
 from muster.ledger.prices_and_accounts import Accounts

@@ -12,9 +12,8 @@ from muster.app.campaign.verbs.stop_cells import StoppedAttempt
 from muster.app.finish.take_down import take_down
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.stop import STILL_GOING_ON, print_stopped
-from muster.text.durations import parse_duration
 from muster.text.phrases import phrase
-from muster.text.sentences import join_few_names
+from muster.text.sentences import join_few_names, parse_duration
 
 app = typer.Typer(add_completion=False)
 

@@ -25,9 +25,9 @@ from muster.faces.cli.common.terminal_output import (
 from muster.faces.cli.why import format_cadence
 from muster.model.errors import UsageError
 from muster.model.foreign_run import RunQuery
-from muster.text.durations import format_calendar_duration, parse_duration
 from muster.text.hide_secrets import hide_secrets_in_words
 from muster.text.phrases import join_phrases, phrase
+from muster.text.sentences import format_calendar_duration, parse_duration
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)

@@ -26,8 +26,8 @@ from muster.app.metrics.measure_runs import (
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import display_width, pad_name, paint_text, print_json, print_notice
 from muster.model.errors import UsageError
-from muster.text.durations import format_calendar_duration
 from muster.text.phrases import join_phrases, phrase
+from muster.text.sentences import format_calendar_duration
 from muster.text.terminal_text import escape_terminal_line
 
 app = typer.Typer(add_completion=False)

@@ -81,7 +81,7 @@ def format_plan_lines(found: PlanPreview) -> Iterator[str]:
         yield phrase("cli.rounds_at_most", rounds=loop.rounds)
     yield phrase("cli.expected", estimate=_format_estimate(found))
     if found.status.spending:
-        from muster.faces.cli.common.money_line import money_line
+        from muster.faces.cli.common.status_view import money_line
 
         yield from money_line(found.status.spending)
 

@@ -15,8 +15,8 @@ from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import clear_line, paint_text, print_json
 from muster.files.campaign_ownership import refuse_unless_started_here
 from muster.model.errors import MusterError, UsageError
-from muster.text.durations import format_calendar_duration, parse_duration
 from muster.text.phrases import phrase
+from muster.text.sentences import format_calendar_duration, parse_duration
 
 app = typer.Typer(add_completion=False)
 REFUSED_EXIT_CODE = 3

@@ -12,8 +12,8 @@ from muster.app.campaign.verbs.stop_cells import StoppedAttempt, await_stop, req
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_notice, print_refusals
 from muster.model.attempt import Attempt
-from muster.text.durations import format_calendar_duration, parse_duration
 from muster.text.phrases import join_phrases, phrase
+from muster.text.sentences import format_calendar_duration, parse_duration
 
 app = typer.Typer(add_completion=False)
 STILL_GOING_ON = 4

@@ -10,8 +10,8 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import status_as_json
 from muster.faces.cli.common.command_line import folder_of_context
 from muster.faces.cli.common.terminal_output import print_json
-from muster.text.durations import parse_duration
 from muster.text.phrases import phrase
+from muster.text.sentences import parse_duration
 
 app = typer.Typer(add_completion=False)
 

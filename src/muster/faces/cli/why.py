@@ -40,8 +40,8 @@ from muster.files.state_folder import attempt_folder
 from muster.model.attempt import CellRecord
 from muster.model.variant import Variant
 from muster.model.verdict import Evidence, SignalRhythm
-from muster.text.durations import format_calendar_duration
 from muster.text.phrases import join_phrases, phrase
+from muster.text.sentences import format_calendar_duration
 from muster.text.terminal_text import strip_terminal_sequences
 
 app = typer.Typer(add_completion=False)

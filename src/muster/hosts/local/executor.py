@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,9 +39,12 @@ from muster.hosts.local.gpus import GpuInventory, find_gpu_devices
 from muster.hosts.local.launch_orders import LaunchBook, LocalTraces
 from muster.hosts.local.slot_leases import SlotLeases, close_descriptors, slots_of_campaign
 from muster.model.attempt import Attempt, Order
-from muster.model.attempt_snapshot import LARGEST_PID
+from muster.model.attempt_snapshot import LARGEST_PID, ProofReading
 from muster.model.campaign import Slots
 from muster.readers.attempt_facts import _read_stored_order, read_order
+
+if TYPE_CHECKING:
+    from muster.engine.ports.clock import Clock
 
 SHIM = str(Path(__file__).with_name("shim.py"))
 SHIM_COMMAND = [sys.executable, "-I", "-S", SHIM]
@@ -317,3 +321,17 @@ class LocalExecutor:
     def close(self) -> None:
         self.warm.close()
         self.launches.close()
+
+
+class LocalStepExecutor(LocalExecutor):
+    """Shims in `.muster/finish/<step>/<n>`, without a slot."""
+
+    def __init__(self, state: Path, clock: Clock, warm: WarmProcess | None = None) -> None:
+        from muster.hosts.local.attempt_probe import AttemptProbe  # the command line looks with one of its own
+
+        super().__init__(state, Slots(gpus=(), cpus=0))
+        self.warm = warm or self.warm
+        self.probe = AttemptProbe(self.folder, clock, lambda *_: ProofReading(True), traces=self.traces)
+
+    def folder(self, cell: str, n: int) -> Path:
+        return self.state / cell / str(n)

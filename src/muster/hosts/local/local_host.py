@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from muster.engine.ports.run_host import GuardReport
     from muster.engine.ports.store import Store
     from muster.hosts.local.attempt_observer import AttemptObserver, LivenessSignals
+    from muster.hosts.local.executor import LocalStepExecutor
     from muster.hosts.local.run_inspector import RunInspector
-    from muster.hosts.local.step_executor import LocalStepExecutor
     from muster.model.errors import Mistake
     from muster.model.foreign_run import RunQuery
 
@@ -137,7 +137,7 @@ class LocalHost:
         return LivenessSignals(lambda cell, n: attempt_folder(state, cell, n), clock, VitalsReader())
 
     def steps(self, state: Path, clock: Clock) -> LocalStepExecutor:
-        from muster.hosts.local.step_executor import LocalStepExecutor
+        from muster.hosts.local.executor import LocalStepExecutor
 
         return LocalStepExecutor(state, clock)
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from muster.engine.judge.unwatched_run import UnwatchedRunWatch
 from muster.engine.ports.clock import Clock, thresholds_from_env
-from muster.engine.ports.run_snapshot import INSPECTION_PERIOD_S, ProcessFate, RunSnapshot
+from muster.engine.ports.processes import INSPECTION_PERIOD_S, ProcessFate, RunSnapshot
 from muster.files.process_identity import read_process
 from muster.hosts.local.find_process import (
     FolderWriterProcesses,

@@ -282,3 +282,9 @@ class _LogWalk:
         if left:
             cuts.append(f"only the first {phrase('count.folder_was', n=self._folders)} looked at")
         return "; ".join(cuts)
+
+
+def wandb_own_folders(around: FoundLogs) -> set[str]:
+    """The folders that W&B made for its runs: their name says so, and there are records in them."""
+    folders = {os.path.dirname(path) for path in around.files if path.endswith(".wandb")}  # noqa: PTH120
+    return {folder for folder in folders if WANDB_RUN.match(os.path.basename(os.path.abspath(folder)))}  # noqa: PTH100, PTH119

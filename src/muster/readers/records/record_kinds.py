@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from muster.files.safe_open import read_log_start
-from muster.readers.discovery.folder_walk import LOG_PART_FOLDERS, FoundLogs, LogSource
+from muster.readers.discovery.folder_walk import LOG_PART_FOLDERS, FoundLogs, LogSource, wandb_own_folders
 from muster.readers.records.metric_reader import MetricReader
 from muster.readers.records.row_steps import decode_json_value, numeric_leaves
 from muster.readers.records.step_counter import counting_key
@@ -88,8 +88,6 @@ class LogSearch:
 
     @cached_property
     def _wandb_folders(self) -> set[str]:
-        from muster.readers.records.wandb_runs import wandb_own_folders
-
         return wandb_own_folders(self.around)
 
     def is_of_wandb(self, path: str) -> bool:

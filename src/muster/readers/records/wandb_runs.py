@@ -17,7 +17,12 @@ from typing import Any
 
 from muster.files.safe_open import open_regular_file
 from muster.model.errors import MusterError, UsageError
-from muster.readers.discovery.folder_walk import WANDB_HISTORY, WANDB_RUN, WANDB_SUMMARY, FoundLogs, LogSource
+from muster.readers.discovery.folder_walk import (
+    WANDB_HISTORY,
+    WANDB_RUN,
+    WANDB_SUMMARY,
+    LogSource,
+)
 from muster.readers.records.history_parts import HistoryChain
 from muster.readers.records.json_history import JsonlHistory, WholeJsonHistory, row_of_last_values
 from muster.readers.records.metric_reader import InMemoryReader, MetricReader, MetricRows, RecordedRunEnd
@@ -131,12 +136,6 @@ def _find_wandb_runs(search: LogSearch) -> list[LogSource]:
         )
         sources.append(_wandb_source(sorted(mine, key=_time_of_wandb_folder), folders, owner, passed))
     return sources
-
-
-def wandb_own_folders(around: FoundLogs) -> set[str]:
-    """The folders that W&B made for its runs: their name says so, and there are records in them."""
-    folders = {os.path.dirname(path) for path in around.files if path.endswith(".wandb")}
-    return {folder for folder in folders if WANDB_RUN.match(os.path.basename(os.path.abspath(folder)))}  # noqa: PTH100
 
 
 def _owner_within_root(root: str, owner: str) -> str:

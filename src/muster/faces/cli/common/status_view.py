@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status, status_as_json
@@ -34,6 +35,9 @@ from muster.faces.cli.common.terminal_output import (
 from muster.model.campaign_state import CampaignState
 from muster.text.phrases import Phrase, join_phrases, phrase
 from muster.text.sentences import end_with_full_stop, join_few_names
+
+if TYPE_CHECKING:  # `status` of a campaign without prices has no use for it
+    from muster.app.campaign.spending import Spending
 
 OUTDATED_STATE = "outdated"  # DONE, by a definition that the campaign no longer has
 STATE_MARKS = {
@@ -183,7 +187,7 @@ def show_status(found: Status, told: Collection[str] = ()) -> None:
         told_of = phrase("cli.cell_no_longer_declared", said=_say_cell_with_next(cell), cell=name)
         print(f"  {state_mark(cell.verdict.state)} {told_of}")
     if found.spending:
-        from muster.faces.cli.common.money_line import money_line
+        from muster.faces.cli.common.status_view import money_line
 
         for line in money_line(found.spending):
             print(line)
@@ -376,3 +380,49 @@ def format_closing_line(found: Status) -> str:
     if not missing:
         return paint_text(phrase("cli.stopped_short_in_loop"), "yellow")
     return paint_text(phrase("cli.stopped_short", n=missing), "yellow")
+
+
+# -- money in one line
+
+ACCOUNT_NAMES = {
+    "productive": "cli.account_productive",
+    "wasted": "cli.account_wasted",
+    "idle": "cli.account_idle",
+    "overhead": "cli.account_overhead",
+    "running": "cli.account_running",
+}
+BUDGET_COLOURS = {"warn": "yellow", "no_new_start": "yellow", "at_cap": "red"}
+
+
+def money_line(found: Spending) -> Iterator[str]:
+    """What was spent and on what, what the rest will cost; nothing where no price is declared."""
+    money, accounts = found.state.campaign.money, found.ledger.money
+    if money is None or accounts is None:
+        return
+    parts = [
+        join_phrases(" ", (phrase(code), f"{amount:.2f}"))
+        for account, code in ACCOUNT_NAMES.items()
+        if (amount := getattr(accounts, account)) >= 0.005
+    ]
+    said = [phrase("cli.money_spent", spent=format_spent(accounts.total, money.budget), currency=money.currency)]
+    said += [" (", join_phrases(", ", parts), ")"] if parts else []
+    from muster.app.campaign.spending import budget_level_of
+
+    line = join_phrases("", (*said, forecast_text(found)))
+    yield paint_text(line, BUDGET_COLOURS.get(budget_level_of(found) or "", ""))
+
+
+def format_spent(spent: float, budget: float | None) -> str:
+    if budget is None:
+        return f"{spent:.2f}"
+    return phrase("cli.spent_of_budget", spent=f"{spent:.2f}", budget=f"{budget:g}")
+
+
+def forecast_text(found: Spending) -> str:
+    expected, unknown = found.forecast, join_few_names(list(found.unknown), 3)
+    if expected is None:
+        return phrase("cli.no_forecast_yet", jobs=unknown) if found.unknown else ""
+    if expected.high - (found.spent or 0.0) < 0.005:
+        return ""
+    left_out = phrase("cli.forecast_leaves_out", jobs=unknown) if found.unknown else ""
+    return phrase("cli.expected_in_all", mid=expected.mid, low=expected.low, high=expected.high, left_out=left_out)
