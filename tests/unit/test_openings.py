@@ -50,7 +50,6 @@ ALLOWED = {
     "readers/source_code.py": (3, "git's own HEAD; and its own: no link is followed, for a link counts as its text"),
     "readers/checkpoints/file_formats.py": (2, "the archive is on a file that was opened safely"),
     "rules/loop_settings.py": (1, "a rule set of the package"),
-    "readers/records/growing_file.py": (1, "opened by regular_opener"),
 }
 
 
