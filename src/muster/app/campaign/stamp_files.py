@@ -21,6 +21,7 @@ from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.last_report import PARTIAL, STAMP_FOLDER, ReportVerdict
 from muster.app.campaign.stamp import CellStamp, FileStamp, ReportClaim, Stamp, StampBasis
 from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_atomically
+from muster.files.json_codec import encode_json_bytes
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output, mask_secrets_in_table
 from muster.files.safe_open import FileTooLarge, read_regular_file
 from muster.files.state_folder import read_outside_paths
@@ -166,7 +167,7 @@ def _check_room_for_files(root: Path, made: str, files: Sequence[DerivedFile]) -
 
 
 def write_stamp(root: Path, stamp: Stamp) -> None:
-    data = msgspec.json.encode(make_stamp_relative(stamp, _whereabouts_of_root(root)))
+    data = encode_json_bytes(make_stamp_relative(stamp, _whereabouts_of_root(root)))
     with explain_failed_writes(root):
         write_derived_file(root / STAMP_FOLDER / f"{stamp.made}.json", msgspec.json.format(data, indent=1))
 

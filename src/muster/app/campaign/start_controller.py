@@ -13,7 +13,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.observe_campaign import observe_campaign, with_next_by_file
 from muster.app.campaign.unknown_runs import add_unknown_runs
-from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
+from muster.files.campaign_ownership import describe_moved_here, describe_not_started_here, moved_since
 from muster.model.errors import MusterError
 from muster.text.phrases import phrase
 
@@ -54,7 +54,7 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
     if desk.stranger:
         return phrase("campaign.campaign", only_read=desk.stranger.only_read)
     if moved_since(desk.state):
-        return phrase("campaign.nothing_goes_itself_up_goes_here", moved=MOVED)
+        return phrase("campaign.nothing_goes_itself_up_goes_here", moved=describe_moved_here())
     return phrase("campaign.nothing_goes_itself_up_takes_over", not_started_here=describe_not_started_here())
 
 
@@ -90,7 +90,7 @@ def start_if_running(desk: CampaignHandle, tell: Tell) -> Status:
         if desk.started_here():
             ensure_controller_started(desk)
         else:
-            why = MOVED if moved_since(desk.state) else describe_not_started_here()
+            why = describe_moved_here() if moved_since(desk.state) else describe_not_started_here()
             tell(phrase("campaign.written_down_nothing_starts_before_up", why=why))
     return observe_campaign(desk)
 

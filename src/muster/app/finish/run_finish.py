@@ -44,6 +44,7 @@ from muster.engine.ports.executor import Lease
 from muster.engine.ports.extension import ControllerExtension, ExtensionResult, MakeDecision
 from muster.engine.ports.run_host import StepExecutor
 from muster.files.atomic_write import umask_of_caller
+from muster.files.json_codec import plain_value
 from muster.files.known_secrets import mask_secrets
 from muster.files.own_processes import own_process_environment, own_python_command, without_code_variables
 from muster.files.process_identity import read_boot_id
@@ -102,7 +103,7 @@ def _run_notice_command(command: str, root: str, notice: Mapping[str, object]) -
     try:
         done = subprocess.run(
             shlex.split(command),
-            input=escape_terminal_json(json.dumps(notice, ensure_ascii=False)).encode("utf-8", "replace"),
+            input=escape_terminal_json(json.dumps(plain_value(notice), ensure_ascii=False)).encode("utf-8", "replace"),
             cwd=root,
             env=environment,
             stdout=subprocess.DEVNULL,
