@@ -50,7 +50,7 @@ class AskedEnvironment:
     @property
     def record(self) -> dict[str, Any]:
         if self.left_out:
-            note = phrase("campaign.not_asked_check_ask_executes")
+            note = phrase("campaign.environment_not_asked")
             return {"jobs": list(self.environment.jobs), "command": list(self.environment.words), "note": note}
         return environment_as_json(self.environment, self.answer)
 
@@ -108,8 +108,8 @@ def note_unasked_environments(asked: Sequence[AskedEnvironment]) -> Iterator[Mis
     if left_out:
         names = ", ".join(dict.fromkeys(each.environment.name for each in left_out[:4]))
         more = f" and {phrase('count.more', n=len(left_out) - 4)}" if len(left_out) > 4 else ""
-        what = phrase("campaign.jobs_pythons_were_not_asked_what_they", names=names, more=more)
-        yield Mistake(what, hint=phrase("campaign.check_ask_asks_them"), level="note")
+        what = phrase("campaign.pythons_not_asked", names=names, more=more)
+        yield Mistake(what, hint=phrase("campaign.check_ask_asks"), level="note")
 
 
 def check_gpu_environments(

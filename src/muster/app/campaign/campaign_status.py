@@ -210,7 +210,7 @@ def _build_cell_status(record: CellRecord, look: _StatusInputs) -> CellStatus:
     if attempt and attempt.key in look.sightings:
         return _open_cell_status(record, attempt, look.sightings[attempt.key], look)
     if attempt:
-        unseen = Verdict(VerdictState.UNKNOWN, phrase("campaign.could_not_looked"), confidence="unknown")
+        unseen = Verdict(VerdictState.UNKNOWN, phrase("campaign.could_not_be_looked_at"), confidence="unknown")
         return CellStatus(record, unseen, phrase("campaign.look_again"))
     return _closed_cell_status(record, standing_of_cell(record, look.state, look.needs, look.purse))
 
@@ -222,13 +222,13 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
     job = state.job(record.cell.job)
     watch = look.watch_of(attempt, seen, job)
     verdict = judge_attempt(attempt, seen, job, watch)
-    following = phrase("campaign.nothing_do")
+    following = phrase("campaign.nothing_to_do")
     if verdict.state == VerdictState.STALLED:
         following = _next_after_stall(verdict, job.on_stall)
     elif watch and any(pulse.never_fits for pulse in watch.history.pulses.values()):
-        following = phrase("campaign.fix_pattern_key_progress_nothing")
+        following = phrase("campaign.fix_progress_pattern")
     elif verdict.kind == "orphans":
-        following = phrase("campaign.no_other_attempt_starts_while_they")
+        following = phrase("campaign.orphans_block_start")
     elif verdict.kind == LOST_KIND:
         following = _next_after_loss(record)
     elif verdict.final:
@@ -264,7 +264,7 @@ def _with_slot_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
 
 def _next_after_loss(record: CellRecord) -> str:
     cell = shlex.quote(record.cell.id)
-    return phrase("campaign.never_started_again_itself_make_sure", cell=cell)
+    return phrase("campaign.lost_run_hint", cell=cell)
 
 
 def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
@@ -281,10 +281,10 @@ def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
 
 def _next_after_stall(verdict: Verdict, on_stall: str) -> str:
     if verdict.kind == "stopped":
-        return phrase("campaign.nothing_done_itself_sigcont_lets_go")
+        return phrase("campaign.stopped_run_hint")
     if on_stall == "restart":
-        return phrase("campaign.stopped_started_again_stall_restart")
-    return phrase("campaign.nothing_killed_itself_stall_notify")
+        return phrase("campaign.stall_restart_hint")
+    return phrase("campaign.stall_notify_hint")
 
 
 def _closed_cell_status(record: CellRecord, where: CellStanding) -> CellStatus:

@@ -73,9 +73,9 @@ def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
             if not (base / each).exists()
         ]
         if lacking:
-            what = phrase("campaign.tail_seeds_not_there", lacking=", ".join(lacking))
+            what = phrase("campaign.tail_seeds_missing", lacking=", ".join(lacking))
             yield Mistake(
-                what, path=f"gates.{name}.schedule", hint=phrase("campaign.looked", base=base), level="warning"
+                what, path=f"gates.{name}.schedule", hint=phrase("campaign.looked_in", base=base), level="warning"
             )
 
 
@@ -125,7 +125,7 @@ def _check_search(search: Mapping[str, Any], bases: Sequence[Variant]) -> Iterat
     lacks, how = find_missing_package(search.get("sampler", "tpe"))
     if lacks:
         place = "loop.search.sampler" if lacks != "optuna" and "sampler" in search else "loop.search"
-        yield Mistake(phrase("campaign.loop_search_needs_package_which_not", lacks=lacks), path=place, hint=how)
+        yield Mistake(phrase("campaign.search_needs_package", lacks=lacks), path=place, hint=how)
     space = read_search_space(search["space"])
     told: set[tuple[str, str]] = set()
     for base in bases:
@@ -143,13 +143,13 @@ def _find_space_misfits(space: Sequence[Dimension], base: Variant) -> Iterator[M
     except SpaceMisfit as misfit:
         for path, what in misfit.mistakes.items():
             said, _, near = what.partition("; ")
-            hint = near or phrase("campaign.give_values_fit_there_another_path")
+            hint = near or phrase("campaign.give_fitting_values")
             yield Mistake(f"{base.name}: {said}", path=f"loop.search.space.{path}", hint=hint)
         return
     _, outside = locate_config_in_space(knobs, tree)
     if outside:
         path = outside.partition(" is ")[0]
-        what, hint = f"{base.name}: {outside}", phrase("campaign.search_does_not_learn_from_score_widen")
+        what, hint = f"{base.name}: {outside}", phrase("campaign.search_ignores_score")
         yield Mistake(what, path=f"loop.search.space.{path}", hint=hint, level="warning")
 
 
@@ -202,7 +202,7 @@ def _check_rule_names(rules: Sequence[Rule], own: int, use: str) -> Iterator[Mis
             continue
         taken = [number for number, rule in enumerate(rules[:own]) if rule.id == rules[at].id]
         for number in taken:
-            what = phrase("campaign.rule_called_too", use=use, name=rules[at].name)
+            what = phrase("campaign.rule_name_taken", use=use, name=rules[at].name)
             yield Mistake(what, path=f"loop.rules.{number}.name", hint=phrase("campaign.give_another_name"))
 
 
@@ -243,8 +243,8 @@ def _report_refused_edits(trial: _EditTrial, configs: BaseConfigs, *, sure: bool
         else:
             what = f"{said} (in {'every base' if everywhere else _name_some_bases(bases, configs)})"
         level = "error" if everywhere and sure else "warning"
-        in_vain = "" if level == "error" else phrase("campaign.where_so_proposes_nothing")
-        hint = "; ".join(filter(None, [hint, in_vain])) or phrase("campaign.name_path_value_fit_config")
+        in_vain = "" if level == "error" else phrase("campaign.proposes_nothing_there")
+        hint = "; ".join(filter(None, [hint, in_vain])) or phrase("campaign.name_fitting_path_value")
         yield Mistake(what, path=f"{trial.place}.edit.{at}", hint=hint, level=level)
 
 
@@ -254,7 +254,7 @@ def _report_idle_edits(trial: _EditTrial) -> Iterator[Mistake]:
         return
     if trial.place == "loop.default" or all(map(_is_neutral_edit, trial.edits)):
         what = phrase("campaign.changes_nothing", stays=trial.stays)
-        hint = phrase("campaign.what_proposes_same_config_which_not")
+        hint = phrase("campaign.proposes_same_config")
         yield Mistake(what, path=f"{trial.place}.edit", hint=hint, level="warning")
 
 
@@ -272,21 +272,21 @@ def _report_lacking_paths(use: str, trials: Sequence[_EditTrial], configs: BaseC
     for lacking in dict.fromkeys(paths.values()):
         lacks = [path for path, names in paths.items() if names == lacking]
         where = (
-            phrase("campaign.any_base") if len(lacking) == len(configs) else f"in {_name_some_bases(lacking, configs)}"
+            phrase("campaign.in_any_base") if len(lacking) == len(configs) else f"in {_name_some_bases(lacking, configs)}"
         )
         if len(configs) == 1:
             where = f"in {lacking[0]}"
         what = phrase(
-            "campaign.edits_cant_edited",
+            "campaign.paths_cannot_be_edited",
             use=use,
             count=phrase("count.path", n=len(lacks)),
             where=where,
             lacks=", ".join(lacks),
         )
-        hint = phrase("campaign.those_rules_would_fire_vain_add_them")
+        hint = phrase("campaign.rules_would_fire_in_vain")
         yield Mistake(what, path="loop.use", hint=hint, level="warning")
 
 
 def _name_some_bases(bases: Sequence[str] | Mapping[str, str], configs: BaseConfigs) -> str:
     named = ", ".join(list(bases)[:MOST_NAMED_BASES]) + (", ..." if len(bases) > MOST_NAMED_BASES else "")
-    return phrase("campaign.bases", named=named, bases=len(bases), configs=len(configs))
+    return phrase("campaign.bases_of_all", named=named, bases=len(bases), configs=len(configs))

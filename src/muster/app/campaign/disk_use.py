@@ -84,7 +84,7 @@ class KeptPaths:
 
 
 def describe_leftover(found: Leftover) -> str:
-    return phrase("campaign.outputs_logs", kind=found.kind, leftover_size=format_leftover_size(found.bytes))
+    return phrase("campaign.leftover_outputs_and_logs", kind=found.kind, leftover_size=format_leftover_size(found.bytes))
 
 
 def build_clean_decisions(person: Any, chosen: Sequence[Leftover], inside: Any) -> list[Decision]:
@@ -108,7 +108,7 @@ def describe_cleaning(events: Iterable[LoggedDecision], n: int) -> str | None:
     for event in events:
         decision = event.decision
         if decision.kind == "clean" and decision.attempt == n and not event.void:
-            return phrase("campaign.cleaned", at=decision.at[:10], who=decision.who)
+            return phrase("campaign.cleaned_on", at=decision.at[:10], who=decision.who)
     return None
 
 
@@ -147,13 +147,13 @@ def format_clean_lines(found: Sequence[Leftover], most: int) -> Iterator[str]:
             yield f"{format_leftover_size(sum(each.bytes for each in group)):>9}  {words}: {len(group)}"
             for each in group[:most]:
                 yield phrase(
-                    "campaign.written_ago",
+                    "campaign.leftover_written_ago",
                     leftover_size=format_leftover_size(each.bytes),
                     name=each.name,
                     duration=format_duration(each.age_s),
                 )
             if len(group) > most:
-                yield phrase("campaign.more", value="", group=len(group) - most)
+                yield phrase("campaign.and_more", value="", group=len(group) - most)
 
 
 FEWEST_SAMPLES = 5  # samples, before a trend is one
@@ -218,13 +218,13 @@ def find_large_logs(histories: Mapping[str, SignalHistory], boot: float) -> tupl
 def format_disk_lines(view: DiskOutlook | None, logs: Sequence[LargeLog], cut: bool) -> Iterator[str]:
     if view and view.too_small:
         end = (
-            phrase("campaign.when_campaign_ends_not_known")
+            phrase("campaign.campaign_end_unknown")
             if view.ends_in_s is None
-            else (phrase("campaign.campaign_needs_about_more", duration=format_duration(view.ends_in_s)))
+            else (phrase("campaign.campaign_needs_more_time", duration=format_duration(view.ends_in_s)))
         )
         yield (
             phrase(
-                "campaign.disk_will_full_about_left_lost_hour",
+                "campaign.disk_full_soon",
                 duration=format_duration(view.full_in_s),
                 leftover_size=format_leftover_size(view.free),
                 leftover_size2=format_leftover_size(view.rate * 3600),
@@ -234,10 +234,10 @@ def format_disk_lines(view: DiskOutlook | None, logs: Sequence[LargeLog], cut: b
         )
     for each in logs[:5]:
         cell, _, n = each.name.rpartition("@")
-        hint = phrase("campaign.logs_campaign_yaml_would_keep_their")
+        hint = phrase("campaign.logs_max_would_cut")
         yield (
             phrase(
-                "campaign.attempt_writes_much_logs_second",
+                "campaign.attempt_writes_much",
                 cell=cell,
                 n=n,
                 leftover_size=format_leftover_size(each.bytes),

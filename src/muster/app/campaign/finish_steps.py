@@ -88,7 +88,7 @@ def list_finish_steps(state: CampaignState) -> list[FinishStep]:
         found += [FinishStep("cost", "report", "muster cost --report"), FinishStep("record", "report", "muster record")]
     found += [FinishStep(f"run-{at}", "run", str(line)) for at, line in enumerate(wanted.get("run", ()), 1)]
     if wanted.get("notify"):
-        found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody_notify")))
+        found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody")))
     if wanted.get("shutdown") or state.finish.wish:
         found.append(FinishStep("shutdown", "shutdown", power_off_command(state), countdown_seconds(state)))
     return found
@@ -124,7 +124,7 @@ def matrix_state_key(state: CampaignState) -> str:
     told = hashlib.sha256(state.campaign_hash.encode())
     for record in state.declared:
         completed = record.completed
-        how = f"{completed.n} {completed.token}" if completed else phrase("campaign.given_up", given_up=record.given_up)
+        how = f"{completed.n} {completed.token}" if completed else phrase("campaign.cell_given_up", given_up=record.given_up)
         told.update(f"\0{record.cell.id} {how}".encode())
     return told.hexdigest()[:16]
 
@@ -237,13 +237,13 @@ def _build_shutdown_view(step: FinishStep, state: CampaignState, key: str | None
     stage, cancelled = state.finish.stage, state.finish.cancelled
     if stage is None or stage.key != key or stage.what == "dropped" or _is_stage_abandoned(stage, boot):
         if cancelled:
-            return StepView(step, "cancelled", why=phrase("campaign.cancelled", cancelled=cancelled))
+            return StepView(step, "cancelled", why=phrase("campaign.cancelled_by", cancelled=cancelled))
         return StepView(step, "unclear" if state.finish.begun == key else "waiting")
     step = replace(step, what=stage.command or step.what)  # what is done may be another wish than what is wanted now
     why = {
-        "clear": phrase("campaign.nothing_stands_against_second_look"),
-        "began": phrase("campaign.command_being_run"),
-        "counting": phrase("campaign.s_from", countdown_s=stage.countdown_s, at=stage.at[11:19]),
+        "clear": phrase("campaign.shutdown_second_look"),
+        "began": phrase("campaign.shutdown_command_runs"),
+        "counting": phrase("campaign.countdown_from", countdown_s=stage.countdown_s, at=stage.at[11:19]),
     }.get(stage.what, "")
     if stage.what in ("ended", "failed"):
         return StepView(step, _STAGE_STANDINGS[stage.what], None, stage.at, "; ".join(stage.reasons), ".muster/finish")
@@ -292,7 +292,7 @@ def describe_finish(found: FinishView) -> list[str]:
             lines.append(f"finish: {line}")
     waiting = [each.step.name for each in found.steps if each.standing == "waiting" and each.step.kind != "shutdown"]
     if found.settled and not found.due and waiting and not found.failed:
-        lines.append(phrase("campaign.finish_not_done_yet_up_goes", waiting=", ".join(waiting)))
+        lines.append(phrase("campaign.finish_waits_for_up", waiting=", ".join(waiting)))
     return lines
 
 
@@ -310,19 +310,19 @@ def _describe_step(each: StepView) -> str:
     what = hide_secrets_in_text(each.step.what)
     name = f"{each.step.name} (`{what}`)"
     if each.standing == "waiting" and each.step.kind == "shutdown":
-        return phrase("campaign.powered_off_when_all_done_shutdown", what=what)
+        return phrase("campaign.powered_off_when_done", what=what)
     if each.standing == "under way":
         more = f": {each.why}" if each.why else ""
-        return phrase("campaign.under_way_since", name=name, value=(each.began or "")[11:19], more=more)
+        return phrase("campaign.step_under_way_since", name=name, value=(each.began or "")[11:19], more=more)
     if each.standing == "failed":
         more = phrase("campaign.output", folder=each.folder) if each.folder else ""
-        return phrase("campaign.failed_fix_then_up_tries_again", name=name, why=each.why, more=more)
+        return phrase("campaign.step_failed_because", name=name, why=each.why, more=more)
     if each.standing == "refused":
-        return phrase("campaign.shutdown_waits_shutdown_cancel_takes", reasons="; ".join(each.reasons))
+        return phrase("campaign.shutdown_waits", reasons="; ".join(each.reasons))
     if each.standing == "counting down":
-        return phrase("campaign.shutdown_shutdown_cancel_stops", why=each.why, what=what)
+        return phrase("campaign.shutdown_counts_down", why=each.why, what=what)
     if each.standing == "cancelled":
-        return phrase("campaign.shutdown_shutdown_when_done_asks_again", why=each.why)
+        return phrase("campaign.shutdown_was_cancelled", why=each.why)
     if each.standing == "unclear":
-        return phrase("campaign.machine_powered_off_before_nearly_so")
+        return phrase("campaign.powered_off_before")
     return ""

@@ -118,7 +118,7 @@ def _changes_since_report(
         now, jobs = digest_campaign_sections(state.campaign, state.origin), jobs_behind_results(state.campaign)
         changed = [name for name, digest in now.items() if stamp.basis.sections.get(name) != digest]
         if changed and not (told.file and told.file == campaign_file_digest(root)):
-            yield phrase("campaign.campaign_yaml_changed", changed=", ".join(changed))
+            yield phrase("campaign.file_changed", changed=", ".join(changed))
         if changed:  # a file that was not taken in: the matrix that is known here is another one
             return
     records = {record.cell.id: record for record in state.declared if record.cell.job in jobs}
@@ -141,13 +141,13 @@ def _cell_changes_since_report(known: _StampedBasis, records: Mapping[str, CellR
         if not record.done and name not in known.cells and name not in known.missing
     ]
     if new:
-        yield phrase("campaign.came_since", few_names=join_few_names(new, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_came_since", few_names=join_few_names(new, MOST_CELLS_NAMED))
     if lost:
-        yield phrase("campaign.not_done_any_more_no_longer_declared", few_names=join_few_names(lost, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_not_done_any_more", few_names=join_few_names(lost, MOST_CELLS_NAMED))
     if again:
-        yield phrase("campaign.run_again_since", few_names=join_few_names(again, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_run_again_since", few_names=join_few_names(again, MOST_CELLS_NAMED))
     if missing:
-        yield phrase("campaign.declared_since_missing", few_names=join_few_names(missing, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_declared_since", few_names=join_few_names(missing, MOST_CELLS_NAMED))
 
 
 def campaign_file_digest(root: Path) -> str:

@@ -92,7 +92,7 @@ def read_campaign_file(file: Path, text: str | None = None) -> LoadedCampaign:
         text = file.read_text(encoding="utf-8") if text is None else text
     except UnicodeDecodeError as error:
         line = file.read_bytes()[: error.start].count(b"\n") + 1
-        mistake = Mistake(phrase("campaign.file_not_utf_8_text"), line, 1, phrase("campaign.save_utf_8"))
+        mistake = Mistake(phrase("campaign.file_not_utf8"), line, 1, phrase("campaign.save_as_utf8"))
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
     learn_secrets({}, to_builtins(parsed.campaign))  # whatever is said about it from here on
@@ -163,8 +163,8 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
                 else phrase("campaign.axes_2", names=", ".join(names))
             )
             raise UsageError(
-                phrase("campaign.only_there_no_axis", text=text, axis=axis),
-                hint=phrase("campaign.write_only_seed_2_3", hint=hint),
+                phrase("campaign.only_no_such_axis", text=text, axis=axis),
+                hint=phrase("campaign.write_only_example", hint=hint),
             )
         chosen = tuple(value.strip() for value in values.split(","))
         for value in chosen:
@@ -210,7 +210,7 @@ def submit_campaign(
             break
     if refused == OUTRUN_REASON:
         raise MusterError(
-            phrase("campaign.again_nothing_changed", refused=refused),
+            phrase("campaign.outrun_again", refused=refused),
             where=str(desk.root),
             hint=phrase("campaign.try_again"),
         )
@@ -239,8 +239,8 @@ def _refuse_former_names(desk: CampaignHandle, campaign: Campaign, before: Campa
     former = {each.born: name for name, record in before.cells.items() for each in record.attempts} if before else {}
     for cell in list_campaign_cells(campaign) if any(former) else ():
         if cell.id in former:
-            what = phrase("campaign.renamed_attempts_keep_their_folders", id=cell.id, former=former[cell.id])
-            hint = phrase("campaign.write_new_name_campaign_yaml_rename")
+            what = phrase("campaign.renamed_keep_folders", id=cell.id, former=former[cell.id])
+            hint = phrase("campaign.write_new_name")
             raise UsageError(what, where=str(desk.file), hint=hint, code="renamed")
 
 
@@ -313,7 +313,7 @@ def money_as_json(campaign: Campaign) -> dict[str, Any] | None:
 
 
 def held_campaign_error(said: str) -> UsageError:
-    error = UsageError(said, hint=phrase("campaign.release_lets_go"), code="held")
+    error = UsageError(said, hint=phrase("campaign.release_goes_on"), code="held")
     error.exit = 3
     return error
 
@@ -336,7 +336,7 @@ def _filter_decision(desk: CampaignHandle, campaign: Campaign, only: CellFilter)
 def _describe_changes(what: DefinitionChanges) -> str:
     named = {"new": what.new, "gone": what.gone, "changed": what.changed, "changed after DONE": what.changed_done}
     said = [f"{len(cells)} {word}" for word, cells in named.items() if cells]
-    return phrase("campaign.taken") + (f": {', '.join(said)}" if said else "")
+    return phrase("campaign.taken_in") + (f": {', '.join(said)}" if said else "")
 
 
 def check_machine_fit(root: Path, found: LoadedCampaign, only: CellFilter) -> tuple[Mistake, ...]:

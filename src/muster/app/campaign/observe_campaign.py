@@ -43,14 +43,14 @@ def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names
     from muster.app.campaign.load_campaign import read_campaign_file, with_current_variants
 
     if not desk.file.is_file():
-        raise UsageError(phrase("campaign.campaign_yaml_gone_what_would_run_cant"), where=str(desk.file))
+        raise UsageError(phrase("campaign.file_is_gone"), where=str(desk.file))
     now = _definition_hashes_now(
         desk, state, with_current_variants(read_campaign_file(desk.file), state).campaign, names
     )
     changed = [name for name in names if now.get(name) != state.cells[name].hash]
     if changed:
         raise UsageError(
-            phrase("campaign.campaign_yaml_config_file_names", few_names=join_few_names(changed, MOST_NAMED_CELLS)),
+            phrase("campaign.definition_changed_on_disk", few_names=join_few_names(changed, MOST_NAMED_CELLS)),
             where=str(desk.file),
             hint=hint,
             code="not_taken_in",
@@ -178,7 +178,7 @@ def _other_slot_holders(machine: Machine, state: CampaignState) -> list[str]:
         return []
     wanted = state.campaign.slots
     others = {name: who for name, who in held.items() if who.token not in ours and is_campaign_slot(wanted, name)}
-    return [phrase("campaign.held", name=name, who=who) for name, who in others.items()]
+    return [phrase("campaign.slot_held_by", name=name, who=who) for name, who in others.items()]
 
 
 def _last_report_view(desk: CampaignHandle, state: CampaignState) -> ReportView | None:
@@ -234,7 +234,7 @@ def read_controller_status(desk: CampaignHandle) -> ControllerStatus:
         return ControllerStatus(False, trouble=_describe_lost_controller(desk))
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_LOCK_S else None
-    trouble = holder.trouble or (phrase("campaign.not_beaten_s", silent=silent) if hung else "")
+    trouble = holder.trouble or (phrase("campaign.controller_not_beaten", silent=silent) if hung else "")
     return ControllerStatus(hung is None, holder.pid, format_iso_time(holder.since), trouble)
 
 
@@ -247,5 +247,5 @@ def _describe_lost_controller(desk: CampaignHandle) -> str:
         return ""
     log = desk.state / "controller.log"
     return phrase(
-        "campaign.guard_starts_again_says_more", how=words.how, value=format_iso_time(words.next)[11:19], log=log
+        "campaign.guard_starts_again", how=words.how, value=format_iso_time(words.next)[11:19], log=log
     )

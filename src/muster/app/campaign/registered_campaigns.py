@@ -79,7 +79,7 @@ def describe_unfinished_work(state: CampaignState, boot: float) -> str:
     if left or state.open_attempts:
         return phrase("campaign.cells_not_done", left=left or len(state.open_attempts), declared=len(state.declared))
     if not is_matrix_settled(state):
-        return phrase("campaign.loop_not_come_end")
+        return phrase("campaign.loop_not_at_end")
     view = build_finish_view(state, boot)
     undone = [f"{each.step.name} is {each.standing}" for each in view.undone] if view else []
     return phrase("campaign.finish_not_done", undone=", ".join(undone)) if undone else ""
@@ -178,9 +178,9 @@ def _unknown_campaign_error(what: str, known: list[RegisterEntry | UnreadEntry])
 
     names = [name for each in known for name in (each.id, each.path)]
     near = difflib.get_close_matches(what, names, 1)
-    hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.ls_shows_paths_ls_json_ids_too")
+    hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.ls_shows_paths")
     return UsageError(
-        phrase("campaign.register_no_campaign", what=what), where=str(private_home() / REGISTER_FOLDER), hint=hint
+        phrase("campaign.not_in_register", what=what), where=str(private_home() / REGISTER_FOLDER), hint=hint
     )
 
 
@@ -188,7 +188,7 @@ def _refuse_working_campaign(entry: RegisterEntry | UnreadEntry) -> None:
     place = locate_registered_campaign(entry) if isinstance(entry, RegisterEntry) else None
     if place and place.root and installed_services().storage.lock(place.root / ".muster", SystemClock()).held():
         raise UsageError(
-            phrase("campaign.controller_works_would_entered_again"),
+            phrase("campaign.controller_would_register_again"),
             where=str(place.root),
             hint=f"`muster -C {shlex.quote(str(place.root))} down` first",
         )

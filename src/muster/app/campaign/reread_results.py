@@ -58,11 +58,11 @@ def _last_failed_by_proof(record: CellRecord, now: str) -> Attempt | None:
 def _reread_data(desk: CampaignHandle, job: Job, cell: Cell, attempt: Attempt, hash_: str) -> dict[str, Any]:
     reading = _reread_proof(desk, job, cell, attempt)
     bad = [item.reading for item in reading.evidence if item.says not in ("holds", "abstains")]
-    word = phrase("campaign.cant_read") if reading.holds is None else "fails"
+    word = phrase("campaign.proof_unreadable") if reading.holds is None else "fails"
     return {
         "reason": REREAD_HOLDS_REASON
         if reading.holds
-        else phrase("campaign.exit_0_but_proof", word=word, bad="; ".join(bad) or "nothing was found"),
+        else phrase("campaign.exit_0_proof_fails", word=word, bad="; ".join(bad) or "nothing was found"),
         "read_as": proof_reading_hash(job),
         "hash": hash_,
         "holds": bool(reading.holds),

@@ -106,7 +106,7 @@ def stamp_footer(basis: StampBasis, version: str, path: str) -> str:
     """For texts that travel without their stamp."""
     partial = f"PARTIAL {basis.k}/{basis.n}; " if set(basis.missing) - set(basis.cleared) else ""
     return phrase(
-        "campaign.campaign_trace",
+        "campaign.stamp_footer",
         partial=partial,
         k=basis.k,
         count=phrase("count.cell", n=basis.n),

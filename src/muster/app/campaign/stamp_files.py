@@ -211,12 +211,12 @@ def read_stamp(root: Path, made: str) -> Stamp | None:
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
         first = (
-            phrase("campaign.move_away_then")
+            phrase("campaign.move_it_away_then")
             if isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
             else ""
         )
         again = phrase("campaign.make_anew", first=first, get=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
-        raise MusterError(phrase("campaign.stamp_cant_read", why=why), where=str(path), hint=again) from None
+        raise MusterError(phrase("campaign.stamp_unreadable", why=why), where=str(path), hint=again) from None
 
 
 def _whereabouts_of_root(root: Path) -> CampaignLocation:
@@ -246,15 +246,15 @@ def explain_failed_writes(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = Path(error.filename or root / REPORTS_FOLDER)
-        why, first = error.strerror or str(error), phrase("campaign.fix")
+        why, first = error.strerror or str(error), phrase("campaign.fix_it")
         if isinstance(error, IsADirectoryError):
-            why, first = phrase("campaign.folder_stands_where_file_belongs"), phrase("campaign.move_away")
+            why, first = phrase("campaign.folder_in_place_of_file"), phrase("campaign.move_it_away")
         elif isinstance(error, FileExistsError | NotADirectoryError):
             where = next((each for each in (where, *where.parents) if each.is_file()), where)
-            why, first = phrase("campaign.file_stands_where_folder_belongs"), phrase("campaign.move_away")
+            why, first = phrase("campaign.file_in_place_of_folder"), phrase("campaign.move_it_away")
         elif error.errno == errno.ENOSPC:
             first = phrase("campaign.free_some_space")
-        hint = phrase("campaign.what_there_before_whole_try_again", first=first)
+        hint = phrase("campaign.former_file_is_whole", first=first)
         raise MusterError(phrase("campaign.reports_could_not_written", why=why), where=str(where), hint=hint) from None
 
 

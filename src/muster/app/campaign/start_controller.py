@@ -52,10 +52,10 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
     if not found.going_on or found.controller.alive or found.controller.started_here:
         return ""
     if desk.stranger:
-        return phrase("campaign.campaign", only_read=desk.stranger.only_read)
+        return phrase("campaign.folder_is_foreign", only_read=desk.stranger.only_read)
     if moved_since(desk.state):
-        return phrase("campaign.nothing_goes_itself_up_goes_here", moved=describe_moved_here())
-    return phrase("campaign.nothing_goes_itself_up_takes_over", not_started_here=describe_not_started_here())
+        return phrase("campaign.moved_up_goes_on", moved=describe_moved_here())
+    return phrase("campaign.foreign_up_takes_over", not_started_here=describe_not_started_here())
 
 
 def describe_origin(desk: CampaignHandle, found: Status) -> str:
@@ -64,9 +64,9 @@ def describe_origin(desk: CampaignHandle, found: Status) -> str:
         return f"it {desk.stranger.only_read}"
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
-        return phrase("campaign.copy_campaign_read_report_here_act", origin=origin)
+        return phrase("campaign.copy_of_campaign", origin=origin)
     if standing == "moved" and found.going_on:
-        return phrase("campaign.brought_here_from_nothing_starts", origin=origin)
+        return phrase("campaign.brought_here", origin=origin)
     return describe_why_not_started(desk, found)
 
 
@@ -80,7 +80,7 @@ def ensure_controller_started(desk: CampaignHandle) -> None:
             raise MusterError(
                 phrase("campaign.controller_did_not_start"),
                 where=str(desk.state / "controller.log"),
-                hint=phrase("campaign.file_says_why"),
+                hint=phrase("campaign.that_file_says_why"),
             )
 
 
@@ -91,7 +91,7 @@ def start_if_running(desk: CampaignHandle, tell: Tell) -> Status:
             ensure_controller_started(desk)
         else:
             why = describe_moved_here() if moved_since(desk.state) else describe_not_started_here()
-            tell(phrase("campaign.written_down_nothing_starts_before_up", why=why))
+            tell(phrase("campaign.nothing_starts_before_up", why=why))
     return observe_campaign(desk)
 
 

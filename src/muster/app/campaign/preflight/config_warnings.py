@@ -93,11 +93,11 @@ def _unknown_parts_of_job(
                 said.add(name)
                 near = get_close_matches(name, known, 1)
                 hint = (
-                    phrase("campaign.did_you_mean_5", near=near[0])
+                    phrase("campaign.near_quoted", near=near[0])
                     if near
-                    else phrase("campaign.it_has_2", known=", ".join(known[:12]))
+                    else phrase("campaign.configs_known", known=", ".join(known[:12]))
                 )
-                what = phrase("campaign.job_no_config_cell", name=job.name, beside=beside, name2=name, id=cell.id)
+                what = phrase("campaign.job_config_part_missing", name=job.name, beside=beside, name2=name, id=cell.id)
                 yield Mistake(what, hint=hint, path=f"jobs.{job.name}.command")
 
 
@@ -154,7 +154,7 @@ def _period_warnings_of_job(
         told = check_period_length(each, expected, clocked=clocked, saved_after=saved_after)
         if told and not (each.kind == "save" and saved_after and _has_saved_before(of_job)):
             some = (
-                phrase("campaign.cells_such", cells=len(cells), count=count, cells2=cells[0])
+                phrase("campaign.some_cells_such_as", cells=len(cells), count=count, cells2=cells[0])
                 if len(cells) < count
                 else ""
             )
@@ -214,8 +214,8 @@ def _split_shell_text(text: str) -> list[str]:
 def _settings_of_command(
     words: Sequence[str], env: Mapping[str, str], cwd: Path, files: _ConfigFiles
 ) -> Iterator[tuple[str, object, str]]:
-    yield from ((name, value, phrase("campaign.command")) for name, value in option_value_pairs(words))
-    yield from ((name, value, phrase("campaign.environment")) for name, value in env.items())
+    yield from ((name, value, phrase("campaign.in_command")) for name, value in option_value_pairs(words))
+    yield from ((name, value, phrase("campaign.in_environment")) for name, value in env.items())
     for word in words:
         text = word.rpartition("=")[2]
         if text.endswith(CONFIG_SUFFIXES):

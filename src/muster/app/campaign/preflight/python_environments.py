@@ -160,14 +160,14 @@ def find_environment_mistakes(asked: PythonEnvironment, answer: PythonAnswer) ->
         yield _python_not_started(asked, answer, jobs, path)
         return
     for name in answer.lacking:
-        hint = phrase("campaign.install_environment_fix_name_behind_m")
+        hint = phrase("campaign.install_or_fix_module")
         level = "failure" if asked.certain else "warning"
         yield Mistake(
-            phrase("campaign.no_module", jobs=jobs, name=asked.name, name2=name), hint=hint, path=path, level=level
+            phrase("campaign.job_lacks_module", jobs=jobs, name=asked.name, name2=name), hint=hint, path=path, level=level
         )
     if answer.timed_out:
-        what = phrase("campaign.did_not_say_within_time_which_devices", jobs=jobs, name=asked.name)
-        yield Mistake(what, hint=phrase("campaign.try_hand_python_c_import_jax_print_jax"), path=path, level="warning")
+        what = phrase("campaign.devices_not_told_in_time", jobs=jobs, name=asked.name)
+        yield Mistake(what, hint=phrase("campaign.try_by_hand"), path=path, level="warning")
     elif asked.gpus:
         yield from _framework_sees_too_few_gpus(asked, answer.frameworks, jobs, path)
 
@@ -182,10 +182,10 @@ def _python_not_started(asked: PythonEnvironment, answer: PythonAnswer, jobs: st
         else ""
     )
     why = answer.trouble or ": ".join(part for part in (how, last[0][:300]) if part)
-    hint = phrase("campaign.environment_there_whole_output_saved")
+    hint = phrase("campaign.check_environment_whole")
     level = "failure" if asked.certain and not answer.timed_out else "warning"
     return Mistake(
-        phrase("campaign.cant_started", jobs=jobs, name=asked.name, why=why), hint=hint, path=path, level=level
+        phrase("campaign.python_cannot_start", jobs=jobs, name=asked.name, why=why), hint=hint, path=path, level=level
     )
 
 
@@ -205,7 +205,7 @@ def _framework_sees_too_few_gpus(
         needs = "need" if len(asked.jobs) > 1 else "needs"
         needs += " a GPU" if wanted <= 1 else f" {wanted} GPUs"
         what = phrase(
-            "campaign.and_in",
+            "campaign.framework_sees_too_few",
             jobs=jobs,
             needs=needs,
             name=each["name"],
@@ -214,7 +214,7 @@ def _framework_sees_too_few_gpus(
             seen=seen,
             there=there,
         )
-        hint = phrase("campaign.install_build_cuda_environment_does", name=each["name"])
+        hint = phrase("campaign.install_cuda_build", name=each["name"])
         yield Mistake(what, hint=hint, path=path, level=level)
 
 
@@ -225,7 +225,7 @@ def _shown_gpu_indexes(asked: PythonEnvironment) -> Collection[str]:
 def environment_as_json(asked: PythonEnvironment, answer: Any) -> dict[str, Any]:
     """As it is saved. Values of variables stay in campaign.yaml."""
     if answer is None:
-        note = phrase("campaign.command_names_no_python_what_sees_cant")
+        note = phrase("campaign.command_names_no_python")
         return {"jobs": list(asked.jobs), "command": None, "note": note}
     return {
         "jobs": list(asked.jobs),

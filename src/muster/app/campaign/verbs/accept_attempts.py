@@ -75,7 +75,7 @@ def _find_acceptable(
     """An attempt and its proof, or why there is none. Nothing is believed from the record: the files are read now."""
     attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
     if wanted is not None and not attempts:
-        return phrase("campaign.no_attempt", wanted=wanted, attempts=len(record.attempts))
+        return phrase("campaign.no_such_attempt", wanted=wanted, attempts=len(record.attempts))
     job = state.job(record.cell.job)
     refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
     for each in attempts:
@@ -85,13 +85,13 @@ def _find_acceptable(
         refused = why_not_acceptable(record, job, exit_, proof)
         if not refused and proof is not None:
             return each.n, proof
-        refusals.setdefault(refused or phrase("campaign.attempt_json_cant_read"), []).append(str(each.n))
+        refusals.setdefault(refused or phrase("campaign.order_unreadable"), []).append(str(each.n))
     if len(refusals) > 1:
         return "; ".join(f"attempt {', '.join(numbers)}: {why}" for why, numbers in refusals.items())
     return (
         next(iter(refusals), None)
         or why_not_acceptable(record, job, None, None)
-        or phrase("campaign.no_attempt_accept")
+        or phrase("campaign.no_attempt_to_accept")
     )
 
 
@@ -101,25 +101,25 @@ def why_not_acceptable(
     """Why a person's word can't make the last attempt DONE; None: it can. The proof was read just now."""
     last = record.last
     if record.done:
-        return phrase("campaign.done_already")
+        return phrase("campaign.cell_is_done_already")
     if last is None:
-        return phrase("campaign.no_attempt_accept")
+        return phrase("campaign.no_attempt_to_accept")
     if last.open:
         return _why_not_ended(record, exit_)
     if not job.asks_proof:
-        return phrase("campaign.no_proof_declared_so_there_nothing")
+        return phrase("campaign.no_proof_declared")
     if proof is None:
-        return phrase("campaign.proof_does_not_hold_attempt_json_cant")
+        return phrase("campaign.proof_order_unreadable")
     if proof.holds:
         return None
     bad = [item.reading for item in proof.evidence if item.says not in ("holds", "abstains")]
-    word = phrase("campaign.cant_read") if proof.holds is None else phrase("campaign.does_not_hold")
-    return phrase("campaign.proof", word=word, bad="; ".join(bad) or "nothing was found")
+    word = phrase("campaign.proof_unreadable") if proof.holds is None else phrase("campaign.proof_does_not_hold")
+    return phrase("campaign.proof_says", word=word, bad="; ".join(bad) or "nothing was found")
 
 
 def _why_not_ended(record: CellRecord, exit_: ExitRecord | None) -> str:
     if exit_ is None:
-        return phrase("campaign.running_cant_accepted_wait_end_stop")
+        return phrase("campaign.running_cannot_accept")
     if exit_.code == 0:
-        return phrase("campaign.command_ended_exit_0_but_processes", id=shlex.quote(record.cell.id))
-    return phrase("campaign.processes_live_stop_ends_them_then_can")
+        return phrase("campaign.left_processes_live", id=shlex.quote(record.cell.id))
+    return phrase("campaign.processes_live_on")

@@ -52,7 +52,7 @@ def resolve_one_cell(pattern: str, names: Sequence[str], former: Sequence[str] =
     found = resolve_cells([pattern], names, former)
     if len(found) > 1:
         raise UsageError(
-            phrase("campaign.fits_cells_one_needed", pattern=pattern, found=len(found)),
+            phrase("campaign.pattern_fits_many", pattern=pattern, found=len(found)),
             hint=phrase("campaign.name_one", few_names=join_few_names(found, MOST_MATCHING_CELLS)),
         )
     return found[0]
@@ -63,7 +63,7 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
         hint = phrase(
-            "campaign.fits_such",
+            "campaign.pattern_fits_inside",
             rstrip=pattern.rstrip("/"),
             count=phrase("count.cell", n=len(inside)),
             inside=inside[0],
@@ -72,11 +72,11 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
         hint = phrase("campaign.did_you_mean", near=" or ".join(near))
     else:
         hint = (
-            phrase("campaign.cells", few_names=join_few_names(names, MOST_MATCHING_CELLS))
+            phrase("campaign.cells_are", few_names=join_few_names(names, MOST_MATCHING_CELLS))
             if names
-            else phrase("campaign.campaign_no_cells")
+            else phrase("campaign.no_cells")
         )
-    return UsageError(phrase("campaign.there_no_cell", pattern=pattern), hint=hint, code="unknown_cell")
+    return UsageError(phrase("campaign.no_such_cell", pattern=pattern), hint=hint, code="unknown_cell")
 
 
 def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
@@ -96,13 +96,13 @@ def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]
     left = [name for name in chosen if name in named or name in about]
     if not left and verb != "stop":
         count = (
-            phrase("campaign.none_cells_fit", chosen=len(chosen))
+            phrase("campaign.none_of_cells", chosen=len(chosen))
             if len(chosen) > 1
-            else phrase("campaign.none", chosen=chosen[0])
+            else phrase("campaign.cell_is_none_that", chosen=chosen[0])
         )
         raise MusterError(
-            phrase("campaign.nothing_do_can_now", count=count, verb_participles=VERB_PARTICIPLES[verb]),
-            hint=phrase("campaign.status_shows_where_each_stands"),
+            phrase("campaign.nothing_to_do_for", count=count, verb_participles=VERB_PARTICIPLES[verb]),
+            hint=phrase("campaign.status_shows_cells"),
         )
     return left
 
@@ -125,7 +125,7 @@ def require_reason(reason: str, option: str = "--because") -> str:
     text = " ".join(reason.split())
     if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
         raise UsageError(
-            phrase("campaign.empty_2", option=option), hint=phrase("campaign.say_why_words_still_mean_something")
+            phrase("campaign.option_is_empty", option=option), hint=phrase("campaign.say_why")
         )
     return text
 
@@ -140,12 +140,12 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
         return require_reason(because)
     if len(names) > 1:
         told = phrase(
-            "campaign.would",
+            "campaign.would_change_cells",
             count=phrase("count.cell", n=len(names)),
             few_names=join_few_names(names, MOST_NAMED_CELLS),
             verb=verb,
         )
-        raise NoReason(phrase("campaign.needs_reason_nothing_changed", told=told))
+        raise NoReason(phrase("campaign.needs_a_reason", told=told))
     return usual
 
 

@@ -69,7 +69,7 @@ def restarted_cells(names: Sequence[str], before: Status, after: Status, intent:
 def describe_next_start(intent: Intent) -> str:
     """When a cell starts that may start."""
     if intent.kind == "held":
-        return phrase("campaign.starts_only_after_release_campaign", reason=intent.reason)
+        return phrase("campaign.starts_after_release", reason=intent.reason)
     if intent.kind == "down":
-        return phrase("campaign.campaign_down_starts_after_up")
+        return phrase("campaign.starts_after_up")
     return phrase("campaign.starts_when_slot_free")

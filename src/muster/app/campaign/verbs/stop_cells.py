@@ -50,7 +50,7 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
     wanted = choose_cells("stop", patterns, found)
     if not wanted:
         return StopRequest((), {}, waiter)
-    reason = require_shared_reason("stopped", running_names(wanted, found), because, phrase("campaign.asked_person"))
+    reason = require_shared_reason("stopped", running_names(wanted, found), because, phrase("campaign.asked_by_person"))
     unknown = describe_unknown_runs(found.cells)
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     refused = {
@@ -73,7 +73,7 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
 
 
 def _how_to_keep_from_starting(name: str) -> str:
-    return phrase("campaign.giveup_hold_keeps_from_starting", name=shlex.quote(name))
+    return phrase("campaign.giveup_or_hold", name=shlex.quote(name))
 
 
 def await_stop(waiter: AttemptEndWaiter, attempts: Sequence[Attempt], limit_s: float) -> list[StoppedAttempt]:

@@ -30,13 +30,13 @@ def read_evidence_line(text: str, folder: Path) -> Mapping[str, Any]:
     name, _, number = text.rpartition(":")
     if not name or not number.isascii() or not number.isdigit() or int(number) < 1:
         raise UsageError(
-            phrase("campaign.evidence_not_file_line", text=text), hint=phrase("campaign.write_train_log_120")
+            phrase("campaign.evidence_form", text=text), hint=phrase("campaign.write_evidence_example")
         )
     path = (folder / name).absolute()
     line, count = _read_numbered_line(path, int(number))
     if line is None:
         raise UsageError(
-            phrase("campaign.evidence_file", text=text, count=phrase("count.line", n=count)), where=str(path)
+            phrase("campaign.evidence_line_missing", text=text, count=phrase("count.line", n=count)), where=str(path)
         )
     return {"file": str(path), "line": int(number), "text": line}
 
@@ -49,5 +49,5 @@ def _read_numbered_line(path: Path, number: int) -> tuple[str | None, int]:
                 if count == number:
                     return data.decode("utf-8", "replace").rstrip("\r\n")[:LONGEST_EVIDENCE_LINE], count
     except OSError as error:
-        raise UsageError(phrase("campaign.evidence_file_cant_read", strerror=error.strerror), where=str(path)) from None
+        raise UsageError(phrase("campaign.evidence_unreadable", strerror=error.strerror), where=str(path)) from None
     return None, count
