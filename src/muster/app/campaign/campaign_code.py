@@ -127,7 +127,7 @@ def ignore_slow_git(_: str) -> None:
 
 
 def describe_slow_git(folder: str) -> str:
-    return phrase("campaign.git_is_slow", folder=folder, git_limit_s=git_limit_s())
+    return phrase("campaign.git_is_slow", folder=folder, limit_s=git_limit_s())
 
 
 # -- what is kept

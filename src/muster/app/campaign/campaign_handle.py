@@ -222,8 +222,10 @@ class CampaignHandle:
             self._reopen()
             epoch = int(self.store.epoch_now()) + 1
             data = {"epoch": epoch, "pid": os.getpid(), "format": STATE_FORMAT, "boot_id": read_boot_id()}
-            why = phrase("campaign.command_decides") + (
-                phrase("campaign.older_controller_ended", older_controller=_describe_older_controller(older)) if older else ""
+            why = (
+                phrase("campaign.decides_older_ended", controller=_describe_older_controller(older))
+                if older
+                else phrase("campaign.command_decides")
             )
             turn = Decision(
                 "epoch",
@@ -258,11 +260,7 @@ class CampaignHandle:
     def older_line(self) -> str:
         """For `status`, which changes nothing; empty: there is none."""
         older = self._older()
-        return (
-            phrase("campaign.older_runs_up_ends_it", older_controller=_describe_older_controller(older))
-            if older
-            else ""
-        )
+        return phrase("campaign.older_runs_up_ends_it", controller=_describe_older_controller(older)) if older else ""
 
     def _reopen(self) -> None:
         """For who holds the lock. So far only the log was read: beside a controller of an older Muster, whose database
@@ -383,7 +381,11 @@ class CampaignHandle:
 
 
 def _describe_older_controller(holder: LockHolder) -> str:
-    return phrase("campaign.controller_older", pid=holder.pid, value=f" ({holder.version})" if holder.version else "")
+    return (
+        phrase("campaign.controller_older_version", pid=holder.pid, version=holder.version)
+        if holder.version
+        else phrase("campaign.controller_older", pid=holder.pid)
+    )
 
 
 def campaign_not_started(root: Path) -> MusterError:
@@ -394,7 +396,7 @@ def campaign_not_started(root: Path) -> MusterError:
 
     if left := find_unknown_runs(root, None):
         return UsageError(
-            phrase("campaign.state_deleted_runs_live", left_runs=describe_left_runs(left)),
+            phrase("campaign.state_deleted_runs_live", runs=describe_left_runs(left)),
             where=str(root / ".muster"),
             hint=phrase("campaign.wait_or_kill_first"),
         )

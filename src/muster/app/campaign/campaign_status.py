@@ -13,7 +13,7 @@ from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
-from muster.text.phrases import has_code, join_phrases, phrase
+from muster.text.phrases import has_code, join_phrases, phrase, rewrite_phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -271,12 +271,21 @@ def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
     """How far it is, of how much; a log that is silent does not mean that nobody knows."""
     if verdict.state not in (VerdictState.RUNNING, VerdictState.QUIET, VerdictState.STALLED):
         return verdict.reason
-    told = f"step {step:g}"
-    goal = f"{told} of {target}" if target else told
-    reason = verdict.reason.replace("no progress yet", "not seen to advance yet")  # a step is there all the same
-    if re.search(rf"\b{re.escape(told)}(?![\d.])", reason):
-        return re.sub(rf"\b{re.escape(told)}(?![\d.])", goal, reason, count=1)
-    return f"{goal}; {reason}"
+    told = phrase("campaign.step", step=f"{step:g}")
+    goal = phrase("campaign.step_of", step=f"{step:g}", target=target) if target else told
+    reading, left = re.compile(rf"\bstep {re.escape(f'{step:g}')}(?![\d.])"), [goal]
+
+    def say_goal(text: str) -> str:
+        """In what the run itself logged, once."""
+        found = reading.search(text) if left else None
+        return join_phrases("", (text[: found.start()], left.pop(), text[found.end() :])) if found else text
+
+    # a step is there all the same
+    reason = rewrite_phrase(verdict.reason, {_NO_PROGRESS_YET: "judge.not_seen_to_advance_yet"}, say_goal)
+    return join_phrases("; ", (goal, reason)) if left else reason
+
+
+_NO_PROGRESS_YET = "judge.no_progress_yet_after_start_grace"
 
 
 def _next_after_stall(verdict: Verdict, on_stall: str) -> str:

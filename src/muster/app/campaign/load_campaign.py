@@ -50,11 +50,11 @@ from muster.model.decision import OUTRUN_REASON, Decision
 from muster.model.errors import CampaignInvalid, Mistake, MusterError, UsageError
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 from muster.spec.read_yaml import locate_mistakes
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 SUBMIT_TRIES = 5  # rounds that may be taken in while a campaign is
-CHANGED_FILE_REASON = "campaign.yaml was changed since"  # why `up` ends a hold that failures brought about
-RECORDED_ANEW = "the environment of `up` was gone, and is recorded anew"
+CHANGED_FILE_CODE = "campaign.file_changed_since"  # why `up` ends a hold that failures brought about
+RECORDED_ANEW_CODE = "campaign.environment_recorded_anew"
 OWN_VARIABLES = (
     "MUSTER_ATTEMPT",
     "MUSTER_CELL",
@@ -160,7 +160,7 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
             hint = (
                 phrase("campaign.did_you_mean", near=near[0])
                 if near
-                else phrase("campaign.axes_2", names=", ".join(names))
+                else phrase("campaign.axes_are", axes=", ".join(names))
             )
             raise UsageError(
                 phrase("campaign.only_no_such_axis", text=text, axis=axis),
@@ -173,7 +173,7 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
                 hint = (
                     phrase("campaign.did_you_mean", near=near[0])
                     if near
-                    else phrase("campaign.values_2", value=", ".join(names[axis][:10]))
+                    else phrase("campaign.values_are", known=", ".join(names[axis][:10]))
                 )
                 raise UsageError(phrase("campaign.only_axis_no_value", text=text, axis=axis, value=value), hint=hint)
         only.append({axis: chosen})
@@ -230,7 +230,7 @@ def _release_decision(desk: CampaignHandle, found: LoadedCampaign, before: Campa
     if not (changed or why_environment_is_missing(before)) or not last.who.startswith("controller"):
         raise held_campaign_error(phrase("campaign.campaign_held", reason=before.intent.reason))
     return desk.person(
-        "release", CHANGED_FILE_REASON if changed else RECORDED_ANEW, data={"held_for": before.intent.reason}
+        "release", phrase(CHANGED_FILE_CODE if changed else RECORDED_ANEW_CODE), data={"held_for": before.intent.reason}
     )
 
 
@@ -326,17 +326,30 @@ def _filter_decision(desk: CampaignHandle, campaign: Campaign, only: CellFilter)
         "filter",
         phrase(
             "campaign.only_leaves_out",
-            cell_filter=format_cell_filter(only),
-            count=phrase("count.cell", n=len(left_out)),
+            filter=format_cell_filter(only),
+            cells=phrase("count.cell", n=len(left_out)),
         ),
         data=data,
     )
 
 
 def _describe_changes(what: DefinitionChanges) -> str:
-    named = {"new": what.new, "gone": what.gone, "changed": what.changed, "changed after DONE": what.changed_done}
-    said = [f"{len(cells)} {word}" for word, cells in named.items() if cells]
-    return phrase("campaign.taken_in") + (f": {', '.join(said)}" if said else "")
+    said = [
+        phrase(code, n=len(cells)) for code, cells in zip(_CHANGE_CODES, _changed_cells(what), strict=True) if cells
+    ]
+    return join_phrases(": ", filter(None, (phrase("campaign.taken_in"), join_phrases(", ", said))))
+
+
+_CHANGE_CODES = (
+    "campaign.cells_new",
+    "campaign.cells_gone",
+    "campaign.cells_changed",
+    "campaign.cells_changed_after_done",
+)
+
+
+def _changed_cells(what: DefinitionChanges) -> tuple[Sequence[str], ...]:
+    return what.new, what.gone, what.changed, what.changed_done
 
 
 def check_machine_fit(root: Path, found: LoadedCampaign, only: CellFilter) -> tuple[Mistake, ...]:
@@ -355,7 +368,7 @@ def refuse_preflight_failures(root: Path, placed: Sequence[Mistake]) -> tuple[Mi
         where = (
             f"{root / CAMPAIGN_FILE_NAME}:{first.line}:{first.column}" if first.line else str(root / CAMPAIGN_FILE_NAME)
         )
-        what = "; ".join(each.message for each in failures)
+        what = join_phrases("; ", [each.message for each in failures])
         raise MusterError(phrase("campaign.nothing_started", what=what), where=where, hint=first.hint, code="preflight")
     return tuple(each for each in placed if each.level == "warning")
 

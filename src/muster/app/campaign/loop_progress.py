@@ -101,16 +101,19 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
 def describe_loop_progress(view: LoopProgress) -> str:
     """One line for people."""
     at = phrase(
-        "campaign.loop_round_of", round=view.round, rounds=view.rounds, count=phrase("count.variant", n=view.variants)
+        "campaign.loop_round_of",
+        round=view.round,
+        rounds=view.rounds,
+        variants=phrase("count.variant", n=view.variants),
     )
     following = view.round + 1
     if view.failed:
         where = phrase("campaign.output_fix_then_up", folder=view.folder)
-        return phrase("campaign.loop_round_failed", at=at, following=following, failed=view.failed, where=where)
+        return phrase("campaign.loop_round_failed", at=at, following=following, reason=view.failed, hint=where)
     if view.stopped:
-        return phrase("campaign.loop_has_stopped", at=at, following=following, stopped=view.stopped)
+        return phrase("campaign.loop_has_stopped", at=at, following=following, reason=view.stopped)
     if view.left_out:
-        return phrase("campaign.loop_left_out_by_filter", at=at, following=following, left_out=view.left_out)
+        return phrase("campaign.loop_left_out_by_filter", at=at, following=following, filter=view.left_out)
     if view.due:
         return phrase("campaign.loop_round_on_its_way", at=at, following=following)
     return phrase("campaign.loop_next_when_over", at=at)

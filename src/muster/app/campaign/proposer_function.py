@@ -23,7 +23,7 @@ from typing import Any
 
 from muster.files.safe_open import read_regular_file
 from muster.model.errors import MusterError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 PYTHON_SUFFIX = ".py"
 MOST_DOTS = 200  # between names in one word
@@ -62,7 +62,7 @@ class ProposerFunction:
         try:
             source = read_regular_file(self.file, LARGEST_SOURCE)
         except OSError as error:
-            return phrase("campaign.place_unreadable", place=self.place, strerror=error.strerror), phrase(
+            return phrase("campaign.place_unreadable", place=self.place, reason=error.strerror), phrase(
                 "campaign.files_looked_for_in_folder"
             )
         try:
@@ -70,10 +70,11 @@ class ProposerFunction:
         except (MemoryError, RecursionError):
             return phrase("campaign.source_nested_too_deep", place=self.place), phrase("campaign.fix_there")
         except (SyntaxError, ValueError) as error:
-            line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", phrase(
-                "campaign.fix_there"
-            )
+            place, said = self.place, str(error)
+            if isinstance(error, SyntaxError):
+                said = error.msg
+                place = phrase("campaign.source_line", place=place, line=error.lineno) if error.lineno else place
+            return join_phrases(": ", (place, said)), phrase("campaign.fix_there")
         if names is None or self.name in names:
             return "", ""
         near = difflib.get_close_matches(self.name, names, 1)
@@ -123,18 +124,29 @@ class ProposerFunction:
             yield
         except (Exception, SystemExit) as error:
             raise MusterError(
-                phrase("campaign.propose_raised", name=type(error).__name__, error=error).rstrip(": "),
+                self._raised(error),
                 where=self._line(error),
                 hint=phrase("campaign.fix_then_up_asks"),
             ) from None
+
+    @staticmethod
+    def _raised(error: BaseException) -> str:
+        kind = type(error).__name__
+        if said := str(error).rstrip(": "):
+            return phrase("campaign.propose_raised", kind=kind, error=said)
+        return phrase("campaign.propose_raised_silently", kind=kind)
 
     def _line(self, error: BaseException) -> str:
         """The innermost line of the user's own."""
         frames = traceback.extract_tb(error.__traceback__)
         if isinstance(error, SyntaxError) and error.filename:
-            return f"{_path_within_root(error.filename, self.root)}, line {error.lineno}"
+            return phrase("campaign.source_line", place=_path_within_root(error.filename, self.root), line=error.lineno)
         own = [frame for frame in frames if self._own(frame.filename)]
-        return f"{_path_within_root(own[-1].filename, self.root)}, line {own[-1].lineno}" if own else self.text
+        return (
+            phrase("campaign.source_line", place=_path_within_root(own[-1].filename, self.root), line=own[-1].lineno)
+            if own
+            else self.text
+        )
 
     def _own(self, name: str) -> bool:
         if self.file is not None and Path(name) == self.file:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from muster.app.campaign.campaign_handle import CampaignHandle, campaign_not_started
 from muster.app.campaign.campaign_status import Status
-from muster.app.campaign.finish_steps import build_finish_view, is_matrix_settled
+from muster.app.campaign.finish_steps import build_finish_view, describe_step_standing, is_matrix_settled
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.engine.ports.clock import Clock, SystemClock
 from muster.engine.ports.extension import ControllerExtension
@@ -31,7 +31,7 @@ from muster.files.campaign_register import (
 from muster.files.muster_home import private_home
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 RegisterStanding = Literal["there", "moved", "gone", "unread"]
 
@@ -81,8 +81,8 @@ def describe_unfinished_work(state: CampaignState, boot: float) -> str:
     if not is_matrix_settled(state):
         return phrase("campaign.loop_not_at_end")
     view = build_finish_view(state, boot)
-    undone = [f"{each.step.name} is {each.standing}" for each in view.undone] if view else []
-    return phrase("campaign.finish_not_done", undone=", ".join(undone)) if undone else ""
+    undone = [describe_step_standing(each) for each in view.undone] if view else []
+    return phrase("campaign.finish_not_done", steps=join_phrases(", ", undone)) if undone else ""
 
 
 def listed_campaign_as_json(each: ListedCampaign) -> dict[str, Any]:

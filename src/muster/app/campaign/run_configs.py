@@ -29,7 +29,7 @@ from muster.model.variant import VARIANT_AXIS, LoopRecord, Variant
 from muster.rules.config_paths import UnreadableConfig, config_kind_of_file
 from muster.rules.edit_config import EditsRefused, digest_config, edit_config_text, parse_config
 from muster.rules.edits import describe_value_kind
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 
 def write_run_configs(texts: Mapping[str, str], originals: Mapping[str, Sequence[Path]]) -> None:
@@ -103,7 +103,7 @@ def find_base_variants(loop: Mapping[str, Any], root: Path) -> tuple[list[Varian
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(
                     Mistake(
-                        f"{_path_from_campaign_root(file, root)}: {said}",
+                        join_phrases(": ", (_path_from_campaign_root(file, root), said)),
                         path=place,
                         hint=phrase("campaign.must_be_config_file"),
                     )
@@ -118,7 +118,7 @@ def _refuse_config_without_keys(file: Path) -> None:
         found = (
             phrase("campaign.config_is_empty")
             if tree is None
-            else phrase("campaign.not_mapping", value_kind=describe_value_kind(tree))
+            else phrase("campaign.not_mapping", kind=describe_value_kind(tree))
         )
         raise UnreadableConfig(phrase("campaign.config_has_keys", found=found))
 
@@ -202,12 +202,10 @@ def replace_corrected_variants(variants: Sequence[Variant], mended: Sequence[Var
 def _warn_corrected_base(base: Variant, own: Variant, root: Path) -> Mistake:
     what = phrase(
         "campaign.base_was_fixed",
-        path_from_campaign_root=_path_from_campaign_root(Path(base.config), root),
+        file=_path_from_campaign_root(Path(base.config), root),
         name=own.name,
     )
-    hint = phrase(
-        "campaign.earlier_config_stays", path_from_campaign_root=_path_from_campaign_root(Path(own.config), root)
-    )
+    hint = phrase("campaign.earlier_config_stays", file=_path_from_campaign_root(Path(own.config), root))
     return Mistake(what, path="loop.base", hint=hint, level="warning")
 
 
@@ -218,15 +216,13 @@ def _warn_known_base(
     file = _path_from_campaign_root(Path(base.config), root)
     if own and own.digest != base.digest and not (same and own.name not in stays):
         what = phrase("campaign.base_changed_stays", file=file, name=own.name)
-        because = f", for {why}" if (why := stays.get(own.name)) else ""
-        hint = phrase(
-            "campaign.new_values_new_name",
-            path_from_campaign_root=_path_from_campaign_root(Path(own.config), root),
-            because=because,
-        )
+        goes_with = _path_from_campaign_root(Path(own.config), root)
+        hint = phrase("campaign.new_values_new_name", file=goes_with)
+        if why := stays.get(own.name):
+            hint = phrase("campaign.new_values_new_name_for", file=goes_with, reason=why)
         yield Mistake(what, path="loop.base", hint=hint, level="warning")
     elif own and same and same is not own:
-        what = phrase("campaign.base_same_as_other", file=file, name=same.name, name2=own.name)
+        what = phrase("campaign.base_same_as_other", file=file, other=same.name, own=own.name)
         yield Mistake(what, path="loop.base", hint=phrase("campaign.change_or_take_out_base"), level="warning")
     elif (
         own is None and same and same.source
@@ -234,7 +230,7 @@ def _warn_known_base(
         what = phrase(
             "campaign.base_same_as_known",
             file=file,
-            path_from_campaign_root=_path_from_campaign_root(Path(same.source), root),
+            known=_path_from_campaign_root(Path(same.source), root),
         )
         yield Mistake(what, path="loop.base", hint=phrase("campaign.drop_one_them"), level="warning")
 
@@ -286,9 +282,7 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
             hint = phrase("campaign.at_sign_names_list")
         mistakes.append(
             Mistake(
-                phrase(
-                    "campaign.list_unreadable", path_from_campaign_root=_path_from_campaign_root(file, root), said=said
-                ),
+                phrase("campaign.list_unreadable", file=_path_from_campaign_root(file, root), reason=said),
                 path=place,
                 hint=hint,
             )
@@ -307,16 +301,16 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
             missing += 1
             said = phrase(
                 "campaign.list_line_missing",
-                path_from_campaign_root=_path_from_campaign_root(file, root),
-                number=number,
+                file=_path_from_campaign_root(file, root),
+                line=number,
                 name=name,
             )
             mistakes.append(Mistake(said, path=place, hint=suggest_config_name(name, root)))
         else:
             said = phrase(
                 "campaign.list_names_more_missing",
-                path_from_campaign_root=_path_from_campaign_root(file, root),
-                number=number,
+                file=_path_from_campaign_root(file, root),
+                line=number,
             )
             mistakes.append(Mistake(said, path=place, hint=phrase("campaign.mend_those_first")))
             return
@@ -345,7 +339,7 @@ def suggest_config_name(written: str, root: Path) -> str:
     known = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(Path(written).name, known, 1)
     return (
-        phrase("campaign.near_path", with_name=Path(written).with_name(near[0]))
+        phrase("campaign.near_path", near=Path(written).with_name(near[0]))
         if near
         else phrase("campaign.names_are_relative")
     )
@@ -402,7 +396,11 @@ def _add_configs_to_job(
             made = edit_config_text(base.text, base.kind, edits)
         except EditsRefused as refused:
             mistakes += [
-                Mistake(f"job {job.name}, {key}: {each}", path=_place_of_job_config(job)) for each in refused.mistakes
+                Mistake(
+                    phrase("campaign.job_combination", job=job.name, combination=key, reason=each),
+                    path=_place_of_job_config(job),
+                )
+                for each in refused.mistakes
             ]
             continue
         if key and (first := digests.setdefault(digest_config(made.tree), key)) != key:
@@ -427,7 +425,11 @@ def _unreadable_base_mistake(job: Job, root: Path, error: Exception) -> Mistake:
     name, missing = os.path.relpath(job.config, root), isinstance(error, OSError)
     said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
     hint = suggest_config_name(name, root) if missing else phrase("campaign.must_be_config_format")
-    return Mistake(f"job {job.name}: {name}: {said}", path=_place_of_job_config(job), hint=hint)
+    return Mistake(
+        phrase("campaign.job_config_unreadable", job=job.name, file=name, reason=said),
+        path=_place_of_job_config(job),
+        hint=hint,
+    )
 
 
 def _edit_combinations(campaign: Campaign, job: Job) -> Iterator[tuple[str, list[str]]]:
@@ -445,7 +447,9 @@ def _check_edits_of_values(campaign: Campaign, job: Job, base: _AxisBase) -> Ite
     for axis in job.axes:
         for value in campaign.axis(axis).values:
             for at, told in _refused_edits_of_value(value, base):
-                yield Mistake(f"{axis} {value.name}: {told}", path=f"axes.{axis}.{value.name}.edits.{at}")
+                yield Mistake(
+                    join_phrases(": ", (f"{axis} {value.name}", told)), path=f"axes.{axis}.{value.name}.edits.{at}"
+                )
 
 
 def _refused_edits_of_value(value: AxisValue, base: _AxisBase) -> Iterator[tuple[int, str]]:

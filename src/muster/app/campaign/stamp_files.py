@@ -210,13 +210,10 @@ def read_stamp(root: Path, made: str) -> Stamp | None:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
-        first = (
-            phrase("campaign.move_it_away_then")
-            if isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
-            else ""
-        )
-        again = phrase("campaign.make_anew", first=first, get=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
-        raise MusterError(phrase("campaign.stamp_unreadable", why=why), where=str(path), hint=again) from None
+        away = isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
+        code = "campaign.move_away_make_anew" if away else "campaign.make_anew"
+        again = phrase(code, command=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
+        raise MusterError(phrase("campaign.stamp_unreadable", reason=why), where=str(path), hint=again) from None
 
 
 def _whereabouts_of_root(root: Path) -> CampaignLocation:
@@ -255,7 +252,7 @@ def explain_failed_writes(root: Path) -> Iterator[None]:
         elif error.errno == errno.ENOSPC:
             first = phrase("campaign.free_some_space")
         hint = phrase("campaign.former_file_is_whole", first=first)
-        raise MusterError(phrase("campaign.reports_could_not_written", why=why), where=str(where), hint=hint) from None
+        raise MusterError(phrase("campaign.reports_unwritable", reason=why), where=str(where), hint=hint) from None
 
 
 def write_stamped_text(desk: CampaignHandle, status: Status, made: str, command: str, path: Path, text: str) -> None:

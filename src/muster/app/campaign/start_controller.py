@@ -23,6 +23,10 @@ START_TRIES = 3  # another command that decides something holds the lock for a m
 REFRESH_S = 0.5
 
 
+def revived_line() -> str:
+    return phrase("campaign.controller_revived")
+
+
 def observe_and_revive(
     desk: CampaignHandle, tell: Tell, by: Callable[[CampaignHandle], Status] = observe_campaign
 ) -> Status:
@@ -30,7 +34,7 @@ def observe_and_revive(
     found = by(desk)
     if found.going_on and not found.controller.alive:
         if desk.revive():
-            tell(REVIVED_LINE)
+            tell(revived_line())
         elif line := describe_why_not_started(desk, found):
             tell(line)
     return found
@@ -61,7 +65,7 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
 def describe_origin(desk: CampaignHandle, found: Status) -> str:
     """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
     if desk.stranger:
-        return f"it {desk.stranger.only_read}"
+        return phrase("campaign.it_is_foreign", only_read=desk.stranger.only_read)
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
         return phrase("campaign.copy_of_campaign", origin=origin)
@@ -106,6 +110,6 @@ def follow_campaign(desk: CampaignHandle, tell: Tell, timeout_s: float | None = 
         if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
             return
         if not found.controller.alive and not found.controller.pid and desk.revive():
-            tell(REVIVED_LINE)
+            tell(revived_line())
         time.sleep(pause if deadline is None else max(0.01, min(pause, deadline - time.monotonic())))
         found = observe_campaign(desk)

@@ -20,7 +20,7 @@ from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell, list_campaign_cells
 from muster.model.errors import UsageError
 from muster.model.verdict import VerdictState
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 MOST_RUNS_NAMED = 5
@@ -33,7 +33,7 @@ def refuse_left_runs(root: Path, campaign: Campaign, before: CampaignState | Non
     if not found:
         return
     error = UsageError(
-        phrase("campaign.unknown_runs_live", left_runs=describe_left_runs(found)),
+        phrase("campaign.unknown_runs_live", runs=describe_left_runs(found)),
         where=str(root / ".muster"),
         hint=phrase("campaign.wait_or_kill_then_up"),
         code="left_runs",
@@ -54,7 +54,9 @@ def describe_left_runs(runs: Sequence[LeftRun]) -> str:
     first: dict[str, int] = {}
     for run in runs:
         first.setdefault(run.cell, run.pid)
-    return join_few_names([f"{cell} (pid {pid})" for cell, pid in first.items()], MOST_RUNS_NAMED)
+    return join_few_names(
+        [phrase("campaign.cell_with_pid", cell=cell, pid=pid) for cell, pid in first.items()], MOST_RUNS_NAMED
+    )
 
 
 MOST_CELLS_NAMED = 5
@@ -79,7 +81,9 @@ def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | 
     found = find_hand_started_cells(root, campaign, before, cells)
     if not found:
         return
-    shown = join_few_names([f"{each.cell} ({each.told})" for each in found], MOST_CELLS_NAMED)
+    shown = join_few_names(
+        [phrase("campaign.cell_with_run", cell=each.cell, run=each.told) for each in found], MOST_CELLS_NAMED
+    )
     error = UsageError(
         phrase("campaign.cells_would_run_twice", shown=shown),
         where=str(root),
@@ -166,7 +170,7 @@ def _status_with_unknown_run(cell: CellStatus, pid: int, reason: str, wait: str)
 def describe_unknown_runs(cells: Sequence[CellStatus]) -> dict[str, str]:
     """Cells without an attempt whose run lives all the same -> what is said of them."""
     return {
-        cell.record.cell.id: f"{cell.verdict.reason}; {cell.next}"
+        cell.record.cell.id: join_phrases("; ", (cell.verdict.reason, cell.next))
         for cell in cells
         if not cell.record.attempts and cell.pid is not None
     }

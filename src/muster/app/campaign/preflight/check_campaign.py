@@ -173,5 +173,5 @@ def _save_preflight_record(root: Path, machine: MachineFacts, code: CodeReader) 
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
-        return None, Mistake(phrase("campaign.preflight_record_not_saved", why=why), hint=hint, level="warning")
+        return None, Mistake(phrase("campaign.preflight_record_not_saved", reason=why), hint=hint, level="warning")
     return str(path), None

@@ -72,7 +72,7 @@ def find_machine_mistakes(
     yield from _gpu_variable_without_slot(campaign, jobs, usable)
     yield from _empty_gpu_placeholders(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
-        what = phrase("campaign.little_disk_free", disk_free=machine.disk_free >> 20)
+        what = phrase("campaign.little_disk_free", mib=machine.disk_free >> 20)
         yield _machine_warning(what, phrase("campaign.full_disk_ends_runs"), "")
 
 
@@ -84,7 +84,7 @@ def _missing_gpus(campaign: Campaign, present: set[int], required: bool) -> Iter
             if present
             else phrase("campaign.no_gpu_found")
         )
-        what = phrase("campaign.machine_lacks_gpu", missing=", ".join(missing), found=found)
+        what = phrase("campaign.machine_lacks_gpu", gpus=", ".join(missing), found=found)
         hint = phrase("campaign.name_existing_gpus")
         yield Mistake(what, hint=hint, path="slots.gpus", level="failure" if required else "warning")
 
@@ -102,7 +102,7 @@ def _gpu_variable_without_slot(campaign: Campaign, jobs: Sequence[Job], usable: 
     for wanted, names in asked.items():
         what = phrase(
             "campaign.variable_asks_gpu_no_slot",
-            value="s" if len(names) > 1 else "",
+            n=len(names),
             names=", ".join(names),
             wanted=wanted,
         )

@@ -103,11 +103,7 @@ def _warn_of_missing_document(root: Path, name: str, path: str) -> Iterator[Mist
         )
     elif not os.path.lexists(file):  # one that can't be read is told by `docs`
         near = suggest_similar_file(root, name)
-        hint = (
-            phrase("campaign.near_quoted", near=near)
-            if near
-            else phrase("campaign.looked_for_in_root", root=root)
-        )
+        hint = phrase("campaign.near_quoted", near=near) if near else phrase("campaign.looked_for_in_root", root=root)
         yield _finish_input_warning(phrase("campaign.report_document_missing", name=name), hint, path)
 
 
@@ -278,7 +274,7 @@ def _find_missing_module(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
     near = suggest_similar_file(cwd, f"{place}.py")
     module = near.removesuffix(".py").replace("/", ".") if near else ""
     hint = (
-        phrase("campaign.did_you_mean_4", module=module)
+        phrase("campaign.near_quoted", near=module)
         if module
         else phrase("campaign.looked_for_as_module", place=place, cwd=cwd)
     )
@@ -318,7 +314,7 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
     cwd = job.cwd or root
     if not Path(cwd).is_dir():
         yield Mistake(
-            phrase("campaign.job_folder_missing", name=job.name, cwd=cwd),
+            phrase("campaign.job_folder_missing", job=job.name, folder=cwd),
             hint=phrase("campaign.fix_or_create_cwd"),
             path=f"jobs.{job.name}.cwd",
         )
@@ -329,7 +325,7 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
             told = _find_missing_of_cell(job, cell, key, cwd, _search_path_of_cell(campaign, job, cell, environ))
             if told and told[0] not in said:
                 said.add(told[0])
-                what = phrase("campaign.job_of_cell", name=job.name, told=told[0], id=cell.id)
+                what = phrase("campaign.job_of_cell", job=job.name, told=told[0], cell=cell.id)
                 level = "error" if told[2] else "warning"
                 yield Mistake(what, hint=told[1], path=f"jobs.{job.name}.{key}", level=level)
 

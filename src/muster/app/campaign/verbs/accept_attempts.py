@@ -20,7 +20,7 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.readers.attempt_facts import read_order
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _find_acceptable(
     """An attempt and its proof, or why there is none. Nothing is believed from the record: the files are read now."""
     attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
     if wanted is not None and not attempts:
-        return phrase("campaign.no_such_attempt", wanted=wanted, attempts=len(record.attempts))
+        return phrase("campaign.no_such_attempt", n=wanted, count=len(record.attempts))
     job = state.job(record.cell.job)
     refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
     for each in attempts:
@@ -87,7 +87,13 @@ def _find_acceptable(
             return each.n, proof
         refusals.setdefault(refused or phrase("campaign.order_unreadable"), []).append(str(each.n))
     if len(refusals) > 1:
-        return "; ".join(f"attempt {', '.join(numbers)}: {why}" for why, numbers in refusals.items())
+        return join_phrases(
+            "; ",
+            [
+                phrase("campaign.attempts_refused", numbers=", ".join(numbers), reason=why)
+                for why, numbers in refusals.items()
+            ],
+        )
     return (
         next(iter(refusals), None)
         or why_not_acceptable(record, job, None, None)
@@ -114,7 +120,9 @@ def why_not_acceptable(
         return None
     bad = [item.reading for item in proof.evidence if item.says not in ("holds", "abstains")]
     word = phrase("campaign.proof_unreadable") if proof.holds is None else phrase("campaign.proof_does_not_hold")
-    return phrase("campaign.proof_says", word=word, bad="; ".join(bad) or "nothing was found")
+    return phrase(
+        "campaign.proof_says", verdict=word, readings=join_phrases("; ", bad or [phrase("campaign.nothing_was_found")])
+    )
 
 
 def _why_not_ended(record: CellRecord, exit_: ExitRecord | None) -> str:

@@ -7,6 +7,7 @@ happens.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Sequence
 
 from muster.app.campaign.campaign_status import CellStatus, Status
@@ -19,7 +20,13 @@ from muster.text.sentences import join_few_names
 
 MOST_MATCHING_CELLS = 5
 MOST_NAMED_CELLS = 5
-VERB_PARTICIPLES = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
+VERB_PARTICIPLES = {
+    "stop": "campaign.stopped",
+    "retry": "campaign.retried",
+    "redo": "campaign.redone",
+    "giveup": "campaign.cell_given_up",
+    "accept": "campaign.accepted",
+}
 
 
 def is_cell_glob(pattern: str, names: Sequence[str]) -> bool:
@@ -52,8 +59,8 @@ def resolve_one_cell(pattern: str, names: Sequence[str], former: Sequence[str] =
     found = resolve_cells([pattern], names, former)
     if len(found) > 1:
         raise UsageError(
-            phrase("campaign.pattern_fits_many", pattern=pattern, found=len(found)),
-            hint=phrase("campaign.name_one", few_names=join_few_names(found, MOST_MATCHING_CELLS)),
+            phrase("campaign.pattern_fits_many", pattern=pattern, count=len(found)),
+            hint=phrase("campaign.name_one", cells=join_few_names(found, MOST_MATCHING_CELLS)),
         )
     return found[0]
 
@@ -64,15 +71,15 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     if inside:
         hint = phrase(
             "campaign.pattern_fits_inside",
-            rstrip=pattern.rstrip("/"),
-            count=phrase("count.cell", n=len(inside)),
+            pattern=pattern.rstrip("/"),
+            cells=phrase("count.cell", n=len(inside)),
             inside=inside[0],
         )
     elif near:
-        hint = phrase("campaign.did_you_mean", near=" or ".join(near))
+        hint = phrase("campaign.did_you_mean", near=functools.reduce(_either, near))
     else:
         hint = (
-            phrase("campaign.cells_are", few_names=join_few_names(names, MOST_MATCHING_CELLS))
+            phrase("campaign.cells_are", cells=join_few_names(names, MOST_MATCHING_CELLS))
             if names
             else phrase("campaign.no_cells")
         )
@@ -101,10 +108,14 @@ def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]
             else phrase("campaign.cell_is_none_that", chosen=chosen[0])
         )
         raise MusterError(
-            phrase("campaign.nothing_to_do_for", count=count, verb_participles=VERB_PARTICIPLES[verb]),
+            phrase("campaign.nothing_to_do_for", cells=count, done=phrase(VERB_PARTICIPLES[verb])),
             hint=phrase("campaign.status_shows_cells"),
         )
     return left
+
+
+def _either(one: str, other: str) -> str:
+    return phrase("list.one_or_other", one=one, other=other)
 
 
 def does_verb_concern(verb: str, cell: CellStatus) -> bool:
@@ -124,9 +135,7 @@ def require_reason(reason: str, option: str = "--because") -> str:
     """A reason that says something."""
     text = " ".join(reason.split())
     if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
-        raise UsageError(
-            phrase("campaign.option_is_empty", option=option), hint=phrase("campaign.say_why")
-        )
+        raise UsageError(phrase("campaign.option_is_empty", option=option), hint=phrase("campaign.say_why"))
     return text
 
 
@@ -142,8 +151,8 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
         told = phrase(
             "campaign.would_change_cells",
             count=phrase("count.cell", n=len(names)),
-            few_names=join_few_names(names, MOST_NAMED_CELLS),
-            verb=verb,
+            cells=join_few_names(names, MOST_NAMED_CELLS),
+            done=verb,
         )
         raise NoReason(phrase("campaign.needs_a_reason", told=told))
     return usual

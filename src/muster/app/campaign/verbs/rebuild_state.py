@@ -29,23 +29,26 @@ def rebuild_campaign_state(root: Path) -> FsckReport:
                 where=str(state / "attempts"),
                 hint=phrase("campaign.move_folder_and_adopt"),
             )
-        raise UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_with_up"))
+        raise UsageError(
+            phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_with_up")
+        )
     refuse_bad_state_folder(root)
     refuse_copied_state(state)
     clock = SystemClock()
     lock = storage.lock(state, clock)
     if not lock.take():
         holder = lock.holder()
-        pid = f" (pid {holder.pid})" if holder else ""
         raise MusterError(
-            phrase("campaign.controller_at_work", pid=pid),
+            phrase("campaign.controller_pid_at_work", pid=holder.pid)
+            if holder
+            else phrase("campaign.controller_at_work"),
             where=str(root),
             hint=phrase("campaign.down_then_fsck"),
             code="controller_lives",
         )
     try:
         asked = RebuildRequest(
-            phrase("campaign.fsck_by", current_user_name=current_user_name()),
+            f"fsck by {current_user_name()}",
             format_iso_time(clock.wall()),
             clock.boot(),
             lambda: lock.beat(0),

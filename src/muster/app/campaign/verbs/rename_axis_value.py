@@ -61,9 +61,7 @@ def rename_axis_value(desk: CampaignHandle, axis: str, old: str, new: str, reaso
     taken = load_campaign_snapshot(desk.state, state.campaign_hash)
     known = names.values(state.campaign)
     if old in known and new in known:
-        raise UsageError(
-            phrase("campaign.axis_has_value_already", axis=axis, new=new), where=str(desk.file)
-        )
+        raise UsageError(phrase("campaign.axis_has_value_already", axis=axis, new=new), where=str(desk.file))
     edited = _edited_campaign_text(desk, state, names)
     moved = _renamed_cells(state, names)
     if old not in known and new in known and moved and not _has_cells_of_old_name(state, names):
@@ -90,7 +88,9 @@ def _refuse_unknown_axis(state: CampaignState, axis: str) -> None:
     axes = [each.name for each in state.campaign.axes]
     if axis not in axes:
         near = difflib.get_close_matches(axis, axes, 1)
-        hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.axes_are", axes=", ".join(axes))
+        hint = (
+            phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.axes_are", axes=", ".join(axes))
+        )
         raise UsageError(phrase("campaign.no_such_axis", axis=axis), hint=hint)
     if axis == VARIANT_AXIS and state.campaign.loop:
         raise UsageError(phrase("campaign.loop_variants_keep_names"))
@@ -140,7 +140,7 @@ def _edited_campaign_text(desk: CampaignHandle, state: CampaignState, names: _Va
     try:
         text = desk.file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(phrase("campaign.file_unreadable", error=error), where=str(desk.file)) from None
+        raise UsageError(phrase("campaign.file_unreadable", reason=error), where=str(desk.file)) from None
     campaign = read_campaign_file(desk.file, text).campaign
     values = names.values(campaign) if any(axis.name == names.axis for axis in campaign.axes) else []
     if names.old in values and names.new in values:
@@ -219,7 +219,7 @@ def _write_campaign_file(file: Path, text: str) -> None:
         write_atomically(target, text, mode=target.stat().st_mode & 0o7777, exact=True, sync=True)
     except OSError as error:
         raise MusterError(
-            phrase("campaign.renamed_file_unwritable", strerror=error.strerror or error),
+            phrase("campaign.renamed_file_unwritable", reason=error.strerror or error),
             where=str(target),
             hint=phrase("campaign.say_same_again"),
         ) from None

@@ -55,9 +55,7 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     refused = {
         name: unknown.get(name)
-        or phrase(
-            "campaign.not_running", waiting=waiting[name], how_to_keep_from_starting=_how_to_keep_from_starting(name)
-        )
+        or phrase("campaign.not_running", state=waiting[name], hint=_how_to_keep_from_starting(name))
         for name in wanted
         if name in waiting
     }

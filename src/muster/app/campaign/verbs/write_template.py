@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from muster.files.atomic_write import PUBLIC_FILE, write_partial_file
@@ -26,8 +27,8 @@ def write_campaign_template(folder: Path, name: str, *, replace: bool) -> None:
         raise UsageError(
             phrase(
                 "campaign.files_exist_already",
-                taken=" and ".join(file.name for file in taken),
-                value="exists" if len(taken) == 1 else "exist",
+                files=functools.reduce(_both, (file.name for file in taken)),
+                n=len(taken),
             ),
             where=", ".join(map(str, taken)),
             hint=phrase("campaign.init_force_replaces"),
@@ -43,6 +44,10 @@ def write_campaign_template(folder: Path, name: str, *, replace: bool) -> None:
         _write_with_backup(file, text)
 
 
+def _both(one: str, other: str) -> str:
+    return phrase("list.one_and_other", one=one, other=other)
+
+
 def _read_template(name: str) -> str:
     try:
         return template_text(name)
@@ -50,7 +55,7 @@ def _read_template(name: str) -> str:
         import difflib
 
         near = difflib.get_close_matches(name, template_names(), 1)
-        known = phrase("campaign.templates_are", template_names=", ".join(template_names()))
+        known = phrase("campaign.templates_are", templates=", ".join(template_names()))
         hint = phrase("campaign.near_and_known", near=near[0], known=known) if near else known
         raise UsageError(phrase("campaign.no_such_template", name=name), hint=hint) from None
 
