@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from muster.files.safe_open import read_regular_file
+from muster.locales import LANGUAGES
 from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState
-from muster.text.phrases import join_phrases, phrase
+from muster.text.phrases import PSEUDO_LANGUAGE, join_phrases, phrase, translate
 from muster.text.sentences import join_few_names
 
 
@@ -42,6 +43,12 @@ NO_RESULT_MESSAGE = (
 
 def no_result_message() -> str:
     return phrase("campaign.no_result_written")
+
+
+def says_no_result(line: str) -> bool:
+    """A line that a command of ours wrote, in the language that it spoke."""
+    told = (translate(no_result_message(), each) for each in (*LANGUAGES, PSEUDO_LANGUAGE))
+    return line.startswith((NO_RESULT_MESSAGE, *told))
 
 
 class ReportView(msgspec.Struct, frozen=True):

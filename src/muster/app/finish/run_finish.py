@@ -33,7 +33,7 @@ from muster.app.campaign.finish_steps import (
     matrix_state_key,
     next_finish_action,
 )
-from muster.app.campaign.last_report import NO_RESULT_MESSAGE, read_last_verdict
+from muster.app.campaign.last_report import read_last_verdict, says_no_result
 from muster.app.campaign.loop_progress import is_round_step_overtaken, next_round_action, steps_for_next_round
 from muster.app.finish.power_off import build_power_switch, read_recorded_environment
 from muster.app.finish.power_off_rules import PowerOffStep
@@ -249,9 +249,7 @@ class FinishRunner:
         found = judge_step_end(record, verdict, seen, partial=bool(given_up_cells(state)))
         failed = found.ok is not None and not found.ok
         said = _last_error_message(self.executor.folder(*attempt_of_step(record).key)) if failed else ""
-        if record.step == "docs" and said.startswith(
-            NO_RESULT_MESSAGE
-        ):  # no failure of the finish: the report says the same
+        if record.step == "docs" and says_no_result(said):  # no failure of the finish: the report says the same
             found, failed = StepOutcome(True, said), False
         elif said:
             found = replace(found, why=f"{found.why}: {said}")
