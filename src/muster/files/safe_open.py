@@ -194,7 +194,7 @@ def check_regular_kind(path: str | os.PathLike[str], mode: int) -> None:
 
 
 def _format_size_limit(count: int) -> str:
-    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"
+    return phrase("files.size_mib", n=count >> 20) if count >= 1 << 20 else phrase("files.size_bytes", n=count)
 
 
 def path_holds_something(path: str) -> bool:

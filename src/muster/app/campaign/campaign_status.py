@@ -236,7 +236,7 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
             phrase("campaign.being_recorded") if state.intent.kind == "running" else phrase("campaign.recorded_next_up")
         )
     elif record.stop_because is not None:
-        following = phrase("campaign.being_stopped", stop_because=record.stop_because)
+        following = phrase("campaign.being_stopped", reason=record.stop_because)
     step, target = seen.proof.step if seen.proof else None, job.steps
     if step is not None:
         verdict = replace(verdict, reason=_reason_with_step(verdict, step, target))

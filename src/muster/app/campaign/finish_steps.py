@@ -127,7 +127,7 @@ def matrix_state_key(state: CampaignState) -> str:
         how = (
             f"{completed.n} {completed.token}"
             if completed
-            else phrase("campaign.cell_given_up", given_up=record.given_up)
+            else phrase("campaign.cell_given_up", reason=record.given_up)
         )
         told.update(f"\0{record.cell.id} {how}".encode())
     return told.hexdigest()[:16]

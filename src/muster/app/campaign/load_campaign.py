@@ -210,7 +210,7 @@ def submit_campaign(
             break
     if refused == OUTRUN_REASON:
         raise MusterError(
-            phrase("campaign.outrun_again", refused=refused),
+            phrase("campaign.outrun_again", reason=refused),
             where=str(desk.root),
             hint=phrase("campaign.try_again"),
         )

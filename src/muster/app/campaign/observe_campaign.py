@@ -242,4 +242,4 @@ def _describe_lost_controller(desk: CampaignHandle) -> str:
     if words is None:
         return ""
     log = desk.state / "controller.log"
-    return phrase("campaign.guard_starts_again", how=words.how, at=format_iso_time(words.next)[11:19], log=log)
+    return phrase("campaign.guard_starts_again", trouble=words.how, at=format_iso_time(words.next)[11:19], log=log)

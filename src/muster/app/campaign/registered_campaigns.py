@@ -190,5 +190,5 @@ def _refuse_working_campaign(entry: RegisterEntry | UnreadEntry) -> None:
         raise UsageError(
             phrase("campaign.controller_would_register_again"),
             where=str(place.root),
-            hint=f"`muster -C {shlex.quote(str(place.root))} down` first",
+            hint=phrase("campaign.down_there_first", folder=shlex.quote(str(place.root))),
         )

@@ -58,8 +58,8 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
     if desk.stranger:
         return phrase("campaign.folder_is_foreign", only_read=desk.stranger.only_read)
     if moved_since(desk.state):
-        return phrase("campaign.moved_up_goes_on", moved=describe_moved_here())
-    return phrase("campaign.foreign_up_takes_over", not_started_here=describe_not_started_here())
+        return phrase("campaign.moved_up_goes_on", reason=describe_moved_here())
+    return phrase("campaign.foreign_up_takes_over", reason=describe_not_started_here())
 
 
 def describe_origin(desk: CampaignHandle, found: Status) -> str:
@@ -95,7 +95,7 @@ def start_if_running(desk: CampaignHandle, tell: Tell) -> Status:
             ensure_controller_started(desk)
         else:
             why = describe_moved_here() if moved_since(desk.state) else describe_not_started_here()
-            tell(phrase("campaign.nothing_starts_before_up", why=why))
+            tell(phrase("campaign.nothing_starts_before_up", reason=why))
     return observe_campaign(desk)
 
 

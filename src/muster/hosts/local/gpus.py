@@ -90,7 +90,7 @@ def _read_device(pynvml: Any, index: int) -> GpuDevice:
     except pynvml.NVMLError as error:
         return GpuDevice(index, name, True, phrase("hosts.unreadable_because", reason=error))
     if processes:
-        return GpuDevice(index, name, True, f"{phrase('count.process_uses', n=len(processes))} it")
+        return GpuDevice(index, name, True, phrase("hosts.processes_use_gpu", n=len(processes)))
     if used > BUSY_BYTES:
         return GpuDevice(index, name, True, phrase("hosts.gpu_memory_used", mib=used >> 20))
     return GpuDevice(index, name, False)

@@ -129,5 +129,5 @@ def _why_not_ended(record: CellRecord, exit_: ExitRecord | None) -> str:
     if exit_ is None:
         return phrase("campaign.running_cannot_accept")
     if exit_.code == 0:
-        return phrase("campaign.left_processes_live", id=shlex.quote(record.cell.id))
+        return phrase("campaign.left_processes_live", cell=shlex.quote(record.cell.id))
     return phrase("campaign.processes_live_on")

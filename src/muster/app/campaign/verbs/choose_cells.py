@@ -24,7 +24,7 @@ VERB_PARTICIPLES = {
     "stop": "campaign.stopped",
     "retry": "campaign.retried",
     "redo": "campaign.redone",
-    "giveup": "campaign.cell_given_up",
+    "giveup": "campaign.given_up",
     "accept": "campaign.accepted",
 }
 
@@ -89,7 +89,7 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
 def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
     """Every cell that was named, and of those that a glob fits the ones the verb is about."""
     if not patterns:
-        raise UsageError(phrase("campaign.name_cells"), hint=f"muster {verb} 'train/*/2', or '*' for all of them")
+        raise UsageError(phrase("campaign.name_cells"), hint=phrase("campaign.all_of_them", verb=verb))
     about = {cell.record.cell.id for cell in found.cells if does_verb_concern(verb, cell)}
     names = declared_names(found.state)
     former: list[str] = []

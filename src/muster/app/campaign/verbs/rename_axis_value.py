@@ -193,7 +193,7 @@ def _record_rename(
     (refused,) = desk.decide([desk.person("rename", reason, data=data)])
     if refused:
         raise MusterError(
-            phrase("campaign.not_renamed", old=names.old, refused=refused),
+            phrase("campaign.not_renamed", old=names.old, reason=refused),
             where=str(desk.root),
             hint=phrase("campaign.nothing_changed"),
         )
