@@ -48,7 +48,7 @@ def accept_attempts(
     refuse_many_without_reason("accept", patterns, because, observe_campaign(desk))
     state = AttemptEndWaiter(desk).record_ended()
     names = choose_cells("accept", patterns, observe_and_revive(desk, tell))
-    reason = require_shared_reason("accepted", names, because, phrase("campaign.proof_holds"))
+    reason = require_shared_reason(phrase("campaign.accepted"), names, because, phrase("campaign.proof_holds"))
     observer = desk.observer()
     observer.configure(state)
     decisions: list[Decision] = []

@@ -143,8 +143,11 @@ class NoReason(UsageError):
     """Many cells were meant, and nothing was said about why."""
 
 
-def require_shared_reason(verb: str, names: Sequence[str], because: str | None, usual: str) -> str:
-    """What was given, or for one cell the usual words. NoReason: there are more, and nothing was said."""
+def require_shared_reason(done: str, names: Sequence[str], because: str | None, usual: str) -> str:
+    """What was given, or for one cell the usual words. NoReason: there are more, and nothing was said.
+
+    `done`: what would happen to them.
+    """
     if because is not None:
         return require_reason(because)
     if len(names) > 1:
@@ -152,7 +155,7 @@ def require_shared_reason(verb: str, names: Sequence[str], because: str | None, 
             "campaign.would_change_cells",
             count=phrase("count.cell", n=len(names)),
             cells=join_few_names(names, MOST_NAMED_CELLS),
-            done=verb,
+            done=done,
         )
         raise NoReason(phrase("campaign.needs_a_reason", told=told))
     return usual
@@ -164,7 +167,8 @@ def refuse_many_without_reason(verb: str, patterns: Sequence[str], because: str 
         names = choose_cells(verb, patterns, found) if because is None else []
     except MusterError:  # told when the ends are recorded, where it is still so
         return
-    require_shared_reason(VERB_PARTICIPLES[verb], running_names(names, found) if verb == "stop" else names, because, "")
+    done = phrase(VERB_PARTICIPLES[verb])
+    require_shared_reason(done, running_names(names, found) if verb == "stop" else names, because, "")
 
 
 def running_names(names: Sequence[str], found: Status) -> list[str]:

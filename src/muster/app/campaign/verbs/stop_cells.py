@@ -42,15 +42,17 @@ class StoppedAttempt:
 
 def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | None, tell: Tell) -> StopRequest:
     refuse_many_without_reason("stop", patterns, because, add_unknown_runs(desk.root, observe_campaign(desk)))
-    refuse_unless_started_here(desk.state, "stopped")
-    refuse_to_revive(desk.state, "stopped")
+    refuse_unless_started_here(desk.state, phrase("campaign.stopped"))
+    refuse_to_revive(desk.state, phrase("campaign.stopped"))
     waiter = AttemptEndWaiter(desk)
     waiter.record_ended()
     found = add_unknown_runs(desk.root, observe_and_revive(desk, tell))
     wanted = choose_cells("stop", patterns, found)
     if not wanted:
         return StopRequest((), {}, waiter)
-    reason = require_shared_reason("stopped", running_names(wanted, found), because, phrase("campaign.asked_by_person"))
+    reason = require_shared_reason(
+        phrase("campaign.stopped"), running_names(wanted, found), because, phrase("campaign.asked_by_person")
+    )
     unknown = describe_unknown_runs(found.cells)
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     refused = {
