@@ -27,6 +27,7 @@ from muster.files.campaign_snapshots import StoredSnapshot
 from muster.model.attempt import Order
 from muster.model.decision import Decision
 from muster.model.errors import MusterError
+from muster.text.phrases import speaking
 
 ASKED = RebuildRequest("fsck by me", "now", 9.0)
 FRAME, HEADER = 4096 + 24, 32  # of a write-ahead log
@@ -343,6 +344,17 @@ def test_an_attempt_that_only_its_folder_knows_comes_back_open(world: World) -> 
     assert tables(world.folder) == fold(world.folder)
     again = fsck(world.folder)
     assert (again.recovered, again.differences) == ((), ())
+
+
+def test_what_was_recovered_is_recorded_in_english(world: World) -> None:
+    order(world, "train/a", 1, ended=True)
+    order(world, "train/a", 2, "exit_code(1)")
+    world.store.close()
+    with speaking("pseudo"):
+        assert fsck(world.folder).recovered == ("⟦train/a attempt 1⟧", "⟦train/a attempt 2⟧")
+    assert "⟦" not in (world.folder / "decisions.jsonl").read_text("utf-8")
+    assert tables(world.folder) == fold(world.folder)
+    assert "⟦" not in str(tables(world.folder))
 
 
 def test_a_lost_start_whose_settlement_was_kept(world: World) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from muster.files.crash_points import reach_crash_point
+from muster.text.phrases import phrase
 
 PRIVATE_FILE, PRIVATE_FOLDER, PRIVATE_UMASK = 0o600, 0o700, 0o077
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # less the umask, as of any program
@@ -103,7 +104,7 @@ def create_partial_file(path: Path, *, mode: int = PRIVATE_FILE, exact: bool = F
         elif _of_the_caller and mode & ~PRIVATE_FILE:
             os.fchmod(fd, mode & ~_of_the_caller[0])
         return fd, partial
-    raise FileExistsError(errno.EEXIST, "no free name for a temporary file", str(path))
+    raise FileExistsError(errno.EEXIST, phrase("files.no_free_temporary_name"), str(path))
 
 
 def mode_no_wider_than(*paths: Path) -> int:
@@ -125,7 +126,7 @@ def open_to_append(path: Path, mode: int = PRIVATE_FILE, flags: int = os.O_WRONL
     fd = os.open(path, flags | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise OSError(errno.EINVAL, "it is no plain file", str(path))
+        raise OSError(errno.EINVAL, phrase("files.no_plain_file"), str(path))
     return fd
 
 
@@ -141,7 +142,7 @@ def make_private_folder(path: Path, *, parents: bool = False, inside: Path | Non
         path.mkdir(PRIVATE_FOLDER)
     except FileExistsError:
         if not stat.S_ISDIR(path.lstat().st_mode):
-            raise NotADirectoryError(errno.ENOTDIR, "a link, or no folder", str(path)) from None
+            raise NotADirectoryError(errno.ENOTDIR, phrase("files.link_or_no_folder"), str(path)) from None
     except FileNotFoundError:
         if not (parents or inside) or path.parent in (path, inside):
             raise

@@ -19,6 +19,8 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from muster.text.phrases import phrase
+
 DEEPEST_FOLDER = 128  # folders within folders
 MOST_LINKED_ENTRIES = 20_000  # entries of folders that one glob reaches through links
 _LONG = 2000  # bytes of a path below the top: what lies beyond is moved before it is removed
@@ -28,7 +30,7 @@ class FoldersTooDeep(OSError):
     """Folders lie in it deeper than any program puts them."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(errno.ENAMETOOLONG, f"its folders are nested more than {DEEPEST_FOLDER} deep", path)
+        super().__init__(errno.ENAMETOOLONG, phrase("files.folders_too_deep", most=DEEPEST_FOLDER), path)
 
 
 def walk_folders(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from muster.text.phrases import phrase
+
 MOST_MERGED = 200_000  # entries of mappings, merged ones written out
 
 
@@ -20,7 +22,7 @@ def load_yaml(text: str) -> Any:
             found = super().flatten_mapping(node)
             self.merged += len(node.value)
             if self.merged > MOST_MERGED:
-                raise ValueError(f"it stands for more than {MOST_MERGED} entries")
+                raise ValueError(phrase("files.too_many_yaml_entries", most=MOST_MERGED))
             return found
 
     yaml = YAML(typ="safe", pure=True)

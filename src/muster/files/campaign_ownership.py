@@ -37,6 +37,7 @@ from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import close_state_permissions, refuse_links_in_state
 from muster.model.calendar import format_iso_time
 from muster.model.errors import UsageError
+from muster.text.phrases import join_phrases, phrase
 
 TRUSTED_FILE = "trusted"  # in the user's home of Muster: one absolute path a line, without links
 NOT_YOURS_CODE = "not_yours"
@@ -57,18 +58,18 @@ class ForeignOwner:
     def whose(self) -> str:
         """What can be said of the campaign: it ..."""
         if self.owner == os.geteuid():
-            return f"may have been written by anybody, as {self.path.name} is open to everybody"
-        return f"belongs to {name_of_uid(self.owner)} and not to you ({name_of_uid(os.geteuid())})"
+            return phrase("files.open_to_everybody", name=self.path.name)
+        return phrase("files.belongs_to_other", owner=name_of_uid(self.owner), you=name_of_uid(os.geteuid()))
 
     @property
     def fix(self) -> str:
         """Empty: only trust helps."""
         command = f"chmod o-w {shlex.quote(str(self.path))}"
-        return f"see what stands there, then `{command}`" if self.owner == os.geteuid() else ""
+        return phrase("files.close_to_others", command=command) if self.owner == os.geteuid() else ""
 
     @property
     def only_read(self) -> str:
-        return f"{self.whose}: it is only read here" + (f"; {self.fix}" if self.fix else "")
+        return join_phrases("; ", filter(None, [phrase("files.only_read_here", whose=self.whose), self.fix]))
 
 
 def find_foreign_owner(root: Path) -> ForeignOwner | None:
@@ -103,23 +104,22 @@ def refuse_foreign_campaign(root: Path, below: Path | None = None) -> None:
 
 
 def foreign_campaign_error(found: ForeignOwner, below: Path | None = None) -> UsageError:
-    upwards = f"; {below} lies in it, and nothing above it was looked at" if below and below != found.root else ""
+    upwards = phrase("files.folder_lies_in_foreign", below=below) if below and below != found.root else ""
     named = shlex.quote(str(found.root))
-    fix = f"{found.fix}. " if found.fix else ""
+    fix = join_phrases("", (found.fix, ". ")) if found.fix else ""
     return UsageError(
-        f"the campaign in {found.root} {found.whose}{upwards}; nothing was changed",
+        phrase("files.campaign_is_foreign", root=found.root, whose=found.whose, upwards=upwards),
         where=str(found.path),
-        hint=f"{fix}`muster -C {named} status` reads it and changes nothing. If you know what is in it and mean to "
-        f"work in it: {format_trust_command(found.root)}",
+        hint=phrase("files.status_only_reads", fix=fix, folder=named, command=format_trust_command(found.root)),
         code=NOT_YOURS_CODE,
     )
 
 
 def unreadable_campaign_error(found: ForeignOwner) -> UsageError:
     return UsageError(
-        f"the campaign in {found.root} {found.whose}, and you may not read it; nothing was changed",
+        phrase("files.campaign_unreadable", root=found.root, whose=found.whose),
         where=str(found.path),
-        hint=f"ask {name_of_uid(found.owner)} for a `muster pack` of it",
+        hint=phrase("files.ask_for_pack", owner=name_of_uid(found.owner)),
         code=NOT_YOURS_CODE,
     )
 
@@ -191,10 +191,10 @@ def find_readable_root(start: Path) -> Path:
     if start.is_file():
         import shlex
 
-        hint = f"name its folder: -C {shlex.quote(str(start.parent))}"
-        raise UsageError("this is a file, no folder", where=str(start), hint=hint)
+        hint = phrase("files.name_its_folder", parent=shlex.quote(str(start.parent)))
+        raise UsageError(phrase("files.file_is_no_folder"), where=str(start), hint=hint)
     if not start.is_dir():
-        raise UsageError(f"there is no folder {start}", where=str(start))
+        raise UsageError(phrase("files.no_such_folder", folder=start), where=str(start))
     for folder in (start, *start.parents):
         if not (os.path.lexists(folder / CAMPAIGN_FILE) or os.path.lexists(folder / STATE)):
             continue
@@ -208,9 +208,9 @@ def find_readable_root(start: Path) -> Path:
             close_state_permissions(folder / STATE)
             return folder  # a campaign whose file was deleted can still be asked and stopped
     raise UsageError(
-        f"there is no {CAMPAIGN_FILE} here or in a folder above",
+        phrase("files.no_campaign_file_above", file=CAMPAIGN_FILE),
         where=str(start),
-        hint="write one with `muster init`, or use -C DIR",
+        hint=phrase("files.write_with_init"),
     )
 
 
@@ -298,9 +298,9 @@ def refuse_unless_started_here(state: Path, what: str) -> None:
     """Who is named in a state that came from elsewhere may be any process of this user."""
     if not begun_by_us(state):
         raise UsageError(
-            f"{describe_not_started_here()}; nothing was {what}",
+            phrase("files.refused_nothing_done", reason=describe_not_started_here(), what=what),
             where=str(state),
-            hint=NOT_STARTED_HINT,
+            hint=phrase(NOT_STARTED_HINT),
             code="not_started",
         )
 
@@ -308,19 +308,24 @@ def refuse_unless_started_here(state: Path, what: str) -> None:
 def refuse_to_revive(state: Path, what: str) -> None:
     """Where there is no controller, and the one that would carry this out would go on with everything else, too."""
     if moved_since(state):
-        hint = "`muster up` goes on here; `muster down --runs --because '...'` ends all runs and starts nothing"
-        raise UsageError(f"{MOVED}; nothing was {what}", where=str(state), hint=hint, code="not_started")
+        hint = phrase("files.up_or_down_runs")
+        raise UsageError(
+            phrase("files.refused_nothing_done", reason=describe_moved_here(), what=what),
+            where=str(state),
+            hint=hint,
+            code="not_started",
+        )
 
 
-MOVED = "this campaign was moved here since your last `muster up`, and it has no controller"
-NOT_STARTED_HINT = (
-    "if it was started with another MUSTER_HOME, set that one. "
-    "Else `muster up` takes it over, if you know what is in it; then it can be acted in"
-)
+NOT_STARTED_HINT = "files.take_over_if_known"
+
+
+def describe_moved_here() -> str:
+    return phrase("files.moved_here")
 
 
 def describe_not_started_here() -> str:
-    return f"no `muster up` of yours has started this campaign here ({_register_folder()} does not have it)"
+    return phrase("files.not_started_here", folder=_register_folder())
 
 
 def _register_folder() -> Path:

@@ -20,6 +20,7 @@ from typing import Literal
 from muster.files.atomic_write import make_private_folder, write_atomically
 from muster.files.safe_open import open_plain_file
 from muster.files.state_folder import read_log_beginning
+from muster.text.phrases import phrase
 
 REGISTER_FOLDER = "campaigns"
 REGISTER_KEY_FILE = "registered"  # in the state
@@ -219,7 +220,7 @@ def _read_register_entry(file: Path) -> RegisterEntry | UnreadEntry | None:
         with open(open_plain_file(str(file)), "rb") as opened:
             facts = os.fstat(opened.fileno())
             if facts.st_uid != os.geteuid() or facts.st_mode & stat.S_IWOTH:
-                return UnreadEntry(file.stem, str(file), "others may have written it")
+                return UnreadEntry(file.stem, str(file), phrase("files.written_by_others"))
             told = json.loads(opened.read())
         key = str(told.get("key", ""))
         return RegisterEntry(file.stem, str(told["path"]), int(told["inode"]), str(told["name"]), str(told["at"]), key)
@@ -228,4 +229,4 @@ def _read_register_entry(file: Path) -> RegisterEntry | UnreadEntry | None:
     except OSError as error:
         return UnreadEntry(file.stem, str(file), error.strerror or str(error))
     except (ValueError, OverflowError, KeyError, TypeError, AttributeError, RecursionError):
-        return UnreadEntry(file.stem, str(file), "it is damaged")
+        return UnreadEntry(file.stem, str(file), phrase("files.entry_damaged"))

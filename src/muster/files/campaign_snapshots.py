@@ -28,6 +28,7 @@ from muster.model.campaign_location import CampaignLocation, relativize_campaign
 from muster.model.campaign_state import CampaignState
 from muster.model.cell import list_campaign_cells
 from muster.model.errors import SNAPSHOT_FORMAT, MusterError, newer_snapshot_error
+from muster.text.phrases import phrase
 
 _SHORT_SECTIONS = ("decision", "report", "loop", "gates", "finish")  # stored as 0.1 did: without empty keys
 
@@ -87,9 +88,9 @@ def load_campaign_snapshot(folder: Path, name: str, where: CampaignLocation | No
         return StoredSnapshot(found.text, resolve_campaign_paths(found.campaign, where), found.hashes)
     except (OSError, *JSON_ERRORS) as error:
         raise MusterError(
-            f"the campaign that was taken in can't be read: {error}",
+            phrase("files.snapshot_unreadable", reason=error),
             where=str(path),
-            hint="run `muster fsck`: it restores it if campaign.yaml is unchanged",
+            hint=phrase("files.fsck_restores_snapshot"),
         ) from None
 
 
@@ -97,7 +98,7 @@ def _refuse_unknown_names(campaign: Campaign) -> None:
     axes, jobs = {axis.name for axis in campaign.axes}, {job.name for job in campaign.jobs}
     for job in campaign.jobs:
         if not axes.issuperset(job.axes) or not jobs.issuperset(job.needs) or len({*job.axes}) < len(job.axes):
-            raise msgspec.ValidationError(f"the job {job.name} has axes or needs that the campaign has not")
+            raise msgspec.ValidationError(phrase("files.job_names_unknown", job=job.name))
 
 
 def load_snapshotted_campaign(folder: Path, name: str, where: CampaignLocation | None = None) -> Campaign:
@@ -174,4 +175,4 @@ def why_environment_is_missing(state: CampaignState) -> str:
     if state.env_file and Path(state.env_file).is_file():
         return ""
     gone = f": {state.env_file}" if state.env_file else ""  # last: who shows it may cut it
-    return f"nothing starts before `muster up` records the environment anew; what it recorded is gone{gone}"
+    return phrase("files.environment_gone", gone=gone)

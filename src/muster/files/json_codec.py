@@ -13,7 +13,7 @@ import msgspec
 
 from muster.model.attempt import Outcome
 from muster.model.decision import LARGEST, Decision
-from muster.text.phrases import Phrase, english_text, phrase_as_data, phrase_from_data
+from muster.text.phrases import Phrase, english_text, phrase, phrase_as_data, phrase_from_data
 
 SMALL_TEXT = 1 << 20  # bytes of text: whatever it holds, it takes no more than some 40 MB
 VALUE_BYTES = 100  # bytes that a comma, a colon or an opening bracket may cost; measured: 60 to 95 at most
@@ -31,7 +31,7 @@ def check_json_values(data: bytes, most: int = MOST_MEMORY, times: int = 0) -> N
         return
     values = data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{")
     if _text_memory_bytes(data) + VALUE_BYTES * values > max(most, times * len(data)):
-        raise TooManyJsonValues(f"it holds too many values for its size: up to {values}")
+        raise TooManyJsonValues(phrase("files.too_many_json_values", values=values))
 
 
 def _text_memory_bytes(data: bytes) -> int:
@@ -47,7 +47,7 @@ def load_bounded_json(data: bytes, most: int = MOST_MEMORY) -> Any:
     try:
         return json.loads(data)
     except RecursionError:
-        raise ValueError("it is nested too deep") from None
+        raise ValueError(phrase("files.nested_too_deep")) from None
 
 
 JSON_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)  # a text that is no UTF-8; one nested too deep
@@ -111,9 +111,9 @@ def decode_decision(line: bytes) -> Decision:
     """Raises one of NO_JSON also for what no Muster writes: numbers that no database holds, and endless nesting."""
     decision = _decode(line)
     if max(abs(decision.attempt or 0), abs(decision.epoch or 0)) > LARGEST:
-        raise msgspec.ValidationError("a number that no attempt and no epoch has")
+        raise msgspec.ValidationError(phrase("files.number_out_of_bounds"))
     if line.count(b"{") + line.count(b"[") > MOST_DEPTH and _depth(decision.data) > MOST_DEPTH:
-        raise msgspec.ValidationError("it is nested too deep")
+        raise msgspec.ValidationError(phrase("files.nested_too_deep"))
     return decision
 
 

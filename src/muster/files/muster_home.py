@@ -9,6 +9,7 @@ from pathlib import Path
 
 from muster.files.atomic_write import make_private_folder, make_public_folder
 from muster.model.errors import UsageError
+from muster.text.phrases import phrase
 
 OWN_FOLDERS = ("campaigns", "lost")  # in a home: of one user
 
@@ -44,9 +45,9 @@ def default_home() -> Path:
         return Path.home() / ".local" / "state" / "muster"
     except RuntimeError:
         raise UsageError(
-            f"your home folder can't be told: HOME is not set, and nobody here knows uid {os.getuid()}",
+            phrase("files.home_unknown", uid=os.getuid()),
             where="HOME",
-            hint="set HOME to a folder that you may write to",
+            hint=phrase("files.set_home"),
         ) from None
 
 

@@ -17,6 +17,8 @@ from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO, cast
 
+from muster.text.phrases import phrase
+
 LARGEST_OWN_FILE = 16 << 20  # bytes; what Muster writes itself is far smaller
 LARGEST_CELLS_FILE = 256 << 20  # of what grows with the number of cells
 READ_BLOCK = 1 << 16
@@ -33,14 +35,14 @@ def open_plain_file(path: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> i
         fd = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, mode)
     except OSError as error:
         if error.errno in _NO_FILES:
-            raise NotPlainFile(error.errno, "it is no plain file", path) from error
+            raise NotPlainFile(error.errno, phrase("files.no_plain_file"), path) from error
         raise
     except ValueError as error:  # it has a NUL byte
-        raise NotPlainFile(errno.EINVAL, "no file has such a name", path) from error
+        raise NotPlainFile(errno.EINVAL, phrase("files.no_such_file_name"), path) from error
     if stat.S_ISREG(os.fstat(fd).st_mode):
         return fd
     os.close(fd)
-    raise NotPlainFile(errno.EINVAL, "it is no plain file", path)
+    raise NotPlainFile(errno.EINVAL, phrase("files.no_plain_file"), path)
 
 
 def read_plain_file(path: str, most: int = LARGEST_OWN_FILE) -> bytes:
@@ -53,7 +55,7 @@ def read_plain_file(path: str, most: int = LARGEST_OWN_FILE) -> bytes:
             pieces.append(os.read(fd, READ_BLOCK))
             size += len(pieces[-1])
             if size > most:
-                raise NotPlainFile(errno.EFBIG, "it is too large", path)
+                raise NotPlainFile(errno.EFBIG, phrase("files.too_large"), path)
         return b"".join(pieces)
     finally:
         os.close(fd)
@@ -66,10 +68,10 @@ LONGEST_HOLE = 1 << 20  # bytes that were never written, and are read as zeros
 HOLE_BYTES = b"\0\n\0"  # neither the line before it nor the one behind it is a whole one
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _KINDS = (
-    (stat.S_ISFIFO, "a FIFO"),
-    (stat.S_ISSOCK, "a socket"),
-    (stat.S_ISCHR, "a device"),
-    (stat.S_ISBLK, "a device"),
+    (stat.S_ISFIFO, "files.kind_fifo"),
+    (stat.S_ISSOCK, "files.kind_socket"),
+    (stat.S_ISCHR, "files.kind_device"),
+    (stat.S_ISBLK, "files.kind_device"),
 )
 
 
@@ -204,7 +206,7 @@ def read_regular_file(path: str | os.PathLike[str], most: int) -> bytes:
     """All of it. Raises TooLarge where that is more than `most` bytes, and as `open_fd` does."""
     with open_regular_file(path) as file:
         if os.fstat(file.fileno()).st_size > most:
-            raise FileTooLarge(errno.EFBIG, f"it has more than {_format_size_limit(most)}", str(path))
+            raise FileTooLarge(errno.EFBIG, phrase("files.larger_than", size_limit=_format_size_limit(most)), str(path))
         return file.read(most)
 
 
@@ -231,12 +233,12 @@ def check_regular_kind(path: str | os.PathLike[str], mode: int) -> None:
         return
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    kind = next((name for fits, name in _KINDS if fits(mode)), "something odd")
-    raise NotRegularFile(errno.EINVAL, f"it is no plain file but {kind}", str(path))
+    kind = phrase(next((code for fits, code in _KINDS if fits(mode)), "files.kind_odd"))
+    raise NotRegularFile(errno.EINVAL, phrase("files.no_plain_file_but", kind=kind), str(path))
 
 
 def _format_size_limit(count: int) -> str:
-    return f"{count >> 20} MiB" if count >= 1 << 20 else f"{count} bytes"
+    return phrase("files.size_mib", n=count >> 20) if count >= 1 << 20 else phrase("files.size_bytes", n=count)
 
 
 def path_holds_something(path: str) -> bool:

@@ -20,6 +20,7 @@ from muster.files.atomic_write import PRIVATE_FOLDER, write_atomically
 from muster.files.safe_open import open_plain_file, read_plain_file
 from muster.model.campaign_location import OUTSIDE_LIST, CampaignLocation, campaign_folder_in_path
 from muster.model.errors import MusterError, UsageError
+from muster.text.phrases import phrase
 
 
 @lru_cache(maxsize=1024)
@@ -63,16 +64,16 @@ def refuse_bad_state_folder(root: Path) -> None:
     kind = file_system_type(existing)
     if any(kind == name or kind.startswith(name) or kind.endswith(f".{name}") for name in NETWORK_FILE_SYSTEMS):
         raise MusterError(
-            f"the campaign's folder is on a network file system ({kind}), where locks and SQLite can't be trusted",
+            phrase("files.network_file_system", kind=kind),
             where=str(existing),
-            hint="keep campaign.yaml on a local disk and let `cwd:` and `output:` point to the network one",
+            hint=phrase("files.keep_file_on_local_disk"),
             code="network_file_system",
         )
     if not os.access(existing, os.W_OK | os.X_OK):
         raise MusterError(
-            "the campaign's folder can't be written",
+            phrase("files.folder_read_only"),
             where=str(existing),
-            hint="Muster keeps its state in .muster/ beside campaign.yaml; copy the campaign to a folder of yours",
+            hint=phrase("files.copy_to_own_folder"),
             code="read_only",
         )
 
@@ -171,11 +172,9 @@ def refuse_copied_state(state: Path) -> None:
     if state_folder_standing(state) != "copy":
         return
     raise MusterError(
-        f"this folder is a copy: its state belongs to the campaign in {original_campaign_folder(state)}, which "
-        "is still there",
+        phrase("files.folder_is_copy", folder=original_campaign_folder(state)),
         where=str(state),
-        hint="act there; here everything can be read and reported. "
-        "To make this a campaign of its own delete its .muster",
+        hint=phrase("files.act_in_original"),
         code="copy",
     )
 
@@ -239,11 +238,11 @@ def refuse_links_in_state(state: Path) -> None:
     Nor does it make pipes and the like, which every reader would wait for.
     """
     if state.is_symlink():
-        raise _linked_state_error("this .muster is a link", state)
+        raise _linked_state_error(phrase("files.state_is_link"), state)
     with contextlib.suppress(OSError), os.scandir(state) as found:
         for each in found:
             if each.is_symlink():
-                raise _linked_state_error(f"{each.name} in .muster is a link", Path(each.path))
+                raise _linked_state_error(phrase("files.state_entry_is_link", name=each.name), Path(each.path))
             if not (
                 each.is_file(follow_symlinks=False) or each.is_dir(follow_symlinks=False) or each.name == BELL_NAME
             ):
@@ -252,9 +251,9 @@ def refuse_links_in_state(state: Path) -> None:
 
 def _odd_entry_error(name: str, path: Path) -> UsageError:
     return UsageError(
-        f"{name} in .muster is neither a file nor a folder: Muster would wait for it; nothing was changed",
+        phrase("files.state_entry_is_odd", name=name),
         where=str(path),
-        hint="Muster made no such thing there: see where this folder comes from, or move it away",
+        hint=phrase("files.see_where_it_comes_from"),
         code="odd_state",
     )
 
@@ -265,10 +264,11 @@ def _linked_state_error(what: str, path: Path) -> UsageError:
     except OSError:
         target = ""
     return UsageError(
-        f"{what}{f' to {target!a}' if target else ''}: Muster would write there; nothing was changed",
+        phrase("files.would_write_elsewhere", what=what, target=f"{target!a}")
+        if target
+        else phrase("files.would_write_there", what=what),
         where=str(path),
-        hint="if the link is yours, move what it leads to into its place. To have large outputs on another disk, "
-        "let `output:` point there, or keep the whole campaign folder there",
+        hint=phrase("files.move_link_target"),
         code="linked_state",
     )
 
@@ -309,5 +309,5 @@ def has_started_state(root: Path) -> bool:
 
 
 def damaged_state_error(what: str, detail: str = "") -> MusterError:
-    hint = "it rebuilds the state from decisions.jsonl and the attempt folders; runs are left alone"
-    return MusterError(f"{what}: run `muster fsck`", where=detail, hint=hint, code="damaged")
+    hint = phrase("files.fsck_rebuilds_state")
+    return MusterError(phrase("files.run_fsck", what=what), where=detail, hint=hint, code="damaged")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any
@@ -82,6 +82,21 @@ def has_code(text: str, code: str) -> bool:
         return False
     parts = (each for param in text.params.values() for each in (param if isinstance(param, tuple) else (param,)))
     return text.code == code or any(has_code(each, code) for each in parts)
+
+
+def rewrite_phrase(text: str, codes: Mapping[str, str], change: Callable[[str], str]) -> str:
+    """The same with other codes, and with each plain text in it as `change` says it."""
+
+    def rewrite(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(rewrite, value))
+        if not isinstance(value, Phrase):
+            return change(value) if type(value) is str else value
+        params = {name: each if name == "between" else rewrite(each) for name, each in value.params.items()}
+        return _make_phrase(codes.get(value.code, value.code), params, _language)
+
+    rewritten: str = rewrite(text)
+    return rewritten
 
 
 def current_language() -> str:

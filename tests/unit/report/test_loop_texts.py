@@ -34,6 +34,7 @@ from muster.app.loop.publish_loop_report import (
 )
 from muster.model.campaign import Better
 from muster.rules.rank_variants import VariantRun
+from muster.text.phrases import english_text, phrase, speaking
 
 GOLDEN = Path(__file__).parent / "golden_loop"
 SCHEMA = json.loads((Path(__file__).parents[3] / "docs" / "schemas" / "loop_summary.schema.json").read_text("utf-8"))
@@ -273,6 +274,21 @@ def test_why_a_run_died_is_told_in_the_campaigns_language(recorded: str, said: s
     assert f"DEAD：{said}" in bottom(facts(dead, language="zh"))
     assert f"| DEAD：{said}" in text(facts(dead, language="zh"))
     assert f"`train/a`: DEAD: {recorded}" in bottom(facts(dead))
+
+
+@pytest.mark.parametrize("language", ["en", "pseudo"])
+def test_why_a_run_died_is_told_by_its_code(language: str) -> None:
+    """A process of any language writes a report in the campaign's."""
+    with speaking(language):
+        reasons = (
+            (phrase("judge.command_exited", code=137), "命令以退出码 137 结束"),
+            (phrase("judge.ended_with_exception_said", type="E", said="no luck"), "以 E 结束：「no luck」"),
+            (phrase("judge.number_computes_became_nan_infinite"), "计算中出现 NaN 或无穷"),
+        )
+    for recorded, said in reasons:
+        dead = [tried("a", 1, [VariantRun("train/a", "DEAD", recorded)], by="base")]
+        assert f"DEAD：{said}" in bottom(facts(dead, language="zh"))
+        assert f"`train/a`: DEAD: {english_text(recorded)}" in bottom(facts(dead))
 
 
 def test_every_form_of_a_recorded_reason_has_chinese_words() -> None:

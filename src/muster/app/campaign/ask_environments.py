@@ -28,7 +28,7 @@ from muster.model.campaign_state import CellFilter
 from muster.model.errors import Mistake
 from muster.readers.git import find_trusted_program, is_within_own_folders, trusted_path
 from muster.spec.read_yaml import locate_mistakes
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 OnAskingEnvironment = Callable[[PythonEnvironment], None]  # hears which environment is asked now: it may take a while
 WhomToAsk = Literal["all", "own", "none"]
@@ -50,7 +50,7 @@ class AskedEnvironment:
     @property
     def record(self) -> dict[str, Any]:
         if self.left_out:
-            note = phrase("campaign.not_asked_check_ask_executes")
+            note = phrase("campaign.environment_not_asked")
             return {"jobs": list(self.environment.jobs), "command": list(self.environment.words), "note": note}
         return environment_as_json(self.environment, self.answer)
 
@@ -106,10 +106,11 @@ def note_unasked_environments(asked: Sequence[AskedEnvironment]) -> Iterator[Mis
     """In one line, that they were not asked and how to."""
     left_out = [each for each in asked if each.left_out]
     if left_out:
-        names = ", ".join(dict.fromkeys(each.environment.name for each in left_out[:4]))
-        more = f" and {phrase('count.more', n=len(left_out) - 4)}" if len(left_out) > 4 else ""
-        what = phrase("campaign.jobs_pythons_were_not_asked_what_they", names=names, more=more)
-        yield Mistake(what, hint=phrase("campaign.check_ask_asks_them"), level="note")
+        names = join_phrases(", ", dict.fromkeys(each.environment.name for each in left_out[:4]))
+        if len(left_out) > 4:
+            names = phrase("list.and_more", shown=names, left=len(left_out) - 4)
+        what = phrase("campaign.pythons_not_asked", names=names)
+        yield Mistake(what, hint=phrase("campaign.check_ask_asks"), level="note")
 
 
 def check_gpu_environments(

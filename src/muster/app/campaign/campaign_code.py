@@ -23,7 +23,7 @@ from muster.engine.plan.cell_command import AttemptContext, build_command, cell_
 from muster.engine.ports.clock import Clock
 from muster.engine.ports.executor import OrderNotReady
 from muster.files.atomic_write import make_private_folder, write_atomically
-from muster.files.json_codec import JSON_ERRORS
+from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
 from muster.files.safe_open import read_plain_file
 from muster.model.attempt import classify_code_state
 from muster.model.campaign import Campaign, Job
@@ -127,7 +127,7 @@ def ignore_slow_git(_: str) -> None:
 
 
 def describe_slow_git(folder: str) -> str:
-    return phrase("campaign.git_slow_waiting_say_which_code_most_s", folder=folder, git_limit_s=git_limit_s())
+    return phrase("campaign.git_is_slow", folder=folder, limit_s=git_limit_s())
 
 
 # -- what is kept
@@ -143,7 +143,7 @@ def load_code_book(state: Path) -> dict[str, CodeState]:
 
 def save_code_book(state: Path, book: Mapping[str, CodeState]) -> None:
     told = {cwd: asdict(seen) | {"diff": ""} for cwd, seen in book.items()}
-    write_atomically(state / CODE_BOOK, msgspec.json.encode(told))
+    write_atomically(state / CODE_BOOK, encode_json_bytes(told))
 
 
 def keep_uncommitted_code(state: Path, seen: CodeState) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from muster.engine.ports.store import LoggedDecision
+from muster.files.json_codec import plain_value
 from muster.model.campaign import Campaign
 from muster.model.campaign_location import CampaignLocation, resolve_campaign_paths
 from muster.model.campaign_state import CampaignState
@@ -47,7 +48,7 @@ def count_decisions_by_people(events: Iterable[LoggedDecision]) -> int:
 
 def digest_accepted_flags(accepted: Sequence[AcceptedFlag]) -> str:
     """Empty where there is none, as in stamps of older versions."""
-    return _short_sha256(msgspec.json.encode(accepted, order="sorted")) if accepted else ""
+    return _short_sha256(msgspec.json.encode(plain_value(accepted), order="sorted")) if accepted else ""
 
 
 def digest_campaign_state(state: CampaignState, words: int) -> str:

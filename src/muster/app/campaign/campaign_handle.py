@@ -222,8 +222,10 @@ class CampaignHandle:
             self._reopen()
             epoch = int(self.store.epoch_now()) + 1
             data = {"epoch": epoch, "pid": os.getpid(), "format": STATE_FORMAT, "boot_id": read_boot_id()}
-            why = phrase("campaign.command_decides") + (
-                phrase("campaign.ended", older_controller=_describe_older_controller(older)) if older else ""
+            why = (
+                phrase("campaign.decides_older_ended", controller=_describe_older_controller(older))
+                if older
+                else phrase("campaign.command_decides")
             )
             turn = Decision(
                 "epoch",
@@ -258,11 +260,7 @@ class CampaignHandle:
     def older_line(self) -> str:
         """For `status`, which changes nothing; empty: there is none."""
         older = self._older()
-        return (
-            phrase("campaign.runs_up_ends_one_goes", older_controller=_describe_older_controller(older))
-            if older
-            else ""
-        )
+        return phrase("campaign.older_runs_up_ends_it", controller=_describe_older_controller(older)) if older else ""
 
     def _reopen(self) -> None:
         """For who holds the lock. So far only the log was read: beside a controller of an older Muster, whose database
@@ -287,7 +285,7 @@ class CampaignHandle:
         holder = self.controller()
         if holder and holder.format > STATE_FORMAT:
             raise newer_state_error(
-                phrase("campaign.runs_pid", version=holder.version, pid=holder.pid), str(self.lock.path)
+                phrase("campaign.version_runs_as_pid", version=holder.version, pid=holder.pid), str(self.lock.path)
             )
 
     def _hand_over(self, decisions: Sequence[Decision]) -> None:
@@ -309,9 +307,9 @@ class CampaignHandle:
             self._catch_up()
             if time.monotonic() > deadline:
                 raise MusterError(
-                    phrase("campaign.controller_does_not_answer_decision"),
+                    phrase("campaign.controller_silent"),
                     where=str(self.root),
-                    hint=phrase("campaign.status_shows_whether_hangs_up_takes"),
+                    hint=phrase("campaign.status_shows_hanging"),
                 )
             ring_bell(self.state / "bell")
             time.sleep(0.005)
@@ -383,7 +381,11 @@ class CampaignHandle:
 
 
 def _describe_older_controller(holder: LockHolder) -> str:
-    return phrase("campaign.controller_older", pid=holder.pid, value=f" ({holder.version})" if holder.version else "")
+    return (
+        phrase("campaign.controller_older_version", pid=holder.pid, version=holder.version)
+        if holder.version
+        else phrase("campaign.controller_older", pid=holder.pid)
+    )
 
 
 def campaign_not_started(root: Path) -> MusterError:
@@ -394,13 +396,13 @@ def campaign_not_started(root: Path) -> MusterError:
 
     if left := find_unknown_runs(root, None):
         return UsageError(
-            phrase("campaign.state_campaign_deleted_runs_live", left_runs=describe_left_runs(left)),
+            phrase("campaign.state_deleted_runs_live", runs=describe_left_runs(left)),
             where=str(root / ".muster"),
-            hint=phrase("campaign.wait_their_end_end_them_kill_pid_up"),
+            hint=phrase("campaign.wait_or_kill_first"),
         )
     if (root / ".muster" / "attempts").is_dir():
-        return damaged_state_error(phrase("campaign.decisions_jsonl_gone_there_attempts"), str(root / ".muster"))
-    return UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_up"))
+        return damaged_state_error(phrase("campaign.log_is_gone"), str(root / ".muster"))
+    return UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_with_up"))
 
 
 def controller_command(root: Path) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from muster.model.attempt import Attempt, AttemptKey, CellRecord
 from muster.model.calendar import format_iso_time
 from muster.model.campaign_state import CampaignState
 from muster.model.verdict import LIVE_STATES, SETTLED_STATES, Evidence, Verdict, VerdictState
-from muster.text.phrases import has_code, join_phrases, phrase, phrase_as_data
+from muster.text.phrases import has_code, join_phrases, phrase, phrase_as_data, rewrite_phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def _build_cell_status(record: CellRecord, look: _StatusInputs) -> CellStatus:
     if attempt and attempt.key in look.sightings:
         return _open_cell_status(record, attempt, look.sightings[attempt.key], look)
     if attempt:
-        unseen = Verdict(VerdictState.UNKNOWN, phrase("campaign.could_not_looked"), confidence="unknown")
+        unseen = Verdict(VerdictState.UNKNOWN, phrase("campaign.could_not_be_looked_at"), confidence="unknown")
         return CellStatus(record, unseen, phrase("campaign.look_again"))
     return _closed_cell_status(record, standing_of_cell(record, look.state, look.needs, look.purse))
 
@@ -223,13 +223,13 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
     job = state.job(record.cell.job)
     watch = look.watch_of(attempt, seen, job)
     verdict = judge_attempt(attempt, seen, job, watch)
-    following = phrase("campaign.nothing_do")
+    following = phrase("campaign.nothing_to_do")
     if verdict.state == VerdictState.STALLED:
         following = _next_after_stall(verdict, job.on_stall)
     elif watch and any(pulse.never_fits for pulse in watch.history.pulses.values()):
-        following = phrase("campaign.fix_pattern_key_progress_nothing")
+        following = phrase("campaign.fix_progress_pattern")
     elif verdict.kind == "orphans":
-        following = phrase("campaign.no_other_attempt_starts_while_they")
+        following = phrase("campaign.orphans_block_start")
     elif verdict.kind == LOST_KIND:
         following = _next_after_loss(record)
     elif verdict.final:
@@ -237,7 +237,7 @@ def _open_cell_status(record: CellRecord, attempt: Attempt, seen: AttemptSnapsho
             phrase("campaign.being_recorded") if state.intent.kind == "running" else phrase("campaign.recorded_next_up")
         )
     elif record.stop_because is not None:
-        following = phrase("campaign.being_stopped", stop_because=record.stop_because)
+        following = phrase("campaign.being_stopped", reason=record.stop_because)
     step, target = seen.proof.step if seen.proof else None, job.steps
     if step is not None:
         verdict = replace(verdict, reason=_reason_with_step(verdict, step, target))
@@ -265,27 +265,36 @@ def _with_slot_holders(cell: CellStatus, holders: Sequence[str]) -> CellStatus:
 
 def _next_after_loss(record: CellRecord) -> str:
     cell = shlex.quote(record.cell.id)
-    return phrase("campaign.never_started_again_itself_make_sure", cell=cell)
+    return phrase("campaign.lost_run_hint", cell=cell)
 
 
 def _reason_with_step(verdict: Verdict, step: float, target: int | None) -> str:
     """How far it is, of how much; a log that is silent does not mean that nobody knows."""
     if verdict.state not in (VerdictState.RUNNING, VerdictState.QUIET, VerdictState.STALLED):
         return verdict.reason
-    told = f"step {step:g}"
-    goal = f"{told} of {target}" if target else told
-    reason = verdict.reason.replace("no progress yet", "not seen to advance yet")  # a step is there all the same
-    if re.search(rf"\b{re.escape(told)}(?![\d.])", reason):
-        return re.sub(rf"\b{re.escape(told)}(?![\d.])", goal, reason, count=1)
-    return f"{goal}; {reason}"
+    told = phrase("campaign.step", step=f"{step:g}")
+    goal = phrase("campaign.step_of", step=f"{step:g}", target=target) if target else told
+    reading, left = re.compile(rf"\bstep {re.escape(f'{step:g}')}(?![\d.])"), [goal]
+
+    def say_goal(text: str) -> str:
+        """In what the run itself logged, once."""
+        found = reading.search(text) if left else None
+        return join_phrases("", (text[: found.start()], left.pop(), text[found.end() :])) if found else text
+
+    # a step is there all the same
+    reason = rewrite_phrase(verdict.reason, {_NO_PROGRESS_YET: "judge.not_seen_to_advance_yet"}, say_goal)
+    return join_phrases("; ", (goal, reason)) if left else reason
+
+
+_NO_PROGRESS_YET = "judge.no_progress_yet_after_start_grace"
 
 
 def _next_after_stall(verdict: Verdict, on_stall: str) -> str:
     if verdict.kind == "stopped":
-        return phrase("campaign.nothing_done_itself_sigcont_lets_go")
+        return phrase("campaign.stopped_run_hint")
     if on_stall == "restart":
-        return phrase("campaign.stopped_started_again_stall_restart")
-    return phrase("campaign.nothing_killed_itself_stall_notify")
+        return phrase("campaign.stall_restart_hint")
+    return phrase("campaign.stall_notify_hint")
 
 
 def _closed_cell_status(record: CellRecord, where: CellStanding) -> CellStatus:

@@ -36,7 +36,7 @@ from muster.stages.contradictions import NOTE, TrainingFacts, find_contradiction
 from muster.stages.gate_settings import GateSettings
 from muster.stages.schedule import Curriculum, Schedule
 from muster.stages.traces import EvaluationRow
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 _PLACES_OF_CODES = {
     "curriculum_length": "curriculum",
@@ -73,9 +73,9 @@ def find_missing_tail_seeds(campaign: Campaign, root: str) -> Iterator[Mistake]:
             if not (base / each).exists()
         ]
         if lacking:
-            what = phrase("campaign.tail_seeds_not_there", lacking=", ".join(lacking))
+            what = phrase("campaign.tail_seeds_missing", seeds=", ".join(lacking))
             yield Mistake(
-                what, path=f"gates.{name}.schedule", hint=phrase("campaign.looked", base=base), level="warning"
+                what, path=f"gates.{name}.schedule", hint=phrase("campaign.looked_in", base=base), level="warning"
             )
 
 
@@ -124,7 +124,7 @@ def _check_search(search: SearchSettings, bases: Sequence[Variant]) -> Iterator[
     lacks, how = find_missing_package(search.sampler)
     if lacks:
         place = "loop.search.sampler" if lacks != "optuna" else "loop.search"
-        yield Mistake(phrase("campaign.loop_search_needs_package_which_not", lacks=lacks), path=place, hint=how)
+        yield Mistake(phrase("campaign.search_needs_package", lacks=lacks), path=place, hint=how)
     told: set[tuple[str, str]] = set()
     for base in bases:
         for each in _find_space_misfits(search.space, base):
@@ -141,13 +141,13 @@ def _find_space_misfits(space: Sequence[Dimension], base: Variant) -> Iterator[M
     except SpaceMisfit as misfit:
         for path, what in misfit.mistakes.items():
             said, _, near = what.partition("; ")
-            hint = near or phrase("campaign.give_values_fit_there_another_path")
-            yield Mistake(f"{base.name}: {said}", path=f"loop.search.space.{path}", hint=hint)
+            hint = near or phrase("campaign.give_fitting_values")
+            yield Mistake(join_phrases(": ", (base.name, said)), path=f"loop.search.space.{path}", hint=hint)
         return
     _, outside = locate_config_in_space(knobs, tree)
     if outside:
         path = outside.partition(" is ")[0]
-        what, hint = f"{base.name}: {outside}", phrase("campaign.search_does_not_learn_from_score_widen")
+        what, hint = join_phrases(": ", (base.name, outside)), phrase("campaign.search_ignores_score")
         yield Mistake(what, path=f"loop.search.space.{path}", hint=hint, level="warning")
 
 
@@ -198,7 +198,7 @@ def _check_rule_names(rules: Sequence[LoopRule], own: int, use: str) -> Iterator
             continue
         taken = [number for number, rule in enumerate(rules[:own]) if rule.id == rules[at].id]
         for number in taken:
-            what = phrase("campaign.rule_called_too", use=use, name=rules[at].name)
+            what = phrase("campaign.rule_name_taken", use=use, name=rules[at].name)
             yield Mistake(what, path=f"loop.rules.{number}.name", hint=phrase("campaign.give_another_name"))
 
 
@@ -213,17 +213,21 @@ def _try_edits_on_bases(place: str, edits: tuple[str, ...], configs: BaseConfigs
         moved = moved or not is_same_config_value(config.tree, made.tree)
         for at, why in mistakes.items():
             wrong.setdefault(at, {})[name] = why
-    stays = {
-        f"{each.path} stays {show_config_value(each.new)}{f' ({each.note})' if each.note else ''}": None
-        for each in every
-    }
+    stays = {_describe_stay(each): None for each in every}
     return _EditTrial(
         place,
         edits,
         wrong,
-        "" if moved else ", ".join(list(stays)[:MOST_NAMED_BASES]),
+        "" if moved else join_phrases(", ", list(stays)[:MOST_NAMED_BASES]),
         any(map(_changes_value_kind, every)),
     )
+
+
+def _describe_stay(change: ConfigChange) -> str:
+    value = show_config_value(change.new)
+    if change.note:
+        return phrase("campaign.path_stays_note", path=change.path, value=value, note=change.note)
+    return phrase("campaign.path_stays", path=change.path, value=value)
 
 
 def _changes_value_kind(change: ConfigChange) -> bool:
@@ -235,12 +239,14 @@ def _report_refused_edits(trial: _EditTrial, configs: BaseConfigs, *, sure: bool
         said, _, hint = next(iter(bases.values())).partition("; ")
         everywhere = len(bases) == len(configs)
         if len(configs) == 1:
-            what = f"{next(iter(bases))}: {said}"
+            what = join_phrases(": ", (next(iter(bases)), said))
+        elif everywhere:
+            what = phrase("campaign.in_every_base", reason=said)
         else:
-            what = f"{said} (in {'every base' if everywhere else _name_some_bases(bases, configs)})"
+            what = phrase("campaign.in_some_bases", reason=said, bases=_name_some_bases(bases, configs))
         level = "error" if everywhere and sure else "warning"
-        in_vain = "" if level == "error" else phrase("campaign.where_so_proposes_nothing")
-        hint = "; ".join(filter(None, [hint, in_vain])) or phrase("campaign.name_path_value_fit_config")
+        in_vain = "" if level == "error" else phrase("campaign.proposes_nothing_there")
+        hint = join_phrases("; ", filter(None, [hint, in_vain])) or phrase("campaign.name_fitting_path_value")
         yield Mistake(what, path=f"{trial.place}.edit.{at}", hint=hint, level=level)
 
 
@@ -250,7 +256,7 @@ def _report_idle_edits(trial: _EditTrial) -> Iterator[Mistake]:
         return
     if trial.place == "loop.default" or all(map(_is_neutral_edit, trial.edits)):
         what = phrase("campaign.changes_nothing", stays=trial.stays)
-        hint = phrase("campaign.what_proposes_same_config_which_not")
+        hint = phrase("campaign.proposes_same_config")
         yield Mistake(what, path=f"{trial.place}.edit", hint=hint, level="warning")
 
 
@@ -268,21 +274,23 @@ def _report_lacking_paths(use: str, trials: Sequence[_EditTrial], configs: BaseC
     for lacking in dict.fromkeys(paths.values()):
         lacks = [path for path, names in paths.items() if names == lacking]
         where = (
-            phrase("campaign.any_base") if len(lacking) == len(configs) else f"in {_name_some_bases(lacking, configs)}"
+            phrase("campaign.in_any_base")
+            if len(lacking) == len(configs)
+            else phrase("campaign.in_bases", bases=_name_some_bases(lacking, configs))
         )
         if len(configs) == 1:
-            where = f"in {lacking[0]}"
+            where = phrase("campaign.in_bases", bases=lacking[0])
         what = phrase(
-            "campaign.edits_cant_edited",
+            "campaign.paths_cannot_be_edited",
             use=use,
-            count=phrase("count.path", n=len(lacks)),
+            paths=phrase("count.path", n=len(lacks)),
             where=where,
-            lacks=", ".join(lacks),
+            names=", ".join(lacks),
         )
-        hint = phrase("campaign.those_rules_would_fire_vain_add_them")
+        hint = phrase("campaign.rules_would_fire_in_vain")
         yield Mistake(what, path="loop.use", hint=hint, level="warning")
 
 
 def _name_some_bases(bases: Sequence[str] | Mapping[str, str], configs: BaseConfigs) -> str:
     named = ", ".join(list(bases)[:MOST_NAMED_BASES]) + (", ..." if len(bases) > MOST_NAMED_BASES else "")
-    return phrase("campaign.bases", named=named, bases=len(bases), configs=len(configs))
+    return phrase("campaign.bases_of_all", named=named, bases=len(bases), configs=len(configs))

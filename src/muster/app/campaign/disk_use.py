@@ -21,18 +21,18 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.text.number_format import format_file_size
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import format_duration
 
 # in the order that they are shown in
 LEFTOVER_KINDS = {
-    "superseded": "outputs and logs of attempts that `muster redo` has superseded",
-    "failed": "outputs and logs of attempts that failed, of cells that are DONE since",
-    "environment": "environments that no decision and no attempt names",
-    "diff": "kept code that no attempt names",
-    "snapshot": "campaigns that were written down and never taken in",
-    "temporary": "files that a killed process left half written",
-    "backup": "what `muster fsck` set aside",
+    "superseded": "campaign.leftovers_superseded",
+    "failed": "campaign.leftovers_failed",
+    "environment": "campaign.leftovers_environment",
+    "diff": "campaign.leftovers_diff",
+    "snapshot": "campaign.leftovers_snapshot",
+    "temporary": "campaign.leftovers_temporary",
+    "backup": "campaign.leftovers_backup",
 }
 
 
@@ -48,7 +48,11 @@ class Leftover:
 
     @property
     def name(self) -> str:
-        return f"{self.attempt.cell} attempt {self.attempt.n}" if self.attempt else self.paths[0].rpartition("/")[2]
+        return (
+            phrase("campaign.attempt_of_cell", cell=self.attempt.cell, n=self.attempt.n)
+            if self.attempt
+            else self.paths[0].rpartition("/")[2]
+        )
 
 
 def find_spare_attempts(records: Iterable[CellRecord], needed: Collection[AttemptKey]) -> Iterator[tuple[str, Attempt]]:
@@ -84,14 +88,14 @@ class KeptPaths:
 
 
 def describe_leftover(found: Leftover) -> str:
-    return phrase("campaign.outputs_logs", kind=found.kind, leftover_size=format_leftover_size(found.bytes))
+    return phrase("campaign.leftover_outputs_and_logs", kind=found.kind, size=format_leftover_size(found.bytes))
 
 
 def build_clean_decisions(person: Any, chosen: Sequence[Leftover], inside: Any) -> list[Decision]:
     """One that names all the files that belong to no attempt, and one for each attempt: `why` tells it of its cell."""
     loose = [found for found in chosen if found.attempt is None]
     total = sum(found.bytes for found in chosen)
-    what = f"{phrase('count.leftover', n=len(chosen))}, {format_leftover_size(total)}"
+    what = join_phrases(", ", (phrase("count.leftover", n=len(chosen)), format_leftover_size(total)))
     first = {"bytes": total, "leftovers": len(chosen), "paths": [inside(path) for each in loose for path in each.paths]}
     found = [person("clean", what, data=first)]
     for each in chosen:
@@ -108,7 +112,7 @@ def describe_cleaning(events: Iterable[LoggedDecision], n: int) -> str | None:
     for event in events:
         decision = event.decision
         if decision.kind == "clean" and decision.attempt == n and not event.void:
-            return phrase("campaign.cleaned", at=decision.at[:10], who=decision.who)
+            return phrase("campaign.cleaned_on", at=decision.at[:10], who=decision.who)
     return None
 
 
@@ -141,19 +145,20 @@ def clean_as_json(
 
 
 def format_clean_lines(found: Sequence[Leftover], most: int) -> Iterator[str]:
-    for kind, words in LEFTOVER_KINDS.items():
+    for kind, code in LEFTOVER_KINDS.items():
         group = sorted((each for each in found if each.kind == kind), key=lambda each: -each.bytes)
         if group:
-            yield f"{format_leftover_size(sum(each.bytes for each in group)):>9}  {words}: {len(group)}"
+            size = f"{format_leftover_size(sum(each.bytes for each in group)):>9}  "
+            yield join_phrases("", (size, phrase(code), f": {len(group)}"))
             for each in group[:most]:
                 yield phrase(
-                    "campaign.written_ago",
-                    leftover_size=format_leftover_size(each.bytes),
+                    "campaign.leftover_written_ago",
+                    size=format_leftover_size(each.bytes),
                     name=each.name,
-                    duration=format_duration(each.age_s),
+                    age=format_duration(each.age_s),
                 )
             if len(group) > most:
-                yield phrase("campaign.more", value="", group=len(group) - most)
+                yield join_phrases("", (" " * 15, phrase("campaign.more_leftovers", n=len(group) - most)))
 
 
 FEWEST_SAMPLES = 5  # samples, before a trend is one
@@ -218,33 +223,30 @@ def find_large_logs(histories: Mapping[str, SignalHistory], boot: float) -> tupl
 def format_disk_lines(view: DiskOutlook | None, logs: Sequence[LargeLog], cut: bool) -> Iterator[str]:
     if view and view.too_small:
         end = (
-            phrase("campaign.when_campaign_ends_not_known")
+            phrase("campaign.campaign_end_unknown")
             if view.ends_in_s is None
-            else (phrase("campaign.campaign_needs_about_more", duration=format_duration(view.ends_in_s)))
+            else (phrase("campaign.campaign_needs_more_time", duration=format_duration(view.ends_in_s)))
         )
         yield (
             phrase(
-                "campaign.disk_will_full_about_left_lost_hour",
-                duration=format_duration(view.full_in_s),
-                leftover_size=format_leftover_size(view.free),
-                leftover_size2=format_leftover_size(view.rate * 3600),
-                duration2=format_duration(view.over_s),
+                "campaign.disk_full_soon",
+                full_in=format_duration(view.full_in_s),
+                free=format_leftover_size(view.free),
+                rate=format_leftover_size(view.rate * 3600),
+                span=format_duration(view.over_s),
                 end=end,
             )
         )
     for each in logs[:5]:
         cell, _, n = each.name.rpartition("@")
-        hint = phrase("campaign.logs_campaign_yaml_would_keep_their")
-        yield (
-            phrase(
-                "campaign.attempt_writes_much_logs_second",
-                cell=cell,
-                n=n,
-                leftover_size=format_leftover_size(each.bytes),
-                leftover_size2=format_leftover_size(each.rate),
-                value="; they are cut" if cut else "; " + hint,
-            )
+        told = phrase(
+            "campaign.attempt_writes_much",
+            cell=cell,
+            n=int(n),
+            size=format_leftover_size(each.bytes),
+            rate=format_leftover_size(each.rate),
         )
+        yield join_phrases("; ", (told, phrase("campaign.logs_are_cut" if cut else "campaign.logs_max_would_cut")))
 
 
 def disk_outlook_as_json(view: DiskOutlook | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from muster.model.campaign import DeclaredFinish
 from muster.model.campaign_state import CampaignState, FinishStepRecord, ShutdownProgress
 from muster.text.hide_secrets import hide_secrets_in_text
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 POWER_OFF = "shutdown -h now || poweroff || halt"
 MOST_LOST = 3  # executions without a known end; then it counts as failed
@@ -88,7 +88,7 @@ def list_finish_steps(state: CampaignState) -> list[FinishStep]:
         found += [FinishStep("cost", "report", "muster cost --report"), FinishStep("record", "report", "muster record")]
     found += [FinishStep(f"run-{at}", "run", line) for at, line in enumerate(wanted.run, 1)]
     if wanted.notify:
-        found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody_notify")))
+        found.append(FinishStep("notify", "notify", phrase("campaign.tell_everybody")))
     if wanted.shutdown or state.finish.wish:
         found.append(FinishStep("shutdown", "shutdown", power_off_command(state), countdown_seconds(state)))
     return found
@@ -123,7 +123,11 @@ def matrix_state_key(state: CampaignState) -> str:
     told = hashlib.sha256(state.campaign_hash.encode())
     for record in state.declared:
         completed = record.completed
-        how = f"{completed.n} {completed.token}" if completed else phrase("campaign.given_up", given_up=record.given_up)
+        how = (
+            f"{completed.n} {completed.token}"
+            if completed
+            else phrase("campaign.cell_given_up", reason=record.given_up)
+        )
         told.update(f"\0{record.cell.id} {how}".encode())
     return told.hexdigest()[:16]
 
@@ -236,16 +240,18 @@ def _build_shutdown_view(step: FinishStep, state: CampaignState, key: str | None
     stage, cancelled = state.finish.stage, state.finish.cancelled
     if stage is None or stage.key != key or stage.what == "dropped" or _is_stage_abandoned(stage, boot):
         if cancelled:
-            return StepView(step, "cancelled", why=phrase("campaign.cancelled", cancelled=cancelled))
+            return StepView(step, "cancelled", why=phrase("campaign.cancelled_by", who=cancelled))
         return StepView(step, "unclear" if state.finish.begun == key else "waiting")
     step = replace(step, what=stage.command or step.what)  # what is done may be another wish than what is wanted now
     why = {
-        "clear": phrase("campaign.nothing_stands_against_second_look"),
-        "began": phrase("campaign.command_being_run"),
-        "counting": phrase("campaign.s_from", countdown_s=stage.countdown_s, at=stage.at[11:19]),
+        "clear": phrase("campaign.shutdown_second_look"),
+        "began": phrase("campaign.shutdown_command_runs"),
+        "counting": phrase("campaign.countdown_from", countdown_s=stage.countdown_s, at=stage.at[11:19]),
     }.get(stage.what, "")
     if stage.what in ("ended", "failed"):
-        return StepView(step, _STAGE_STANDINGS[stage.what], None, stage.at, "; ".join(stage.reasons), ".muster/finish")
+        return StepView(
+            step, _STAGE_STANDINGS[stage.what], None, stage.at, join_phrases("; ", stage.reasons), ".muster/finish"
+        )
     return StepView(step, _STAGE_STANDINGS[stage.what], stage.at, None, why, reasons=stage.reasons)
 
 
@@ -284,15 +290,32 @@ def describe_finish(found: FinishView) -> list[str]:
     lines = []
     well = [_step_name_with_verdict(each) for each in found.steps if each.standing == "done"]
     if well:
-        lines.append(phrase("campaign.finish_done", well=", ".join(well)))
+        lines.append(phrase("campaign.finish_done", steps=join_phrases(", ", well)))
     for each in found.steps:
         line = _describe_step(each)
         if line:
-            lines.append(f"finish: {line}")
+            lines.append(phrase("campaign.finish_line", line=line))
     waiting = [each.step.name for each in found.steps if each.standing == "waiting" and each.step.kind != "shutdown"]
     if found.settled and not found.due and waiting and not found.failed:
-        lines.append(phrase("campaign.finish_not_done_yet_up_goes", waiting=", ".join(waiting)))
+        lines.append(phrase("campaign.finish_waits_for_up", steps=join_phrases(", ", waiting)))
     return lines
+
+
+_STANDING_CODES: dict[StepStanding, str] = {
+    "waiting": "campaign.standing_waiting",
+    "under way": "campaign.standing_under_way",
+    "done": "campaign.standing_done",
+    "failed": "campaign.standing_failed",
+    "refused": "campaign.standing_refused",
+    "counting down": "campaign.standing_counting_down",
+    "cancelled": "campaign.standing_cancelled",
+    "unclear": "campaign.standing_unclear",
+}
+
+
+def describe_step_standing(each: StepView) -> str:
+    """`report is failed`."""
+    return phrase("campaign.step_is", step=each.step.name, standing=phrase(_STANDING_CODES[each.standing]))
 
 
 def _step_name_with_verdict(each: StepView) -> str:
@@ -309,19 +332,20 @@ def _describe_step(each: StepView) -> str:
     what = hide_secrets_in_text(each.step.what)
     name = f"{each.step.name} (`{what}`)"
     if each.standing == "waiting" and each.step.kind == "shutdown":
-        return phrase("campaign.powered_off_when_all_done_shutdown", what=what)
+        return phrase("campaign.powered_off_when_done", what=what)
     if each.standing == "under way":
-        more = f": {each.why}" if each.why else ""
-        return phrase("campaign.under_way_since", name=name, value=(each.began or "")[11:19], more=more)
+        since = phrase("campaign.step_under_way_since", name=name, at=(each.began or "")[11:19])
+        return join_phrases(": ", filter(None, (since, each.why)))
     if each.standing == "failed":
-        more = phrase("campaign.output", folder=each.folder) if each.folder else ""
-        return phrase("campaign.failed_fix_then_up_tries_again", name=name, why=each.why, more=more)
+        if each.folder:
+            return phrase("campaign.step_failed_output", name=name, reason=each.why, folder=each.folder)
+        return phrase("campaign.step_failed_because", name=name, reason=each.why)
     if each.standing == "refused":
-        return phrase("campaign.shutdown_waits_shutdown_cancel_takes", reasons="; ".join(each.reasons))
+        return phrase("campaign.shutdown_waits", reasons=join_phrases("; ", each.reasons))
     if each.standing == "counting down":
-        return phrase("campaign.shutdown_shutdown_cancel_stops", why=each.why, what=what)
+        return phrase("campaign.shutdown_counts_down", why=each.why, what=what)
     if each.standing == "cancelled":
-        return phrase("campaign.shutdown_shutdown_when_done_asks_again", why=each.why)
+        return phrase("campaign.shutdown_was_cancelled", why=each.why)
     if each.standing == "unclear":
-        return phrase("campaign.machine_powered_off_before_nearly_so")
+        return phrase("campaign.powered_off_before")
     return ""

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from muster.files.safe_open import read_regular_file
+from muster.locales import LANGUAGES
 from muster.model.attempt import CellRecord
 from muster.model.campaign_state import CampaignState
-from muster.text.phrases import phrase
+from muster.text.phrases import PSEUDO_LANGUAGE, join_phrases, phrase, translate
 from muster.text.sentences import join_few_names
 
 
@@ -35,7 +36,19 @@ STAMP_FOLDER = "reports/stamps"
 PARTIAL, WHOLE = "report-partial", "report"
 MOST_CELLS_NAMED = 3
 LARGEST_READ = 256 << 20  # bytes
-NO_RESULT_MESSAGE = "the matrix is INVALID: its numbers are no result, and none is written"
+NO_RESULT_MESSAGE = (
+    "the matrix is INVALID: its numbers are no result, and none is written"  # as `docs` says it in a log
+)
+
+
+def no_result_message() -> str:
+    return phrase("campaign.no_result_written")
+
+
+def says_no_result(line: str) -> bool:
+    """A line that a command of ours wrote, in the language that it spoke."""
+    told = (translate(no_result_message(), each) for each in (*LANGUAGES, PSEUDO_LANGUAGE))
+    return line.startswith((NO_RESULT_MESSAGE, *told))
 
 
 class ReportView(msgspec.Struct, frozen=True):
@@ -84,7 +97,7 @@ def read_report_view(root: Path, state: CampaignState, accepted: Callable[[], st
         return None
     stamp, partial = found
     return ReportView(
-        found[0].verdict, stamp.at, partial, "; ".join(_changes_since_report(root, stamp, state, accepted))
+        found[0].verdict, stamp.at, partial, join_phrases("; ", _changes_since_report(root, stamp, state, accepted))
     )
 
 
@@ -118,7 +131,7 @@ def _changes_since_report(
         now, jobs = digest_campaign_sections(state.campaign, state.origin), jobs_behind_results(state.campaign)
         changed = [name for name, digest in now.items() if stamp.basis.sections.get(name) != digest]
         if changed and not (told.file and told.file == campaign_file_digest(root)):
-            yield phrase("campaign.campaign_yaml_changed", changed=", ".join(changed))
+            yield phrase("campaign.file_changed", sections=", ".join(changed))
         if changed:  # a file that was not taken in: the matrix that is known here is another one
             return
     records = {record.cell.id: record for record in state.declared if record.cell.job in jobs}
@@ -141,13 +154,13 @@ def _cell_changes_since_report(known: _StampedBasis, records: Mapping[str, CellR
         if not record.done and name not in known.cells and name not in known.missing
     ]
     if new:
-        yield phrase("campaign.came_since", few_names=join_few_names(new, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_came_since", cells=join_few_names(new, MOST_CELLS_NAMED))
     if lost:
-        yield phrase("campaign.not_done_any_more_no_longer_declared", few_names=join_few_names(lost, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_not_done_any_more", cells=join_few_names(lost, MOST_CELLS_NAMED))
     if again:
-        yield phrase("campaign.run_again_since", few_names=join_few_names(again, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_run_again_since", cells=join_few_names(again, MOST_CELLS_NAMED))
     if missing:
-        yield phrase("campaign.declared_since_missing", few_names=join_few_names(missing, MOST_CELLS_NAMED))
+        yield phrase("campaign.cells_declared_since", cells=join_few_names(missing, MOST_CELLS_NAMED))
 
 
 def campaign_file_digest(root: Path) -> str:
@@ -163,11 +176,12 @@ def campaign_file_digest(root: Path) -> str:
 def format_report_line(view: ReportView) -> str:
     """One line for people: `report: INVALID: ...`."""
     found = view.found
-    config = f" {found.config}" if found.config else ""
-    because = f": {found.flag}" if found.flag else ""
-    marks = [*(["PARTIAL"] if view.partial else []), *([f"stale: {view.stale}"] if view.stale else [])]
-    marked = f" ({'; '.join(marks)})" if marks else ""
-    return f"report: {found.verdict}{config}{because}{marked}; {found.path}"
+    verdict = phrase("campaign.report_line", verdict=f"{found.verdict} {found.config}".rstrip())
+    marks = ["PARTIAL"] if view.partial else []
+    marks += [phrase("campaign.report_stale", reason=view.stale)] if view.stale else []
+    told = join_phrases(": ", filter(None, (verdict, found.flag)))
+    marked = join_phrases("", (" (", join_phrases("; ", marks), ")")) if marks else ""
+    return join_phrases("; ", (join_phrases("", (told, marked)), found.path))
 
 
 def report_view_as_json(view: ReportView) -> dict[str, Any]:

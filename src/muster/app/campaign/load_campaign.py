@@ -50,11 +50,11 @@ from muster.model.decision import OUTRUN_REASON, Decision
 from muster.model.errors import CampaignInvalid, Mistake, MusterError, UsageError
 from muster.model.variant import LoopRecord, Variant, add_variants_to_campaign
 from muster.spec.read_yaml import locate_mistakes
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 SUBMIT_TRIES = 5  # rounds that may be taken in while a campaign is
-CHANGED_FILE_REASON = "campaign.yaml was changed since"  # why `up` ends a hold that failures brought about
-RECORDED_ANEW = "the environment of `up` was gone, and is recorded anew"
+CHANGED_FILE_CODE = "campaign.file_changed_since"  # why `up` ends a hold that failures brought about
+RECORDED_ANEW_CODE = "campaign.environment_recorded_anew"
 OWN_VARIABLES = (
     "MUSTER_ATTEMPT",
     "MUSTER_CELL",
@@ -92,7 +92,7 @@ def read_campaign_file(file: Path, text: str | None = None) -> LoadedCampaign:
         text = file.read_text(encoding="utf-8") if text is None else text
     except UnicodeDecodeError as error:
         line = file.read_bytes()[: error.start].count(b"\n") + 1
-        mistake = Mistake(phrase("campaign.file_not_utf_8_text"), line, 1, phrase("campaign.save_utf_8"))
+        mistake = Mistake(phrase("campaign.file_not_utf8"), line, 1, phrase("campaign.save_as_utf8"))
         raise CampaignInvalid(str(file), (mistake,)) from None
     parsed = read_campaign(text, file=str(file), folder=str(file.parent))
     learn_secrets({}, to_builtins(parsed.campaign))  # whatever is said about it from here on
@@ -160,11 +160,11 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
             hint = (
                 phrase("campaign.did_you_mean", near=near[0])
                 if near
-                else phrase("campaign.axes_2", names=", ".join(names))
+                else phrase("campaign.axes_are", axes=", ".join(names))
             )
             raise UsageError(
-                phrase("campaign.only_there_no_axis", text=text, axis=axis),
-                hint=phrase("campaign.write_only_seed_2_3", hint=hint),
+                phrase("campaign.only_no_such_axis", text=text, axis=axis),
+                hint=phrase("campaign.write_only_example", hint=hint),
             )
         chosen = tuple(value.strip() for value in values.split(","))
         for value in chosen:
@@ -173,7 +173,7 @@ def parse_only_filter(campaign: Campaign, texts: list[str]) -> CellFilter:
                 hint = (
                     phrase("campaign.did_you_mean", near=near[0])
                     if near
-                    else phrase("campaign.values_2", value=", ".join(names[axis][:10]))
+                    else phrase("campaign.values_are", known=", ".join(names[axis][:10]))
                 )
                 raise UsageError(phrase("campaign.only_axis_no_value", text=text, axis=axis, value=value), hint=hint)
         only.append({axis: chosen})
@@ -210,7 +210,7 @@ def submit_campaign(
             break
     if refused == OUTRUN_REASON:
         raise MusterError(
-            phrase("campaign.again_nothing_changed", refused=refused),
+            phrase("campaign.outrun_again", reason=refused),
             where=str(desk.root),
             hint=phrase("campaign.try_again"),
         )
@@ -230,7 +230,7 @@ def _release_decision(desk: CampaignHandle, found: LoadedCampaign, before: Campa
     if not (changed or why_environment_is_missing(before)) or not last.who.startswith("controller"):
         raise held_campaign_error(phrase("campaign.campaign_held", reason=before.intent.reason))
     return desk.person(
-        "release", CHANGED_FILE_REASON if changed else RECORDED_ANEW, data={"held_for": before.intent.reason}
+        "release", phrase(CHANGED_FILE_CODE if changed else RECORDED_ANEW_CODE), data={"held_for": before.intent.reason}
     )
 
 
@@ -239,8 +239,8 @@ def _refuse_former_names(desk: CampaignHandle, campaign: Campaign, before: Campa
     former = {each.born: name for name, record in before.cells.items() for each in record.attempts} if before else {}
     for cell in list_campaign_cells(campaign) if any(former) else ():
         if cell.id in former:
-            what = phrase("campaign.renamed_attempts_keep_their_folders", id=cell.id, former=former[cell.id])
-            hint = phrase("campaign.write_new_name_campaign_yaml_rename")
+            what = phrase("campaign.renamed_keep_folders", id=cell.id, former=former[cell.id])
+            hint = phrase("campaign.write_new_name")
             raise UsageError(what, where=str(desk.file), hint=hint, code="renamed")
 
 
@@ -313,7 +313,7 @@ def money_as_json(campaign: Campaign) -> dict[str, Any] | None:
 
 
 def held_campaign_error(said: str) -> UsageError:
-    error = UsageError(said, hint=phrase("campaign.release_lets_go"), code="held")
+    error = UsageError(said, hint=phrase("campaign.release_goes_on"), code="held")
     error.exit = 3
     return error
 
@@ -326,17 +326,30 @@ def _filter_decision(desk: CampaignHandle, campaign: Campaign, only: CellFilter)
         "filter",
         phrase(
             "campaign.only_leaves_out",
-            cell_filter=format_cell_filter(only),
-            count=phrase("count.cell", n=len(left_out)),
+            filter=format_cell_filter(only),
+            cells=phrase("count.cell", n=len(left_out)),
         ),
         data=data,
     )
 
 
 def _describe_changes(what: DefinitionChanges) -> str:
-    named = {"new": what.new, "gone": what.gone, "changed": what.changed, "changed after DONE": what.changed_done}
-    said = [f"{len(cells)} {word}" for word, cells in named.items() if cells]
-    return phrase("campaign.taken") + (f": {', '.join(said)}" if said else "")
+    said = [
+        phrase(code, n=len(cells)) for code, cells in zip(_CHANGE_CODES, _changed_cells(what), strict=True) if cells
+    ]
+    return join_phrases(": ", filter(None, (phrase("campaign.taken_in"), join_phrases(", ", said))))
+
+
+_CHANGE_CODES = (
+    "campaign.cells_new",
+    "campaign.cells_gone",
+    "campaign.cells_changed",
+    "campaign.cells_changed_after_done",
+)
+
+
+def _changed_cells(what: DefinitionChanges) -> tuple[Sequence[str], ...]:
+    return what.new, what.gone, what.changed, what.changed_done
 
 
 def check_machine_fit(root: Path, found: LoadedCampaign, only: CellFilter) -> tuple[Mistake, ...]:
@@ -355,7 +368,7 @@ def refuse_preflight_failures(root: Path, placed: Sequence[Mistake]) -> tuple[Mi
         where = (
             f"{root / CAMPAIGN_FILE_NAME}:{first.line}:{first.column}" if first.line else str(root / CAMPAIGN_FILE_NAME)
         )
-        what = "; ".join(each.message for each in failures)
+        what = join_phrases("; ", [each.message for each in failures])
         raise MusterError(phrase("campaign.nothing_started", what=what), where=where, hint=first.hint, code="preflight")
     return tuple(each for each in placed if each.level == "warning")
 

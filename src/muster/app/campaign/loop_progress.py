@@ -91,7 +91,7 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
         rounds_at_most(state),
         len(loop.variants),
         loop.stopped,
-        step.why or phrase("campaign.failed") if step else "",
+        step.why or phrase("campaign.step_failed") if step else "",
         f".muster/finish/{step.step}/{step.n}" if step else "",
         format_cell_filter(state.only) if filter_excludes_new_variants(state) else "",
         is_next_round_due(state),
@@ -101,19 +101,22 @@ def view_loop_progress(state: CampaignState) -> LoopProgress | None:
 def describe_loop_progress(view: LoopProgress) -> str:
     """One line for people."""
     at = phrase(
-        "campaign.loop_round", round=view.round, rounds=view.rounds, count=phrase("count.variant", n=view.variants)
+        "campaign.loop_round_of",
+        round=view.round,
+        rounds=view.rounds,
+        variants=phrase("count.variant", n=view.variants),
     )
     following = view.round + 1
     if view.failed:
-        where = phrase("campaign.output_fix_then_up_tries_again", folder=view.folder)
-        return phrase("campaign.round_could_not_proposed", at=at, following=following, failed=view.failed, where=where)
+        where = phrase("campaign.output_fix_then_up", folder=view.folder)
+        return phrase("campaign.loop_round_failed", at=at, following=following, reason=view.failed, hint=where)
     if view.stopped:
-        return phrase("campaign.no_round_loop_report_tells_what", at=at, following=following, stopped=view.stopped)
+        return phrase("campaign.loop_has_stopped", at=at, following=following, reason=view.stopped)
     if view.left_out:
-        return phrase("campaign.no_round_while_only_holds_loop_run", at=at, following=following, left_out=view.left_out)
+        return phrase("campaign.loop_left_out_by_filter", at=at, following=following, filter=view.left_out)
     if view.due:
-        return phrase("campaign.round_reason_why_none_comes_way", at=at, following=following)
-    return phrase("campaign.next_one_comes_when_all_one_over", at=at)
+        return phrase("campaign.loop_round_on_its_way", at=at, following=following)
+    return phrase("campaign.loop_next_when_over", at=at)
 
 
 def loop_progress_as_json(view: LoopProgress) -> dict[str, Any]:

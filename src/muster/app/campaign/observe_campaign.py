@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from muster.model.attempt_snapshot import AttemptSnapshot
 
 MOST_NAMED_CELLS = 3
-FILE_CHANGED_PREFIX = "campaign.yaml has changed: `muster up` takes it in; then: "
-REDO_HINT = "`muster up` takes it in and keeps what is done; then `muster redo` runs it as it is written now"
-RETRY_HINT = (
-    "`muster up` takes it in, and starts again what died by the old definition; what was stopped or given up "
-    "starts with `muster retry` after that"
-)
+REDO_HINT = "campaign.redo_after_up"
+RETRY_HINT = "campaign.retry_after_up"
 
 
 def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names: Sequence[str], hint: str) -> None:
@@ -43,16 +39,16 @@ def refuse_changed_definitions(desk: CampaignHandle, state: CampaignState, names
     from muster.app.campaign.load_campaign import read_campaign_file, with_current_variants
 
     if not desk.file.is_file():
-        raise UsageError(phrase("campaign.campaign_yaml_gone_what_would_run_cant"), where=str(desk.file))
+        raise UsageError(phrase("campaign.file_is_gone"), where=str(desk.file))
     now = _definition_hashes_now(
         desk, state, with_current_variants(read_campaign_file(desk.file), state).campaign, names
     )
     changed = [name for name in names if now.get(name) != state.cells[name].hash]
     if changed:
         raise UsageError(
-            phrase("campaign.campaign_yaml_config_file_names", few_names=join_few_names(changed, MOST_NAMED_CELLS)),
+            phrase("campaign.definition_changed_on_disk", cells=join_few_names(changed, MOST_NAMED_CELLS)),
             where=str(desk.file),
-            hint=hint,
+            hint=phrase(hint),
             code="not_taken_in",
         )
 
@@ -76,7 +72,7 @@ def with_next_by_file(desk: CampaignHandle, status: Status) -> Status:
 
 def _cell_with_next(cell: CellStatus, following: Mapping[str, str]) -> CellStatus:
     then = following.get(cell.record.cell.id, cell.next)
-    return cell if then == cell.next else replace(cell, next=FILE_CHANGED_PREFIX + then)
+    return cell if then == cell.next else replace(cell, next=phrase("campaign.file_changed_then", following=then))
 
 
 def _next_steps_by_file(desk: CampaignHandle, status: Status, names: Sequence[str]) -> dict[str, str]:
@@ -173,12 +169,12 @@ def _other_slot_holders(machine: Machine, state: CampaignState) -> list[str]:
     try:
         held = machine.slot_holders()
     except PermissionError:
-        return [phrase("campaign.slots_held", closedlease=ClosedLease(str(slots_home() / "slots"), "", 0, ""))]
+        return [phrase("campaign.slots_held", holder=ClosedLease(str(slots_home() / "slots"), "", 0, ""))]
     except OSError:
         return []
     wanted = state.campaign.slots
     others = {name: who for name, who in held.items() if who.token not in ours and is_campaign_slot(wanted, name)}
-    return [phrase("campaign.held", name=name, who=who) for name, who in others.items()]
+    return [phrase("campaign.slot_held_by", slot=name, who=who) for name, who in others.items()]
 
 
 def _last_report_view(desk: CampaignHandle, state: CampaignState) -> ReportView | None:
@@ -234,7 +230,7 @@ def read_controller_status(desk: CampaignHandle) -> ControllerStatus:
         return ControllerStatus(False, trouble=_describe_lost_controller(desk))
     silent = desk.clock.boot() - holder.beat
     hung = silent if silent > STALE_LOCK_S else None
-    trouble = holder.trouble or (phrase("campaign.not_beaten_s", silent=silent) if hung else "")
+    trouble = holder.trouble or (phrase("campaign.controller_not_beaten", silent=silent) if hung else "")
     return ControllerStatus(hung is None, holder.pid, format_iso_time(holder.since), trouble)
 
 
@@ -246,6 +242,4 @@ def _describe_lost_controller(desk: CampaignHandle) -> str:
     if words is None:
         return ""
     log = desk.state / "controller.log"
-    return phrase(
-        "campaign.guard_starts_again_says_more", how=words.how, value=format_iso_time(words.next)[11:19], log=log
-    )
+    return phrase("campaign.guard_starts_again", trouble=words.how, at=format_iso_time(words.next)[11:19], log=log)

@@ -23,7 +23,7 @@ from typing import Any
 
 from muster.files.safe_open import read_regular_file
 from muster.model.errors import MusterError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 PYTHON_SUFFIX = ".py"
 MOST_DOTS = 200  # between names in one word
@@ -57,45 +57,46 @@ class ProposerFunction:
         if self.file is None:
             with _campaign_importable(self.root), contextlib.suppress(ValueError):
                 found = importlib.util.find_spec(self.place.partition(".")[0])
-            hint = phrase("campaign.install_where_name_file_my_rules_py")
-            return ("", "") if found else (phrase("campaign.there_no_module_2", place=self.place), hint)
+            hint = phrase("campaign.install_or_name_file")
+            return ("", "") if found else (phrase("campaign.no_such_module_place", place=self.place), hint)
         try:
             source = read_regular_file(self.file, LARGEST_SOURCE)
         except OSError as error:
-            return phrase("campaign.cant_read_2", place=self.place, strerror=error.strerror), phrase(
-                "campaign.files_looked_campaigns_folder"
+            return phrase("campaign.place_unreadable", place=self.place, reason=error.strerror), phrase(
+                "campaign.files_looked_for_in_folder"
             )
         try:
             names = _bound_names(parse_python_source(source, self.place))
         except (MemoryError, RecursionError):
-            return phrase("campaign.nested_too_deep_read", place=self.place), phrase("campaign.fix_there")
+            return phrase("campaign.source_nested_too_deep", place=self.place), phrase("campaign.fix_there")
         except (SyntaxError, ValueError) as error:
-            line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
-            return f"{self.place}{line}: {error.msg if isinstance(error, SyntaxError) else error}", phrase(
-                "campaign.fix_there"
-            )
+            place, said = self.place, str(error)
+            if isinstance(error, SyntaxError):
+                said = error.msg
+                place = phrase("campaign.source_line", place=place, line=error.lineno) if error.lineno else place
+            return join_phrases(": ", (place, said)), phrase("campaign.fix_there")
         if names is None or self.name in names:
             return "", ""
         near = difflib.get_close_matches(self.name, names, 1)
         hint = (
-            phrase("campaign.did_you_mean_6", place=self.place, near=near[0])
+            phrase("campaign.near_function", place=self.place, near=near[0])
             if near
-            else phrase("campaign.write_def_run_there", name=self.name)
+            else phrase("campaign.write_function_there", name=self.name)
         )
-        return phrase("campaign.no_function_2", place=self.place, name=self.name), hint
+        return phrase("campaign.has_no_function", place=self.place, name=self.name), hint
 
     # -- calls
 
     def load(self) -> Callable[[Any], Any]:
         what, hint = self.mistake()
         if what:
-            raise MusterError(phrase("campaign.loop_propose_3", what=what), where=self.text, hint=hint)
+            raise MusterError(phrase("campaign.propose_cannot_load", what=what), where=self.text, hint=hint)
         with self._told(), _campaign_importable(self.root):
             module = self._module()
         found = getattr(module, self.name, None)
         if not callable(found):
-            said = phrase("campaign.no_function") if found is not None else phrase("campaign.not_there")
-            raise MusterError(phrase("campaign.loop_propose_2", name=self.name, said=said), where=self.place)
+            said = phrase("campaign.is_no_function") if found is not None else phrase("campaign.is_not_there")
+            raise MusterError(phrase("campaign.propose_name_unusable", name=self.name, said=said), where=self.place)
         return found  # type: ignore[no-any-return]
 
     def call(self, function: Callable[[Any], Any], given: Any, seed: int) -> Any:
@@ -123,18 +124,29 @@ class ProposerFunction:
             yield
         except (Exception, SystemExit) as error:
             raise MusterError(
-                phrase("campaign.loop_propose", name=type(error).__name__, error=error).rstrip(": "),
+                self._raised(error),
                 where=self._line(error),
-                hint=phrase("campaign.fix_there_nothing_proposed_up_asks"),
+                hint=phrase("campaign.fix_then_up_asks"),
             ) from None
+
+    @staticmethod
+    def _raised(error: BaseException) -> str:
+        kind = type(error).__name__
+        if said := str(error).rstrip(": "):
+            return phrase("campaign.propose_raised", kind=kind, error=said)
+        return phrase("campaign.propose_raised_silently", kind=kind)
 
     def _line(self, error: BaseException) -> str:
         """The innermost line of the user's own."""
         frames = traceback.extract_tb(error.__traceback__)
         if isinstance(error, SyntaxError) and error.filename:
-            return f"{_path_within_root(error.filename, self.root)}, line {error.lineno}"
+            return phrase("campaign.source_line", place=_path_within_root(error.filename, self.root), line=error.lineno)
         own = [frame for frame in frames if self._own(frame.filename)]
-        return f"{_path_within_root(own[-1].filename, self.root)}, line {own[-1].lineno}" if own else self.text
+        return (
+            phrase("campaign.source_line", place=_path_within_root(own[-1].filename, self.root), line=own[-1].lineno)
+            if own
+            else self.text
+        )
 
     def _own(self, name: str) -> bool:
         if self.file is not None and Path(name) == self.file:
@@ -162,7 +174,7 @@ def parse_python_source(source: bytes, name: str) -> ast.Module:
     text = source.decode(encoding)
     for chain in re.split(r"[^\w.]+", re.sub(r"[ \t\f]+|\\\r?\n", "", text)):
         if chain.count(".") > MOST_DOTS:
-            raise RecursionError(phrase("campaign.chain_names"))
+            raise RecursionError(phrase("campaign.chain_of_names"))
     return ast.parse(text, name)
 
 

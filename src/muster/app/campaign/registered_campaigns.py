@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from muster.app.campaign.campaign_handle import CampaignHandle, campaign_not_started
 from muster.app.campaign.campaign_status import Status
-from muster.app.campaign.finish_steps import build_finish_view, is_matrix_settled
+from muster.app.campaign.finish_steps import build_finish_view, describe_step_standing, is_matrix_settled
 from muster.app.campaign.observe_campaign import observe_campaign
 from muster.engine.ports.clock import Clock, SystemClock
 from muster.engine.ports.extension import ControllerExtension
@@ -31,7 +31,7 @@ from muster.files.campaign_register import (
 from muster.files.muster_home import private_home
 from muster.model.campaign_state import CampaignState
 from muster.model.errors import MusterError, UsageError
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 RegisterStanding = Literal["there", "moved", "gone", "unread"]
 
@@ -79,10 +79,10 @@ def describe_unfinished_work(state: CampaignState, boot: float) -> str:
     if left or state.open_attempts:
         return phrase("campaign.cells_not_done", left=left or len(state.open_attempts), declared=len(state.declared))
     if not is_matrix_settled(state):
-        return phrase("campaign.loop_not_come_end")
+        return phrase("campaign.loop_not_at_end")
     view = build_finish_view(state, boot)
-    undone = [f"{each.step.name} is {each.standing}" for each in view.undone] if view else []
-    return phrase("campaign.finish_not_done", undone=", ".join(undone)) if undone else ""
+    undone = [describe_step_standing(each) for each in view.undone] if view else []
+    return phrase("campaign.finish_not_done", steps=join_phrases(", ", undone)) if undone else ""
 
 
 def listed_campaign_as_json(each: ListedCampaign) -> dict[str, Any]:
@@ -178,9 +178,9 @@ def _unknown_campaign_error(what: str, known: list[RegisterEntry | UnreadEntry])
 
     names = [name for each in known for name in (each.id, each.path)]
     near = difflib.get_close_matches(what, names, 1)
-    hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.ls_shows_paths_ls_json_ids_too")
+    hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.ls_shows_paths")
     return UsageError(
-        phrase("campaign.register_no_campaign", what=what), where=str(private_home() / REGISTER_FOLDER), hint=hint
+        phrase("campaign.not_in_register", what=what), where=str(private_home() / REGISTER_FOLDER), hint=hint
     )
 
 
@@ -188,7 +188,7 @@ def _refuse_working_campaign(entry: RegisterEntry | UnreadEntry) -> None:
     place = locate_registered_campaign(entry) if isinstance(entry, RegisterEntry) else None
     if place and place.root and installed_services().storage.lock(place.root / ".muster", SystemClock()).held():
         raise UsageError(
-            phrase("campaign.controller_works_would_entered_again"),
+            phrase("campaign.controller_would_register_again"),
             where=str(place.root),
-            hint=f"`muster -C {shlex.quote(str(place.root))} down` first",
+            hint=phrase("campaign.down_there_first", folder=shlex.quote(str(place.root))),
         )

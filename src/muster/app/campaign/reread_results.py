@@ -19,9 +19,7 @@ from muster.model.decision import Decision
 from muster.readers.attempt_facts import read_exit_file, read_order
 from muster.readers.proof import FileProofReader
 from muster.readers.resume import orders_before
-from muster.text.phrases import phrase
-
-REREAD_HOLDS_REASON = "exit 0 and its proof holds, read again because `proof:` or `results:` has changed"
+from muster.text.phrases import join_phrases, phrase
 
 
 def build_reread_decisions(
@@ -58,11 +56,15 @@ def _last_failed_by_proof(record: CellRecord, now: str) -> Attempt | None:
 def _reread_data(desk: CampaignHandle, job: Job, cell: Cell, attempt: Attempt, hash_: str) -> dict[str, Any]:
     reading = _reread_proof(desk, job, cell, attempt)
     bad = [item.reading for item in reading.evidence if item.says not in ("holds", "abstains")]
-    word = phrase("campaign.cant_read") if reading.holds is None else "fails"
+    word = phrase("campaign.proof_unreadable") if reading.holds is None else phrase("campaign.proof_fails")
     return {
-        "reason": REREAD_HOLDS_REASON
+        "reason": phrase("campaign.reread_holds")
         if reading.holds
-        else phrase("campaign.exit_0_but_proof", word=word, bad="; ".join(bad) or "nothing was found"),
+        else phrase(
+            "campaign.exit_0_proof_fails",
+            verdict=word,
+            readings=join_phrases("; ", bad or [phrase("campaign.nothing_was_found")]),
+        ),
         "read_as": proof_reading_hash(job),
         "hash": hash_,
         "holds": bool(reading.holds),

@@ -29,7 +29,7 @@ from muster.model.variant import VARIANT_AXIS, LoopRecord, Variant
 from muster.rules.config_paths import UnreadableConfig, config_kind_of_file
 from muster.rules.edit_config import EditsRefused, digest_config, edit_config_text, parse_config
 from muster.rules.edits import describe_value_kind
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 
 def write_run_configs(texts: Mapping[str, str], originals: Mapping[str, Sequence[Path]]) -> None:
@@ -39,8 +39,8 @@ def write_run_configs(texts: Mapping[str, str], originals: Mapping[str, Sequence
     """
     for path, text in texts.items():
         if _holds_other_values(Path(path), text):
-            what = phrase("campaign.config_name_there_already_another_one")
-            raise MusterError(what, where=path, hint=phrase("campaign.changed_hand_move_away_try_again"))
+            what = phrase("campaign.config_name_taken")
+            raise MusterError(what, where=path, hint=phrase("campaign.changed_by_hand"))
         mode = PRIVATE_FILE if STATE_FOLDER in Path(path).parts else mode_no_wider_than(*originals.get(path, ()))
         write_once_durably(Path(path), text.encode(), mode, "campaign.write")
 
@@ -103,9 +103,9 @@ def find_base_variants(bases: Sequence[str], root: Path) -> tuple[list[Variant],
                 said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
                 mistakes.append(
                     Mistake(
-                        f"{_path_from_campaign_root(file, root)}: {said}",
+                        join_phrases(": ", (_path_from_campaign_root(file, root), said)),
                         path=place,
-                        hint=phrase("campaign.must_config_file"),
+                        hint=phrase("campaign.must_be_config_file"),
                     )
                 )
     return list(found.values()), mistakes
@@ -116,11 +116,11 @@ def _refuse_config_without_keys(file: Path) -> None:
     tree = parse_config(read_config_text(file), config_kind_of_file(file.name)).tree
     if not isinstance(tree, dict):
         found = (
-            phrase("campaign.empty")
+            phrase("campaign.config_is_empty")
             if tree is None
-            else phrase("campaign.not_mapping", value_kind=describe_value_kind(tree))
+            else phrase("campaign.not_mapping", kind=describe_value_kind(tree))
         )
-        raise UnreadableConfig(phrase("campaign.config_keys", found=found))
+        raise UnreadableConfig(phrase("campaign.config_has_keys", found=found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +182,14 @@ def _add_recorded_origin(base: Variant, every: Sequence[Variant]) -> Variant:
 
 def explain_fixed_variants(state: CampaignState) -> dict[str, str]:
     """Variants whose config something rests on, each with what it is."""
-    found = {each.parent: phrase("campaign.others_were_made_from") for each in state.loop.variants if each.parent}
-    found |= {each.name: phrase("campaign.no_base") for each in state.loop.variants if not each.source}
+    found = {each.parent: phrase("campaign.others_made_from_it") for each in state.loop.variants if each.parent}
+    found |= {each.name: phrase("campaign.no_base_variant") for each in state.loop.variants if not each.source}
     for record in state.cells.values():
         for axis, value in record.cell.values:
             if axis == VARIANT_AXIS and record.open:
-                found[value.name] = phrase("campaign.run_not_over")
+                found[value.name] = phrase("campaign.a_run_not_over")
             elif axis == VARIANT_AXIS and any(attempt.was_done for attempt in record.attempts):
-                found[value.name] = phrase("campaign.good_run")
+                found[value.name] = phrase("campaign.a_good_run")
     return found
 
 
@@ -201,13 +201,11 @@ def replace_corrected_variants(variants: Sequence[Variant], mended: Sequence[Var
 
 def _warn_corrected_base(base: Variant, own: Variant, root: Path) -> Mistake:
     what = phrase(
-        "campaign.fixed_runs_never_good_run",
-        path_from_campaign_root=_path_from_campaign_root(Path(base.config), root),
+        "campaign.base_was_fixed",
+        file=_path_from_campaign_root(Path(base.config), root),
         name=own.name,
     )
-    hint = phrase(
-        "campaign.what_ran_before_which_stays", path_from_campaign_root=_path_from_campaign_root(Path(own.config), root)
-    )
+    hint = phrase("campaign.earlier_config_stays", file=_path_from_campaign_root(Path(own.config), root))
     return Mistake(what, path="loop.base", hint=hint, level="warning")
 
 
@@ -217,24 +215,22 @@ def _warn_known_base(
     """Of a file that was taken in before (`own`), or whose values are another's (`same`)."""
     file = _path_from_campaign_root(Path(base.config), root)
     if own and own.digest != base.digest and not (same and own.name not in stays):
-        what = phrase("campaign.changed_since_taken_stays", file=file, name=own.name)
-        because = f", for {why}" if (why := stays.get(own.name)) else ""
-        hint = phrase(
-            "campaign.goes_try_new_values_give_file_another",
-            path_from_campaign_root=_path_from_campaign_root(Path(own.config), root),
-            because=because,
-        )
+        what = phrase("campaign.base_changed_stays", file=file, name=own.name)
+        goes_with = _path_from_campaign_root(Path(own.config), root)
+        hint = phrase("campaign.new_values_new_name", file=goes_with)
+        if why := stays.get(own.name):
+            hint = phrase("campaign.new_values_new_name_for", file=goes_with, reason=why)
         yield Mistake(what, path="loop.base", hint=hint, level="warning")
     elif own and same and same is not own:
-        what = phrase("campaign.same_config_now_stays", file=file, name=same.name, name2=own.name)
-        yield Mistake(what, path="loop.base", hint=phrase("campaign.change_take_out_base"), level="warning")
+        what = phrase("campaign.base_same_as_other", file=file, other=same.name, own=own.name)
+        yield Mistake(what, path="loop.base", hint=phrase("campaign.change_or_take_out_base"), level="warning")
     elif (
         own is None and same and same.source
     ):  # one without a source was proposed, or made by a person: it is that file
         what = phrase(
-            "campaign.same_config_not_run_again",
+            "campaign.base_same_as_known",
             file=file,
-            path_from_campaign_root=_path_from_campaign_root(Path(same.source), root),
+            known=_path_from_campaign_root(Path(same.source), root),
         )
         yield Mistake(what, path="loop.base", hint=phrase("campaign.drop_one_them"), level="warning")
 
@@ -254,7 +250,7 @@ def _config_files_of_entry(written: str, root: Path, place: str, mistakes: list[
     if not names:
         mistakes.append(
             Mistake(
-                phrase("campaign.file_fits_does_not_exist", written=written),
+                phrase("campaign.no_file_fits", written=written),
                 path=place,
                 hint=suggest_config_name(written, root),
             )
@@ -278,17 +274,15 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
     try:
         lines = read_regular_file(file, LARGEST_RUN_CONFIG).decode("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else phrase("campaign.no_utf_8_text")
-        hint = phrase("campaign.save_utf_8_one_name_each_line")
+        said = error.strerror if isinstance(error, OSError) else phrase("campaign.is_no_utf8")
+        hint = phrase("campaign.save_list_as_utf8")
         if isinstance(error, FileNotFoundError | NotADirectoryError):
             hint = suggest_config_name(_path_from_campaign_root(file, root), root)
         elif isinstance(error, OSError):
-            hint = phrase("campaign.stands_before_text_file_name_one")
+            hint = phrase("campaign.at_sign_names_list")
         mistakes.append(
             Mistake(
-                phrase(
-                    "campaign.list_cant_read", path_from_campaign_root=_path_from_campaign_root(file, root), said=said
-                ),
+                phrase("campaign.list_unreadable", file=_path_from_campaign_root(file, root), reason=said),
                 path=place,
                 hint=hint,
             )
@@ -306,29 +300,29 @@ def _config_files_in_list(file: Path, root: Path, place: str, mistakes: list[Mis
         elif missing < MOST_MISSING:
             missing += 1
             said = phrase(
-                "campaign.line_config_does_not_exist",
-                path_from_campaign_root=_path_from_campaign_root(file, root),
-                number=number,
+                "campaign.list_line_missing",
+                file=_path_from_campaign_root(file, root),
+                line=number,
                 name=name,
             )
             mistakes.append(Mistake(said, path=place, hint=suggest_config_name(name, root)))
         else:
             said = phrase(
-                "campaign.from_line_may_name_more_do_not_exist",
-                path_from_campaign_root=_path_from_campaign_root(file, root),
-                number=number,
+                "campaign.list_names_more_missing",
+                file=_path_from_campaign_root(file, root),
+                line=number,
             )
-            mistakes.append(Mistake(said, path=place, hint=phrase("campaign.mend_those_before_first")))
+            mistakes.append(Mistake(said, path=place, hint=phrase("campaign.mend_those_first")))
             return
 
 
 def read_config_text(file: Path) -> str:
     if file.stat().st_size > LARGEST_RUN_CONFIG:
-        raise UnreadableConfig(phrase("campaign.larger_than_16_mb"))
+        raise UnreadableConfig(phrase("campaign.config_too_large"))
     try:
         return read_regular_file(file, LARGEST_RUN_CONFIG).decode("utf-8")
     except UnicodeDecodeError:
-        raise UnreadableConfig(phrase("campaign.no_utf_8_text")) from None
+        raise UnreadableConfig(phrase("campaign.is_no_utf8")) from None
 
 
 def variant_from_file(file: Path, taken: set[str]) -> Variant:
@@ -345,9 +339,9 @@ def suggest_config_name(written: str, root: Path) -> str:
     known = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     near = difflib.get_close_matches(Path(written).name, known, 1)
     return (
-        phrase("campaign.did_you_mean_2", with_name=Path(written).with_name(near[0]))
+        phrase("campaign.near_path", near=Path(written).with_name(near[0]))
         if near
-        else phrase("campaign.names_relative_campaigns_folder")
+        else phrase("campaign.names_are_relative")
     )
 
 
@@ -402,12 +396,16 @@ def _add_configs_to_job(
             made = edit_config_text(base.text, base.kind, edits)
         except EditsRefused as refused:
             mistakes += [
-                Mistake(f"job {job.name}, {key}: {each}", path=_place_of_job_config(job)) for each in refused.mistakes
+                Mistake(
+                    phrase("campaign.job_combination", job=job.name, combination=key, reason=each),
+                    path=_place_of_job_config(job),
+                )
+                for each in refused.mistakes
             ]
             continue
         if key and (first := digests.setdefault(digest_config(made.tree), key)) != key:
-            what = phrase("campaign.job_runs_very_config", name=job.name, key=key, first=first)
-            hint = phrase("campaign.two_names_one_config_give_same_numbers")
+            what = phrase("campaign.combinations_share_config", name=job.name, key=key, first=first)
+            hint = phrase("campaign.two_names_one_config")
             mistakes.append(Mistake(what, path=_place_of_job_config(job), hint=hint, level="warning"))
         configs[key] = _axis_config_path(root, base, made.text)
         texts[configs[key]] = made.text
@@ -426,8 +424,12 @@ def _place_of_job_config(job: Job) -> str:
 def _unreadable_base_mistake(job: Job, root: Path, error: Exception) -> Mistake:
     name, missing = os.path.relpath(job.config, root), isinstance(error, OSError)
     said = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-    hint = suggest_config_name(name, root) if missing else phrase("campaign.must_config_json_yaml_toml")
-    return Mistake(f"job {job.name}: {name}: {said}", path=_place_of_job_config(job), hint=hint)
+    hint = suggest_config_name(name, root) if missing else phrase("campaign.must_be_config_format")
+    return Mistake(
+        phrase("campaign.job_config_unreadable", job=job.name, file=name, reason=said),
+        path=_place_of_job_config(job),
+        hint=hint,
+    )
 
 
 def _edit_combinations(campaign: Campaign, job: Job) -> Iterator[tuple[str, list[str]]]:
@@ -445,7 +447,9 @@ def _check_edits_of_values(campaign: Campaign, job: Job, base: _AxisBase) -> Ite
     for axis in job.axes:
         for value in campaign.axis(axis).values:
             for at, told in _refused_edits_of_value(value, base):
-                yield Mistake(f"{axis} {value.name}: {told}", path=f"axes.{axis}.{value.name}.edits.{at}")
+                yield Mistake(
+                    join_phrases(": ", (f"{axis} {value.name}", told)), path=f"axes.{axis}.{value.name}.edits.{at}"
+                )
 
 
 def _refused_edits_of_value(value: AxisValue, base: _AxisBase) -> Iterator[tuple[int, str]]:

@@ -104,13 +104,8 @@ class Stamp:
 
 def stamp_footer(basis: StampBasis, version: str, path: str) -> str:
     """For texts that travel without their stamp."""
-    partial = f"PARTIAL {basis.k}/{basis.n}; " if set(basis.missing) - set(basis.cleared) else ""
-    return phrase(
-        "campaign.campaign_trace",
-        partial=partial,
-        k=basis.k,
-        count=phrase("count.cell", n=basis.n),
-        campaign=basis.campaign,
-        version=version,
-        path=path,
-    )
+    cells = phrase("count.cell", n=basis.n)
+    params = {"k": basis.k, "cells": cells, "campaign": basis.campaign, "version": version, "path": path}
+    if set(basis.missing) - set(basis.cleared):
+        return phrase("campaign.stamp_footer_partial", n=basis.n, **params)
+    return phrase("campaign.stamp_footer", **params)

@@ -21,6 +21,7 @@ from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.last_report import PARTIAL, STAMP_FOLDER, ReportVerdict
 from muster.app.campaign.stamp import CellStamp, FileStamp, ReportClaim, Stamp, StampBasis
 from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_atomically
+from muster.files.json_codec import encode_json_bytes
 from muster.files.known_secrets import mask_secrets_in_json, mask_secrets_in_output, mask_secrets_in_table
 from muster.files.safe_open import FileTooLarge, read_regular_file
 from muster.files.state_folder import read_outside_paths
@@ -166,7 +167,7 @@ def _check_room_for_files(root: Path, made: str, files: Sequence[DerivedFile]) -
 
 
 def write_stamp(root: Path, stamp: Stamp) -> None:
-    data = msgspec.json.encode(make_stamp_relative(stamp, _whereabouts_of_root(root)))
+    data = encode_json_bytes(make_stamp_relative(stamp, _whereabouts_of_root(root)))
     with explain_failed_writes(root):
         write_derived_file(root / STAMP_FOLDER / f"{stamp.made}.json", msgspec.json.format(data, indent=1))
 
@@ -209,13 +210,10 @@ def read_stamp(root: Path, made: str) -> Stamp | None:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         why = error.strerror or error if isinstance(error, OSError) else error
-        first = (
-            phrase("campaign.move_away_then")
-            if isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
-            else ""
-        )
-        again = phrase("campaign.make_anew", first=first, get=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
-        raise MusterError(phrase("campaign.stamp_cant_read", why=why), where=str(path), hint=again) from None
+        away = isinstance(error, OSError) or not made.startswith(OWN_STAMP_PREFIXES)
+        code = "campaign.move_away_make_anew" if away else "campaign.make_anew"
+        again = phrase(code, command=COMMAND_BY_STAMP.get(made.partition("-")[0], "report"))
+        raise MusterError(phrase("campaign.stamp_unreadable", reason=why), where=str(path), hint=again) from None
 
 
 def _whereabouts_of_root(root: Path) -> CampaignLocation:
@@ -245,16 +243,16 @@ def explain_failed_writes(root: Path) -> Iterator[None]:
         yield
     except OSError as error:
         where = Path(error.filename or root / REPORTS_FOLDER)
-        why, first = error.strerror or str(error), phrase("campaign.fix")
+        why, first = error.strerror or str(error), phrase("campaign.fix_it")
         if isinstance(error, IsADirectoryError):
-            why, first = phrase("campaign.folder_stands_where_file_belongs"), phrase("campaign.move_away")
+            why, first = phrase("campaign.folder_in_place_of_file"), phrase("campaign.move_it_away")
         elif isinstance(error, FileExistsError | NotADirectoryError):
             where = next((each for each in (where, *where.parents) if each.is_file()), where)
-            why, first = phrase("campaign.file_stands_where_folder_belongs"), phrase("campaign.move_away")
+            why, first = phrase("campaign.file_in_place_of_folder"), phrase("campaign.move_it_away")
         elif error.errno == errno.ENOSPC:
             first = phrase("campaign.free_some_space")
-        hint = phrase("campaign.what_there_before_whole_try_again", first=first)
-        raise MusterError(phrase("campaign.reports_could_not_written", why=why), where=str(where), hint=hint) from None
+        hint = phrase("campaign.former_file_is_whole", first=first)
+        raise MusterError(phrase("campaign.reports_unwritable", reason=why), where=str(where), hint=hint) from None
 
 
 def write_stamped_text(desk: CampaignHandle, status: Status, made: str, command: str, path: Path, text: str) -> None:

@@ -13,7 +13,7 @@ from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.observe_campaign import observe_campaign, with_next_by_file
 from muster.app.campaign.unknown_runs import add_unknown_runs
-from muster.files.campaign_ownership import MOVED, describe_not_started_here, moved_since
+from muster.files.campaign_ownership import describe_moved_here, describe_not_started_here, moved_since
 from muster.model.errors import MusterError
 from muster.text.phrases import phrase
 
@@ -23,6 +23,10 @@ START_TRIES = 3  # another command that decides something holds the lock for a m
 REFRESH_S = 0.5
 
 
+def revived_line() -> str:
+    return phrase("campaign.controller_revived")
+
+
 def observe_and_revive(
     desk: CampaignHandle, tell: Tell, by: Callable[[CampaignHandle], Status] = observe_campaign
 ) -> Status:
@@ -30,7 +34,7 @@ def observe_and_revive(
     found = by(desk)
     if found.going_on and not found.controller.alive:
         if desk.revive():
-            tell(REVIVED_LINE)
+            tell(revived_line())
         elif line := describe_why_not_started(desk, found):
             tell(line)
     return found
@@ -52,21 +56,21 @@ def describe_why_not_started(desk: CampaignHandle, found: Status) -> str:
     if not found.going_on or found.controller.alive or found.controller.started_here:
         return ""
     if desk.stranger:
-        return phrase("campaign.campaign", only_read=desk.stranger.only_read)
+        return phrase("campaign.folder_is_foreign", only_read=desk.stranger.only_read)
     if moved_since(desk.state):
-        return phrase("campaign.nothing_goes_itself_up_goes_here", moved=MOVED)
-    return phrase("campaign.nothing_goes_itself_up_takes_over", not_started_here=describe_not_started_here())
+        return phrase("campaign.moved_up_goes_on", reason=describe_moved_here())
+    return phrase("campaign.foreign_up_takes_over", reason=describe_not_started_here())
 
 
 def describe_origin(desk: CampaignHandle, found: Status) -> str:
     """Of a folder that was copied or brought here, or is somebody else's; empty: this user started it in its place."""
     if desk.stranger:
-        return f"it {desk.stranger.only_read}"
+        return phrase("campaign.it_is_foreign", only_read=desk.stranger.only_read)
     standing, origin = desk.standing(), desk.brought_from()
     if standing == "copy":
-        return phrase("campaign.copy_campaign_read_report_here_act", origin=origin)
+        return phrase("campaign.copy_of_campaign", origin=origin)
     if standing == "moved" and found.going_on:
-        return phrase("campaign.brought_here_from_nothing_starts", origin=origin)
+        return phrase("campaign.brought_here", origin=origin)
     return describe_why_not_started(desk, found)
 
 
@@ -80,7 +84,7 @@ def ensure_controller_started(desk: CampaignHandle) -> None:
             raise MusterError(
                 phrase("campaign.controller_did_not_start"),
                 where=str(desk.state / "controller.log"),
-                hint=phrase("campaign.file_says_why"),
+                hint=phrase("campaign.that_file_says_why"),
             )
 
 
@@ -90,8 +94,8 @@ def start_if_running(desk: CampaignHandle, tell: Tell) -> Status:
         if desk.started_here():
             ensure_controller_started(desk)
         else:
-            why = MOVED if moved_since(desk.state) else describe_not_started_here()
-            tell(phrase("campaign.written_down_nothing_starts_before_up", why=why))
+            why = describe_moved_here() if moved_since(desk.state) else describe_not_started_here()
+            tell(phrase("campaign.nothing_starts_before_up", reason=why))
     return observe_campaign(desk)
 
 
@@ -106,6 +110,6 @@ def follow_campaign(desk: CampaignHandle, tell: Tell, timeout_s: float | None = 
         if not found.going_on or (deadline is not None and time.monotonic() >= deadline):
             return
         if not found.controller.alive and not found.controller.pid and desk.revive():
-            tell(REVIVED_LINE)
+            tell(revived_line())
         time.sleep(pause if deadline is None else max(0.01, min(pause, deadline - time.monotonic())))
         found = observe_campaign(desk)

@@ -20,7 +20,7 @@ from muster.model.campaign_state import CampaignState, CellFilter
 from muster.model.cell import Cell, list_campaign_cells
 from muster.model.errors import UsageError
 from muster.model.verdict import VerdictState
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 from muster.text.sentences import join_few_names
 
 MOST_RUNS_NAMED = 5
@@ -33,9 +33,9 @@ def refuse_left_runs(root: Path, campaign: Campaign, before: CampaignState | Non
     if not found:
         return
     error = UsageError(
-        phrase("campaign.runs_campaign_live_state_does_not_know", left_runs=describe_left_runs(found)),
+        phrase("campaign.unknown_runs_live", runs=describe_left_runs(found)),
         where=str(root / ".muster"),
-        hint=phrase("campaign.wait_their_end_end_them_kill_pid_then"),
+        hint=phrase("campaign.wait_or_kill_then_up"),
         code="left_runs",
     )
     error.exit = 3
@@ -54,7 +54,9 @@ def describe_left_runs(runs: Sequence[LeftRun]) -> str:
     first: dict[str, int] = {}
     for run in runs:
         first.setdefault(run.cell, run.pid)
-    return join_few_names([f"{cell} (pid {pid})" for cell, pid in first.items()], MOST_RUNS_NAMED)
+    return join_few_names(
+        [phrase("campaign.cell_with_pid", cell=cell, pid=pid) for cell, pid in first.items()], MOST_RUNS_NAMED
+    )
 
 
 MOST_CELLS_NAMED = 5
@@ -79,11 +81,13 @@ def refuse_hand_started(root: Path, campaign: Campaign, before: CampaignState | 
     found = find_hand_started_cells(root, campaign, before, cells)
     if not found:
         return
-    shown = join_few_names([f"{each.cell} ({each.told})" for each in found], MOST_CELLS_NAMED)
+    shown = join_few_names(
+        [phrase("campaign.cell_with_run", cell=each.cell, run=each.told) for each in found], MOST_CELLS_NAMED
+    )
     error = UsageError(
-        phrase("campaign.cells_would_run_twice_one_folder_where", shown=shown),
+        phrase("campaign.cells_would_run_twice", shown=shown),
         where=str(root),
-        hint=phrase("campaign.wait_end_then_adopt_takes_run_end_kill"),
+        hint=phrase("campaign.wait_adopt_or_kill"),
         code="hand_started",
     )
     error.exit = 3
@@ -141,15 +145,15 @@ def add_unknown_runs(root: Path, status: Status) -> Status:
     told = {
         each.cell: (
             each.pid,
-            phrase("campaign.campaign_did_not_start", told=each.told),
-            phrase("campaign.wait_end_then_adopt"),
+            phrase("campaign.not_started_by_campaign", told=each.told),
+            phrase("campaign.wait_then_adopt"),
         )
         for each in find_hand_started_cells(root, status.state.campaign, status.state, waits)
     }
     for run in reversed(find_unknown_runs(root, status.state)):  # the first of a cell is the one that `up` names, too
         if run.cell in names:
-            reason = phrase("campaign.run_lives_pid_state_does_not_know", pid=run.pid)
-            told[run.cell] = (run.pid, reason, phrase("campaign.wait_end_then_up"))
+            reason = phrase("campaign.unknown_run_lives", pid=run.pid)
+            told[run.cell] = (run.pid, reason, phrase("campaign.wait_then_up"))
     cells = tuple(
         _status_with_unknown_run(cell, *told[name]) if (name := cell.record.cell.id) in told else cell
         for cell in status.cells
@@ -158,7 +162,7 @@ def add_unknown_runs(root: Path, status: Status) -> Status:
 
 
 def _status_with_unknown_run(cell: CellStatus, pid: int, reason: str, wait: str) -> CellStatus:
-    following = phrase("campaign.end_kill_up_does_not_start_before", wait=wait, pid=pid)
+    following = phrase("campaign.wait_or_kill", wait=wait, pid=pid)
     verdict = replace(cell.verdict, reason=reason, confidence="presumed")
     return replace(cell, verdict=verdict, next=following, pid=pid)
 
@@ -166,7 +170,7 @@ def _status_with_unknown_run(cell: CellStatus, pid: int, reason: str, wait: str)
 def describe_unknown_runs(cells: Sequence[CellStatus]) -> dict[str, str]:
     """Cells without an attempt whose run lives all the same -> what is said of them."""
     return {
-        cell.record.cell.id: f"{cell.verdict.reason}; {cell.next}"
+        cell.record.cell.id: join_phrases("; ", (cell.verdict.reason, cell.next))
         for cell in cells
         if not cell.record.attempts and cell.pid is not None
     }

@@ -33,7 +33,7 @@ from muster.app.campaign.finish_steps import (
     matrix_state_key,
     next_finish_action,
 )
-from muster.app.campaign.last_report import NO_RESULT_MESSAGE, read_last_verdict
+from muster.app.campaign.last_report import read_last_verdict, says_no_result
 from muster.app.campaign.loop_progress import is_round_step_overtaken, next_round_action, steps_for_next_round
 from muster.app.finish.power_off import build_power_switch, read_recorded_environment
 from muster.app.finish.power_off_rules import PowerOffStep
@@ -44,6 +44,7 @@ from muster.engine.ports.executor import Lease
 from muster.engine.ports.extension import ControllerExtension, ExtensionResult, MakeDecision
 from muster.engine.ports.run_host import StepExecutor
 from muster.files.atomic_write import umask_of_caller
+from muster.files.json_codec import plain_value
 from muster.files.known_secrets import mask_secrets
 from muster.files.own_processes import own_process_environment, own_python_command, without_code_variables
 from muster.files.process_identity import read_boot_id
@@ -102,7 +103,7 @@ def _run_notice_command(command: str, root: str, notice: Mapping[str, object]) -
     try:
         done = subprocess.run(
             shlex.split(command),
-            input=escape_terminal_json(json.dumps(notice, ensure_ascii=False)).encode("utf-8", "replace"),
+            input=escape_terminal_json(json.dumps(plain_value(notice), ensure_ascii=False)).encode("utf-8", "replace"),
             cwd=root,
             env=environment,
             stdout=subprocess.DEVNULL,
@@ -248,9 +249,7 @@ class FinishRunner:
         found = judge_step_end(record, verdict, seen, partial=bool(given_up_cells(state)))
         failed = found.ok is not None and not found.ok
         said = _last_error_message(self.executor.folder(*attempt_of_step(record).key)) if failed else ""
-        if record.step == "docs" and said.startswith(
-            NO_RESULT_MESSAGE
-        ):  # no failure of the finish: the report says the same
+        if record.step == "docs" and says_no_result(said):  # no failure of the finish: the report says the same
             found, failed = StepOutcome(True, said), False
         elif said:
             found = replace(found, why=f"{found.why}: {said}")

@@ -16,6 +16,7 @@ from muster.model.attempt import Attempt
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.model.errors import MusterError
+from muster.text.phrases import phrase
 
 LOCK_PATIENCE_S = 15.0
 GUARD_PATIENCE_S = 3.0
@@ -50,12 +51,12 @@ def take_down(
     state = desk.load()
     open_ = state.open_attempts if runs else []
     meant = living_cells(desk) if len(open_) > 1 and because is None else []
-    reason = require_shared_reason("stopped", meant, because, "")
+    reason = require_shared_reason(phrase("campaign.stopped"), meant, because, "")
     lives = state.open_attempts or any(step.ended is None for step in state.finish.steps.values())
     if _is_campaign_down(state) and desk.controller() is None and not (runs and lives):
         return DownResult(True, False, None, tuple(living_cells(desk)))
     if runs and lives:
-        refuse_unless_started_here(desk.state, "stopped")
+        refuse_unless_started_here(desk.state, phrase("campaign.stopped"))
     # in this order: a slot that a stopped run gives back must not be taken by the next cell
     going = desk.person("intent", _reason_of_command("muster down", reason), data={"intent": "down"})
     desk.decide([going, *_stop_decisions(desk, open_, reason)])

@@ -17,7 +17,7 @@ from muster.engine.ports.services import installed_services
 from muster.model.attempt_snapshot import ExitRecord
 from muster.model.foreign_run import RunFolderFacts, RunProcess, RunQuery
 from muster.model.verdict import Cause, Evidence, SignalRhythm, Verdict, VerdictState
-from muster.text.phrases import phrase
+from muster.text.phrases import has_code, phrase
 
 NO_WONDER_S = 30.0  # a silence that needs no explanation
 NEARLY_DONE_SHARE = 0.98  # of the wanted steps: the last row may be a little before the end
@@ -131,7 +131,7 @@ def _watched_progress_evidence(sight: RunSnapshot) -> Iterator[Evidence]:
     for row in living_run_evidence(sight.watch.watch, sight.boot):
         if row.kind == "progress" and row.signal in by_files:
             yield replace(row, reading=f"{row.reading}, by file times")
-        elif row.says == "nothing yet" and (sight.dated or {}).get(row.signal, UNDATED).last is not None:
+        elif has_code(row.says, "judge.nothing_yet") and (sight.dated or {}).get(row.signal, UNDATED).last is not None:
             yield replace(row, reading=f"{row.reading}, written before this process started")
         elif row.signal == "output" and row.says == "abstains":
             continue  # its logs have other names than those of an attempt
@@ -302,7 +302,7 @@ def _last_sign_evidence(sight: RunSnapshot) -> Iterator[Evidence]:
             text += f", written {format_elapsed(max(0.0, sight.wall - found.last))} ago, by file times"
         says = "abstains" if pulse.trouble else "advances" if pulse.advances else "silent"
         if pulse.count is None and not pulse.trouble:
-            says = "nothing yet"
+            says = phrase("judge.nothing_yet")
         yield Evidence(pulse.signal, "progress", text, says, sight.boot)
 
 

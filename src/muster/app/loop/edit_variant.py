@@ -17,6 +17,7 @@ from typing import Any
 from muster.app.campaign.run_configs import VARIANTS_FILE, read_variant_records
 from muster.engine.ports.clock import Clock, SystemClock
 from muster.files.atomic_write import mode_no_wider_than, open_to_append, write_partial_file
+from muster.files.json_codec import plain_value
 from muster.files.safe_open import read_regular_file
 from muster.model.calendar import format_iso_time
 from muster.model.errors import MusterError, UsageError
@@ -223,7 +224,7 @@ def _write_without_overwriting(path: Path, data: bytes, mode: int) -> None:
 
 def _append_variant_record(record: Path, line: Mapping[str, Any], mode: int) -> None:
     """A line that a crash tore stays alone on its line."""
-    text = json.dumps(line, ensure_ascii=False) + "\n"
+    text = json.dumps(plain_value(line), ensure_ascii=False) + "\n"
     with open(open_to_append(record, mode, os.O_RDWR), "ab+") as file:
         if file.tell():
             file.seek(-1, os.SEEK_END)

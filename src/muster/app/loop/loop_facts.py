@@ -18,6 +18,7 @@ from muster.rules.expressions import MetricNode, keys_in_expression, parse_expre
 from muster.rules.metric_summary import Summary, better_direction_of_key
 from muster.rules.rank_variants import FINAL_VERDICTS, TriedVariant, VariantRun, finite_mean, score_variant
 from muster.stats.samples import Sample, difference_of_means
+from muster.text.phrases import rewrite_phrase
 
 HEALTHY_VERDICTS = frozenset(
     {"PENDING", "RUNNING", "QUIET", "BLOCKED", "HELD"}
@@ -266,7 +267,9 @@ def _make_loop_variant(of: TriedVariant, by: str, asked: LoopReportContext) -> L
 def _make_loop_run(run: VariantRun, asked: LoopReportContext) -> LoopRun:
     place = asked.places.get(run.cell, LoopRunPlace())
     output = _path_from_campaign(asked.root, place.output) if place.output else ""
-    why, unread = (each.replace(f"{asked.root}/", "") for each in (run.why, run.unread))
+    why, unread = (
+        rewrite_phrase(each, {}, lambda text: text.replace(f"{asked.root}/", "")) for each in (run.why, run.unread)
+    )
     return LoopRun(run.cell, run.verdict, why, unread, output, place.url, run.summaries, run.pruned, run.resumed)
 
 

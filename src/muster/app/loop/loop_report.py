@@ -158,7 +158,7 @@ def _list_troubled_runs(facts: LoopFacts, say: LoopWords) -> Iterator[str]:
 def cause_of_loop_run(run: LoopRun, say: LoopWords, most: int) -> str:
     """Its cause, or that it left no history. The JSON has both in full."""
     if run.why:
-        return say.recorded(cut_at_word_end(run.why, most))
+        return say.recorded(run.why, most)
     return say("loop.no_cause" if run.summaries else "loop.left_none")
 
 

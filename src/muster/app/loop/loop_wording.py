@@ -8,7 +8,7 @@ proposed, what a search drew) have a text in each language.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from muster.app.facts.report_analysis import choose_column_format
 from muster.app.loop.loop_facts import LoopFacts, LoopVariant
@@ -17,6 +17,7 @@ from muster.stats.samples import Sample
 from muster.text.catalogue import Catalogue
 from muster.text.escape_markup import as_one_safe_line, escape_sentence
 from muster.text.number_format import ColumnFormat
+from muster.text.phrases import Phrase, english_text, translate
 from muster.text.sentences import format_inline_code
 
 _NO_NUMBER = "what it printed holds no number"
@@ -60,6 +61,22 @@ RECORDED_FORMS = tuple(
         ("various", r"each for a reason of its own"),
     )
 )
+
+
+# phrase -> its form, and which parameter stands for which part
+_FORMS_BY_CODE: Mapping[str, tuple[str, Mapping[str, str]]] = {
+    "judge.command_exited": ("exit", {"n": "code"}),
+    "judge.command_exited_launcher_reports": ("exit", {"n": "number"}),
+    "judge.ended_with_exception": ("raised", {"kind": "type"}),
+    "judge.ended_with_exception_said": ("raised_said", {"kind": "type", "said": "said"}),
+    "judge.kernel_log_names": ("memory", {}),
+    "judge.oom_killed_as_counted": ("memory", {}),
+    "judge.oom_killed_as_told": ("memory", {}),
+    "judge.gpus_memory_did_not_suffice": ("gpu_memory", {}),
+    "judge.no_space_left_where_wrote_quota": ("disk", {}),
+    "judge.number_computes_became_nan_infinite": ("not_finite", {}),
+    "judge.exit_0_but_proof_fails": ("proof", {"said": "failed"}),
+}
 
 
 def match_recorded_forms(text: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -154,13 +171,27 @@ class LoopWords(Catalogue):
                 return self(f"loop.stop.{name}", **parts)
         return self.recorded(why)
 
-    def recorded(self, text: str) -> str:
-        """A recorded reason in a sentence; what has no words in this language is set off, as it was recorded."""
-        return self.known(text) or self("loop.recorded", text=escape_sentence(text))
+    def recorded(self, text: str, most: int | None = None) -> str:
+        """A recorded reason in a sentence, of about `most` characters; what has no words here is set off."""
+        if told := self._known_phrase(text, most):
+            return told
+        text = text if most is None else cut_at_word_end(english_text(text), most)
+        return self.known(text) or self("loop.recorded", text=escape_sentence(translate(text, self.language)))
+
+    def _known_phrase(self, text: str, most: int | None) -> str:
+        """By its code; empty: it has none, or it needs no other words here."""
+        form = _FORMS_BY_CODE.get(text.code) if isinstance(text, Phrase) else None
+        if not isinstance(text, Phrase) or form is None or not self.has(f"recorded.{form[0]}"):
+            return ""
+        told = {part: str(translate(value, self.language)) for part, value in text.params.items()}
+        cut = {part: value if most is None else cut_at_word_end(value, most) for part, value in told.items()}
+        return self(f"recorded.{form[0]}", **{part: self._part(part, cut[param]) for part, param in form[1].items()})
 
     def known(self, text: str) -> str:
-        """Empty: there are no words for it."""
-        for name, parts in match_recorded_forms(text):
+        """Empty: there are no words for it. A text without a code: of a log of version 0.1, or put together."""
+        if told := self._known_phrase(text, None):
+            return told
+        for name, parts in match_recorded_forms(english_text(text)):
             if self.has(f"recorded.{name}"):
                 return self(f"recorded.{name}", **{key: self._part(key, each) for key, each in parts.items()})
         return ""

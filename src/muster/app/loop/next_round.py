@@ -17,7 +17,7 @@ from muster.rules.proposal_rules import Ruling
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, VariantRun, VariantScore, rank_scored_variants
 from muster.text.describe_run import describe_resumed_log
-from muster.text.phrases import phrase
+from muster.text.phrases import english_text, phrase
 from muster.text.sentences import join_few_names
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _explain_open_round(record: LoopRecord, tried: Sequence[TriedVariant]) -> st
     waiting = [run for run in runs if not run.over]
     if not waiting:
         return ""
-    told = [f"{run.cell} is {run.verdict}: {run.why}" for run in waiting]
+    told = [f"{run.cell} is {run.verdict}: {english_text(run.why)}" for run in waiting]
     have = "has" if len(waiting) == 1 else "have"
     of = f"{len(waiting)} of {phrase('count.run', n=len(runs))}"
     return f"round {record.round} is not over, {of} {have} no end yet: {join_few_names(told, MOST_NAMED_RUNS, '; ')}"
@@ -226,8 +226,8 @@ def _untried_variants(
 def _explain_silent_run(run: VariantRun) -> str:
     """What a run died of explains best why it left nothing."""
     if run.over and run.verdict != "DONE" and run.why:
-        return f"{run.cell} is {run.verdict}: {run.why}"
-    return f"{run.cell}: {run.unread or run.why or run.verdict}"
+        return f"{run.cell} is {run.verdict}: {english_text(run.why)}"
+    return f"{run.cell}: {english_text(run.unread or run.why or run.verdict)}"
 
 
 def _explain_no_proposals(board: ProposerInput, found: Proposals) -> str:
@@ -266,7 +266,7 @@ def variant_rulings_as_json(of: TriedVariant, rulings: Sequence[Ruling]) -> dict
                 "cell": run.cell,
                 "verdict": run.verdict,
                 "readable": run.readable,
-                "because": run.unread or run.why or None,
+                "because": english_text(run.unread or run.why) or None,
                 "history": describe_resumed_log(run.resumed) if run.resumed else None,
             }
             for run in of.runs

@@ -26,6 +26,7 @@ from muster.rules.metric_summary import metric_summary_as_json
 from muster.rules.proposal_rules import Ruling, evaluate_rules, outcome_of_edits
 from muster.rules.proposer import Proposals, Proposer, ProposerInput
 from muster.rules.rank_variants import TriedVariant, score_variant
+from muster.text.phrases import english_text
 
 ANSWER_KEYS = ("edit", "config", "reason", "name")
 
@@ -124,7 +125,9 @@ def make_function_input(board: ProposerInput, of: TriedVariant, tree: Any) -> di
             key: {**metric_summary_as_json(each), "tail": list(each.tail)} for key, each in of.summaries.items()
         },
         "score": _mean_score_or_none(board, of),
-        "runs": [{"cell": run.cell, "verdict": run.verdict, "why": run.unread or run.why} for run in of.runs],
+        "runs": [
+            {"cell": run.cell, "verdict": run.verdict, "why": english_text(run.unread or run.why)} for run in of.runs
+        ],
         "lineage": [_lineage_entry(each) for each in board.record.lineage(of.variant.name)],
         "tried": [{**_lineage_entry(each.variant), "score": _mean_score_or_none(board, each)} for each in board.tried],
         "seed": seed_from_parts(board.round, of.variant.name),

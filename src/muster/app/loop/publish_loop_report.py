@@ -35,6 +35,7 @@ from muster.readers.records.wandb_runs import logged_wandb_url
 from muster.rules.metric_summary import metric_summary_as_json
 from muster.rules.rank_variants import TriedVariant
 from muster.text.describe_run import describe_resumed_log
+from muster.text.phrases import english_text
 
 
 def loop_summary_as_json(facts: LoopFacts, files: Sequence[str] = ()) -> dict[str, Any]:
@@ -125,7 +126,7 @@ def _loop_run_as_json(run: LoopRun, facts: LoopFacts) -> dict[str, Any]:
 
 def _cause_or_unread_reason(run: LoopRun) -> str | None:
     unread = f"no readable history: {run.unread}" if run.unread and not run.summaries else ""
-    return "; ".join(part for part in (run.why, unread) if part) or None
+    return "; ".join(english_text(part) for part in (run.why, unread) if part) or None
 
 
 def draw_lineage_picture(facts: LoopFacts) -> dict[str, bytes]:

@@ -124,7 +124,7 @@ def _refuse_foreign_files(desk: CampaignHandle, sources: list[PackSource]) -> No
                 files=join_few_names(outside, 1),
             ),
             where=str(desk.root),
-            hint=NOT_STARTED_HINT,
+            hint=phrase(NOT_STARTED_HINT),
             code="not_started",
         )
 

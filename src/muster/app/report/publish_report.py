@@ -15,7 +15,7 @@ from muster.app.campaign.campaign_digests import jobs_behind_results
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import Status
 from muster.app.campaign.file_manifest import ManifestEntry, campaign_files
-from muster.app.campaign.last_report import NO_RESULT_MESSAGE, PARTIAL, ReportVerdict, campaign_file_digest
+from muster.app.campaign.last_report import PARTIAL, ReportVerdict, campaign_file_digest, no_result_message
 from muster.app.campaign.stamp import FileStamp, ReportClaim, ReportText, Stamp, StampBasis, stamp_footer
 from muster.app.campaign.stamp_files import (
     REPORTS_FOLDER,
@@ -169,7 +169,7 @@ def make_report(
     write_job_stamps(desk, found)
     names = _documents_to_update(found) if documents else ()
     if analysis.errors:
-        refused = tuple((name, NO_RESULT_MESSAGE) for name in names)
+        refused = tuple((name, no_result_message()) for name in names)
         return PublishedReport(analysis, kept, UpdatedDocuments(refused=refused) if names else None)
     updated = _update_bound_documents(found, names) if names else None
     write_document_stamps(found, updated.updated if updated else ())

@@ -173,14 +173,14 @@ def _needs_reread(record: CellRecord, last: Attempt, job: Job) -> bool:
 
 def _retry_limit(outcome: Outcome, job: Job) -> int:
     kind = outcome.cause.kind if outcome.cause else ""
-    if _could_not_be_executed(outcome):
+    if could_not_be_executed(outcome):
         return 0  # it would fail in the same way again
     if kind in RETRIED_AT_ONCE or (kind == "stalled" and job.on_stall == "restart"):
         return job.max_retries
     return min(1, job.max_retries) if kind in RETRIED_ONCE else 0
 
 
-def _could_not_be_executed(outcome: Outcome) -> bool:
+def could_not_be_executed(outcome: Outcome) -> bool:
     cause = outcome.cause
     if cause is None or cause.kind != "never_started":
         return False

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from muster.engine.plan.retry import could_not_be_executed
 from muster.ledger.billed_spans import gpu_share_of_cell, units_per_cell
 from muster.ledger.budget_forecast import ForecastInterval, forecast_remaining_work
 from muster.model.attempt import Attempt, CellRecord
@@ -194,8 +195,7 @@ def _died_by_itself(attempt: Attempt) -> bool:
     cause = outcome.cause
     if cause is None:
         return False
-    unexecuted = cause.kind == "never_started" and cause.note.startswith("the command could not be executed")
-    return unexecuted or cause.kind in FAILURE_CAUSES
+    return could_not_be_executed(outcome) or cause.kind in FAILURE_CAUSES
 
 
 class CellQueue:

@@ -148,9 +148,7 @@ class LeaseObstacle(LeaseHolder):
     __slots__ = ()
 
     def __str__(self) -> str:
-        told = phrase(
-            "hosts.nobody_who_can_told_no_plain_file", campaign=self.campaign, quoted=shlex.quote(self.campaign)
-        )
+        told = phrase("hosts.holder_file_odd", campaign=self.campaign, quoted=shlex.quote(self.campaign))
         return replace_unprintable(told, "?")
 
 
@@ -165,4 +163,4 @@ class ClosedLease(LeaseObstacle):
             whose = f"uid {os.stat(self.campaign).st_uid}"  # noqa: PTH116 - nothing but a look
         except OSError:
             whose = phrase("hosts.somebody_else")
-        return phrase("hosts.nobody_who_can_told_belongs_may_not", shown=shown, whose=whose, geteuid=os.geteuid())
+        return phrase("hosts.holder_file_foreign", shown=shown, whose=whose, geteuid=os.geteuid())

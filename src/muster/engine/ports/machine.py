@@ -27,7 +27,7 @@ class ClosedSlots:
     hint: str
 
     def __str__(self) -> str:
-        return phrase("hosts.fix", why=self.why, hint=self.hint)
+        return phrase("hosts.slots_closed_and_fix", why=self.why, hint=self.hint)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,9 +35,9 @@ class GuardReport:
     @property
     def how(self) -> str:
         if self.code is None:
-            return phrase("hosts.ended_times_row_soon_after_start", times=self.times)
-        times = phrase("hosts.times_row", failed=self.failed) if self.failed > 1 else phrase("hosts.once")
-        told = phrase("hosts.failed_exit_code", times=times, code=self.code)
+            return phrase("hosts.ended_without_word", times=self.times)
+        times = phrase("hosts.times_in_a_row", failed=self.failed) if self.failed > 1 else phrase("hosts.failed_once")
+        told = phrase("hosts.failed_with_exit_code", times=times, code=self.code)
         return join_phrases(": ", (told, self.said)) if self.said else told
 
 

@@ -26,12 +26,13 @@ from muster.engine.ports.probe import WatchBookState
 from muster.engine.ports.store import STALE_LOCK_S, ControllerSuperseded, LockHolder, Store
 from muster.files.atomic_write import PRIVATE_FILE, write_atomically
 from muster.files.crash_points import reach_crash_point
-from muster.files.json_codec import JSON_ERRORS
+from muster.files.json_codec import JSON_ERRORS, encode_json_bytes
 from muster.files.process_identity import _process_start_ticks, is_lock_held, kill_exact_process
 from muster.files.safe_open import LARGEST_CELLS_FILE, read_plain_file
 from muster.files.state_folder import anonymous_machine_name
 from muster.model.attempt import Attempt
 from muster.model.errors import STATE_FORMAT
+from muster.text.phrases import english_text, phrase
 
 BALLAST_BYTES = 16 << 20
 
@@ -94,9 +95,9 @@ class ControllerLock:
     def beat(self, epoch: int, trouble: str = "") -> None:
         """In place and always of one length: this can be written even where the disk is full."""
         if os.fstat(self.fd).st_nlink == 0:
-            raise ControllerSuperseded("the campaign's folder was deleted")
+            raise ControllerSuperseded(phrase("store.folder_deleted"))
         about = {**self._about, "epoch": epoch, "beat": self.clock.boot()}
-        said = trouble[:200]
+        said = english_text(trouble)[:200]
         while (
             len(data := json.dumps({**about, "trouble": said}).encode()) > LOCK_LENGTH
         ):  # a character takes up to 12 bytes
@@ -205,7 +206,6 @@ class ReadOnlyLock(ControllerLock):
 
 
 _decoder = msgspec.json.Decoder(WatchBookState)
-_encoder = msgspec.json.Encoder()
 
 
 class WatchBookFile:
@@ -230,4 +230,4 @@ class WatchBookFile:
 
     def save(self, remembered: WatchBookState) -> None:
         with contextlib.suppress(OSError):  # a full disk must not stop the watch
-            write_atomically(self.path, _encoder.encode(remembered))
+            write_atomically(self.path, encode_json_bytes(remembered))

@@ -28,6 +28,7 @@ from muster.files.json_codec import JSON_ERRORS, decode_decision, encode_json_by
 from muster.files.safe_open import LARGEST_CELLS_FILE, open_plain_file, read_plain_file
 from muster.model.decision import Decision
 from muster.model.errors import SNAPSHOT_FORMAT, STATE_FORMAT, MusterError, newer_snapshot_error, newer_state_error
+from muster.text.phrases import phrase
 
 MAKER_PATIENCE_S = 2.0  # for another process that makes it; one that was stopped in the middle may never go on
 
@@ -151,20 +152,20 @@ def refuse_newer_decision(decision: Decision, where: str) -> None:
     if decision.kind == "epoch":
         refuse_newer_format(decision.data.get("format", 1), where)
     elif decision.kind not in DECISION_KINDS:
-        raise newer_state_error(f"it has a decision {decision.kind!r}, which this Muster does not know", where)
+        raise newer_state_error(phrase("store.decision_kind_newer", kind=decision.kind), where)
 
 
 def refuse_newer_format(told: object, where: str) -> None:
     written = str(told) if isinstance(told, int | str) else ""
     number = int(written[:9]) if written.isdecimal() else 1
     if number > STATE_FORMAT:
-        raise newer_state_error(f"its decisions have format {number}, and this Muster knows {STATE_FORMAT}", where)
+        raise newer_state_error(phrase("store.decisions_format_newer", format=number, known=STATE_FORMAT), where)
 
 
 def refuse_newer_database(version: int, where: str) -> None:
     known = list_migrations()[-1][0]
     if version > known:
-        raise newer_state_error(f"its database has version {version}, and this Muster knows {known}", where)
+        raise newer_state_error(phrase("store.database_version_newer", version=version, known=known), where)
 
 
 def refuse_newer_snapshot(path: Path) -> None:
@@ -236,14 +237,14 @@ def read_old_database(path: Path) -> OldDatabase:
     if not path.exists() or path.stat().st_size == 0:
         return OldDatabase("missing")
     if has_rollback_journal(path):
-        return OldDatabase("damaged: a rollback journal lies beside it, as beside none of Muster's; neither was opened")
+        return OldDatabase(phrase("store.rollback_journal"))
     db = sqlite3.connect(path, isolation_level=None, timeout=5)
     db.row_factory = sqlite3.Row
     try:
         trouble = [row[0] for row in db.execute("PRAGMA integrity_check(5)")]
         if trouble != ["ok"]:
             db.close()
-            return OldDatabase(f"damaged: {'; '.join(trouble)}")
+            return OldDatabase(phrase("store.damaged", reason="; ".join(trouble)))
         known = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if not set(_TABLES) <= known:
             db.close()
@@ -253,7 +254,7 @@ def read_old_database(path: Path) -> OldDatabase:
         db.close()
         if isinstance(error, sqlite3.OperationalError) and "locked" in str(error):
             raise database_in_use_error() from None
-        return OldDatabase(f"damaged: {error}")
+        return OldDatabase(phrase("store.damaged", reason=error))
 
 
 def _read_event_decisions(db: sqlite3.Connection) -> list[Decision]:
@@ -297,18 +298,20 @@ def compare_dumps(old: DatabaseDump, new: DatabaseDump) -> Iterator[str]:
         for key in sorted(before.keys() | after.keys(), key=str):
             name = f"{table} {' '.join(map(str, key))}"
             if key not in after:
-                yield f"{name}: only in the old database"
+                yield phrase("store.row_only_old", name=name)
             elif key not in before:
-                yield f"{name}: missing in the old database"
+                yield phrase("store.row_only_new", name=name)
             else:
                 for column, value in after[key].items():
                     if before[key].get(column) != value:
-                        yield f"{name}: {column} was {before[key].get(column)!r}, is {value!r}"
+                        yield phrase(
+                            "store.row_differs", name=name, column=column, before=before[key].get(column), after=value
+                        )
 
 
 def database_in_use_error() -> MusterError:
     return MusterError(
-        "campaign.db is in use: another muster command has it open",
-        hint="end `muster up`, `wait` or `status --watch` of this campaign (Ctrl-C only detaches), then try again",
+        phrase("store.database_in_use"),
+        hint=phrase("store.end_other_commands"),
         code="in_use",
     )

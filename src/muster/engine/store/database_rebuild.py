@@ -23,7 +23,7 @@ from muster.engine.store.database_checks import (
     make_private_database,
     read_old_database,
 )
-from muster.engine.store.decision_log import RepairedLog, repair_log
+from muster.engine.store.decision_log import RepairedLog, mask_decisions, repair_log
 from muster.engine.store.fold import fold_decision
 from muster.engine.store.sql_files import read_meta, write_meta
 from muster.engine.store.sqlite_store import SqliteStore
@@ -38,6 +38,7 @@ from muster.model.campaign_location import relativize_campaign_paths
 from muster.model.decision import LARGEST, Decision
 from muster.model.errors import ORDER_FORMAT, MusterError, NewerStateError, newer_order_error
 from muster.model.verdict import Cause, VerdictState
+from muster.text.phrases import join_phrases, phrase
 
 DATABASE_NAME = "campaign.db"
 KEPT_DATABASE = "campaign.db.before-fsck"
@@ -155,15 +156,16 @@ def _recover_attempts(store: SqliteStore, asked: RebuildRequest) -> tuple[tuple[
         name = _attempt_label(*key)
         if key in known:
             if known[key] != order.token:
-                unplaced.append(f"{name}: its folder belongs to another attempt of that number")
+                unplaced.append(phrase("store.folder_of_other_attempt", name=name))
             continue
         wanted = [
             _recovered_start(order, asked),
             *_recovered_ending(db, order, (order.cell, order.n + 1) in orders, asked),
         ]
+        wanted = mask_decisions(wanted)  # as the log will have them
         refusal = _try_decisions(store, wanted)
         if refusal:
-            unplaced.append(f"{name}: {refusal}")
+            unplaced.append(join_phrases(": ", (name, refusal)))
         else:
             made += wanted
             recovered.append(name)
@@ -196,7 +198,7 @@ def _recovered_start(order: Order, asked: RebuildRequest) -> Decision:
         "retry_cause": order.retry_cause,
         "recovered": True,
     }
-    reason = f"recovered from its folder by fsck at {asked.at}: the log had no record of it"
+    reason = phrase("store.recovered_from_folder", at=asked.at)
     return Decision("start", asked.who, reason, order.cell, order.n, None, order.claimed_at, order.claimed_boot, data)
 
 
@@ -228,7 +230,7 @@ def _recovered_ending(db: sqlite3.Connection, order: Order, followed: bool, aske
     ]
     if again or not followed:
         return again
-    reason = "how it ended was lost with the log; a retry followed, so it had ended"
+    reason = phrase("store.ending_lost")
     outcome = Outcome(VerdictState.DEAD, Cause("unknown", confidence="unknown", note=reason), reason)
     data = {"outcome": outcome_as_data(outcome)}
     return [Decision("settle", asked.who, reason, order.cell, order.n, None, asked.at, asked.boot, data)]
@@ -248,14 +250,16 @@ def _read_attempt_orders(folder: Path) -> tuple[dict[tuple[str, int], Order], li
         try:
             order = msgspec.json.decode(read_plain_file(f"{path}/attempt.json"), type=Order)
         except (OSError, *JSON_ERRORS) as error:
-            bad.append(f"{path}: attempt.json can't be read: {error}")
+            bad.append(phrase("store.order_unreadable", path=path, reason=error))
             continue
         if order.muster > ORDER_FORMAT:
             raise newer_order_error(order.muster, str(Path(path, "attempt.json")))
         if order.n <= LARGEST and _attempt_path(folder, order.cell, order.n) == Path(path):
             found[order.cell, order.n] = order
         else:
-            bad.append(f"{path}: it says that it is {_attempt_label(order.cell, order.n)}, whose folder is another")
+            bad.append(
+                phrase("store.folder_names_other_attempt", path=path, attempt=_attempt_label(order.cell, order.n))
+            )
     return found, bad
 
 
@@ -268,14 +272,14 @@ def _attempt_path_of_row(state: Path, row: sqlite3.Row) -> Path:
 
 
 def _attempt_label(cell: str, n: int) -> str:
-    return f"{cell} attempt {n}"
+    return phrase("store.attempt_of_cell", cell=cell, n=n)
 
 
 def _decisions_of_snapshots(folder: Path, asked: RebuildRequest) -> list[Decision]:
     """For a log that is lost altogether: the campaigns that were taken in, oldest first. Nothing starts from them."""
     snapshots = sorted((folder / "campaigns").glob("[0-9a-f]*.json"), key=lambda path: path.stat().st_mtime)
     env = max((folder / "env").glob("*.json"), key=lambda path: path.stat().st_mtime, default=None)
-    reason = f"recovered from its snapshot by fsck at {asked.at}: the log was lost"
+    reason = phrase("store.recovered_from_snapshot", at=asked.at)
     return [
         Decision(
             "campaign",
@@ -307,16 +311,16 @@ def _require_snapshots(folder: Path, repaired: RepairedLog) -> None:
     missing = _unreadable_snapshots(folder, repaired)
     if not any(decision.kind == "campaign" for _, _, decision in repaired.entries) and (folder / "attempts").is_dir():
         raise MusterError(
-            "there is nothing to rebuild from: neither the log nor a snapshot says which campaign was taken in",
+            phrase("store.nothing_to_rebuild"),
             where=str(folder),
-            hint="restore decisions.jsonl or campaigns/ from a backup; attempts/ still holds what the runs left",
+            hint=phrase("store.restore_log"),
             code="snapshot_missing",
         )
     if missing:
         raise MusterError(
-            f"the campaign that was taken in as {missing[0]} is missing: its cells can't be known without it",
+            phrase("store.snapshot_missing", snapshot=missing[0]),
             where=str(folder / "campaigns" / f"{missing[0]}.json"),
-            hint="restore that file from a backup, or put campaign.yaml back as it was then; then `muster fsck` again",
+            hint=phrase("store.restore_snapshot"),
             code="snapshot_missing",
         )
 

@@ -24,7 +24,7 @@ from muster.files.safe_open import open_plain_file
 from muster.files.state_folder import locate_campaign
 from muster.model.campaign_location import relativize_decision_paths
 from muster.model.decision import Decision
-from muster.text.phrases import Phrase, english_text, phrase_as_data
+from muster.text.phrases import Phrase, english_text, phrase, phrase_as_data
 from muster.text.terminal_text import replace_unprintable
 
 TEXT_KEYS = frozenset(
@@ -125,7 +125,7 @@ class FileDecisionLog:
             begin = self._cut_torn_line(fd)
             try:
                 if os.write(fd, data) != len(data):
-                    raise OSError(28, "No space left on device", str(self.path))
+                    raise OSError(28, os.strerror(errno.ENOSPC), str(self.path))
                 reach_crash_point("log.append")
                 os.fsync(fd)
             except OSError:
@@ -169,7 +169,7 @@ class FileDecisionLog:
                 return fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    text = "a process that was stopped holds its lock"
+                    text = phrase("store.log_lock_held")
                     raise BlockingIOError(errno.EAGAIN, text, str(self.path)) from None
                 time.sleep(0.002)
 
@@ -207,7 +207,7 @@ def _find_torn_line(fd: int, size: int) -> tuple[int, bytes]:
         begin = max(0, size - len(found) - TAIL_BLOCK)
         block = os.pread(fd, size - len(found) - begin, begin)
         if begin + len(block) != size - len(found):
-            raise OSError(errno.EIO, "it can't be read to its end")
+            raise OSError(errno.EIO, phrase("store.end_unreadable"))
         newline = block.rfind(b"\n")
         if newline >= 0:
             return begin + newline + 1, block[newline + 1 :] + found
@@ -279,7 +279,11 @@ def repair_log(
     finally:
         os.close(fd)
     entries = tuple((line.begin, line.begin + len(line.data) + 1, line.decision) for line in whole)
-    return RepairedLog(entries, tuple(f"line {number}: {_shorten_torn_line(line)}" for number, line in bad), restored)
+    return RepairedLog(
+        entries,
+        tuple(phrase("store.torn_line", number=number, text=_shorten_torn_line(line)) for number, line in bad),
+        restored,
+    )
 
 
 def _existing_log_path(path: Path) -> str:

@@ -33,6 +33,7 @@ from muster.engine.store.fold_cell_records import (
 )
 from muster.engine.store.sql_files import QUERIES, read_meta, write_meta
 from muster.model.decision import EVENT_KINDS, LARGEST, OUTRUN_REASON, Decision
+from muster.text.phrases import english_text, phrase
 
 
 class DecisionRefused(Exception):
@@ -72,7 +73,7 @@ def fold_decision(db: sqlite3.Connection, decision: Decision, declared: CellRows
     db.execute("SAVEPOINT one")
     try:
         if twice:
-            raise DecisionRefused("the same decision twice")
+            raise DecisionRefused(phrase("store.same_decision_twice"))
         _check_epoch(db, decision)
         handler = _FOLD_HANDLERS.get(decision.kind)
         if handler:
@@ -81,10 +82,10 @@ def fold_decision(db: sqlite3.Connection, decision: Decision, declared: CellRows
                 write_meta(db, "at_rest", "1" if decision.kind == "end" else "0")
     except (DecisionRefused, sqlite3.IntegrityError) as refusal:
         db.execute("ROLLBACK TO one")
-        void = str(refusal)
+        void = refusal.args[0] if isinstance(refusal, DecisionRefused) else str(refusal)
     except UNREADABLE as error:  # a line of another version, or fixed by hand
         db.execute("ROLLBACK TO one")
-        void = f"it can't be read: {error!r}"
+        void = phrase("store.decision_unreadable", reason=error)
     db.execute("RELEASE one")
     _write_event(db, decision, void, None if twice else decision.ref)
     return void
@@ -92,7 +93,7 @@ def fold_decision(db: sqlite3.Connection, decision: Decision, declared: CellRows
 
 def _write_event(db: sqlite3.Connection, d: Decision, void: str | None, ref: str | None) -> None:
     data = json.dumps(d.data, ensure_ascii=False)
-    row = (d.at, d.boot, d.who, d.epoch, d.kind, d.cell, d.attempt, d.reason, data, ref, void)
+    row = (d.at, d.boot, d.who, d.epoch, d.kind, d.cell, d.attempt, d.reason, data, ref, void and english_text(void))
     db.execute(QUERIES["add_event"], row)
 
 
@@ -101,15 +102,15 @@ def _check_epoch(db: sqlite3.Connection, decision: Decision) -> None:
         return
     current = int(read_meta(db, "epoch", "0"))
     if decision.epoch < current:
-        raise DecisionRefused(f"decided in epoch {decision.epoch}, the campaign is in epoch {current}")
+        raise DecisionRefused(phrase("store.decided_in_old_epoch", epoch=decision.epoch, current=current))
 
 
 def _fold_epoch(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     epoch = int(d.data["epoch"])
     if epoch <= int(read_meta(db, "epoch", "0")):
-        raise DecisionRefused("a controller of this epoch or a newer one exists")
+        raise DecisionRefused(phrase("store.epoch_exists"))
     if epoch >= LARGEST:
-        raise DecisionRefused("no epoch could follow it")
+        raise DecisionRefused(phrase("store.last_possible_epoch"))
     write_meta(db, "epoch", str(epoch))
     if "format" in d.data:
         write_meta(db, "format", str(d.data["format"]))
@@ -118,7 +119,7 @@ def _fold_epoch(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 
 def _check_not_held(db: sqlite3.Connection) -> None:
     if read_meta(db, "intent", "down") == "held":
-        raise DecisionRefused(f"the campaign is held: {read_meta(db, 'intent_reason')}")
+        raise DecisionRefused(phrase("store.campaign_held", reason=read_meta(db, "intent_reason")))
 
 
 def _fold_campaign(db: sqlite3.Connection, d: Decision, declared: CellRowsLoader) -> None:
@@ -146,7 +147,7 @@ def _declare_cells(db: sqlite3.Connection, name: str, declared: CellRowsLoader) 
 
 def _fold_round(db: sqlite3.Connection, d: Decision, declared: CellRowsLoader) -> None:
     if d.data["after"] != read_meta(db, "campaign"):
-        raise DecisionRefused("another campaign was taken in meanwhile")
+        raise DecisionRefused(phrase("store.other_campaign_taken_in"))
     if why := record_round(db, d):
         raise DecisionRefused(why)
     if d.data.get("hash"):
@@ -155,7 +156,7 @@ def _fold_round(db: sqlite3.Connection, d: Decision, declared: CellRowsLoader) -
 
 def _fold_rename(db: sqlite3.Connection, d: Decision, declared: CellRowsLoader) -> None:
     if d.data["after"] != read_meta(db, "campaign"):
-        raise DecisionRefused("another campaign was taken in meanwhile")
+        raise DecisionRefused(phrase("store.other_campaign_taken_in"))
     if why := move_renamed_cells(db, d):
         raise DecisionRefused(why)
     _declare_cells(db, d.data["hash"], declared)
@@ -192,9 +193,9 @@ def _fold_hold(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 
 def _fold_release(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     if read_meta(db, "intent", "down") != "held":
-        raise DecisionRefused("the campaign is not held")
+        raise DecisionRefused(phrase("store.campaign_not_held"))
     if d.data.get("held_for", read_meta(db, "intent_reason", "")) != read_meta(db, "intent_reason", ""):
-        raise DecisionRefused("it is held for another reason now")
+        raise DecisionRefused(phrase("store.held_another_reason_now"))
     write_meta(db, "intent", read_meta(db, "intent_before", "running"))
     write_meta(db, "intent_reason", d.reason)
     write_meta(db, "forgiven", read_meta(db, "settled", "0"))
@@ -219,27 +220,31 @@ def _fold_start(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 def _check_may_start(db: sqlite3.Connection, cell: Any) -> None:
     intent = read_meta(db, "intent", "down")
     if intent != "running":
-        raise DecisionRefused(f"the campaign is {intent}: {read_meta(db, 'intent_reason')}")
+        raise DecisionRefused(
+            phrase("store.campaign_not_running", intent=intent, reason=read_meta(db, "intent_reason"))
+        )
     if not cell["declared"] or cell["given_up"] is not None:
-        raise DecisionRefused("the cell is given up" if cell["declared"] else "the cell is no longer declared")
+        raise DecisionRefused(
+            phrase("store.cell_given_up") if cell["declared"] else phrase("store.cell_no_longer_declared")
+        )
     if cell["stop_because"] is not None:
-        raise DecisionRefused(f"a stop was asked for: {cell['stop_because']}; `muster retry` lets it start again")
+        raise DecisionRefused(phrase("store.stop_asked_for", reason=cell["stop_because"]))
 
 
 def _check_needs_still_count(db: sqlite3.Connection, d: Decision) -> None:
     """What it was to rest on must still count: a redo may have come between the decision and this moment."""
     for need, n in d.data.get("rests_on", {}).items():
         if not any(row["n"] == n and _is_completed_row(row) for row in db.execute(QUERIES["attempts_of"], (need,))):
-            raise DecisionRefused(f"attempt {n} of {need}, which it needs, does not count any more")
+            raise DecisionRefused(phrase("store.needed_attempt_counts_no_more", n=n, need=need))
 
 
 def _insert_claim(db: sqlite3.Connection, d: Decision, *, adopted: bool) -> None:
     known = db.execute(QUERIES["attempts_of"], (d.cell,)).fetchall()
     if d.attempt != len(known) + 1:
-        raise DecisionRefused(f"attempt {d.attempt} does not follow {len(known)}")
+        raise DecisionRefused(phrase("store.attempt_does_not_follow", attempt=d.attempt, last=len(known)))
     a, slots = d.data, list(d.data["slots"])
     if not all(isinstance(slot, str) for slot in slots):
-        raise DecisionRefused("its slots have no names")
+        raise DecisionRefused(phrase("store.slots_no_names"))
     db.execute(
         QUERIES["claim"],
         (
@@ -264,7 +269,7 @@ def _fold_settle(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None
     outcome = {**d.data["outcome"], "order": order}
     changed = db.execute(QUERIES["settle"], (outcome["verdict"], json.dumps(outcome), d.cell, d.attempt))
     if changed.rowcount != 1:
-        raise DecisionRefused("there is no such attempt")
+        raise DecisionRefused(phrase("store.no_such_attempt"))
     if outcome["verdict"] == "DONE" or (outcome.get("cause") or {}).get("kind") == "user_stop":
         db.execute(QUERIES["set_stop"], (None, d.cell))  # else it died of something else, and stopped it shall stay
     if (outcome.get("cause") or {}).get("kind") == "pruned":  # as the campaign declares: nobody has to give it up
@@ -284,7 +289,7 @@ def _fold_settle(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None
 
 def _fold_adopt(db: sqlite3.Connection, d: Decision, declared: CellRowsLoader) -> None:
     if not _find_cell_row(db, d)["declared"]:
-        raise DecisionRefused("the cell is not declared")
+        raise DecisionRefused(phrase("store.cell_not_declared"))
     _insert_claim(db, d, adopted=True)
     _fold_settle(db, d, declared)
     drop_refused_run(db, d.data.get("path"))
@@ -298,7 +303,7 @@ def _fold_refused_run(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) ->
 def _fold_retry(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     attempts = _ended_attempt_rows(db, d, "retried")
     if not attempts and _find_cell_row(db, d)["given_up"] is None:
-        raise DecisionRefused("it has not run yet; it starts by itself when a slot is free")
+        raise DecisionRefused(phrase("store.not_run_starts_itself"))
     db.execute(QUERIES["set_given_up"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
     db.execute(QUERIES["set_retry"], (d.reason, d.cell))
@@ -308,18 +313,16 @@ def _fold_retry(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 def _fold_redo(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     """Its completed attempt counts no more. What needs it must have been redone before, and may not be running."""
     if "campaign" in d.data and d.data["campaign"] != read_meta(db, "campaign"):
-        raise DecisionRefused("another campaign was taken in meanwhile")
+        raise DecisionRefused(phrase("store.other_campaign_taken_in"))
     cell = _find_cell_row(db, d)
     if not cell["declared"]:
-        raise DecisionRefused("it is no longer declared and can't be redone")
+        raise DecisionRefused(phrase("store.undeclared_cant_be_redone"))
     attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
     if any(row["outcome"] is None for row in attempts):
-        raise DecisionRefused("it is running and can't be redone; stop it first")
+        raise DecisionRefused(phrase("store.running_cant_be_redone"))
     done = next((row for row in attempts if _is_completed_row(row)), None)
     if done is None:
-        raise DecisionRefused(
-            "it is not DONE; `muster retry` lets it start again" if attempts else "it has not run yet"
-        )
+        raise DecisionRefused(phrase("store.not_done_retry_starts") if attempts else phrase("store.not_run_yet"))
     for follower in d.data.get("needed_by", ()):
         _check_follower_idle(db, follower)
     db.execute(QUERIES["supersede"], (d.reason, d.cell, done["n"]))
@@ -329,13 +332,13 @@ def _fold_redo(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 def _check_follower_idle(db: sqlite3.Connection, cell: str) -> None:
     for row in db.execute(QUERIES["attempts_of"], (cell,)).fetchall():
         if row["outcome"] is None:
-            raise DecisionRefused(f"{cell} is running on it; stop it first, or wait for its end")
+            raise DecisionRefused(phrase("store.follower_is_running", cell=cell))
         if _is_completed_row(row):
-            raise DecisionRefused(f"{cell} rests on it and is DONE; it must be redone, too")
+            raise DecisionRefused(phrase("store.follower_is_done", cell=cell))
 
 
 def _fold_giveup(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
-    _ended_attempt_rows(db, d, "given up")
+    _ended_attempt_rows(db, d, phrase("store.given_up"))
     db.execute(QUERIES["set_given_up"], (d.reason, d.cell))
     db.execute(QUERIES["set_retry"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
@@ -344,14 +347,14 @@ def _fold_giveup(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None
 def _fold_reread(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     """The newest reading of its last attempt's proof. One that holds makes it DONE; the verdict stays as it was."""
     if d.data["campaign"] != read_meta(db, "campaign"):
-        raise DecisionRefused("another campaign was taken in meanwhile")
-    attempts = _ended_attempt_rows(db, d, "read again")
+        raise DecisionRefused(phrase("store.other_campaign_taken_in"))
+    attempts = _ended_attempt_rows(db, d, phrase("store.read_again"))
     last = attempts[-1] if attempts else None
     outcome = json.loads(last["outcome"]) if last else {}
     if last is None or last["n"] != d.attempt or last["superseded"] is not None:
-        raise DecisionRefused(f"attempt {d.attempt} is not its last one")
+        raise DecisionRefused(phrase("store.attempt_not_last_one", attempt=d.attempt))
     if outcome.get("exit_code") != 0 or (outcome.get("cause") or {}).get("kind") != "early_exit":
-        raise DecisionRefused("it did not end with exit 0 and a proof that fails")
+        raise DecisionRefused(phrase("store.not_only_proof_failed"))
     found = {key: value for key, value in d.data.items() if key != "campaign"}
     db.execute(QUERIES["set_reread"], (json.dumps(found, ensure_ascii=False), d.cell, d.attempt))
     if d.data["holds"]:
@@ -364,12 +367,12 @@ def _fold_reread(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None
 def _fold_accept(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     attempts = _ended_attempt_rows(db, d, "accepted")
     if not attempts:
-        raise DecisionRefused("it has no attempt to accept")
+        raise DecisionRefused(phrase("store.no_attempt_accept"))
     chosen = next((row for row in attempts if row["n"] == d.attempt), None)
     if chosen is None:
-        raise DecisionRefused(f"it has no attempt {d.attempt}")
+        raise DecisionRefused(phrase("store.no_attempt", attempt=d.attempt))
     if chosen["superseded"] is not None:
-        raise DecisionRefused(f"attempt {d.attempt} was superseded: {chosen['superseded']}")
+        raise DecisionRefused(phrase("store.attempt_superseded", attempt=d.attempt, reason=chosen["superseded"]))
     db.execute(QUERIES["accept"], (d.reason, d.cell, d.attempt))
     db.execute(QUERIES["set_retry"], (None, d.cell))
     db.execute(QUERIES["set_stop"], (None, d.cell))
@@ -378,9 +381,9 @@ def _fold_accept(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None
 def _fold_stop(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     attempts = db.execute(QUERIES["attempts_of"], (_find_cell_row(db, d)["id"],)).fetchall()
     if not attempts or attempts[-1]["outcome"] is not None:
-        raise DecisionRefused("it is not running")
+        raise DecisionRefused(phrase("store.not_running"))
     if d.attempt is not None and d.attempt != attempts[-1]["n"]:
-        raise DecisionRefused(f"attempt {d.attempt} has ended already")
+        raise DecisionRefused(phrase("store.attempt_ended_already", attempt=d.attempt))
     db.execute(QUERIES["set_stop"], (d.reason, d.cell))
 
 
@@ -398,7 +401,7 @@ def _fold_gate(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
 def _fold_flag(_db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     """Kept as an event: reports ask for those."""
     if not d.reason or not d.data["code"] or not d.data["flags"]:
-        raise DecisionRefused("it names no flag, or no reason")
+        raise DecisionRefused(phrase("store.flag_or_reason_missing"))
 
 
 def _fold_clean(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
@@ -408,17 +411,19 @@ def _fold_clean(db: sqlite3.Connection, d: Decision, _: CellRowsLoader) -> None:
     rows = db.execute(QUERIES["attempts_of"], (_find_cell_row(db, d)["id"],)).fetchall()
     row = next((row for row in rows if row["n"] == d.attempt), None)
     if row is None:
-        raise DecisionRefused(f"it has no attempt {d.attempt}")
+        raise DecisionRefused(phrase("store.no_attempt", attempt=d.attempt))
     if row["outcome"] is None or _is_completed_row(row):
-        raise DecisionRefused(f"attempt {d.attempt} {'counts' if row['outcome'] else 'is running'}")
+        raise DecisionRefused(
+            phrase("store.attempt_counts" if row["outcome"] else "store.attempt_is_running", attempt=d.attempt)
+        )
     if not any(map(_is_completed_row, rows)):
-        raise DecisionRefused("the cell is not DONE any more")
+        raise DecisionRefused(phrase("store.cell_not_done_any_more"))
 
 
 def _find_cell_row(db: sqlite3.Connection, d: Decision) -> Any:
     row = db.execute(QUERIES["one_cell"], (d.cell,)).fetchone()
     if row is None:
-        raise DecisionRefused("there is no such cell")
+        raise DecisionRefused(phrase("store.no_such_cell"))
     return row
 
 
@@ -426,12 +431,12 @@ def _ended_attempt_rows(db: sqlite3.Connection, d: Decision, verb: str) -> list[
     """The cell's attempts, all ended and none completed."""
     cell = _find_cell_row(db, d)
     if not cell["declared"]:
-        raise DecisionRefused(f"it is no longer declared and can't be {verb}")
+        raise DecisionRefused(phrase("store.undeclared_cant_be", verb=verb))
     attempts = db.execute(QUERIES["attempts_of"], (cell["id"],)).fetchall()
     if any(row["outcome"] is None for row in attempts):
-        raise DecisionRefused(f"it is running and can't be {verb}; stop it first")
+        raise DecisionRefused(phrase("store.running_cant_be", verb=verb))
     if any(map(_is_completed_row, attempts)):
-        raise DecisionRefused(f"it is DONE and can't be {verb}")
+        raise DecisionRefused(phrase("store.done_cant_be", verb=verb))
     return attempts
 
 

@@ -15,6 +15,7 @@ from muster.model.calendar import ClockRecord, seconds_of_iso_time
 from muster.model.campaign_state import ShutdownStageKind
 from muster.model.decision import Decision
 from muster.model.variant import VARIANT_AXIS
+from muster.text.phrases import phrase
 
 CLOCK_META = "clock"
 _SAME_S = 1.0
@@ -78,7 +79,7 @@ def record_finish_step(db: sqlite3.Connection, d: Decision) -> str | None:
     known = steps.get(step)
     if d.data["what"] == "began":
         if known and n <= known["n"]:
-            return f"execution {n} of {step} does not follow {known['n']}"
+            return phrase("store.step_does_not_follow", n=n, step=step, last=known["n"])
         steps[step] = {
             "step": step,
             "key": str(d.data["key"]),
@@ -90,7 +91,7 @@ def record_finish_step(db: sqlite3.Connection, d: Decision) -> str | None:
             "lost": int(d.data.get("lost", 0)),
         }
     elif known is None or known["n"] != n or known.get("ended"):
-        return f"no execution {n} of {step} is under way"
+        return phrase("store.step_not_under_way", n=n, step=step)
     else:
         ok = d.data.get("ok")
         lost = int(d.data.get("lost", known["lost"]))
@@ -115,10 +116,10 @@ def record_shutdown(db: sqlite3.Connection, d: Decision) -> str | None:
     elif what == "cancel":
         found.update(wish=None, cancelled=f"{d.who} at {d.at}", cancels=int(found.get("cancels", 0)) + 1, stage=None)
     elif what not in SHUTDOWN_STAGES:
-        return f"this version does not know what {what!r} means"
+        return phrase("store.shutdown_unknown", stage=what)
     else:
         if what == "began" and int(d.data.get("cancels", 0)) != int(found.get("cancels", 0)):
-            return f"it was cancelled by {found.get('cancelled')}"
+            return phrase("store.cancelled_by", who=found.get("cancelled"))
         found["stage"] = {
             "what": what,
             "at": d.at,
@@ -195,16 +196,16 @@ def record_round(db: sqlite3.Connection, d: Decision) -> str | None:
     """`round`: the variants of the next one, or why there is none; returns why it has no effect."""
     found, number = _read_loop_meta(db), int(d.data["round"])
     if number != found["round"] + 1:
-        return f"round {number} does not follow round {found['round']}"
+        return phrase("store.round_does_not_follow_round", number=number, last=found["round"])
     if stopped := str(d.data.get("stopped", "")):
         found["stopped"] = stopped
     else:
         known = {each["name"] for each in found["variants"]} | {each["digest"] for each in found["variants"]}
         fresh = list(d.data["variants"])
         if not fresh:
-            return "it proposes nothing"
+            return phrase("store.proposes_nothing")
         if twice := [each["name"] for each in fresh if each["name"] in known or each["digest"] in known]:
-            return f"{', '.join(twice)} was tried before"
+            return phrase("store.tried_before", variants=", ".join(twice))
         found.update(variants=[*found["variants"], *fresh], round=number, stopped="")
     write_json_meta(db, LOOP_META, found)
     return None

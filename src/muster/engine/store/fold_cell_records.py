@@ -13,6 +13,7 @@ from muster.engine.store.sql_files import QUERIES, read_json_meta, write_json_me
 from muster.model.attempt import UnadoptedRun
 from muster.model.cell import escape_cell_value
 from muster.model.decision import Decision
+from muster.text.phrases import phrase
 
 GATES_META = "gates:"  # then the cell: with a thousand of them, an event must not write all of them anew
 _SAME_EVENT_KEYS = ("attempt", "iteration", "state", "phase")
@@ -32,9 +33,9 @@ def record_gate_event(db: sqlite3.Connection, d: Decision) -> str | None:
         "why": d.reason,
     }
     if before and before["attempt"] > d.attempt:
-        return "a later attempt was told of"
+        return phrase("store.later_attempt_told_of")
     if before and all(before[name] == found[name] for name in _SAME_EVENT_KEYS):
-        return "it was told before"
+        return phrase("store.gate_told_before")
     known[d.data["gate"]] = found  # an earlier iteration than before: the run went back
     db.execute(QUERIES["set_meta"], (place, json.dumps(known, ensure_ascii=False)))
     return None
@@ -82,11 +83,11 @@ def move_renamed_cells(db: sqlite3.Connection, d: Decision) -> str | None:
     """Every cell with that value, declared or not; returns why it has no effect."""
     axis, old, new = (str(d.data[key]) for key in ("axis", "old", "new"))
     if old == new or not new:
-        return "the new name is none"
+        return phrase("store.new_name_is_none")
     rows = [row for row in db.execute(QUERIES["all_cells"]).fetchall() if _has_axis_value(row, axis, old)]
     targets = {row["id"]: _renamed_cell_id(row, axis, old, new) for row in rows}
     if not targets:
-        return f"no cell has the {axis} {old!r}"
+        return phrase("store.no_cell_has_value", axis=axis, old=old)
     for name, (target, _) in targets.items():
         if why := _rename_obstacle(db, name, target):
             return why
@@ -110,7 +111,7 @@ def reused_name_reason(db: sqlite3.Connection, cells: Iterable[str]) -> str | No
     """Why cells can't be declared: folders of attempts that were renamed keep the old name."""
     born = {row["born"]: row["cell"] for row in db.execute(QUERIES["born_elsewhere"])}
     taken = next((cell for cell in cells if cell in born), None)
-    return f"{taken} was renamed to {born[taken]}, and its old attempts keep their folders" if taken else None
+    return phrase("store.old_name_keeps_folders", cell=taken, new=born[taken]) if taken else None
 
 
 def _has_axis_value(row: Any, axis: str, name: str) -> bool:
@@ -127,9 +128,9 @@ def _renamed_cell_id(row: Any, axis: str, old: str, new: str) -> tuple[str, str]
 
 def _rename_obstacle(db: sqlite3.Connection, name: str, target: str) -> str | None:
     if any(row["outcome"] is None for row in db.execute(QUERIES["attempts_of"], (name,))):
-        return f"{name} is running; stop it first, or wait for its end"
+        return phrase("store.cell_is_running", cell=name)
     if db.execute(QUERIES["attempts_of"], (target,)).fetchone() is not None:
-        return f"{target} has attempts of its own"
+        return phrase("store.name_has_attempts", cell=target)
     return reused_name_reason(db, [target]) if not _folders_are_its_own(db, name, target) else None
 
 

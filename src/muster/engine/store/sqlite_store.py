@@ -42,7 +42,7 @@ from muster.model.cell import Cell, list_campaign_cells
 from muster.model.decision import Decision, Refusal
 from muster.model.errors import MusterError, NewerStateError
 from muster.model.variant import LoopRecord
-from muster.text.phrases import current_language, phrase_from_data
+from muster.text.phrases import current_language, phrase, phrase_from_data
 
 DELETING_S = 1.0  # whoever deletes the database may be about to delete all: nothing is made anew in the middle of it
 LITTLE = 1 << 16  # bytes: with less, SQLite fails in ways that do not name the reason
@@ -100,11 +100,11 @@ class SqliteStore:
     def _compare_log(self) -> None:
         """A log that lost its end would swallow every new decision: the fold would never come to them."""
         if int(read_meta(self.db, "applied", "0")) > self.log.size():
-            raise damaged_state_error("decisions.jsonl is shorter than what campaign.db has seen of it")
+            raise damaged_state_error(phrase("store.log_shorter_than_database"))
         if not self.log.size() and (self.folder / "attempts").is_dir():  # or finished work would run again
-            raise damaged_state_error("decisions.jsonl is gone, and there are attempts")
+            raise damaged_state_error(phrase("store.log_gone_attempts_there"))
         if not self.log.size() and not self.lasting and database_has_decisions(self._file.path):
-            raise damaged_state_error("decisions.jsonl is gone, and campaign.db has seen what it said")
+            raise damaged_state_error(phrase("store.log_gone_database_knows"))
 
     def _refuse_newer(self) -> None:
         """Of what is folded, and of what is not folded yet."""
@@ -183,13 +183,13 @@ class SqliteStore:
     def _see_that_it_is_there(self) -> None:
         """State may be deleted under its controller. A log that is gone must not be begun anew: it would tell half."""
         if self.log.size() < int(read_meta(self.db, "applied", "0")):
-            raise ControllerSuperseded("decisions.jsonl was deleted or cut")
+            raise ControllerSuperseded(phrase("store.log_deleted_or_cut"))
         if self._file.displaced():
             if self._file.displaced_s() >= DELETING_S:
                 self.db.close()
                 self._open()
                 self.commit([])  # of all the log
-            raise OSError(errno.ESTALE, "campaign.db was deleted or replaced; it is folded anew from the log")
+            raise OSError(errno.ESTALE, phrase("store.database_replaced"))
 
     def _durable(self) -> int:
         """Up to where the log may be folded: what somebody else wrote and has not synced yet is not in it."""
@@ -205,7 +205,7 @@ class SqliteStore:
                 refuse_newer_decision(decision, str(self.folder / "decisions.jsonl"))
                 yield first, last, decision
         except JSON_ERRORS as error:
-            raise damaged_state_error("decisions.jsonl has a line that can't be read", str(error)) from None
+            raise damaged_state_error(phrase("store.log_line_unreadable"), str(error)) from None
 
     @contextlib.contextmanager
     def _told(self) -> Iterator[None]:
@@ -222,11 +222,14 @@ class SqliteStore:
     def _trouble(self, error: sqlite3.DatabaseError) -> Exception:
         """A damaged file; or a disk that is full or read-only, as the operating system would say it."""
         if type(error) is sqlite3.DatabaseError:  # its subclasses mean other things
-            return damaged_state_error("campaign.db is damaged", str(error))
+            return damaged_state_error(phrase("store.database_damaged"), str(error))
         if not isinstance(error, sqlite3.OperationalError):
             return error
         full = "full" in str(error) or self._free() < LITTLE
-        return OSError(errno.ENOSPC if full else errno.EIO, f"campaign.db: {'the disk is full' if full else error}")
+        return OSError(
+            errno.ENOSPC if full else errno.EIO,
+            phrase("store.database_disk_full") if full else phrase("store.database_trouble", reason=error),
+        )
 
     def _free(self) -> int:
         disk = os.statvfs(self.folder)
@@ -235,7 +238,7 @@ class SqliteStore:
     def _guard(self) -> None:
         current = int(read_meta(self.db, "epoch", "0"))
         if self.epoch is not None and current > self.epoch:
-            raise ControllerSuperseded(f"epoch {current} has begun; this controller is of epoch {self.epoch}")
+            raise ControllerSuperseded(phrase("store.newer_epoch_begun", newer=current, epoch=self.epoch))
 
     def _declared(self, hash_: str) -> CellRows:
         return snapshot_cell_rows(self.folder, hash_)
@@ -282,7 +285,7 @@ class SqliteStore:
             try:
                 return self._load()
             except JSON_ERRORS as error:  # a decision of the log said it, and the fold kept it
-                raise damaged_state_error("campaign.db holds what can't be read", str(error)) from None
+                raise damaged_state_error(phrase("store.database_unreadable"), str(error)) from None
             finally:
                 self.db.execute("COMMIT")
 

@@ -49,6 +49,7 @@ from muster.readers.output_files import is_glob_pattern, match_output_pattern
 from muster.readers.progress import ProgressReader
 from muster.readers.proof import UNREAD, FileProofReader
 from muster.readers.resume import newest_whole_checkpoint, orders_before, saved_own_checkpoint
+from muster.text.phrases import phrase
 
 KEEP_SIZE, PUNCH_HOLE = 0x01, 0x02
 BLOCK = 1 << 16
@@ -208,7 +209,7 @@ class AttemptObserver:
         try:
             return found.result()
         except Exception as error:  # whatever is wrong with the files of one run must not end the watch over all
-            trouble = Evidence("proof", "proof", f"it can't be read: {error}", UNREAD)
+            trouble = Evidence("proof", "proof", phrase("hosts.unreadable_because", reason=error), UNREAD)
             return ProofReading(None, (trouble,))
 
     def progress(self, attempt: Attempt) -> ProofReading:
@@ -232,7 +233,7 @@ class AttemptObserver:
         try:
             return found.result()
         except Exception as error:
-            raise OSError(f"its checkpoints can't be read: {error}") from error
+            raise OSError(phrase("hosts.checkpoints_unreadable", reason=error)) from error
 
 
 def match_output_pattern_in_time(pattern: str, folder: str) -> Mapping[str, float]:
@@ -334,7 +335,7 @@ class LivenessSignals:
             return RunReadings(boot)
         if newest.boot >= boot - self._old_s:
             return newest.value
-        why = f"its files have not answered for {boot - newest.boot:.0f} s"
+        why = phrase("hosts.files_silent", silent_s=boot - newest.boot)
         return replace(newest.value, marks=tuple(replace(mark, trouble=why) for mark in newest.value.marks))
 
     def _ask(self, attempt: Attempt, seen: AttemptSnapshot) -> VitalsRequest:

@@ -32,6 +32,7 @@ from muster.files.atomic_write import (
     write_partial_file,
 )
 from muster.files.crash_points import reach_crash_point
+from muster.files.json_codec import plain_value
 from muster.files.muster_home import slots_home
 from muster.files.safe_open import read_plain_file
 from muster.files.state_folder import attempt_folder
@@ -42,6 +43,7 @@ from muster.model.attempt import Attempt, Order
 from muster.model.attempt_snapshot import LARGEST_PID, ProofReading
 from muster.model.campaign import Slots
 from muster.readers.attempt_facts import _read_stored_order, read_order
+from muster.text.phrases import english_text, join_phrases, phrase
 
 if TYPE_CHECKING:
     from muster.engine.ports.clock import Clock
@@ -165,7 +167,9 @@ class LocalExecutor:
 
     def holder(self, names: Sequence[str]) -> str:
         held = ((name, self.house.holder(name)) for name in names)
-        return ", ".join(f"{name} is held by {holder}" for name, holder in held if holder)
+        return join_phrases(
+            ", ", [phrase("hosts.slot_held_by", slot=name, holder=holder) for name, holder in held if holder]
+        )
 
     def _holder(self, cell: str, n: int, token: str) -> LeaseHolder:
         return LeaseHolder(str(self.state.parent), cell, n, token)
@@ -236,7 +240,7 @@ class LocalExecutor:
             fd = os.open(folder / "started", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         except FileExistsError:
             return False
-        os.write(fd, f"revoked: {reason}".encode("utf-8", "replace"))
+        os.write(fd, f"revoked: {english_text(reason)}".encode("utf-8", "replace"))
         os.fsync(fd)
         os.close(fd)
         reach_crash_point("revoke.create")
@@ -248,7 +252,7 @@ class LocalExecutor:
     def stop(self, attempt: Attempt, *, epoch: int, reason: str, grace_s: float) -> None:
         folder = self._desk(attempt)
         request = {"epoch": epoch, "reason": reason, "grace_s": grace_s}
-        write_atomically(folder / "stop", json.dumps(request), sync=True, point="stop.write")
+        write_atomically(folder / "stop", json.dumps(plain_value(request)), sync=True, point="stop.write")
         reach_crash_point("stop.rename")
         if not self._signal_shim(attempt, signal.SIGUSR1) and self._may_live(folder, attempt):
             command = [*SHIM_COMMAND, "stop", str(folder), attempt.token]
@@ -311,11 +315,11 @@ class LocalExecutor:
         with contextlib.suppress(FileNotFoundError):
             pid, ticks = map(int, read_plain_file(str(self.folder(*attempt.place) / "shim.lock")).split())
             if not 0 < pid <= LARGEST_PID:
-                raise ValueError("no process has such a pid")
+                raise ValueError(phrase("hosts.no_process_such_pid"))
             return pid, ticks
         known = self.traces.identity(attempt.token)
         if known is None:
-            raise ValueError("nobody has seen it")
+            raise ValueError(phrase("hosts.process_unseen"))
         return known.shim_pid, known.shim_ticks
 
     def close(self) -> None:

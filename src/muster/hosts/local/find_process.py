@@ -14,6 +14,7 @@ from muster.files.campaign_ownership import name_of_uid
 from muster.files.own_processes import is_own_program
 from muster.hosts.local.process_tree import TICKS_PER_S, ProcessSnapshot, ProcessStat
 from muster.model.foreign_run import ProcessCertainty, RunProcess
+from muster.text.phrases import phrase
 
 MOST_COMMANDS = 64
 _WRITE_FLAGS = 0o3  # O_WRONLY or O_RDWR in the flags of fdinfo
@@ -243,6 +244,7 @@ class _MatchedProcess:
     proc: ProcessStat
     level: int = -1
     why: str = ""
+    does: str = ""  # of one that has a file open there: its `why` without its pid
     links: dict[int, str] = field(default_factory=dict)
     argv: tuple[str, ...] = ()
 
@@ -275,7 +277,9 @@ def _match_process_to_folder(each: _MatchedProcess, folder: str, *, ours: bool) 
     pid, argv = each.proc.pid, each.argv
     for fd, path in each.links.items():
         if _is_below_folder(path, folder) and not _is_private_file(path, folder) and _is_open_for_writing(pid, fd):
-            return _OPEN, f"pid {pid} has {os.path.relpath(path, folder)} open for writing"
+            opened = os.path.relpath(path, folder)
+            each.does = phrase("hosts.has_file_open", path=opened)
+            return _OPEN, phrase("hosts.pid_has_file_open", pid=pid, path=opened)
     # one of _PIPES that has just been started has not opened its file yet, and does not train afterwards either
     if ours or only_shows(argv):
         return _NOT, ""
@@ -283,11 +287,11 @@ def _match_process_to_folder(each: _MatchedProcess, folder: str, *, ours: bool) 
     here = cwd is not None and (cwd == folder or _is_below_folder(cwd, folder))
     paths = paths_in_command(argv, None if here else cwd)
     if any(path == folder or (_is_below_folder(path, folder) and os.path.lexists(path)) for path in paths):
-        return _NAMED, f"pid {pid} names this folder in its command"
+        return _NAMED, phrase("hosts.pid_names_folder", pid=pid)
     if here:
-        return _WORKS, f"pid {pid} works in this folder"
+        return _WORKS, phrase("hosts.pid_works_there", pid=pid)
     if os.path.dirname(folder) in paths and os.path.dirname(folder) != cwd:
-        return _ABOVE, f"pid {pid} names the folder above this one in its command"
+        return _ABOVE, phrase("hosts.pid_names_parent_folder", pid=pid)
     return _NOT, ""
 
 
@@ -324,11 +328,10 @@ def _follow_pipes_to_writers(seen: dict[int, _MatchedProcess]) -> None:
             feed = pipe.links.get(0, "")
             for each in seen.values():
                 if feed.startswith("pipe:") and each is not pipe and feed in (each.links.get(1), each.links.get(2)):
+                    program = program_of_command(pipe.argv)
                     each.level = _OPEN
-                    each.why = (
-                        f"pid {each.proc.pid} writes to {program_of_command(pipe.argv)}, which "
-                        f"{pipe.why.split(' ', 2)[2]}"
-                    )
+                    each.why = phrase("hosts.pid_writes_to_pipe", pid=each.proc.pid, program=program, does=pipe.does)
+                    each.does = phrase("hosts.writes_to_pipe", program=program, does=pipe.does)
 
 
 def _group_matches_by_tree(

@@ -17,7 +17,7 @@ from muster.engine.ports.clock import monotonic_boottime
 from muster.engine.ports.machine import GpuDevice
 from muster.model.attempt_snapshot import GpuUse
 from muster.readers.background_reader import PolledProbe, run_in_daemon_thread
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 BUSY_BYTES = 1 << 30  # memory in use without a process we can see (a container hides them) is use all the same
 INVENTORY_FRESH_S = 5.0
@@ -28,7 +28,7 @@ class GpuInventory:
 
     def __init__(self, find: Callable[[], list[GpuDevice]], patience_s: float = 5.0) -> None:
         self._find = find
-        self._found: list[GpuDevice] = _unreadable_devices("the driver has not answered yet")
+        self._found: list[GpuDevice] = _unreadable_devices(phrase("hosts.driver_silent_yet"))
         self._at = float("-inf")
         self._asker: threading.Thread | None = None
         self._ask()
@@ -76,7 +76,7 @@ def find_gpu_devices() -> list[GpuDevice]:
 
 def _unreadable_devices(why: str) -> list[GpuDevice]:
     devices = sorted(int(path.name[6:]) for path in Path("/dev").glob("nvidia[0-9]*") if path.name[6:].isdigit())
-    return [GpuDevice(index, "", True, f"it can't be read: {why}") for index in devices]
+    return [GpuDevice(index, "", True, phrase("hosts.unreadable_because", reason=why)) for index in devices]
 
 
 def _read_device(pynvml: Any, index: int) -> GpuDevice:
@@ -88,11 +88,11 @@ def _read_device(pynvml: Any, index: int) -> GpuDevice:
         processes = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
         used = int(pynvml.nvmlDeviceGetMemoryInfo(handle).used)
     except pynvml.NVMLError as error:
-        return GpuDevice(index, name, True, f"it can't be read: {error}")
+        return GpuDevice(index, name, True, phrase("hosts.unreadable_because", reason=error))
     if processes:
-        return GpuDevice(index, name, True, f"{phrase('count.process_uses', n=len(processes))} it")
+        return GpuDevice(index, name, True, phrase("hosts.processes_use_gpu", n=len(processes)))
     if used > BUSY_BYTES:
-        return GpuDevice(index, name, True, f"{used >> 20} MiB of its memory are in use")
+        return GpuDevice(index, name, True, phrase("hosts.gpu_memory_used", mib=used >> 20))
     return GpuDevice(index, name, False)
 
 
@@ -196,13 +196,15 @@ class GpuProbe:
         if self._asking.age_s <= self._patience_s:
             return ""
         waiting_s = self._asking.waiting_s
-        return f"NVML has not answered for {waiting_s:.0f} s" if waiting_s >= 1 else "NVML has not answered yet"
+        return phrase("hosts.nvml_silent", waiting_s=waiting_s) if waiting_s >= 1 else phrase("hosts.nvml_silent_yet")
 
     def _find(self, device: int, answer: Sequence[GpuReading]) -> GpuReading:
         here = next((reading for reading in answer if reading.device == device), None)
         if device not in self._pci:
             if here is None:
-                return GpuReading(device, trouble=f"NVML lists {phrase('count.gpu', n=len(answer))}, not this one")
+                return GpuReading(
+                    device, trouble=phrase("hosts.nvml_lacks_gpu", gpus=phrase("count.gpu", n=len(answer)))
+                )
             if here.pci:
                 self._pci[device] = here.pci
             return here
@@ -213,7 +215,7 @@ class GpuProbe:
         if here and not here.pci:  # in its place, but it does not say who it is
             return replace(here, pci=pci)
         return GpuReading(
-            device, pci, lost=f"NVML lists {phrase('count.gpu', n=len(answer))} and no longer the one at {pci}"
+            device, pci, lost=phrase("hosts.nvml_lost_gpu", gpus=phrase("count.gpu", n=len(answer)), pci=pci)
         )
 
 
@@ -229,7 +231,7 @@ def gpu_use_of_run(reading: GpuReading, own: Collection[int], here: Collection[i
     if mine and None not in mine and all(pid in here for pid in listed):
         memory = sum(size for size in mine if size is not None)
     elif shared:
-        memory, why = None, "it is shared, and NVML does not tell this run's memory from the others'"
+        memory, why = None, phrase("hosts.gpu_memory_shared")
     return GpuUse(
         device=reading.device,
         utilisation=reading.utilisation,
@@ -293,13 +295,13 @@ class _NvmlQuestions:
 
     @property
     def trouble(self) -> str:
-        return "; ".join(self._troubles)
+        return join_phrases("; ", self._troubles) if self._troubles else ""
 
     def __call__(self, what: str, ask: Callable[[], NvmlValue]) -> NvmlValue | None:
         try:
             return ask()
         except self._lost as error:
-            self.lost = f"NVML: {error}"
+            self.lost = phrase("hosts.nvml_lost", error=error)
         except self._error as error:
             self._troubles.append(f"{what}: {error}")
         return None

@@ -19,6 +19,7 @@ from muster.files.atomic_write import umask_of_caller
 from muster.files.safe_open import read_plain_file
 from muster.hosts.local.guard import is_lock_held, process_state_letter, read_small_text, start_ticks_or_none
 from muster.model.campaign_state import CampaignState
+from muster.text.phrases import phrase
 
 GUARD_PROGRAM = str(Path(__file__).with_name("guard.py"))
 GUARD_REPORT_FILE = "guard.json"
@@ -57,7 +58,7 @@ def pop_guard_notice(state: Path) -> str:
         (state / GUARD_REPORT_FILE).unlink()
     if words is None or not (words.failed >= TOLD_FROM or _is_worth_telling(words.times)):
         return ""
-    return f"the guard started the controller again; {words.how}"
+    return phrase("hosts.guard_started_controller_again", how=words.how)
 
 
 def _is_worth_telling(times: int) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from muster.engine.ports.clock import monotonic_boottime
+from muster.text.phrases import phrase
 
 
 class CgroupMount(NamedTuple):
@@ -217,7 +218,7 @@ class KernelLog:
         try:
             self._fd = (opened or open_kernel_log)()
         except OSError as error:
-            self.trouble = f"the kernel log can't be read: {error.strerror}"
+            self.trouble = phrase("hosts.kernel_log_unreadable", reason=error.strerror)
 
     def look(self) -> None:
         """Takes in what is new, a bounded part of it. Never waits."""
@@ -233,7 +234,7 @@ class KernelLog:
                 self._read_until = now
                 break
             except OSError as error:
-                self.trouble = f"the kernel log can't be read: {error.strerror}"
+                self.trouble = phrase("hosts.kernel_log_unreadable", reason=error.strerror)
                 self.close()
                 break
             if note := parse_kernel_record(record.decode("utf-8", "replace")):

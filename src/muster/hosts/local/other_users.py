@@ -15,6 +15,7 @@ from muster.files.own_processes import is_own_program
 from muster.files.process_identity import read_process
 from muster.hosts.local.find_process import read_argv, read_comm
 from muster.model.errors import Mistake
+from muster.text.phrases import phrase
 from muster.text.secret_masking import mask_secrets_in_text
 from muster.text.terminal_text import replace_unprintable
 
@@ -29,7 +30,7 @@ _HIDES = ("hidepid=2", "hidepid=invisible", "hidepid=4", "hidepid=ptraceable")
 def find_other_users() -> list[OtherUser]:
     """Raises OSError where /proc can't be read, or hides what others do."""
     if os.geteuid() != 0 and _proc_hides_others():
-        raise PermissionError(1, "/proc hides the processes of other users (hidepid)")
+        raise PermissionError(1, phrase("hosts.proc_hides_processes"))
     mine, first = own_user_ids(), _first_personal_uid()
     lent = _subordinate_uids(mine)
     oldest: dict[int, tuple[int, int]] = {}  # uid -> (start, pid)
@@ -148,8 +149,8 @@ def note_uncoordinated_users(proc: Path = Path("/proc")) -> list[Mistake]:
     named = ", ".join(f"uid {uid}" for uid in others)
     return [
         Mistake(
-            f"Muster runs here for another user, too ({named}): each takes its own CPU slots, so both may use the same",
-            hint="agree on a MUSTER_HOME that both may use (docs/modes.md tells how), or on who takes how many",
+            phrase("hosts.other_user_runs_muster", users=named),
+            hint=phrase("hosts.agree_on_muster_home"),
             level="note",
         )
     ]

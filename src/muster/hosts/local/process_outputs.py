@@ -35,6 +35,7 @@ from muster.readers.discovery.folder_walk import walk_run_folder
 from muster.readers.discovery.progress_files import CHECKPOINT_FOLDERS, CHUNK_FOLDERS, PART_FOLDER_NAMES
 from muster.readers.discovery.run_arguments import is_config_of_other_run
 from muster.readers.output_files import output_candidates
+from muster.text.phrases import join_phrases, phrase
 
 _OUTPUT_OPTIONS = frozenset(
     {
@@ -71,7 +72,6 @@ _OPTION_WORD = re.compile(r"-{0,2}([A-Za-z_][\w.-]*)(?:=(.*))?", re.DOTALL)
 _TOO_HIGH = ("/", "/tmp", "/home", "/root", "/mnt", "/data", "/var/tmp")
 ProcessCommand = tuple[tuple[str, ...], str | None]  # its words, and the folder it works in
 OUTPUT_SLACK_S = 2.0  # file times are coarse
-MADE_SINCE = "its command names the folder above, and it was made since the start"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ class ProcessOutput:
     how: str = ""
     only_since: bool = False  # what lies there may be anybody's: files since the start count
     notes: tuple[str, ...] = ()
+    made_since: bool = False  # the command names the folder above, and this one came since the start
 
 
 def find_process_output(
@@ -96,11 +97,11 @@ def find_process_output(
         if top in _TOO_HIGH or (who.cwd and who.cwd.startswith(top.rstrip("/") + "/")):
             top = folders[0]
         top = _folder_of_whole_run(top)
-        return ProcessOutput(top, "it has files open for writing there", only_since=top == who.cwd)
+        return ProcessOutput(top, phrase("hosts.output_open_for_writing"), only_since=top == who.cwd)
     if opened.outputs:
-        return ProcessOutput(os.path.dirname(opened.outputs[0]), "its output goes to a file there", only_since=True)
+        return ProcessOutput(os.path.dirname(opened.outputs[0]), phrase("hosts.output_file_there"), only_since=True)
     if who.cwd and who.cwd not in _TOO_HIGH:
-        return ProcessOutput(who.cwd, "it works there", only_since=True)
+        return ProcessOutput(who.cwd, phrase("hosts.process_works_there"), only_since=True)
     return ProcessOutput()
 
 
@@ -127,25 +128,23 @@ def find_run_folder_below(folder: str, opened: OpenedFiles, since: float, words:
         if each.is_plain and each.time >= since - OUTPUT_SLACK_S
     ]
     if any(os.path.dirname(path) == folder for path in inside) or (direct and not inside):
-        return ProcessOutput(folder, "its command names it")
+        return ProcessOutput(folder, phrase("hosts.command_names_folder"))
     if inside:
         first = os.path.relpath(inside[0], folder).split("/")[0]
         if first in _PART_FOLDERS:
-            return ProcessOutput(folder, "its command names it")
-        return ProcessOutput(
-            os.path.join(folder, first), "its command names the folder above, and it has files open here"
-        )
+            return ProcessOutput(folder, phrase("hosts.command_names_folder"))
+        return ProcessOutput(os.path.join(folder, first), phrase("hosts.command_names_parent_files_open"))
     made = [each for each in output_candidates(f"{_escape_glob(folder)}/*", since) if os.path.isdir(each.path)]
     own = [
         each for each in made if each.first >= since - OUTPUT_SLACK_S and not is_config_of_other_run(words, each.path)
     ]
     own = [each for each in own if each.first >= since] or own  # another may have begun a moment before
     if not own or any(os.path.basename(each.path) in _PART_FOLDERS for each in made):
-        return ProcessOutput(folder, "its command names it", only_since=bool(made) and not own)
+        return ProcessOutput(folder, phrase("hosts.command_names_folder"), only_since=bool(made) and not own)
     nearest = min(own, key=lambda each: each.first)
-    many = f"{len(own)} folders were made in {folder} since it started; give its folder too, to be sure"
+    many = phrase("hosts.several_new_folders", count=len(own), folder=folder)
     notes = (many,) if len(own) > 1 else ()
-    return ProcessOutput(nearest.path, MADE_SINCE, notes=notes)
+    return ProcessOutput(nearest.path, phrase("hosts.command_names_parent_made_since"), notes=notes, made_since=True)
 
 
 def _folder_of_whole_run(folder: str) -> str:
@@ -225,7 +224,7 @@ def _may_be_its(who: RunProcess, folder: str, tree: Sequence[ProcessStat], began
         return False
     if who.sure == ABOVE:
         output = find_process_output(who, commands, files_opened_by(pids), began)
-        return output.folder == folder and output.how == MADE_SINCE and not (alone and output.notes)
+        return output.folder == folder and output.made_since and not (alone and output.notes)
     if who.sure == "names it" and not any(folder in paths_in_command(words, cwd) for words, cwd in commands):
         return False  # only a file in it: a checkpoint that is evaluated
     return not _has_other_output(commands, folder)
@@ -336,12 +335,16 @@ def make_writer_check() -> Callable[[str], str]:
         folder = os.path.realpath(path)
         found = writers.find(folder)
         if found.main is not None:
-            return f"it is still running: {'; '.join(found.main.because)}; adopt it when it has ended"
+            return phrase("hosts.run_still_lives", reasons=join_phrases("; ", found.main.because))
         if near := writers.doubtful(folder, found):
-            because = "; ".join(near.because)
-            when = "a moment ago" if _seconds_since_change(folder) < JUST_NOW_S else "since that process began"
+            because = join_phrases("; ", near.because)
+            when = (
+                phrase("hosts.changed_moment_ago")
+                if _seconds_since_change(folder) < JUST_NOW_S
+                else phrase("hosts.changed_since_process_began")
+            )
             look = f"`muster look {shlex.quote(path)}`"
-            return f"it may still be running: its files changed {when}, and {because}; see {look}"
+            return phrase("hosts.run_may_live", changed=when, reasons=because, command=look)
         return ""
 
     return lives

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from muster.engine.ports.clock import monotonic_boottime
 from muster.files.process_identity import read_process
+from muster.text.phrases import phrase
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -43,7 +44,7 @@ class ProcessSnapshot:
         try:
             names = os.listdir(proc)
         except OSError as error:
-            return cls((), f"{proc} can't be read: {error.strerror}")
+            return cls((), phrase("hosts.proc_unreadable", proc=proc, reason=error.strerror))
         read = (_read_process_stat(f"{proc}/{name}/stat", int(name)) for name in names if name.isdigit())
         return cls(found for found in read if found)
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 from muster.engine.ports.machine import PythonAnswer
+from muster.text.phrases import phrase
 
 PYTHON_LIMIT_S = 120.0
 KEPT_OUTPUT_BYTES = 16 << 10  # bytes of its output
@@ -116,8 +117,10 @@ def _parse_python_answer(words: tuple[str, ...], code: int | None, out: str, err
     lacking = tuple(name for each in said for name in each.get("lacking", ()))
     told = {each["framework"]["name"]: each["framework"] for each in said if "framework" in each}
     for name in (each["begins"] for each in said if "begins" in each):
-        how = "did not come back" if code is None else f"took its Python with it: exit {code}"
-        told.setdefault(name, {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": f"importing it {how}"})
+        why = phrase("hosts.import_did_not_end")
+        if code is not None:
+            why = phrase("hosts.import_ended_python", code=code)
+        told.setdefault(name, {"name": name, "gpus": 0, "devices": [], "kinds": [], "trouble": why})
     other = _output_tail("\n".join(line for line in out.splitlines() if line and not line.startswith(PROBE_MARK)))
     return PythonAnswer(words, code, code is None, "", python, packages, lacking, tuple(told.values()), other, err)
 

@@ -51,12 +51,12 @@ from muster.readers.discovery.progress_files import (
     progress_source_of_trace,
 )
 from muster.readers.discovery.run_arguments import declared_periods, target_of_run
+from muster.text.phrases import phrase
 
 ReadValue = TypeVar("ReadValue")
 LATE_ANSWER_S = 4.0
 OLD_FILES_ANSWER_S = 3.0  # an answer about files that is older than this abstains
 FOLDER_PATIENCE_S = 8.0  # with a folder that does not answer
-NO_FILES_NOTE = "none was found"
 
 
 class RunInspector:
@@ -93,7 +93,7 @@ class RunInspector:
         asked = run_in_daemon_thread(read)
         wait([asked], FOLDER_PATIENCE_S)
         if not asked.done():
-            self.hung = f"{folder} has not answered for {FOLDER_PATIENCE_S:.0f} s: is it on a network that hangs?"
+            self.hung = phrase("hosts.folder_silent", folder=folder, silent_s=FOLDER_PATIENCE_S)
             return otherwise
         return asked.result()
 
@@ -106,7 +106,7 @@ class RunInspector:
     def _named(self, pid: int, snapshot: ProcessSnapshot) -> None:
         leader = leader_of_thread(pid)
         if leader != pid:
-            self.notes.append(f"{pid} is a thread of process {leader}")
+            self.notes.append(phrase("hosts.thread_of_process", thread=pid, process=leader))
         proc = snapshot.procs.get(leader)
         if proc is None:
             self.fate = "hidden" if _pid_exists(pid) else "never"
@@ -118,7 +118,7 @@ class RunInspector:
             return
         head = training_process_of_worker(proc, snapshot)
         if head.pid != leader:
-            self.notes.append(f"{leader} is one of the processes of {head.pid}, which is looked at")
+            self.notes.append(phrase("hosts.part_of_process", pid=leader, head=head.pid))
         self.who, self.fate = read_run_process(head), "alive"
 
     def _rival(self, snapshot: ProcessSnapshot) -> int | None:
@@ -151,7 +151,7 @@ class RunInspector:
         """Who writes there. An attempt of a campaign has that written down."""
         own = self._patiently(lambda: process_of_attempt_folder(folder), folder, None)
         if own and (proc := snapshot.procs.get(own[0])) and proc.ticks == own[1] and proc.state not in "ZX":
-            because = ("its identity is written down in the attempt's folder",)
+            because = (phrase("hosts.identity_recorded"),)
             self.who, self.fate = replace(read_run_process(proc), because=because), "alive"
             return
         self.writers = self._writers(folder, snapshot)
@@ -159,9 +159,9 @@ class RunInspector:
         if main is None:
             return
         told = {
-            "never": f"there is no process {self.asked.pid}; process {main.pid} writes there now",
-            "zombie": f"process {self.asked.pid} has ended; process {main.pid} writes there now",
-            "hidden": f"process {self.asked.pid} is hidden from you; process {main.pid} writes there",
+            "never": phrase("hosts.gone_other_writes", pid=self.asked.pid, writer=main.pid),
+            "zombie": phrase("hosts.ended_other_writes", pid=self.asked.pid, writer=main.pid),
+            "hidden": phrase("hosts.hidden_other_writes", pid=self.asked.pid, writer=main.pid),
         }
         self.notes += [told[self.fate]] if self.fate in told else []
         self.who, self.fate, self.exit = main, "alive", None
@@ -181,7 +181,7 @@ class RunInspector:
         else:
             return RunFolderFacts()
         if output.how:
-            self.notes.append(f"its output was found by looking: {output.how}")
+            self.notes.append(phrase("hosts.output_found_by_looking", how=output.how))
         self.notes += output.notes
         since = None if began is None else began - OUTPUT_SLACK_S
         if self.hung:
@@ -199,7 +199,7 @@ class RunInspector:
         """In a folder of many runs that of the process that was given; else the one that was written to last."""
         if self.runs and self.asked.pid is not None and began is not None:
             own = find_run_folder_below(os.path.realpath(self.asked.folder or ""), opened, began)
-            return replace(own, how="of the runs there it is its own")
+            return replace(own, how=phrase("hosts.output_own_of_runs"))
         self.notes += self.runs
         return ProcessOutput(self.folder)
 
@@ -274,13 +274,14 @@ class RunInspector:
 
     def _marks(self, boot: float) -> tuple[ProgressMark, ...]:
         if not self.sources:
-            return (ProgressMark("progress files", "files", None, NO_FILES_NOTE, trouble=NO_FILES_NOTE),)
+            none = phrase("hosts.no_progress_files")
+            return (ProgressMark("progress files", "files", None, none, trouble=none),)
         newest = self.shift.newest.get(0)
         if newest is None:
             return ()
         if boot - newest.boot <= OLD_FILES_ANSWER_S:
             return newest.value
-        why = f"its files have not answered for {boot - newest.boot:.0f} s"
+        why = phrase("hosts.files_silent", silent_s=boot - newest.boot)
         return tuple(replace(mark, trouble=why) for mark in newest.value)
 
     def _vitals(self) -> TreeVitals:
@@ -294,7 +295,7 @@ class RunInspector:
     def sight(self) -> RunSnapshot:
         found = self.found
         if found.traces and self.shift.newest.get(0) is None:
-            found = replace(found, troubles=(*found.troubles, "its files did not answer while we looked"))
+            found = replace(found, troubles=(*found.troubles, phrase("hosts.files_did_not_answer")))
         return RunSnapshot(
             self.asked,
             self.clock.boot(),
@@ -335,11 +336,13 @@ class RunInspector:
 def _refuse_system_process(pid: int) -> None:
     if is_kernel_thread(pid):
         name = read_comm(pid)
-        raise UsageError(f"{pid} is a thread of the kernel ({name}), not a training", hint="`ps aux` lists the others")
+        raise UsageError(
+            phrase("hosts.kernel_thread_is_no_training", pid=pid, name=name), hint=phrase("hosts.ps_lists_others")
+        )
     if is_init_process(pid):
         name = read_comm(pid)
-        hint = "give the process of the training itself, or its output folder: `muster look DIR`"
-        raise UsageError(f"1 is the first process of this machine ({name}), not a training", hint=hint)
+        hint = phrase("hosts.give_training_process")
+        raise UsageError(phrase("hosts.first_process_is_no_training", name=name), hint=hint)
 
 
 def _pid_exists(pid: int) -> bool:

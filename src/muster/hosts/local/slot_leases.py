@@ -24,6 +24,7 @@ from muster.files.muster_home import make_slots_home, slots_home
 from muster.files.process_identity import is_flock_taken
 from muster.files.safe_open import NotPlainFile, open_plain_file
 from muster.model.campaign import Slots
+from muster.text.phrases import phrase
 
 
 def why_slots_are_closed(folder: Path) -> ClosedSlots | None:
@@ -33,25 +34,23 @@ def why_slots_are_closed(folder: Path) -> ClosedSlots | None:
         return None
     if at == folder and _holds_readable_lock(folder):
         return None
-    what = "you may not write to it" if at.is_dir() else "it is no folder"
+    what = phrase("hosts.not_writable") if at.is_dir() else phrase("hosts.is_no_folder")
     if at == folder:
         return ClosedSlots(
-            f"slots can't be made in {folder}: {what}", _slot_folder_hint(f"chmod 1777 {shlex.quote(str(folder))}")
+            phrase("hosts.slot_folder_unwritable", folder=folder, reason=what),
+            _slot_folder_hint(f"chmod 1777 {shlex.quote(str(folder))}"),
         )
-    what = f"you may not write to {at}" if at.is_dir() else f"{at} is no folder"
+    what = phrase("hosts.path_not_writable", path=at) if at.is_dir() else phrase("hosts.path_is_no_folder", path=at)
     return ClosedSlots(
-        f"{folder}, where slots are taken, does not exist and can't be made: {what}",
+        phrase("hosts.slot_folder_missing", folder=folder, reason=what),
         _slot_folder_hint(f"mkdir -m 1777 {shlex.quote(str(folder))}"),
     )
 
 
 def _slot_folder_hint(command: str) -> str:
     if not os.environ.get("MUSTER_HOME"):
-        return "set MUSTER_HOME to a folder that you may write to"
-    return (
-        f"ask the owner of this MUSTER_HOME for `{command}`, or set MUSTER_HOME to a folder of your own, "
-        "which does not coordinate with theirs"
-    )
+        return phrase("hosts.set_muster_home")
+    return phrase("hosts.ask_owner_of_muster_home", command=command)
 
 
 def _holds_readable_lock(folder: Path) -> bool:
@@ -87,9 +86,9 @@ class SlotLeases:
             close_descriptors(fds)
             if error.filename and os.path.lexists(error.filename):
                 return None  # `holder` tells
-            told = (
-                "slots can't be made here: "
-                f"{why_slots_are_closed(self.folder) or ClosedLease(str(self.folder), '', 0, '')}"
+            told = phrase(
+                "hosts.slots_closed_here",
+                reason=why_slots_are_closed(self.folder) or ClosedLease(str(self.folder), "", 0, ""),
             )
             raise PermissionError(errno.EACCES, told, str(self.folder)) from None
         except (BlockingIOError, NotPlainFile):  # what is no lease can't be had: `holder` tells
@@ -109,13 +108,13 @@ class SlotLeases:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_file_at(fd, path):
                     if not again and _may_have_other_holder(fd) and is_held_though_deleted(path):
-                        raise BlockingIOError(errno.EAGAIN, "a run holds the file that lay here before", str(path))
+                        raise BlockingIOError(errno.EAGAIN, phrase("hosts.slot_file_replaced"), str(path))
                     return fd
             except BaseException:
                 os.close(fd)
                 raise
             os.close(fd)
-        raise OSError(errno.ENOENT, "it is deleted again and again", str(path))
+        raise OSError(errno.ENOENT, phrase("hosts.slot_deleted_again"), str(path))
 
     def _open(self, path: Path) -> int:
         """Not created where it exists: the kernel refuses that for another user's file in a folder that all may use."""
@@ -215,7 +214,7 @@ def _refuse_hard_link(fd: int, path: Path) -> int:
     if os.fstat(fd).st_nlink <= 1:
         return fd
     os.close(fd)
-    raise NotPlainFile(errno.EMLINK, "it has a second name", str(path))
+    raise NotPlainFile(errno.EMLINK, phrase("hosts.file_has_second_name"), str(path))
 
 
 def _is_file_at(fd: int, path: Path) -> bool:

@@ -18,6 +18,7 @@ from muster.engine.ports.machine import BootEntry, BootKeeper
 from muster.files.atomic_write import PUBLIC_FILE, make_public_folder, write_atomically
 from muster.hosts.local.guard_keeper import guard_command
 from muster.model.errors import MusterError
+from muster.text.phrases import phrase
 
 LOOK_EVERY_MIN = 5
 TOOL_TIMEOUT_S = 30.0
@@ -26,7 +27,7 @@ KEPT_VARIABLES = ("PATH", "MUSTER_HOME")  # of the environment: a machine that s
 
 def build_boot_entry(root: Path) -> BootEntry:
     if any(not each.isprintable() for each in str(root)):
-        raise MusterError("the campaign's path has a character that no unit and no crontab can name", where=repr(root))
+        raise MusterError(phrase("hosts.path_unfit_for_boot"), where=repr(root))
     environment = {
         name: value for name in KEPT_VARIABLES if (value := os.environ.get(name, "")) and value.isprintable()
     }
@@ -41,9 +42,9 @@ def find_boot_keeper() -> BootKeeper:
     if shutil.which("crontab"):
         return CrontabKeeper()
     raise MusterError(
-        "this machine has neither a systemd for users nor a crontab",
+        phrase("hosts.no_systemd_no_crontab"),
         where="PATH",
-        hint="have whatever starts your programs run `muster -C DIR status`: it revives a campaign that should run",
+        hint=phrase("hosts.start_status_at_boot"),
     )
 
 
@@ -69,7 +70,7 @@ class SystemdKeeper:
         _run_tool_or_raise("systemctl", "--user", "daemon-reload")
         _run_tool_or_raise("systemctl", "--user", "enable", "--now", f"{wanted.name}.timer")
         if shutil.which("loginctl") and "Linger=no" in _run_tool(["loginctl", "show-user", "--property=Linger"]).stdout:
-            return "it begins when you log in; `loginctl enable-linger` lets it begin when the machine starts"
+            return phrase("hosts.boot_entry_begins_at_login")
         return ""
 
     def remove(self, wanted: BootEntry) -> bool:
@@ -117,7 +118,7 @@ class CrontabKeeper:
     kind: Literal["systemd", "crontab"] = "crontab"
 
     def shown(self, wanted: BootEntry) -> str:
-        return "in your crontab:\n" + _indent_lines("".join(self._lines(wanted)))
+        return phrase("hosts.boot_entry_in_crontab") + _indent_lines("".join(self._lines(wanted)))
 
     def installed(self, wanted: BootEntry) -> bool:
         return self._own(self._read(), wanted) == self._lines(wanted)
@@ -143,9 +144,9 @@ class CrontabKeeper:
         words = " ".join([*given, shlex.join(wanted.command), ">/dev/null", "2>&1"])
         if "\\%" in words:
             raise MusterError(
-                "a crontab can't name a path with a backslash before a percent sign",
+                phrase("hosts.crontab_path_backslash"),
                 where=str(wanted.root),
-                hint="rename the folder (or that of Muster, MUSTER_HOME or PATH that has it); nothing was changed",
+                hint=phrase("hosts.rename_folder_for_crontab"),
             )
         command = f"{words} # {wanted.name}".replace("%", "\\%")
         return [f"{when} {command}\n" for when in ("@reboot", f"*/{LOOK_EVERY_MIN} * * * *")]
@@ -160,7 +161,7 @@ class CrontabKeeper:
     def _read(self) -> list[str]:
         done = _run_tool(["crontab", "-l"])
         if done.returncode and "no crontab" not in done.stderr:  # else we would write over what we can't see
-            raise MusterError("your crontab can't be read", where="crontab -l", hint=done.stderr.strip())
+            raise MusterError(phrase("hosts.crontab_unreadable"), where="crontab -l", hint=done.stderr.strip())
         return done.stdout.splitlines(keepends=True) if done.returncode == 0 else []
 
     def _write(self, lines: Sequence[str]) -> None:
@@ -187,8 +188,11 @@ def _run_tool(command: list[str], given: str = "") -> subprocess.CompletedProces
 def _run_tool_or_raise(*command: str, given: str = "") -> None:
     done = _run_tool(list(command), given)
     if done.returncode:
-        said = done.stderr.strip() or f"exit code {done.returncode}"
-        raise MusterError(f"`{shlex.join(command)}` failed: {said}", hint="nothing of the campaign was changed")
+        said = done.stderr.strip() or phrase("hosts.tool_exit_code", code=done.returncode)
+        raise MusterError(
+            phrase("hosts.tool_failed", command=shlex.join(command), reason=said),
+            hint=phrase("hosts.campaign_unchanged"),
+        )
 
 
 def _indent_lines(text: str) -> str:

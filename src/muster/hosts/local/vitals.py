@@ -19,17 +19,18 @@ from muster.hosts.local.process_tree import (
 from muster.model.attempt import AttemptKey
 from muster.model.attempt_snapshot import GpuUse, TreeVitals
 from muster.readers.background_reader import PolledProbe
+from muster.text.phrases import phrase
 
 DISK_PERIOD_S = 30.0
 DISK_PATIENCE_S = 0.05  # of the first look at a disk; one that hangs is not waited for again
 GROUP_FRESH_S = 60.0
 MOST_REMEMBERED = 4096
 ABSTENTION_REASONS = {
-    "io_bytes": ("io", "/proc/PID/io may not be read"),
-    "out_bytes": ("output", "stdout.log and stderr.log can't be read"),
-    "opens_gpu": ("handles", "/proc/PID/fd may not be read"),
-    "disk_free": ("disk", "the file system does not answer, or does not tell its free space"),
-    "oom_kills": ("oom_kills", "its memory cgroup shows no count of kills"),
+    "io_bytes": ("io", "hosts.io_unreadable"),
+    "out_bytes": ("output", "hosts.output_unreadable"),
+    "opens_gpu": ("handles", "hosts.handles_unreadable"),
+    "disk_free": ("disk", "hosts.disk_silent"),
+    "oom_kills": ("oom_kills", "hosts.oom_kills_uncounted"),
 }
 OF_THE_TREE = ("io_bytes", "opens_gpu", "oom_kills")  # without a process there is nothing to read them from
 
@@ -116,9 +117,9 @@ class VitalsReader:
     def _gpu(self, device: int, ask: VitalsRequest, look: _SharedReadings, pids: Sequence[int]) -> GpuUse:
         reading = look.gpus.get(device)
         if reading is None:
-            return GpuUse(device, shared=ask.shared, trouble="nobody asks NVML here")
+            return GpuUse(device, shared=ask.shared, trouble=phrase("hosts.nobody_asks_nvml_here"))
         if not reading.lost and (said := self._lost_by_kernel(reading.pci, ask.main_ticks / TICKS_PER_S)):
-            reading = replace(reading, lost=f"the kernel says: {said}")
+            reading = replace(reading, lost=phrase("hosts.kernel_says", said=said))
         return gpu_use_of_run(reading, set(pids), look.snapshot.procs.keys(), ask.shared)
 
     def _lost_by_kernel(self, pci: str, since: float) -> str:
@@ -193,20 +194,20 @@ def _why_process_is_unseen(pid: int, snapshot: ProcessSnapshot) -> str:
     if snapshot.trouble:
         return snapshot.trouble
     if pid in snapshot.procs:
-        return f"pid {pid} is another process now"
+        return phrase("hosts.pid_reused", pid=pid)
     try:
         os.kill(pid, 0)  # no signal: only whether there is such a process
     except ProcessLookupError:
-        return f"process {pid} is gone"
+        return phrase("hosts.process_gone", pid=pid)
     except OSError:
         pass
-    return f"process {pid} is hidden: /proc does not show all processes"
+    return phrase("hosts.process_hidden", pid=pid)
 
 
 def _troubles_of_vitals(found: TreeVitals, unseen: str) -> tuple[tuple[str, str], ...]:
     """One line for each signal that abstains; GPUs say so themselves."""
     troubles = [("process", unseen)] if unseen else []
-    for name, (signal, why) in ABSTENTION_REASONS.items():
+    for name, (signal, code) in ABSTENTION_REASONS.items():
         if getattr(found, name) is None and not (unseen and name in OF_THE_TREE):
-            troubles.append((signal, why))
+            troubles.append((signal, phrase(code)))
     return tuple(troubles)

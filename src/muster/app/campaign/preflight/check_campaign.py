@@ -35,6 +35,7 @@ from muster.engine.ports.clock import Clock, SystemClock
 from muster.engine.ports.services import installed_services
 from muster.files.atomic_write import make_private_folder, write_atomically
 from muster.files.campaign_ownership import find_foreign_owner, refuse_foreign_campaign
+from muster.files.json_codec import plain_value
 from muster.files.state_folder import refuse_bad_state_folder
 from muster.model.calendar import format_iso_time
 from muster.model.campaign import Campaign
@@ -166,10 +167,11 @@ def _save_preflight_record(root: Path, machine: MachineFacts, code: CodeReader) 
         for folder, seen in code.seen.items():
             machine.record["code"][folder]["diff"] = keep_uncommitted_code(path.parent, seen)
         write_atomically(
-            path, (json.dumps(machine.record, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace")
+            path,
+            (json.dumps(plain_value(machine.record), ensure_ascii=False, indent=2) + "\n").encode("utf-8", "replace"),
         )
     except (MusterError, OSError) as error:
         why = error.message if isinstance(error, MusterError) else error.strerror or str(error)
         hint = error.hint if isinstance(error, MusterError) else ""
-        return None, Mistake(phrase("campaign.preflight_record_not_saved", why=why), hint=hint, level="warning")
+        return None, Mistake(phrase("campaign.preflight_record_not_saved", reason=why), hint=hint, level="warning")
     return str(path), None

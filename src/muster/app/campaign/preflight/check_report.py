@@ -57,8 +57,8 @@ def find_machine_mistakes(
     yield from _missing_gpus(campaign, present, any(slots_needed(job, has_gpus=True)[0] for job in jobs))
     if campaign.slots.gpus is None and not present and any(_takes_any_slot(job) for job in campaign.jobs):
         yield _machine_warning(
-            phrase("campaign.gpus_auto_machine_no_gpu_cells_run_cpu"),
-            phrase("campaign.write_slots_if_meant_else_see_whether"),
+            phrase("campaign.gpus_auto_without_gpu"),
+            phrase("campaign.write_slots_no_gpus"),
             "slots.gpus",
         )
     usable = len(campaign.slots.gpus) if campaign.slots.gpus is not None else len(present)
@@ -67,25 +67,25 @@ def find_machine_mistakes(
         if gpus > usable:
             level = "failure" if job in jobs else "warning"
             takes = phrase("campaign.cell_takes", count=phrase("count.gpu", n=gpus))
-            what = phrase("campaign.job_can_used_here_would_never_start", name=job.name, takes=takes, usable=usable)
-            yield Mistake(what, hint=phrase("campaign.change_uses_slots"), path=f"jobs.{job.name}.uses", level=level)
+            what = phrase("campaign.job_would_never_start", name=job.name, takes=takes, usable=usable)
+            yield Mistake(what, hint=phrase("campaign.change_uses_or_slots"), path=f"jobs.{job.name}.uses", level=level)
     yield from _gpu_variable_without_slot(campaign, jobs, usable)
     yield from _empty_gpu_placeholders(campaign, jobs, usable)
     if machine.disk_free is not None and machine.disk_free < LITTLE_DISK:
-        what = phrase("campaign.only_mib_free_campaigns_disk", disk_free=machine.disk_free >> 20)
-        yield _machine_warning(what, phrase("campaign.full_disk_ends_runs_free_some_space"), "")
+        what = phrase("campaign.little_disk_free", mib=machine.disk_free >> 20)
+        yield _machine_warning(what, phrase("campaign.full_disk_ends_runs"), "")
 
 
 def _missing_gpus(campaign: Campaign, present: set[int], required: bool) -> Iterator[Mistake]:
     missing = [str(index) for index in campaign.slots.gpus or () if index not in present]
     if missing:
         found = (
-            phrase("campaign.it_has", present=", ".join(map(str, sorted(present))))
+            phrase("campaign.machine_has_gpus", present=", ".join(map(str, sorted(present))))
             if present
-            else phrase("campaign.none_found")
+            else phrase("campaign.no_gpu_found")
         )
-        what = phrase("campaign.machine_no_gpu", missing=", ".join(missing), found=found)
-        hint = phrase("campaign.name_those_exist_if_they_should_there")
+        what = phrase("campaign.machine_lacks_gpu", gpus=", ".join(missing), found=found)
+        hint = phrase("campaign.name_existing_gpus")
         yield Mistake(what, hint=hint, path="slots.gpus", level="failure" if required else "warning")
 
 
@@ -101,12 +101,12 @@ def _gpu_variable_without_slot(campaign: Campaign, jobs: Sequence[Job], usable: 
             asked.setdefault(wanted, []).append(job.name)
     for wanted, names in asked.items():
         what = phrase(
-            "campaign.job_asks_gpu_no_slot_here_one",
-            value="s" if len(names) > 1 else "",
+            "campaign.variable_asks_gpu_no_slot",
+            n=len(names),
             names=", ".join(names),
             wanted=wanted,
         )
-        hint = phrase("campaign.does_driver_work_nvidia_smi_what_do")
+        hint = phrase("campaign.check_driver_slots_uses")
         yield Mistake(what, hint=hint, path=f"jobs.{names[0]}", level="failure")
 
 
@@ -117,8 +117,8 @@ def _empty_gpu_placeholders(campaign: Campaign, jobs: Sequence[Job], usable: int
     for job in jobs:
         used = [name for name in ("gpu", "device") if uses_placeholder(job, name)]
         if used and not slots_needed(job, has_gpus=False)[0]:
-            what = phrase("campaign.job_empty_here_no_slot_gpu_command", name=job.name, used=used[0])
-            hint = phrase("campaign.see_whether_driver_works_nvidia_smi", used=used[0])
+            what = phrase("campaign.gpu_placeholder_empty", name=job.name, used=used[0])
+            hint = phrase("campaign.check_driver_or_drop_gpu", used=used[0])
             yield _machine_warning(what, hint, f"jobs.{job.name}.command")
 
 

@@ -93,11 +93,11 @@ def _unknown_parts_of_job(
                 said.add(name)
                 near = get_close_matches(name, known, 1)
                 hint = (
-                    phrase("campaign.did_you_mean_5", near=near[0])
+                    phrase("campaign.near_quoted", near=near[0])
                     if near
-                    else phrase("campaign.it_has_2", known=", ".join(known[:12]))
+                    else phrase("campaign.configs_known", known=", ".join(known[:12]))
                 )
-                what = phrase("campaign.job_no_config_cell", name=job.name, beside=beside, name2=name, id=cell.id)
+                what = phrase("campaign.job_config_part_missing", job=job.name, file=beside, name=name, cell=cell.id)
                 yield Mistake(what, hint=hint, path=f"jobs.{job.name}.command")
 
 
@@ -153,14 +153,12 @@ def _period_warnings_of_job(
     for each, clocked, cells in seen.values():
         told = check_period_length(each, expected, clocked=clocked, saved_after=saved_after)
         if told and not (each.kind == "save" and saved_after and _has_saved_before(of_job)):
-            some = (
-                phrase("campaign.cells_such", cells=len(cells), count=count, cells2=cells[0])
-                if len(cells) < count
-                else ""
-            )
-            yield Mistake(
-                f"job {job.name}{some}: {told[0]}", hint=told[1], path=f"jobs.{job.name}.command", level="warning"
-            )
+            what = phrase("campaign.job_period", job=job.name, warning=told[0])
+            if len(cells) < count:
+                what = phrase(
+                    "campaign.job_period_some", job=job.name, some=len(cells), all=count, cell=cells[0], warning=told[0]
+                )
+            yield Mistake(what, hint=told[1], path=f"jobs.{job.name}.command", level="warning")
 
 
 def _expected_run_length(job: Job, records: Sequence[CellRecord]) -> ExpectedRunLength:
@@ -214,12 +212,14 @@ def _split_shell_text(text: str) -> list[str]:
 def _settings_of_command(
     words: Sequence[str], env: Mapping[str, str], cwd: Path, files: _ConfigFiles
 ) -> Iterator[tuple[str, object, str]]:
-    yield from ((name, value, phrase("campaign.command")) for name, value in option_value_pairs(words))
-    yield from ((name, value, phrase("campaign.environment")) for name, value in env.items())
+    yield from ((name, value, phrase("campaign.in_command")) for name, value in option_value_pairs(words))
+    yield from ((name, value, phrase("campaign.in_environment")) for name, value in env.items())
     for word in words:
         text = word.rpartition("=")[2]
         if text.endswith(CONFIG_SUFFIXES):
-            yield from ((name, value, f"in {text}") for name, value in files.settings(cwd / text))
+            yield from (
+                (name, value, phrase("campaign.in_file", file=text)) for name, value in files.settings(cwd / text)
+            )
     yield from _settings_of_parts(words, cwd, files)
 
 
@@ -232,4 +232,7 @@ def _settings_of_parts(words: Sequence[str], cwd: Path, files: _ConfigFiles) -> 
     for name in (*reversed(named_config_parts(words)), DEFAULTS_PART):
         part = whole.get(name)
         if isinstance(part, Mapping):
-            yield from ((key, value, f"in {file}: {name}") for key, value in config_leaves(part))
+            yield from (
+                (key, value, phrase("campaign.in_part_of_file", file=file, part=name))
+                for key, value in config_leaves(part)
+            )

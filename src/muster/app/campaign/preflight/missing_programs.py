@@ -32,7 +32,7 @@ from muster.text.shell_words import split_commands
 
 def find_unsupported_keys(campaign: Campaign) -> Iterator[Mistake]:
     if len(campaign.notice_commands) < len(campaign.notify):
-        yield _unsupported_key_warning("notify", phrase("campaign.notify_knows_only_version_other"))
+        yield _unsupported_key_warning("notify", phrase("campaign.notify_knows_only_run"))
 
 
 def _unsupported_key_warning(path: str, text: str) -> Mistake:
@@ -85,11 +85,11 @@ def warn_of_missing_finish_inputs(campaign: Campaign, root: str, environ: Mappin
         yield from _warn_of_missing_document(Path(root), name, f"report.documents.{at}")
     for at, line in enumerate(campaign.finish.run if campaign.finish else ()):
         yield from _warn_of_missing_finish_program(
-            line, root, environ, f"finish.run.{at}", phrase("campaign.step_would_fail_when_all_cells_done")
+            line, root, environ, f"finish.run.{at}", phrase("campaign.finish_step_would_fail")
         )
     for at, line in campaign.notice_commands.items():
         yield from _warn_of_missing_finish_program(
-            line, root, environ, f"notify.{at}.run", phrase("campaign.nobody_would_told")
+            line, root, environ, f"notify.{at}.run", phrase("campaign.nobody_would_be_told")
         )
 
 
@@ -97,16 +97,12 @@ def _warn_of_missing_document(root: Path, name: str, path: str) -> Iterator[Mist
     file = root / name
     if file.is_dir():
         yield _finish_input_warning(
-            phrase("campaign.report_folder_no_text", name=name), phrase("campaign.name_texts_one_one"), path
+            phrase("campaign.report_is_folder", name=name), phrase("campaign.name_texts_one_by_one"), path
         )
     elif not os.path.lexists(file):  # one that can't be read is told by `docs`
         near = suggest_similar_file(root, name)
-        hint = (
-            phrase("campaign.did_you_mean_5", near=near)
-            if near
-            else phrase("campaign.looked_write_drop_from_list", root=root)
-        )
-        yield _finish_input_warning(phrase("campaign.report_document_does_not_exist", name=name), hint, path)
+        hint = phrase("campaign.near_quoted", near=near) if near else phrase("campaign.looked_for_in_root", root=root)
+        yield _finish_input_warning(phrase("campaign.report_document_missing", name=name), hint, path)
 
 
 def _warn_of_missing_finish_program(
@@ -119,12 +115,12 @@ def _warn_of_missing_finish_program(
     if words and not program_exists(words[0], root, environ.get("PATH", os.defpath)):
         section = path.partition(".")[0]
         if is_not_executable(words[0], root):
-            what = phrase("campaign.not_executable_2", section=section, words=words[0], what=what)
+            what = phrase("campaign.section_not_executable", section=section, words=words[0], what=what)
             yield _finish_input_warning(what, f"chmod +x {shlex.quote(words[0])}", path)
             return
-        hint = phrase("campaign.installed_looked_path", root=root)
+        hint = phrase("campaign.installed_and_in_path", root=root)
         yield _finish_input_warning(
-            phrase("campaign.command_not_found_2", section=section, words=words[0], what=what), hint, path
+            phrase("campaign.section_command_not_found", section=section, words=words[0], what=what), hint, path
         )
 
 
@@ -216,9 +212,9 @@ def _find_missing_program(target: LaunchedTarget, cwd: str, path: str) -> Missin
     if program_exists(target.name, cwd, path):
         return None
     if target.name in _SHELL_BUILTINS:
-        instead = phrase("campaign.shell_true_cwd_folder_job") if target.name == "cd" else "`shell: true`"
-        return phrase("campaign.part_shell_no_program_no_shell_runs", name=target.name), instead, target.sure
-    hint = phrase("campaign.installed_right_environment_active", cwd=cwd)
+        instead = phrase("campaign.shell_or_cwd") if target.name == "cd" else "`shell: true`"
+        return phrase("campaign.part_of_shell", name=target.name), instead, target.sure
+    hint = phrase("campaign.installed_and_active", cwd=cwd)
     return (
         phrase("campaign.command_not_found", name=target.name),
         _suggest_target(target, Path(cwd)) or hint,
@@ -238,12 +234,12 @@ def _find_missing_script(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
     if is_there and not is_folder:
         return None  # a pipe, a device
     what = (
-        phrase("campaign.folder_without_main_py", name=target.name)
+        phrase("campaign.folder_without_main", name=target.name)
         if is_folder
-        else phrase("campaign.there_no_file", name=target.name)
+        else phrase("campaign.no_such_file", name=target.name)
     )
     looked = (
-        phrase("campaign.fix_name") if target.name.startswith("/") else phrase("campaign.looked_fix_name_cwd", cwd=cwd)
+        phrase("campaign.fix_name") if target.name.startswith("/") else phrase("campaign.looked_for_in_cwd", cwd=cwd)
     )
     return what, _suggest_target(target, cwd) or looked, target.sure
 
@@ -251,9 +247,9 @@ def _find_missing_script(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
 def _suggest_target(target: LaunchedTarget, cwd: Path) -> str:
     part = find_shell_expansion(target.name)
     if part:
-        return phrase("campaign.no_shell_replaces_here_write_path", part=part)
+        return phrase("campaign.no_shell_replaces", part=part)
     near = suggest_similar_file(cwd, target.name) if "/" in target.name or target.kind == "script" else None
-    return phrase("campaign.did_you_mean_5", near=near) if near else ""
+    return phrase("campaign.near_quoted", near=near) if near else ""
 
 
 def _find_missing_module(target: LaunchedTarget, cwd: Path) -> MissingTarget | None:
@@ -276,11 +272,11 @@ def _find_missing_module(target: LaunchedTarget, cwd: Path) -> MissingTarget | N
     near = suggest_similar_file(cwd, f"{place}.py")
     module = near.removesuffix(".py").replace("/", ".") if near else ""
     hint = (
-        phrase("campaign.did_you_mean_4", module=module)
+        phrase("campaign.near_quoted", near=module)
         if module
-        else phrase("campaign.looked_py", place=place, cwd=cwd)
+        else phrase("campaign.looked_for_as_module", place=place, cwd=cwd)
     )
-    return phrase("campaign.there_no_module", name=target.name), hint, own and target.sure
+    return phrase("campaign.no_such_module", name=target.name), hint, own and target.sure
 
 
 def find_preflight_mistakes(campaign: Campaign, root: str, environ: Mapping[str, str]) -> list[Mistake]:
@@ -299,8 +295,8 @@ def _warn_of_missing_wandb_key(campaign: Campaign, environ: Mapping[str, str]) -
         return
     told = {**environ, **campaign.env}
     if not told.get("WANDB_API_KEY") and not _is_logged_in_to_wandb(told):
-        hint = phrase("campaign.wandb_login_once_set_wandb_api_key")
-        yield Mistake(phrase("campaign.w_b_online_no_key_found"), hint=hint, path="wandb.mode", level="warning")
+        hint = phrase("campaign.wandb_login_or_key")
+        yield Mistake(phrase("campaign.wandb_key_missing"), hint=hint, path="wandb.mode", level="warning")
 
 
 def _is_logged_in_to_wandb(environ: Mapping[str, str]) -> bool:
@@ -316,8 +312,8 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
     cwd = job.cwd or root
     if not Path(cwd).is_dir():
         yield Mistake(
-            phrase("campaign.job_folder_does_not_exist", name=job.name, cwd=cwd),
-            hint=phrase("campaign.fix_cwd_create"),
+            phrase("campaign.job_folder_missing", job=job.name, folder=cwd),
+            hint=phrase("campaign.fix_or_create_cwd"),
             path=f"jobs.{job.name}.cwd",
         )
         return
@@ -327,7 +323,7 @@ def _check_job_commands(campaign: Campaign, job: Job, root: str, environ: Mappin
             told = _find_missing_of_cell(job, cell, key, cwd, _search_path_of_cell(campaign, job, cell, environ))
             if told and told[0] not in said:
                 said.add(told[0])
-                what = phrase("campaign.job_cell", name=job.name, told=told[0], id=cell.id)
+                what = phrase("campaign.job_of_cell", job=job.name, told=told[0], cell=cell.id)
                 level = "error" if told[2] else "warning"
                 yield Mistake(what, hint=told[1], path=f"jobs.{job.name}.{key}", level=level)
 

@@ -19,7 +19,7 @@ from muster.engine.ports.machine import PythonAnswer
 from muster.model.campaign import Campaign, Job
 from muster.model.cell import Cell, list_cells_of_job
 from muster.model.errors import Mistake
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 ATTEMPT_VARIABLES = ("MUSTER_CELL", "MUSTER_ATTEMPT", "MUSTER_OUT")
 
@@ -154,20 +154,23 @@ def _guess_framework(words: Sequence[str], env: Mapping[str, str]) -> str | None
 
 def find_environment_mistakes(asked: PythonEnvironment, answer: PythonAnswer) -> Iterator[Mistake]:
     """What a person should know before the first run."""
-    jobs = f"job{'s' if len(asked.jobs) > 1 else ''} {', '.join(asked.jobs)}"
+    jobs = phrase("campaign.jobs_named", n=len(asked.jobs), jobs=", ".join(asked.jobs))
     path = f"jobs.{asked.jobs[0]}.command"
     if answer.python is None:
         yield _python_not_started(asked, answer, jobs, path)
         return
     for name in answer.lacking:
-        hint = phrase("campaign.install_environment_fix_name_behind_m")
+        hint = phrase("campaign.install_or_fix_module")
         level = "failure" if asked.certain else "warning"
         yield Mistake(
-            phrase("campaign.no_module", jobs=jobs, name=asked.name, name2=name), hint=hint, path=path, level=level
+            phrase("campaign.job_lacks_module", jobs=jobs, python=asked.name, module=name),
+            hint=hint,
+            path=path,
+            level=level,
         )
     if answer.timed_out:
-        what = phrase("campaign.did_not_say_within_time_which_devices", jobs=jobs, name=asked.name)
-        yield Mistake(what, hint=phrase("campaign.try_hand_python_c_import_jax_print_jax"), path=path, level="warning")
+        what = phrase("campaign.devices_not_told_in_time", jobs=jobs, python=asked.name)
+        yield Mistake(what, hint=phrase("campaign.try_by_hand"), path=path, level="warning")
     elif asked.gpus:
         yield from _framework_sees_too_few_gpus(asked, answer.frameworks, jobs, path)
 
@@ -177,15 +180,18 @@ def _python_not_started(asked: PythonEnvironment, answer: PythonAnswer, jobs: st
     how = (
         phrase("campaign.did_not_answer_time")
         if answer.timed_out
-        else f"exit {answer.exit}"
+        else phrase("campaign.exit_code", code=answer.exit)
         if answer.exit is not None
         else ""
     )
-    why = answer.trouble or ": ".join(part for part in (how, last[0][:300]) if part)
-    hint = phrase("campaign.environment_there_whole_output_saved")
+    why = answer.trouble or join_phrases(": ", [part for part in (how, last[0][:300]) if part])
+    hint = phrase("campaign.check_environment_whole")
     level = "failure" if asked.certain and not answer.timed_out else "warning"
     return Mistake(
-        phrase("campaign.cant_started", jobs=jobs, name=asked.name, why=why), hint=hint, path=path, level=level
+        phrase("campaign.python_cannot_start", jobs=jobs, python=asked.name, reason=why),
+        hint=hint,
+        path=path,
+        level=level,
     )
 
 
@@ -199,22 +205,25 @@ def _framework_sees_too_few_gpus(
     known = bool(used) or len(blind) == len(frameworks)
     for each in [one for one in used if one in blind] if used else blind:
         level = "failure" if asked.required and known else "warning"
-        seen = f"fails: {each['trouble']}" if each.get("trouble") else f"sees {each['gpus'] or 'none'}"
-        there = f" ({', '.join(each['devices'][:4])})" if each["devices"] else ""
-        version = f" {each['version']}" if each.get("version") else ""
-        needs = "need" if len(asked.jobs) > 1 else "needs"
-        needs += " a GPU" if wanted <= 1 else f" {wanted} GPUs"
+        seen = phrase("campaign.framework_sees_none")
+        if each.get("trouble"):
+            seen = phrase("campaign.framework_fails", trouble=each["trouble"])
+        elif each["gpus"]:
+            seen = phrase("campaign.framework_sees", gpus=each["gpus"])
+        if each["devices"]:
+            seen = join_phrases(" ", (seen, f"({', '.join(each['devices'][:4])})"))
+        needs = phrase("campaign.needs_gpu", n=len(asked.jobs))
+        if wanted > 1:
+            needs = phrase("campaign.needs_gpus", n=len(asked.jobs), gpus=wanted)
         what = phrase(
-            "campaign.and_in",
+            "campaign.framework_sees_too_few",
             jobs=jobs,
             needs=needs,
-            name=each["name"],
-            version=version,
-            name2=asked.name,
+            framework=f"{each['name']} {each.get('version') or ''}".rstrip(),
+            python=asked.name,
             seen=seen,
-            there=there,
         )
-        hint = phrase("campaign.install_build_cuda_environment_does", name=each["name"])
+        hint = phrase("campaign.install_cuda_build", name=each["name"])
         yield Mistake(what, hint=hint, path=path, level=level)
 
 
@@ -225,7 +234,7 @@ def _shown_gpu_indexes(asked: PythonEnvironment) -> Collection[str]:
 def environment_as_json(asked: PythonEnvironment, answer: Any) -> dict[str, Any]:
     """As it is saved. Values of variables stay in campaign.yaml."""
     if answer is None:
-        note = phrase("campaign.command_names_no_python_what_sees_cant")
+        note = phrase("campaign.command_names_no_python")
         return {"jobs": list(asked.jobs), "command": None, "note": note}
     return {
         "jobs": list(asked.jobs),

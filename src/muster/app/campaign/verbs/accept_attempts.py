@@ -20,7 +20,7 @@ from muster.model.campaign import Job
 from muster.model.campaign_state import CampaignState
 from muster.model.decision import Decision
 from muster.readers.attempt_facts import read_order
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def accept_attempts(
     refuse_many_without_reason("accept", patterns, because, observe_campaign(desk))
     state = AttemptEndWaiter(desk).record_ended()
     names = choose_cells("accept", patterns, observe_and_revive(desk, tell))
-    reason = require_shared_reason("accepted", names, because, phrase("campaign.proof_holds"))
+    reason = require_shared_reason(phrase("campaign.accepted"), names, because, phrase("campaign.proof_holds"))
     observer = desk.observer()
     observer.configure(state)
     decisions: list[Decision] = []
@@ -75,7 +75,7 @@ def _find_acceptable(
     """An attempt and its proof, or why there is none. Nothing is believed from the record: the files are read now."""
     attempts = [each for each in reversed(record.attempts) if wanted in (None, each.n)]
     if wanted is not None and not attempts:
-        return phrase("campaign.no_attempt", wanted=wanted, attempts=len(record.attempts))
+        return phrase("campaign.no_such_attempt", n=wanted, count=len(record.attempts))
     job = state.job(record.cell.job)
     refusals: dict[str, list[str]] = {}  # why -> the attempts that it is true of
     for each in attempts:
@@ -85,13 +85,19 @@ def _find_acceptable(
         refused = why_not_acceptable(record, job, exit_, proof)
         if not refused and proof is not None:
             return each.n, proof
-        refusals.setdefault(refused or phrase("campaign.attempt_json_cant_read"), []).append(str(each.n))
+        refusals.setdefault(refused or phrase("campaign.order_unreadable"), []).append(str(each.n))
     if len(refusals) > 1:
-        return "; ".join(f"attempt {', '.join(numbers)}: {why}" for why, numbers in refusals.items())
+        return join_phrases(
+            "; ",
+            [
+                phrase("campaign.attempts_refused", numbers=", ".join(numbers), reason=why)
+                for why, numbers in refusals.items()
+            ],
+        )
     return (
         next(iter(refusals), None)
         or why_not_acceptable(record, job, None, None)
-        or phrase("campaign.no_attempt_accept")
+        or phrase("campaign.no_attempt_to_accept")
     )
 
 
@@ -101,25 +107,27 @@ def why_not_acceptable(
     """Why a person's word can't make the last attempt DONE; None: it can. The proof was read just now."""
     last = record.last
     if record.done:
-        return phrase("campaign.done_already")
+        return phrase("campaign.cell_is_done_already")
     if last is None:
-        return phrase("campaign.no_attempt_accept")
+        return phrase("campaign.no_attempt_to_accept")
     if last.open:
         return _why_not_ended(record, exit_)
     if not job.asks_proof:
-        return phrase("campaign.no_proof_declared_so_there_nothing")
+        return phrase("campaign.no_proof_declared")
     if proof is None:
-        return phrase("campaign.proof_does_not_hold_attempt_json_cant")
+        return phrase("campaign.proof_order_unreadable")
     if proof.holds:
         return None
     bad = [item.reading for item in proof.evidence if item.says not in ("holds", "abstains")]
-    word = phrase("campaign.cant_read") if proof.holds is None else phrase("campaign.does_not_hold")
-    return phrase("campaign.proof", word=word, bad="; ".join(bad) or "nothing was found")
+    word = phrase("campaign.proof_unreadable") if proof.holds is None else phrase("campaign.proof_does_not_hold")
+    return phrase(
+        "campaign.proof_says", verdict=word, readings=join_phrases("; ", bad or [phrase("campaign.nothing_was_found")])
+    )
 
 
 def _why_not_ended(record: CellRecord, exit_: ExitRecord | None) -> str:
     if exit_ is None:
-        return phrase("campaign.running_cant_accepted_wait_end_stop")
+        return phrase("campaign.running_cannot_accept")
     if exit_.code == 0:
-        return phrase("campaign.command_ended_exit_0_but_processes", id=shlex.quote(record.cell.id))
-    return phrase("campaign.processes_live_stop_ends_them_then_can")
+        return phrase("campaign.left_processes_live", cell=shlex.quote(record.cell.id))
+    return phrase("campaign.processes_live_on")

@@ -7,6 +7,7 @@ happens.
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Sequence
 
 from muster.app.campaign.campaign_status import CellStatus, Status
@@ -19,7 +20,13 @@ from muster.text.sentences import join_few_names
 
 MOST_MATCHING_CELLS = 5
 MOST_NAMED_CELLS = 5
-VERB_PARTICIPLES = {"stop": "stopped", "retry": "retried", "redo": "redone", "giveup": "given up", "accept": "accepted"}
+VERB_PARTICIPLES = {
+    "stop": "campaign.stopped",
+    "retry": "campaign.retried",
+    "redo": "campaign.redone",
+    "giveup": "campaign.given_up",
+    "accept": "campaign.accepted",
+}
 
 
 def is_cell_glob(pattern: str, names: Sequence[str]) -> bool:
@@ -52,8 +59,8 @@ def resolve_one_cell(pattern: str, names: Sequence[str], former: Sequence[str] =
     found = resolve_cells([pattern], names, former)
     if len(found) > 1:
         raise UsageError(
-            phrase("campaign.fits_cells_one_needed", pattern=pattern, found=len(found)),
-            hint=phrase("campaign.name_one", few_names=join_few_names(found, MOST_MATCHING_CELLS)),
+            phrase("campaign.pattern_fits_many", pattern=pattern, count=len(found)),
+            hint=phrase("campaign.name_one", cells=join_few_names(found, MOST_MATCHING_CELLS)),
         )
     return found[0]
 
@@ -63,26 +70,26 @@ def unknown_cell_error(pattern: str, names: Sequence[str]) -> UsageError:
     near = difflib.get_close_matches(pattern, names, 3, 0.65)
     if inside:
         hint = phrase(
-            "campaign.fits_such",
-            rstrip=pattern.rstrip("/"),
-            count=phrase("count.cell", n=len(inside)),
+            "campaign.pattern_fits_inside",
+            pattern=pattern.rstrip("/"),
+            cells=phrase("count.cell", n=len(inside)),
             inside=inside[0],
         )
     elif near:
-        hint = phrase("campaign.did_you_mean", near=" or ".join(near))
+        hint = phrase("campaign.did_you_mean", near=functools.reduce(_either, near))
     else:
         hint = (
-            phrase("campaign.cells", few_names=join_few_names(names, MOST_MATCHING_CELLS))
+            phrase("campaign.cells_are", cells=join_few_names(names, MOST_MATCHING_CELLS))
             if names
-            else phrase("campaign.campaign_no_cells")
+            else phrase("campaign.no_cells")
         )
-    return UsageError(phrase("campaign.there_no_cell", pattern=pattern), hint=hint, code="unknown_cell")
+    return UsageError(phrase("campaign.no_such_cell", pattern=pattern), hint=hint, code="unknown_cell")
 
 
 def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]:
     """Every cell that was named, and of those that a glob fits the ones the verb is about."""
     if not patterns:
-        raise UsageError(phrase("campaign.name_cells"), hint=f"muster {verb} 'train/*/2', or '*' for all of them")
+        raise UsageError(phrase("campaign.name_cells"), hint=phrase("campaign.all_of_them", verb=verb))
     about = {cell.record.cell.id for cell in found.cells if does_verb_concern(verb, cell)}
     names = declared_names(found.state)
     former: list[str] = []
@@ -96,15 +103,19 @@ def choose_cells(verb: str, patterns: Sequence[str], found: Status) -> list[str]
     left = [name for name in chosen if name in named or name in about]
     if not left and verb != "stop":
         count = (
-            phrase("campaign.none_cells_fit", chosen=len(chosen))
+            phrase("campaign.none_of_cells", chosen=len(chosen))
             if len(chosen) > 1
-            else phrase("campaign.none", chosen=chosen[0])
+            else phrase("campaign.cell_is_none_that", chosen=chosen[0])
         )
         raise MusterError(
-            phrase("campaign.nothing_do_can_now", count=count, verb_participles=VERB_PARTICIPLES[verb]),
-            hint=phrase("campaign.status_shows_where_each_stands"),
+            phrase("campaign.nothing_to_do_for", cells=count, done=phrase(VERB_PARTICIPLES[verb])),
+            hint=phrase("campaign.status_shows_cells"),
         )
     return left
+
+
+def _either(one: str, other: str) -> str:
+    return phrase("list.one_or_other", one=one, other=other)
 
 
 def does_verb_concern(verb: str, cell: CellStatus) -> bool:
@@ -124,9 +135,7 @@ def require_reason(reason: str, option: str = "--because") -> str:
     """A reason that says something."""
     text = " ".join(reason.split())
     if not text or (option == "--because" and not any(each.isalnum() for each in text)):  # `...` too, of our hints
-        raise UsageError(
-            phrase("campaign.empty_2", option=option), hint=phrase("campaign.say_why_words_still_mean_something")
-        )
+        raise UsageError(phrase("campaign.option_is_empty", option=option), hint=phrase("campaign.say_why"))
     return text
 
 
@@ -134,18 +143,21 @@ class NoReason(UsageError):
     """Many cells were meant, and nothing was said about why."""
 
 
-def require_shared_reason(verb: str, names: Sequence[str], because: str | None, usual: str) -> str:
-    """What was given, or for one cell the usual words. NoReason: there are more, and nothing was said."""
+def require_shared_reason(done: str, names: Sequence[str], because: str | None, usual: str) -> str:
+    """What was given, or for one cell the usual words. NoReason: there are more, and nothing was said.
+
+    `done`: what would happen to them.
+    """
     if because is not None:
         return require_reason(because)
     if len(names) > 1:
         told = phrase(
-            "campaign.would",
+            "campaign.would_change_cells",
             count=phrase("count.cell", n=len(names)),
-            few_names=join_few_names(names, MOST_NAMED_CELLS),
-            verb=verb,
+            cells=join_few_names(names, MOST_NAMED_CELLS),
+            done=done,
         )
-        raise NoReason(phrase("campaign.needs_reason_nothing_changed", told=told))
+        raise NoReason(phrase("campaign.needs_a_reason", told=told))
     return usual
 
 
@@ -155,7 +167,8 @@ def refuse_many_without_reason(verb: str, patterns: Sequence[str], because: str 
         names = choose_cells(verb, patterns, found) if because is None else []
     except MusterError:  # told when the ends are recorded, where it is still so
         return
-    require_shared_reason(VERB_PARTICIPLES[verb], running_names(names, found) if verb == "stop" else names, because, "")
+    done = phrase(VERB_PARTICIPLES[verb])
+    require_shared_reason(done, running_names(names, found) if verb == "stop" else names, because, "")
 
 
 def running_names(names: Sequence[str], found: Status) -> list[str]:

@@ -21,11 +21,11 @@ class HoldResult:
 def hold_campaign(desk: CampaignHandle, reason: str) -> HoldResult:
     before = desk.load().intent
     if refused := desk.decide([desk.person("hold", reason)])[0]:
-        raise MusterError(phrase("campaign.not_held", refused=refused))
+        raise MusterError(phrase("campaign.not_held", reason=refused))
     return HoldResult(before, len(desk.load().open_attempts))
 
 
 def release_campaign(desk: CampaignHandle, reason: str, tell: Tell) -> Status:
     if refused := desk.decide([desk.person("release", reason)])[0]:
-        raise MusterError(phrase("campaign.not_released", refused=refused))
+        raise MusterError(phrase("campaign.not_released", reason=refused))
     return start_if_running(desk, tell)

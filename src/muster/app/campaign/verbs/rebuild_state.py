@@ -25,27 +25,30 @@ def rebuild_campaign_state(root: Path) -> FsckReport:
     if not (state / "campaigns").is_dir() and not storage.has_decisions(state):
         if (state / "attempts").is_dir():
             raise MusterError(
-                phrase("campaign.only_attempt_folders_left_campaign"),
+                phrase("campaign.only_attempts_left"),
                 where=str(state / "attempts"),
-                hint=phrase("campaign.move_folder_away_up_anew_let_adopt"),
+                hint=phrase("campaign.move_folder_and_adopt"),
             )
-        raise UsageError(phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_up"))
+        raise UsageError(
+            phrase("campaign.campaign_not_started"), where=str(root), hint=phrase("campaign.start_with_up")
+        )
     refuse_bad_state_folder(root)
     refuse_copied_state(state)
     clock = SystemClock()
     lock = storage.lock(state, clock)
     if not lock.take():
         holder = lock.holder()
-        pid = f" (pid {holder.pid})" if holder else ""
         raise MusterError(
-            phrase("campaign.controller_work_nothing_changed", pid=pid),
+            phrase("campaign.controller_pid_at_work", pid=holder.pid)
+            if holder
+            else phrase("campaign.controller_at_work"),
             where=str(root),
-            hint=phrase("campaign.down_first_ends_controller_leaves_runs"),
+            hint=phrase("campaign.down_then_fsck"),
             code="controller_lives",
         )
     try:
         asked = RebuildRequest(
-            phrase("campaign.fsck", current_user_name=current_user_name()),
+            f"fsck by {current_user_name()}",
             format_iso_time(clock.wall()),
             clock.boot(),
             lambda: lock.beat(0),

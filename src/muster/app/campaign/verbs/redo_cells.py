@@ -133,7 +133,7 @@ def _followers_of_cells(state: CampaignState) -> Callable[[str], tuple[str, ...]
 
 def _describe_running_followers(followers: Sequence[str], state: CampaignState) -> str:
     running = [name for name in followers if state.cells[name].open]
-    return phrase("campaign.runs_stop_first_wait_end", running=", ".join(running[:3])) if running else ""
+    return phrase("campaign.follower_runs", cells=", ".join(running[:3])) if running else ""
 
 
 def _overwrites_output(record: CellRecord, state: CampaignState) -> bool:

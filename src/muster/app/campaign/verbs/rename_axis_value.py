@@ -61,9 +61,7 @@ def rename_axis_value(desk: CampaignHandle, axis: str, old: str, new: str, reaso
     taken = load_campaign_snapshot(desk.state, state.campaign_hash)
     known = names.values(state.campaign)
     if old in known and new in known:
-        raise UsageError(
-            phrase("campaign.axis_value_already_nothing_changed", axis=axis, new=new), where=str(desk.file)
-        )
+        raise UsageError(phrase("campaign.axis_has_value_already", axis=axis, new=new), where=str(desk.file))
     edited = _edited_campaign_text(desk, state, names)
     moved = _renamed_cells(state, names)
     if old not in known and new in known and moved and not _has_cells_of_old_name(state, names):
@@ -90,10 +88,12 @@ def _refuse_unknown_axis(state: CampaignState, axis: str) -> None:
     axes = [each.name for each in state.campaign.axes]
     if axis not in axes:
         near = difflib.get_close_matches(axis, axes, 1)
-        hint = phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.axes", axes=", ".join(axes))
-        raise UsageError(phrase("campaign.there_no_axis", axis=axis), hint=hint)
+        hint = (
+            phrase("campaign.did_you_mean", near=near[0]) if near else phrase("campaign.axes_are", axes=", ".join(axes))
+        )
+        raise UsageError(phrase("campaign.no_such_axis", axis=axis), hint=hint)
     if axis == VARIANT_AXIS and state.campaign.loop:
-        raise UsageError(phrase("campaign.variants_loop_named_what_their_config"))
+        raise UsageError(phrase("campaign.loop_variants_keep_names"))
 
 
 def _campaigns_before_and_after(
@@ -108,7 +108,7 @@ def _campaigns_before_and_after(
     hint = (
         phrase("campaign.did_you_mean", near=near[0])
         if near
-        else phrase("campaign.values", known=", ".join(known[:10]))
+        else phrase("campaign.values_are", known=", ".join(known[:10]))
     )
     raise UsageError(phrase("campaign.axis_no_value", axis=names.axis, old=names.old), hint=hint)
 
@@ -140,18 +140,18 @@ def _edited_campaign_text(desk: CampaignHandle, state: CampaignState, names: _Va
     try:
         text = desk.file.read_bytes().decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(phrase("campaign.campaign_yaml_cant_read", error=error), where=str(desk.file)) from None
+        raise UsageError(phrase("campaign.file_unreadable", reason=error), where=str(desk.file)) from None
     campaign = read_campaign_file(desk.file, text).campaign
     values = names.values(campaign) if any(axis.name == names.axis for axis in campaign.axes) else []
     if names.old in values and names.new in values:
-        what = phrase("campaign.campaign_yaml_both_axis_nothing", old=names.old, new=names.new, axis=names.axis)
-        raise UsageError(what, where=str(desk.file), hint=phrase("campaign.keep_one_them"))
+        what = phrase("campaign.file_has_both_values", old=names.old, new=names.new, axis=names.axis)
+        raise UsageError(what, where=str(desk.file), hint=phrase("campaign.keep_one"))
     if names.new in values:
         return None
     if names.old not in values:
         if names.old in names.values(state.campaign):
-            what = phrase("campaign.campaign_yaml_neither_nor_axis", old=names.old, new=names.new, axis=names.axis)
-            raise UsageError(what, where=str(desk.file), hint=phrase("campaign.put_one_them_back_run_up_first"))
+            what = phrase("campaign.file_has_neither_value", old=names.old, new=names.new, axis=names.axis)
+            raise UsageError(what, where=str(desk.file), hint=phrase("campaign.put_one_back_or_up"))
         return None
     edited = names.over(text)
     read_campaign_file(desk.file, edited)
@@ -163,7 +163,7 @@ def _refuse_missing_configs(before: Campaign, after: Campaign, desk: CampaignHan
     if missing:
         old, new = next(iter(missing.items()))
         raise UsageError(
-            phrase("campaign.command_would_name_which_not_there", new=new),
+            phrase("campaign.renamed_config_missing", new=new),
             where=str(desk.file),
             hint=phrase("campaign.rename_file_first_mv", old=old, new=new),
         )
@@ -193,7 +193,7 @@ def _record_rename(
     (refused,) = desk.decide([desk.person("rename", reason, data=data)])
     if refused:
         raise MusterError(
-            phrase("campaign.not_renamed", old=names.old, refused=refused),
+            phrase("campaign.not_renamed", old=names.old, reason=refused),
             where=str(desk.root),
             hint=phrase("campaign.nothing_changed"),
         )
@@ -219,9 +219,9 @@ def _write_campaign_file(file: Path, text: str) -> None:
         write_atomically(target, text, mode=target.stat().st_mode & 0o7777, exact=True, sync=True)
     except OSError as error:
         raise MusterError(
-            phrase("campaign.record_new_name_campaign_yaml_could", strerror=error.strerror or error),
+            phrase("campaign.renamed_file_unwritable", reason=error.strerror or error),
             where=str(target),
-            hint=phrase("campaign.say_same_again_once_can_written"),
+            hint=phrase("campaign.say_same_again"),
         ) from None
 
 

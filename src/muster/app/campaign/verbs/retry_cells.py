@@ -13,7 +13,7 @@ from muster.app.campaign.verbs.await_attempts import AttemptEndWaiter
 from muster.app.campaign.verbs.choose_cells import choose_cells
 from muster.app.campaign.verbs.decide_for_cells import decide_for_cells
 from muster.model.campaign_state import Intent
-from muster.text.phrases import phrase
+from muster.text.phrases import join_phrases, phrase
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def retry_cells(desk: CampaignHandle, patterns: Sequence[str], reason: str, tell
     names = choose_cells("retry", patterns, before)
     refuse_changed_definitions(desk, before.state, names, RETRY_HINT)
     lost = {cell.record.cell.id: cell for cell in before.cells if cell.record.open and cell.verdict.kind == "lost"}
-    refused = {name: f"{lost[name].verdict.reason}; {lost[name].next}" for name in names if name in lost}
+    refused = {name: join_phrases("; ", (lost[name].verdict.reason, lost[name].next)) for name in names if name in lost}
     answers = decide_for_cells(desk, [desk.person("retry", reason, cell=name) for name in names if name not in lost])
     restarted: tuple[RestartedCell, ...] = ()
     if answers.accepted:
@@ -69,7 +69,7 @@ def restarted_cells(names: Sequence[str], before: Status, after: Status, intent:
 def describe_next_start(intent: Intent) -> str:
     """When a cell starts that may start."""
     if intent.kind == "held":
-        return phrase("campaign.starts_only_after_release_campaign", reason=intent.reason)
+        return phrase("campaign.starts_after_release", reason=intent.reason)
     if intent.kind == "down":
-        return phrase("campaign.campaign_down_starts_after_up")
+        return phrase("campaign.starts_after_up")
     return phrase("campaign.starts_when_slot_free")

@@ -49,9 +49,7 @@ def start_campaign(
     refuse_copied_state(root / ".muster")  # who is in the wrong folder need not fix its file first
     found = read_runnable_campaign(file)
     if loop and not found.campaign.loop:
-        raise UsageError(
-            phrase("campaign.campaign_no_loop"), where=str(file), hint=phrase("campaign.declare_loop_use_up")
-        )
+        raise UsageError(phrase("campaign.no_loop"), where=str(file), hint=phrase("campaign.declare_loop_or_up"))
     chosen = parse_only_filter(found.campaign, only)
     listener.warnings(file, (*found.warnings, *check_machine_fit(root, found, chosen)))
     before = load_known_state(root)

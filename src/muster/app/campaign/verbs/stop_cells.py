@@ -42,22 +42,22 @@ class StoppedAttempt:
 
 def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | None, tell: Tell) -> StopRequest:
     refuse_many_without_reason("stop", patterns, because, add_unknown_runs(desk.root, observe_campaign(desk)))
-    refuse_unless_started_here(desk.state, "stopped")
-    refuse_to_revive(desk.state, "stopped")
+    refuse_unless_started_here(desk.state, phrase("campaign.stopped"))
+    refuse_to_revive(desk.state, phrase("campaign.stopped"))
     waiter = AttemptEndWaiter(desk)
     waiter.record_ended()
     found = add_unknown_runs(desk.root, observe_and_revive(desk, tell))
     wanted = choose_cells("stop", patterns, found)
     if not wanted:
         return StopRequest((), {}, waiter)
-    reason = require_shared_reason("stopped", running_names(wanted, found), because, phrase("campaign.asked_person"))
+    reason = require_shared_reason(
+        phrase("campaign.stopped"), running_names(wanted, found), because, phrase("campaign.asked_by_person")
+    )
     unknown = describe_unknown_runs(found.cells)
     waiting = {cell.record.cell.id: cell.verdict.state for cell in found.cells if not cell.record.attempts}
     refused = {
         name: unknown.get(name)
-        or phrase(
-            "campaign.not_running", waiting=waiting[name], how_to_keep_from_starting=_how_to_keep_from_starting(name)
-        )
+        or phrase("campaign.not_running", state=waiting[name], hint=_how_to_keep_from_starting(name))
         for name in wanted
         if name in waiting
     }
@@ -73,7 +73,7 @@ def request_stop(desk: CampaignHandle, patterns: Sequence[str], because: str | N
 
 
 def _how_to_keep_from_starting(name: str) -> str:
-    return phrase("campaign.giveup_hold_keeps_from_starting", name=shlex.quote(name))
+    return phrase("campaign.giveup_or_hold", name=shlex.quote(name))
 
 
 def await_stop(waiter: AttemptEndWaiter, attempts: Sequence[Attempt], limit_s: float) -> list[StoppedAttempt]:

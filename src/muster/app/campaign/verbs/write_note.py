@@ -29,14 +29,12 @@ def read_evidence_line(text: str, folder: Path) -> Mapping[str, Any]:
     """`FILE:LINE` with the line itself, so that the finding can be read when the file has changed."""
     name, _, number = text.rpartition(":")
     if not name or not number.isascii() or not number.isdigit() or int(number) < 1:
-        raise UsageError(
-            phrase("campaign.evidence_not_file_line", text=text), hint=phrase("campaign.write_train_log_120")
-        )
+        raise UsageError(phrase("campaign.evidence_form", text=text), hint=phrase("campaign.write_evidence_example"))
     path = (folder / name).absolute()
     line, count = _read_numbered_line(path, int(number))
     if line is None:
         raise UsageError(
-            phrase("campaign.evidence_file", text=text, count=phrase("count.line", n=count)), where=str(path)
+            phrase("campaign.evidence_line_missing", text=text, lines=phrase("count.line", n=count)), where=str(path)
         )
     return {"file": str(path), "line": int(number), "text": line}
 
@@ -49,5 +47,5 @@ def _read_numbered_line(path: Path, number: int) -> tuple[str | None, int]:
                 if count == number:
                     return data.decode("utf-8", "replace").rstrip("\r\n")[:LONGEST_EVIDENCE_LINE], count
     except OSError as error:
-        raise UsageError(phrase("campaign.evidence_file_cant_read", strerror=error.strerror), where=str(path)) from None
+        raise UsageError(phrase("campaign.evidence_unreadable", reason=error.strerror), where=str(path)) from None
     return None, count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 from muster.files.atomic_write import PUBLIC_FILE, write_partial_file
@@ -15,32 +16,36 @@ def write_campaign_template(folder: Path, name: str, *, replace: bool) -> None:
     files = {folder / "campaign.yaml": _read_template(name), folder / "AGENTS.md": agents_md(name)}
     if folder.is_file():
         raise UsageError(
-            phrase("campaign.file_no_folder"), where=str(folder), hint=phrase("campaign.name_folder_campaign")
+            phrase("campaign.file_is_no_folder"), where=str(folder), hint=phrase("campaign.name_campaign_folder")
         )
     if not folder.is_dir():
         raise UsageError(
-            phrase("campaign.there_no_folder", folder=folder), where=str(folder), hint=phrase("campaign.create_first")
+            phrase("campaign.no_such_folder", folder=folder), where=str(folder), hint=phrase("campaign.create_first")
         )
     taken = [file for file in files if file.exists() or file.is_symlink()]
     if taken and not replace:
         raise UsageError(
             phrase(
-                "campaign.already_nothing_changed",
-                taken=" and ".join(file.name for file in taken),
-                value="exists" if len(taken) == 1 else "exist",
+                "campaign.files_exist_already",
+                files=functools.reduce(_both, (file.name for file in taken)),
+                n=len(taken),
             ),
             where=", ".join(map(str, taken)),
-            hint=phrase("campaign.init_force_replaces_what_exists_keeps"),
+            hint=phrase("campaign.init_force_replaces"),
         )
     for file in taken:
         if file.is_dir():
             raise UsageError(
-                phrase("campaign.folder_nothing_changed", name=file.name),
+                phrase("campaign.file_is_folder", name=file.name),
                 where=str(file),
-                hint=phrase("campaign.move_away"),
+                hint=phrase("campaign.move_it_away"),
             )
     for file, text in files.items():
         _write_with_backup(file, text)
+
+
+def _both(one: str, other: str) -> str:
+    return phrase("list.one_and_other", one=one, other=other)
 
 
 def _read_template(name: str) -> str:
@@ -50,9 +55,9 @@ def _read_template(name: str) -> str:
         import difflib
 
         near = difflib.get_close_matches(name, template_names(), 1)
-        known = phrase("campaign.templates", template_names=", ".join(template_names()))
-        hint = phrase("campaign.did_you_mean_3", near=near[0], known=known) if near else known
-        raise UsageError(phrase("campaign.there_no_template_nothing_changed", name=name), hint=hint) from None
+        known = phrase("campaign.templates_are", templates=", ".join(template_names()))
+        hint = phrase("campaign.near_and_known", near=near[0], known=known) if near else known
+        raise UsageError(phrase("campaign.no_such_template", name=name), hint=hint) from None
 
 
 def _write_with_backup(file: Path, text: str) -> None:

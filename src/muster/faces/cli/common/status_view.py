@@ -54,7 +54,7 @@ STATE_MARKS = {
     OUTDATED_STATE: ("≠", "d", "yellow"),
 }
 LONGEST_HEAD = 12
-NOTHING_TO_DO = ("campaign.nothing_do", "plan.nothing_do")  # not worth a word after each cell
+NOTHING_TO_DO = ("campaign.nothing_to_do", "plan.nothing_do")  # not worth a word after each cell
 
 
 def state_mark(state: str) -> str:
