@@ -456,3 +456,14 @@ def test_a_rule_that_prunes_may_name_the_key_of_one_file(tmp_path: Path) -> None
     followed = [_follow_source(source) for source in run.sources]
     assert [each.read(rule) for each in followed] == [True, True]
     assert [list(each.trails) for each in followed] == [[], ["train_metrics/loss"]]
+
+
+def test_a_table_that_nobody_knows_stands_behind_what_is_known(tmp_path: Path) -> None:
+    put(tmp_path / "a" / "metrics.jsonl", jsonl_bytes([{"step": 1, "loss": 1.0}]))
+    put(tmp_path / "b" / "episodes.csv", "episode,loss\n1,5\n2,5\n")
+    assert measured(tmp_path).keys["loss"].last == 1.0
+    put(tmp_path / "a" / "episodes.csv", "episode,loss,length\n1,5,10\n2,5,20\n")
+    put(tmp_path / "a" / "events.out.tfevents.1", board(0, 3, 3.0))
+    (tmp_path / "a" / "metrics.jsonl").unlink()
+    found = measured(tmp_path)
+    assert (found.keys["loss"].last, found.keys["length"].last) == (3.0, 20)

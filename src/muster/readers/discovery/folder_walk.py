@@ -118,7 +118,7 @@ def _is_skipped_folder(name: str) -> bool:
 
 LOGS_LOOKED_FOR = (
     "wandb/run-*/*.wandb, wandb/offline-run-*/*.wandb, events.out.tfevents.*, *.jsonl, progress.csv, metrics.csv, "
-    "trainer_state.json, *.log"
+    "trainer_state.json, other *.csv and *.tsv that count steps, mlruns/*/*/metrics, *.log"
 )
 LOG_PART_FOLDERS = frozenset(
     {"train", "eval", "val", "valid", "validation", "test", "log", "logs", "tb", "tensorboard", "metrics", "events"}
@@ -172,6 +172,9 @@ SKIPPED_LOG_FOLDERS = re.compile(
 )
 
 
+LOOKS_LIKE_TABLE = "a table that counts steps"
+
+
 @dataclass(frozen=True, slots=True)
 class LogSource:
     path: str
@@ -181,6 +184,11 @@ class LogSource:
     why: str  # it was chosen
     prefix: str = ""
     label: str = ""  # what tells its keys from those of other files of its kind; empty: they keep their names
+
+    @property
+    def guessed(self) -> bool:
+        """Whether only its rows say that it is a log: it may be a table of something else."""
+        return self.why == LOOKS_LIKE_TABLE
 
 
 @dataclass(slots=True)

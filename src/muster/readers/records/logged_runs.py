@@ -216,10 +216,15 @@ def newest_run_in(folder: str, patience_s: float = LOG_WALK_PATIENCE_S) -> Found
     told = (*filter(None, [found.cut]), *found.troubles)
     if len(found.runs) <= 1:
         return FoundRun(found.runs[0] if found.runs else None, told)
-    newest = max(found.runs, key=lambda run: (run.folder == folder.rstrip(os.sep), max(map(_source_time, run.sources))))
+    newest = max(found.runs, key=lambda run: _rank_of_run(run, folder.rstrip(os.sep)))
     others = [os.path.relpath(run.folder, folder) for run in found.runs if run is not newest]
     aside = f"left aside, as other runs: {', '.join(others[:5])}"
     return FoundRun(LoggedRun(newest.folder, newest.sources, (*newest.passed, aside)), told)
+
+
+def _rank_of_run(run: LoggedRun, folder: str) -> tuple[bool, bool, float]:
+    known = not all(source.guessed for source in run.sources)
+    return known, run.folder == folder, max(map(_source_time, run.sources))
 
 
 def record_readers(path: str, kind: str) -> list[tuple[HistoryChain, str]]:
@@ -237,7 +242,7 @@ def _source_time(source: LogSource) -> float:
 
 
 def _sources_by_trust(sources: Sequence[LogSource]) -> tuple[LogSource, ...]:
-    return tuple(sorted(sources, key=lambda source: (rank_of_kind(source.kind), source.path)))
+    return tuple(sorted(sources, key=lambda source: (source.guessed, rank_of_kind(source.kind), source.path)))
 
 
 def _label_sources(folder: str, sources: Sequence[LogSource]) -> tuple[LogSource, ...]:

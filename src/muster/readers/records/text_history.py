@@ -12,7 +12,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from muster.readers.discovery.folder_walk import PRINTED_LOG_NAMES, TABLE_NAMES, WANDB_DEBUG, LogSource
+from muster.readers.discovery.folder_walk import (
+    LOOKS_LIKE_TABLE,
+    PRINTED_LOG_NAMES,
+    TABLE_NAMES,
+    WANDB_DEBUG,
+    LogSource,
+)
 from muster.readers.records.history_parts import ColumnBatch, HistoryChain, LineHistory
 from muster.readers.records.metric_reader import MetricColumn, ReaderState
 from muster.readers.records.record_kinds import LogFile, LogSearch, RecordKind
@@ -161,7 +167,6 @@ _NAMED_STEP = re.compile(
 )
 _BARS = re.compile(r"\|\s*(\d+)/(\d+)\s\[|^\s*(\d+)/(\d+)\s{1,4}[\[\u2501]|\]?\[\s{0,9}(\d+)\s?/\s?(\d+)\]")
 _BRACKETS = re.compile(r"^\s*\[(\d{1,15})\]\s|^\s*(\d{1,15}):\s+\w")
-_TABLE_END = re.compile(r"[-+=|]{5,}\Z")
 _MOST_TABLE_ROWS = 1000
 _PYTHON_NAMES = re.compile(r"(?<=[\s:,\[({-])(nan|inf)(?=[\s,\]})])")
 PrintedPair = tuple[str, float]
@@ -243,7 +248,7 @@ class PrintedHistory(LineHistory):
             yield BRACKET_COUNTER, float(bracket[1] or bracket[2])
 
     def _take_table(self, told: str, gathered: GatheredColumns) -> bool:
-        """Rows of `| key | value |` up to a line of dashes are one row."""
+        """Lines of `| key | value |` are one row, which ends where another line comes."""
         if not self._table and "|" not in told:
             return False
         line = told.strip()
@@ -256,10 +261,9 @@ class PrintedHistory(LineHistory):
             elif not text:
                 self._group = key if key.endswith("/") else ""
             return True
-        if self._table and _TABLE_END.match(line):
+        if self._table:
             self.steps.row(self._table, gathered)
             self._table, self._group = [], ""
-            return True
         return False
 
     def _groups(self, line: str) -> list[PrintedPair]:
@@ -370,9 +374,9 @@ def _accepts_table(file: LogFile) -> str:
     if TABLE_NAMES.match(file.name):
         return "a table with a known name"
     if file.ending in (".csv", ".tsv"):
-        return "a table" if file.named else "a table that counts steps" if file.counts_in_table() else ""
+        return "a table" if file.named else LOOKS_LIKE_TABLE if file.counts_in_table() else ""
     maybe = file.named or PRINTED_LOG_NAMES.match(file.name)  # Keras' CSVLogger is shown with `training.log`
-    return "a table that counts steps" if maybe and file.counts_in_table() else ""
+    return LOOKS_LIKE_TABLE if maybe and file.counts_in_table() else ""
 
 
 def _find_printed(search: LogSearch) -> Iterator[LogSource]:
