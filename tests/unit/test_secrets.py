@@ -224,6 +224,7 @@ texts = st.lists(st.one_of(st.text(ODD, max_size=30), st.sampled_from((
 @given(texts)
 @example("token=" + HIDDEN_VALUE)
 @example(f"Authorization: {HIDDEN_VALUE} x")
+@example("Authorization: B'1")
 def test_masking_twice_is_masking_once_and_keeps_the_lines(text: str) -> None:
     hide = SecretMasker([S])
     for mask in (hide.mask, hide.output, hide.literals):

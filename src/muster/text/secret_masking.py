@@ -126,7 +126,7 @@ _SHAPES = (
     (r"://", r"(?=[^\s/:@'\"]*\d)[^\s/:@'\"]{16,}+(?=@)", ("://",)),  # token@
     (rf"(?i:{_WEBHOOKS})", r"[^\s'\"<>`\\]++", ("hook", "telegram", "dingtalk", "weixin")),
     (
-        r"(?i:(?<![\w-])(?:proxy-)?authorization['\"]?[ \t]*+[:=][ \t]*+(?:b(?=['\"]))?['\"]?)(?!os\.|\$)",
+        r"(?i:(?<![\w-])(?:proxy-)?authorization['\"]?[ \t]*+[:=][ \t]*+(?:b(?=['\"]))?+['\"]?+)(?!os\.|\$)",
         r"[^'\"\n\r\\]++",
         ("uthorization", "UTHORIZATION"),
     ),
