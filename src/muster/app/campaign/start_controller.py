@@ -18,7 +18,6 @@ from muster.model.errors import MusterError
 from muster.text.phrases import phrase
 
 Tell = Callable[[str], None]
-REVIVED_LINE = "its controller was gone: another one was started"
 START_TRIES = 3  # another command that decides something holds the lock for a moment; a controller that meets it ends
 REFRESH_S = 0.5
 

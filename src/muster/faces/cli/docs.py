@@ -112,13 +112,13 @@ def docs_update_command(
 
     The old version is kept in reports/documents/. Exit code: 3 the matrix is incomplete and --partial was not given.
     """
-    from muster.app.campaign.last_report import NO_RESULT_MESSAGE
+    from muster.app.campaign.last_report import no_result_message
     from muster.app.report.publish_report import write_document_stamps
 
     known = _known_quantities(ctx, to_write=True)
     if known.invalid:
         raise MusterError(
-            NO_RESULT_MESSAGE, where=str(known.root), hint=phrase("cli.report_names_flags"), code="invalid"
+            no_result_message(), where=str(known.root), hint=phrase("cli.report_names_flags"), code="invalid"
         )
     paths = _document_paths(ctx, files) if files else _bound_document_paths(known)
     now = datetime.now().astimezone()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from muster.app.campaign.campaign_handle import CampaignHandle
 from muster.app.campaign.campaign_status import CellStatus, Status, status_as_json
-from muster.app.campaign.start_controller import REVIVED_LINE, describe_origin, observe_for_status
+from muster.app.campaign.start_controller import describe_origin, observe_for_status, revived_line
 from muster.app.overview.cell_groups import (
     WAITING_STATES,
     BlockedGroup,
@@ -338,7 +338,7 @@ def format_controller_line(found: Status) -> str:
     if not found.going_on:
         return phrase("cli.campaign_at_rest")
     if controller.revived:
-        return REVIVED_LINE
+        return revived_line()
     return phrase("cli.controller_being_revived") if controller.started_here else phrase("cli.no_controller")
 
 
