@@ -57,9 +57,16 @@ _LATEX = {
 _NEGATIVE = re.compile(r"(?<![\w.)}\]-])-(?=\d)")
 
 
+_BLANKS = dict.fromkeys((*range(9, 14), *range(28, 32), 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B)), " ")
+_BLANKS |= dict.fromkeys((0x2028, 0x2029, 0x202F, 0x205F, 0x3000), " ")
+
+
 def as_one_safe_line(text: str) -> str:
     """Without what a terminal would obey, too: reports are also read with `cat`."""
-    return escape_terminal_text(" ".join(text.split()))
+    line = text.translate(_BLANKS).strip()  # `split` would take fifty times the size of a text of many short words
+    while "  " in line:
+        line = line.replace("  ", " ")
+    return escape_terminal_text(line)
 
 
 def escape_markdown(text: str) -> str:

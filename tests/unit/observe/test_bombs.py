@@ -29,6 +29,7 @@ from muster.readers.records.logged_runs import newest_run_in
 from muster.readers.records.record_steps import read_last_step
 from muster.readers.results import NoResult, read_cell_result
 from muster.spec.read_yaml import read_yaml_document
+from muster.text.escape_markup import as_one_safe_line
 
 MEMORY_MIB = 200
 CPU_S = 5.0
@@ -313,3 +314,10 @@ def test_an_honest_file_of_its_size_is_read(tmp_path: Path) -> None:
     }
     (tmp_path / "m.safetensors").write_bytes(safetensors(json.dumps(header).encode()) + bytes(4 * len(names)))
     assert check_checkpoint(str(tmp_path / "m.safetensors")).how == "safetensors, 8000 tensors cover the file exactly"
+
+
+def test_a_text_of_many_short_words_is_no_bomb() -> None:
+    mib, seconds, said = measured(lambda: len(as_one_safe_line("** " * 1_400_000)))
+    assert said == "4199999"
+    assert mib < 40  # ten times its size
+    assert seconds < CPU_S

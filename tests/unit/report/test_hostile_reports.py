@@ -180,3 +180,13 @@ def test_latex_and_targets_hold(text: str) -> None:
     assert "://" not in escape_link_target(text)
     assert not set(escape_link_target(text)) & set(" ()<>[]`\"'\n\x1b")
     assert escape_terminal_text(escape_latex(text)) == escape_latex(text)
+
+
+@given(st.text("ab*\t\n\x0b\x1c\x85\xa0\u1680\u2003\u2028\u202f\u205f\u3000 ", max_size=30))
+def test_a_line_has_one_blank_where_a_text_has_many(text: str) -> None:
+    assert as_one_safe_line(text) == " ".join(text.split())
+
+
+def test_every_blank_of_unicode_is_one() -> None:
+    blanks = [sign for sign in map(chr, range(0x10000)) if sign.isspace()]
+    assert as_one_safe_line("a" + "".join(blanks) + "b") == "a b"
