@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from urllib.parse import quote
 
 from muster.text.sentences import format_inline_code
@@ -21,6 +22,7 @@ _ADDRESS = re.compile(
 _FORMULA = "=+-@|%\uff1d\uff0b\uff0d\uff20"
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|[-+]?inf")
 _CODE = re.compile(r"(?<!`)`([^`|]+)`(?!`)")
+_BLOCK = 1 << 16  # characters that are escaped at a time
 _OUTER_UNDERSCORE = re.compile(r"(?<![^\W_])_|_(?![^\W_])")  # v2_full is safe, _full_ would be set in italics
 
 _LATEX = {
@@ -54,6 +56,7 @@ _LATEX = {
     "—": "---",
     "…": r"\ldots{}",
 }
+_LATEX_SIGNS = str.maketrans(_LATEX)
 _NEGATIVE = re.compile(r"(?<![\w.)}\]-])-(?=\d)")
 
 
@@ -94,10 +97,22 @@ def escape_link_target(path: str) -> str:
 
 
 def _escape_line(text: str, *, first: bool = True, marks: re.Pattern[str] = _MARKDOWN) -> str:
-    parts = re.split(f"({_ADDRESS.pattern})", text, flags=_ADDRESS.flags)
-    shown = [format_inline_code(part) if at % 2 else _escape_marks(part, marks) for at, part in enumerate(parts)]
-    line = "".join(shown)
+    line = "".join(_escape_block(block, marks) for block in _cut_at_blanks(text))
     return _FIRST.sub(_escape_line_start, line) if first else line
+
+
+def _cut_at_blanks(text: str) -> Iterator[str]:
+    """In blocks: what is escaped is held in many small pieces, and nothing that is escaped has a blank in it."""
+    at = 0
+    while at < len(text):
+        end = len(text) if len(text) - at <= _BLOCK else text.rfind(" ", at, at + _BLOCK) + 1 or len(text)
+        yield text[at:end]
+        at = end
+
+
+def _escape_block(text: str, marks: re.Pattern[str]) -> str:
+    parts = re.split(f"({_ADDRESS.pattern})", text, flags=_ADDRESS.flags)
+    return "".join(format_inline_code(part) if at % 2 else _escape_marks(part, marks) for at, part in enumerate(parts))
 
 
 def _escape_marks(text: str, marks: re.Pattern[str]) -> str:
@@ -116,7 +131,7 @@ def escape_csv_text(text: str, *, spaces: bool = False) -> str:
 
 def escape_latex(text: str) -> str:
     signed = _NEGATIVE.sub("\0", as_one_safe_line(text))
-    return "".join(_LATEX.get(char, char) for char in signed).replace("\0", "$-$")
+    return signed.translate(_LATEX_SIGNS).replace("\0", "$-$")
 
 
 def contains_chinese(text: str) -> bool:
