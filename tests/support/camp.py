@@ -61,7 +61,7 @@ class Camp:
         self.root = root
         self._background: list[subprocess.Popen[bytes]] = []
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith("MUSTER_")}
-        self.environment |= {"MUSTER_HOME": str(home), "MUSTER_GRACE_S": "2", "NO_COLOR": "1"}
+        self.environment |= {"MUSTER_HOME": str(home), "MUSTER_GRACE_S": "2", "MUSTER_LANG": "en", "NO_COLOR": "1"}
 
     def write(self, text: str) -> None:
         (self.root / "campaign.yaml").write_text(text)

@@ -176,7 +176,7 @@ def campaign_file_digest(root: Path) -> str:
 def format_report_line(view: ReportView) -> str:
     """One line for people: `report: INVALID: ...`."""
     found = view.found
-    verdict = phrase("campaign.report_line", verdict=f"{found.verdict} {found.config}".rstrip())
+    verdict = phrase("campaign.report_line", verdict=f"{found.verdict} {found.config or ''}".rstrip())
     marks = ["PARTIAL"] if view.partial else []
     marks += [phrase("campaign.report_stale", reason=view.stale)] if view.stale else []
     told = join_phrases(": ", filter(None, (verdict, found.flag)))
