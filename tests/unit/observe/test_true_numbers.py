@@ -467,3 +467,9 @@ def test_a_table_that_nobody_knows_stands_behind_what_is_known(tmp_path: Path) -
     (tmp_path / "a" / "metrics.jsonl").unlink()
     found = measured(tmp_path)
     assert (found.keys["loss"].last, found.keys["length"].last) == (3.0, 20)
+
+
+def test_an_infinite_counter_is_no_step_and_no_warning(tmp_path: Path) -> None:
+    rows = [{"step": "Infinity", "loss": 1.0}, {"step": 2.0, "loss": 0.5}] * 40
+    text = "".join(json.dumps(row) + "\n" for row in rows).replace('"Infinity"', "Infinity")
+    assert measured(put(tmp_path / "metrics.jsonl", text)).keys["loss"].count == 80

@@ -28,6 +28,7 @@ from muster.files.state_folder import SIDECAR_SUFFIX
 from muster.model.errors import MusterError, UsageError
 
 LARGEST_DOCUMENT = 8 << 20
+MOST_LINES = 200_000  # each of them is held apart
 LARGEST_SIDECAR = 128 << 20
 OLD_VERSIONS_FOLDER = "reports/documents"  # below the campaign's folder: old versions of texts
 _WIDE = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
@@ -67,6 +68,9 @@ def read_text_document(path: Path) -> TextDocument:
         data = read_regular_file(real, LARGEST_DOCUMENT)
     except OSError as error:
         raise UsageError(f"it can't be read: {_os_error_text(error)}", where=shown) from None
+    if (lines := data.count(b"\n")) > MOST_LINES:
+        hint = f"texts up to {MOST_LINES:,} lines can be worked on; a part of it in a file of its own will do"
+        raise UsageError(f"it has {lines:,} lines: too many for a text", where=shown, hint=hint)
     text, encoding = decode_document(data, shown)
     return TextDocument(real, data, text, encoding, facts)
 

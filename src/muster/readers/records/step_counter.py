@@ -220,7 +220,10 @@ def _plain_list(column: Any) -> list[float | None]:
 
 def _are_whole(column: Any) -> bool:
     if hasattr(column, "dtype"):
-        return bool((column % 1 == 0).all())
+        import numpy as np
+
+        with np.errstate(invalid="ignore"):  # infinity is no whole number, and no reason for a warning
+            return bool((column % 1 == 0).all())
     return all(value is None or float(value).is_integer() for value in column)
 
 

@@ -102,6 +102,11 @@ def large(folder: Path) -> Path:
     return path
 
 
+def many_lines(folder: Path) -> Path:
+    (folder / "fences.md").write_bytes(b"```\n" * 250_000)
+    return folder / "fences.md"
+
+
 def itself(folder: Path) -> Path:
     (folder / "loop.md").symlink_to("loop.md")
     return folder / "loop.md"
@@ -116,7 +121,8 @@ def pipe(folder: Path) -> Path:
     ("make", "said"),
     [
         (lambda folder: folder / "none.md", "there is no such file"), (lambda folder: folder, "this is a folder"),
-        (binary, "binary file"), (large, "it has 50 MB: too large"), (itself, "it can't be read"), (pipe, "no ordinary file"),
+        (binary, "binary file"), (large, "it has 50 MB: too large"), (many_lines, "it has 250,000 lines: too many"),
+        (itself, "it can't be read"), (pipe, "no ordinary file"),
         (lambda folder: written(folder, TEXT, "utf-16"), "it is UTF-16"), (lambda folder: written(folder, TEXT, "utf-32"), "it is UTF-32"),
         (lambda folder: written(folder, "caf\xe9 1.68\xb10.74", "latin-1"), "neither UTF-8 nor GBK"),
     ],
