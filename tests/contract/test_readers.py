@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from history_files import board_bytes, hf_bytes, wandb_bytes
 
-from muster.model.campaign import DeclaredResult
+from muster.model.campaign import DeclaredResult, GateSource
 from muster.readers.curves import CurveLog
 from muster.readers.gate_stream import open_gate_stream
 from muster.readers.log_rows import LogPiece
@@ -164,7 +164,7 @@ def test_curve(odd: OddFile, tmp_path: Path) -> None:
 @every_odd_file
 def test_gate(odd: OddFile, tmp_path: Path) -> None:
     path = odd.put(tmp_path)
-    stream = open_gate_stream({odd.kind: path.name, "step": "step"}, "stage", str(tmp_path))
+    stream = open_gate_stream(GateSource(**{odd.kind: path.name}, step="step"), "stage", str(tmp_path))
     rows = [row for row in [*stream.look().rows, *stream.rest()] if "loss" in row.values]
     assert [row.iteration for row in rows] == list(odd.steps)
     assert rows[-1].values["loss"] == LAST
@@ -189,7 +189,7 @@ def test_commas_between_thousands_are_read_by_all(tmp_path: Path) -> None:
     path.write_text('step,loss\n"1,000",0.5\n"2,000",0.25\n')
     assert measured(path).keys["loss"].last_step == 2000
     assert read_last_step(str(path), "csv", "step") == 2000
-    stream = open_gate_stream({"csv": path.name, "step": "step"}, "stage", str(tmp_path))
+    stream = open_gate_stream(GateSource(csv=path.name, step="step"), "stage", str(tmp_path))
     assert [row.iteration for row in stream.look().rows] == [1000, 2000]
 
 

@@ -58,6 +58,7 @@ LEFT_OUT: dict[str, str] = {
             "muster.spec.campaign_templates",
             "muster.app.campaign.verbs.write_template",
             "muster.engine.store.sql_files",
+            "muster.locales",
             "muster.readers.pattern_child",
             "muster.readers.user_patterns",
         ),
