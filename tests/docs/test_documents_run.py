@@ -139,10 +139,11 @@ def test_what_is_not_run_exists(path: Path) -> None:
 def test_the_demo_still_says_these_things() -> None:
     done = subprocess.run([sys.executable, "-m", "muster", "demo", "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    code = "".join((ROOT / "src" / "muster" / room / "demo.py").read_text() for room in ("faces/cli", "app/overview"))
+    messages = ROOT / "src" / "muster" / "locales" / "en" / "messages"
+    said = "".join((messages / f"{subject}.toml").read_text() for subject in ("cli", "overview"))
     for phrase in ("FAULT 1: killing the run", "FAULT 2: killing the controller", "resumes from the last checkpoint",
                    "without a controller, still RUNNING by their own processes", "nothing was started twice"):  # fmt: skip
-        assert phrase in code
+        assert phrase in said
         for readme in FRONT[:2]:
             assert phrase in readme.read_text(encoding="utf-8"), f"{name(readme)} shows another demo"
 

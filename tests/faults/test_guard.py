@@ -58,8 +58,9 @@ def completed(world: World, cells: int) -> Any:
 
 
 def rests(world: World) -> bool:
-    lines = (world.state / "decisions.jsonl").read_text().splitlines()
-    return bool(lines) and json.loads(lines[-1])["kind"] == "end"
+    text = (world.state / "decisions.jsonl").read_text()
+    whole = text.endswith("\n")  # else a line is being written
+    return whole and json.loads(text.splitlines()[-1])["kind"] == "end"
 
 
 def another_controller(world: World, first: int) -> int:

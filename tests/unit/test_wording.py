@@ -28,7 +28,7 @@ MANY = {"seeds.unequal", "seeds.unequal_no_plan", "fit.few", "reading.few", "dom
 
 def test_counts() -> None:
     assert [phrase("count.cell", n=n) for n in (0, 1, 2)] == ["0 cells", "1 cell", "2 cells"]
-    assert [phrase("count.process_uses", n=n) for n in (1, 2)] == ["1 process uses", "2 processes use"]
+    assert [phrase("count.process", n=n) for n in (1, 2)] == ["1 process", "2 processes"]
 
 
 def test_a_text_chooses_between_one_and_many() -> None:
