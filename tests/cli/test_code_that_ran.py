@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,10 @@ def test_an_edit_between_two_starts_makes_another_identity(sources: Camp) -> Non
     sources.until((sources.folder("train/a/0") / "execing").exists, "the first start")
     (sources.root / "t.py").write_text(TRAIN + "# edited\n")
     (sources.root / "late.py").write_text("# this one was not there when `up` was called\n")
+    began = time.monotonic()
+    git(sources.root, "status", "--porcelain")
+    looks_again = began + 150 * (time.monotonic() - began)  # after 20 times what its last look took: some calls of git
+    sources.until(lambda: time.monotonic() > looks_again, "the controller looks at the code again")
     gate.write_text("go")
     sources("wait", code=0)
     found = codes(sources)
