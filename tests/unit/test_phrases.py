@@ -1,6 +1,7 @@
 """What Muster says: every code has its sentence, in every language with the same parameters, and comes back from a log."""
 
 import ast
+import os
 import re
 import string
 import tomllib
@@ -12,7 +13,7 @@ import pytest
 import muster
 from muster.engine.store.decision_log import mask_decision
 from muster.files.json_codec import outcome_as_data, outcome_in_words
-from muster.locales import LANGUAGES, load_messages
+from muster.locales import LANGUAGES, decode_message, message_lines
 from muster.model.attempt import Outcome
 from muster.model.decision import Decision
 from muster.model.verdict import Cause, Evidence, VerdictState
@@ -29,6 +30,11 @@ from muster.text.phrases import (
     speaking,
     translate,
 )
+
+
+def load_messages(subject: str, language: str) -> dict[str, str]:
+    return {key: decode_message(written) for key, written in message_lines(subject, language).items()}
+
 
 SOURCE = Path(muster.__file__).parent
 FILES = {language: sorted((SOURCE / "locales" / language / "messages").glob("*.toml")) for language in LANGUAGES}
@@ -169,3 +175,12 @@ def test_the_language_of_the_environment() -> None:
     assert language_of_locale({"LC_ALL": "C.UTF-8", "LANG": "zh_CN.UTF-8"}) is None
     assert language_of_locale({}) is None
     assert isinstance(phrase("judge.exit_status", code=0), Phrase)
+
+
+def test_a_log_names_no_file_of_its_own(tmp_path: Path) -> None:
+    """Another user may have written it: a code leads to our sentences, and nowhere else."""
+    (tmp_path / "evil.toml").write_text('key = "{x.__class__} {x:999}"\n')
+    os.mkfifo(tmp_path / "pipe.toml")  # whoever opens it waits for ever
+    for name in ("evil", "pipe", "none"):
+        code = f"{tmp_path}/{name}.key"
+        assert phrase_from_data("as it was recorded", {"code": code, "params": {"x": 1}}) == "as it was recorded"

@@ -59,7 +59,7 @@ def _encode_phrase(value: object) -> str:
     """In English, as everything that is kept."""
     if isinstance(value, str):
         return english_text(value)
-    raise NotImplementedError(f"objects of type {type(value)} are not written")
+    raise TypeError(f"objects of type {type(value)} are not written")
 
 
 _encode = msgspec.json.Encoder(enc_hook=_encode_phrase).encode

@@ -6,8 +6,8 @@ The texts of reports lie in the folder itself, what commands and engine say in i
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -33,21 +33,29 @@ def load_texts(catalogue: str, language: str) -> Mapping[str, str]:
     return texts
 
 
-_MESSAGE = re.compile(r'^([a-z0-9_]+) = (".*")$', re.MULTILINE)
-
-
 @cache
-def load_messages(subject: str, language: str) -> Mapping[str, str]:
-    """The sentences by key. KeyError for a subject that is not there.
+def message_lines(subject: str, language: str) -> Mapping[str, str]:
+    """Key and sentence of each line, the sentence as it is written. KeyError for a subject that is not there.
 
-    Each line is TOML, `key = "text"`, with no escapes that JSON has not: this takes a hundredth of what tomllib takes,
-    and every `status` pays for it. A test holds both to the same result.
+    Each line is TOML, `key = "text"`, with no escapes that JSON has not. A process says a few sentences of hundreds: others
+    are not decoded, as every `status` would pay for it. A test holds what comes out to what tomllib reads.
     """
+    if not subject.isalpha():  # a log may hold anything as a code, and no path may be made of it
+        raise KeyError(subject)
     try:
-        lines = (Path(__file__).parent / language / "messages" / f"{subject}.toml").read_text("utf-8")
+        text = (Path(__file__).parent / language / "messages" / f"{subject}.toml").read_text("utf-8")
     except FileNotFoundError:
         raise KeyError(subject) from None
-    texts: Mapping[str, str] = json.loads(
-        "{" + ",".join(f'"{key}":{text}' for key, text in _MESSAGE.findall(lines)) + "}"
-    )
-    return texts
+    return dict(line.split(" = ", 1) for line in text.splitlines())
+
+
+def find_message(subject: str, key: str, language: str) -> str:
+    """A sentence, in English where a translation is missing. KeyError where there is none at all."""
+    with suppress(KeyError):
+        return decode_message(message_lines(subject, language)[key])
+    return decode_message(message_lines(subject, "en")[key])
+
+
+def decode_message(written: str) -> str:
+    text: str = json.loads(written)
+    return text

@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from muster.locales import LANGUAGES, load_messages
+from muster.locales import LANGUAGES, find_message
 
 JOINED = "joined"  # the code of phrases side by side: `between`, and the `parts`
 PSEUDO_LANGUAGE = "pseudo"  # English, each phrase in brackets: what stands outside of them nobody can translate
@@ -72,7 +72,7 @@ def phrase_from_data(text: str, data: Mapping[str, Any] | None) -> str:
         return text
     try:
         return _make_phrase(str(data["code"]), {n: _param_from_data(p) for n, p in data["params"].items()}, _language)
-    except (KeyError, ValueError, TypeError, AttributeError, IndexError):
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RecursionError):
         return text
 
 
@@ -142,7 +142,7 @@ def _make_phrase(code: str, params: Mapping[str, Any], language: str) -> Phrase:
     if code == JOINED:
         text = told["between"].join(told["parts"])
     else:
-        text = _templates(language)[code].format(**told)
+        text = _template(code, language).format(**told)
         if language == PSEUDO_LANGUAGE:
             text = f"⟦{text}⟧"
     made = Phrase(text)
@@ -158,28 +158,10 @@ def _say_param(value: Any, language: str) -> Any:
     return [_say_param(each, language) for each in value] if isinstance(value, tuple) else value
 
 
-class _Templates(dict[str, str]):
-    """Of one language, a file at a time: few processes say everything."""
-
-    def __init__(self, language: str) -> None:
-        super().__init__()
-        self._language = "en" if language == PSEUDO_LANGUAGE else language
-
-    def __missing__(self, code: str) -> str:
-        subject, _, _ = code.partition(".")
-        found = dict(load_messages(subject, "en"))
-        if self._language != "en":
-            with suppress(KeyError):  # English where a translation is missing
-                found |= load_messages(subject, self._language)
-        self.update({f"{subject}.{key}": text for key, text in found.items()})
-        if code not in self:
-            raise KeyError(code)
-        return self[code]
-
-
 @cache
-def _templates(language: str) -> _Templates:
-    return _Templates(language)
+def _template(code: str, language: str) -> str:
+    subject, _, key = code.partition(".")
+    return find_message(subject, key, "en" if language == PSEUDO_LANGUAGE else language)
 
 
 def _param_as_data(value: Any) -> Any:
