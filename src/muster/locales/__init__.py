@@ -37,8 +37,8 @@ def load_texts(catalogue: str, language: str) -> Mapping[str, str]:
 def message_lines(subject: str, language: str) -> Mapping[str, str]:
     """Key and sentence of each line, the sentence as it is written. KeyError for a subject that is not there.
 
-    Each line is TOML, `key = "text"`, with no escapes that JSON has not. A process says a few sentences of hundreds: others
-    are not decoded, as every `status` would pay for it. A test holds what comes out to what tomllib reads.
+    Each line is TOML, `key = "text"`, with no escapes that JSON has not. A process says a few sentences of hundreds:
+    the others are not decoded, as every `status` would pay for it. A test holds it to what tomllib reads.
     """
     if not subject.isalpha():  # a log may hold anything as a code, and no path may be made of it
         raise KeyError(subject)
