@@ -130,3 +130,19 @@ def test_we_forget_the_working_folder(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "path", [OWN_SOURCE_FOLDER])
     drop_working_folder_from_path()
     assert sys.path == [OWN_SOURCE_FOLDER]
+
+
+@pytest.mark.parametrize("words", [["metrics", "."], ["metrics", "out.xyz"], ["look", ".", "--for", "1s"]], ids=str)
+def test_a_package_beside_a_run_registers_no_reader(tmp_path: Path, marks: Path, words: list[str]) -> None:
+    """Readers come from installed packages only: who looks at a folder executes nothing of it."""
+    run = tmp_path / "run"
+    about = run / "evil-0.1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text("[muster.readers]\nmine = evil:KIND\n")
+    (run / "evil.py").write_text(f"open({str(marks)!r} + '/evil', 'w')\n")
+    (run / "out.xyz").write_text("nothing that any reader knows\n")
+    environment = {**os.environ, "MUSTER_HOME": str(tmp_path / "home")}
+    done = subprocess.run([sys.executable, "-m", "muster", *words], cwd=run, env=environment, capture_output=True)
+    assert b"Traceback" not in done.stderr
+    assert not list(marks.iterdir())
