@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -121,3 +125,13 @@ def test_json_is_english_and_has_codes(pseudo: Camp) -> None:
     decisions = pseudo.json("why", "train/1")["decisions"]
     assert all(each["code"] for each in decisions if each["who"].startswith("controller"))
     assert {each["next_code"] is not None for each in pseudo.json("plan")["not"]} == {True}
+
+
+@pytest.mark.parametrize(("encoding", "chinese"), [("utf-8", True), ("ascii", False)])
+def test_where_only_ascii_is_printed_english_is_spoken(tmp_path: Path, encoding: str, chinese: bool) -> None:
+    environment = {**os.environ, "MUSTER_LANG": "zh", "PYTHONIOENCODING": encoding, "MUSTER_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", "muster", "status"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True)
+    told = done.stderr.decode()
+    assert any("\u4e00" <= sign <= "\u9fff" for sign in told) is chinese
+    assert "?" not in told

@@ -13,6 +13,8 @@ from muster.faces.cli.common.terminal_output import cleaned_streams, uncleaned_s
 from muster.files.campaign_ownership import language_of_campaign_file
 from muster.text.phrases import asked_language, known_language, language_of_locale, set_language
 
+SAMPLES = {"zh": "中", "pseudo": "⟦"}  # letters that a language can't do without
+
 
 def run_command_line(arguments: list[str]) -> int:
     install_local_services()
@@ -26,7 +28,16 @@ def choose_language(arguments: list[str]) -> str:
     folder = Path(arguments[1] if arguments[:1] == ["-C"] and len(arguments) > 1 else ".")
     declared = language_of_campaign_file(folder)
     asked = asked_language() or known_language(declared or "") or language_of_locale()
-    return asked or "en"
+    return asked if asked and _can_be_shown(asked) else "en"
+
+
+def _can_be_shown(language: str) -> bool:
+    """Where only ASCII is printed, Chinese would be a row of question marks."""
+    try:
+        SAMPLES.get(language, "").encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _run_and_report(arguments: list[str]) -> int:
